@@ -58,6 +58,7 @@ TITLES: dict[str, str] = {
     "studies/separation": "Separation of recordings: the default beside STFT-NMF and learned transforms",
     "studies/separation-trained": "Separation with solo recordings of the sources, beside true groups",
     "studies/robust-anchors": "Which anchor method to use when: noise, conditioning, duplicates, outliers",
+    "studies/unmixing": "Unmixing by default beside single methods and other tools, on many kinds of scenes",
     "studies/min-volume": "Minimum volume beside pure pixels, over purity, noise and endmembers",
     "studies/communities": "Which method finds overlapping communities, on planted graphs and known networks",
     "studies/near-duplicates": "Vertices with many near-duplicates: smooth separable NMF and other methods",

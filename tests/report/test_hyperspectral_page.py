@@ -25,12 +25,11 @@ def test_the_page_of_a_scene_shows_all_its_pictures(tmp_path, monkeypatch):
 def test_spectra_have_gaps_where_bands_were_left_out():
     spectra = np.array([[1.0, 2.0], [3.0, 4.0]])
     empty = np.zeros((1, 1))
-    whole = ScenePictures(empty, empty[:, :, None], empty, spectra, ["a", "b"], np.zeros((2, 2), int))
+    drawn = (empty, empty[:, :, None], empty, empty.astype(bool))
+    whole = ScenePictures(*drawn, spectra, ["a", "b"], np.zeros((2, 2), int))
     np.testing.assert_array_equal(whole.in_all_bands(spectra), spectra)
     kept = np.array([False, True, False, True])
-    some = ScenePictures(
-        empty, empty[:, :, None], empty, spectra, ["a", "b"], np.zeros((2, 2), int), bands=kept
-    )
+    some = ScenePictures(*drawn, spectra, ["a", "b"], np.zeros((2, 2), int), bands=kept)
     nan = np.nan
     drawn = some.in_all_bands(spectra)
     np.testing.assert_array_equal(drawn, [[nan, 1, nan, 2], [nan, 3, nan, 4]])

@@ -10,6 +10,8 @@ from typing import Any
 from nonneg.cli import arguments, terminal
 
 MAPS, SPECTRA, RESIDUALS, MASK = "abundances", "endmembers.csv", "residuals.npy", "mask.npy"
+N_NAMED = 10
+"""Maximum number of isolated pixels that are named in the record."""
 SCENES = ("samson", "moffett", "indian-pines", "pavia-crop")
 
 
@@ -25,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--example", action="store_true", help="use a generated image")
     parser.add_argument(
         "-k", "--endmembers", type=arguments.components, default=None, metavar="K",
-        help="number of endmembers, or 'auto' with --method merit (default: known for the named images)",
+        help="number of endmembers, or 'auto' to estimate it (default: auto; known for the named images)",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
@@ -43,9 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--method", metavar="NAME",
-        help="smoothed-spa (default), smoothed-vca, pp-spa, snpa, spa, translated-spa, lifted-spa, vca, "
-        "fast-anchor, preconditioned-spa, xray, merit, fast-gradient, or min-volume for images without pure "
-        "pixels",
+        help="auto (default), smoothed-spa, smoothed-vca, pp-spa, snpa, spa, translated-spa, lifted-spa, "
+        "vca, fast-anchor, preconditioned-spa, xray, merit, fast-gradient, css-nmf or min-volume",
     )  # fmt: skip
     group.add_argument(
         "--constraint", metavar="NAME",
@@ -57,6 +58,14 @@ def _add_search_arguments(group: Any) -> None:
         choices=["l1", "l2"],
         help="divide every spectrum by its norm before the search (default: l1 for methods that average)",
     )
+    group.add_argument(
+        "--no-whiten", action="store_true",
+        help="do not divide bands by their noise, even if it is uneven",
+    )  # fmt: skip
+    group.add_argument(
+        "--smooth", type=arguments.count, metavar="N",
+        help="search among averages of N x N pixels, N odd (default: 1, no smoothing)",
+    )  # fmt: skip
     group.add_argument(
         "--reduce", type=arguments.count, metavar="M",
         help="search in this number of leading directions, reading the cube in blocks",
@@ -102,10 +111,13 @@ def run(options: argparse.Namespace) -> int:
         rows, columns, bands = scene.cube.shape
         if not options.quiet:
             terminal.note(f"{scene.title}: {rows} x {columns} pixels, {bands} bands")
-        model = Unmixing(scene.n_endmembers, **_parameters(options))
+        model = Unmixing(scene.n_endmembers or "auto", **_parameters(options))
         started = time.perf_counter()
         model.fit(scene.cube, mask=scene.mask)
         seconds = time.perf_counter() - started
+    estimate = model.n_endmembers_estimate_
+    if estimate is not None and not options.quiet:
+        terminal.note(f"-k {estimate.recommended}: {estimate.reason}")
     _write(folder, model, scene, seconds, maps=options.maps)
     return 0
 
@@ -190,6 +202,7 @@ def _pictures(model: Any, scene: Any, match: Any, names: list[str]) -> Any:
         preview=rgb_preview(scene.cube, mask=model.mask_),
         maps=model.abundances_,
         residuals=model.residuals_,
+        unexplained=model.unexplained_,
         spectra=model.endmembers_,
         names=names,
         pure_pixels=model.pure_pixels_,
@@ -241,6 +254,9 @@ def _record(model: Any, scene: Any, match: Any, names: list[str], seconds: float
             "n_pixels": n_pixels,
             "n_left_out": model.mask_.size - n_pixels,
             "n_clipped": model.n_clipped_,
+            "n_isolated": len(model.isolated_pixels_),
+            "isolated_pixels": model.isolated_pixels_[:N_NAMED],
+            "n_unexplained": model.unexplained_.sum(),
             "n_bands": model.bands_.sum(),
             "bands_left_out": np.flatnonzero(~model.bands_),
             "scale": cube.scale,
@@ -250,11 +266,15 @@ def _record(model: Any, scene: Any, match: Any, names: list[str], seconds: float
         estimator=model,
         result={
             "method": result.method,
+            "how": result.facts.get("how"),
             "n_endmembers": model.n_endmembers_,
             "constraint": model.constraint,
             "relative_error": model.relative_error_,
             "explained": 1.0 - model.relative_error_**2,
             "duality_gap": result.gap,
+            "estimate": None
+            if model.n_endmembers_estimate_ is None
+            else model.n_endmembers_estimate_.as_dict(),
             "n_iter": result.n_iter,
             "stop_reason": stop_facts(result),
             "seconds": seconds,
@@ -282,6 +302,8 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "method": options.method,
         "constraint": options.constraint,
         "normalize": options.normalize,
+        "whiten": False if options.no_whiten else None,
+        "smooth": options.smooth,
         "reduce": options.reduce,
         "negative_tol": options.negative_tol,
         "random_state": options.seed,

@@ -26,7 +26,7 @@ class Scene:
 
     cube: Cube  # the scene
     title: str  # what it is
-    n_endmembers: int | None  # how many pure spectra are looked for
+    n_endmembers: int | None  # how many endmembers are looked for; None to estimate it
     mask: Any = None  # which pixels count
     library: SpectralLibrary | None = None  # spectra to compare with
     # What the spectra of the library are, as in "degrees from the true ones".
@@ -40,11 +40,14 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
         raise InvalidParameterError(
             f"Give one of: a file with a cube, the name of a real image ({', '.join(known)}), or --example."
         )
-    count = None if options.endmembers == "auto" else options.endmembers
+    count, estimated = options.endmembers, options.endmembers == "auto"
+    count = None if estimated else count
     if options.example:
         scene = _generated(count or 4, options.seed)
+        scene = replace(scene, n_endmembers=None) if estimated else scene
     elif options.cube in known and not Path(options.cube).exists():
         scene = _real(options.cube, count)
+        scene = replace(scene, n_endmembers=None) if estimated else scene
     else:
         path = Path(options.cube)
         if not path.suffix and not path.exists():
@@ -56,10 +59,6 @@ def opened_scene(options: argparse.Namespace, known: Sequence[str]) -> Scene:
             bands="all" if options.all_bands else None,
         )
         scene = Scene(cube, path.name, count)
-    if scene.n_endmembers is None and options.endmembers != "auto":
-        raise InvalidParameterError(
-            "Give the number of endmembers with -k K, or -k auto with --method merit."
-        )
     return _completed(scene, options)
 
 

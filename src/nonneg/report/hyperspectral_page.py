@@ -20,6 +20,12 @@ N_MAPS = 60
 # Black does not show on a dark page.
 PALETTE = tuple(color for color in COLORS if color != "#000000")
 _LONGEST = 700
+ESTIMATES = {
+    "hysime": "endmembers by HySime",
+    "virtual_dimensionality": "virtual dimensionality (NWHFC)",
+    "hfc": "virtual dimensionality (HFC)",
+    "confirmed": "endmembers that two halves of the pixels confirm",
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class ScenePictures:
     preview: Any  # the image in color
     maps: FloatArray  # the abundances; NaN where there are no data
     residuals: FloatArray  # what the mixtures leave
+    unexplained: BoolArray  # pixels of which they leave much
     spectra: FloatArray  # the endmembers
     names: Sequence[str]  # theirs
     pure_pixels: IntArray  # row and column of each
@@ -60,10 +67,26 @@ def scene_sentence(record: Mapping[str, Any]) -> str:
     subject = "1 endmember explains" if k == 1 else f"{wording.number(k)} endmembers explain"
     explained = wording.percent(max(result["explained"], 0.0))
     found = f"{subject} {explained} of the squared norm of the image"
-    if library is None:
-        return f"{found}."
-    angle = wording.number(library["mean_angle"], digits=3)
-    return f"{found}; they are {angle}° from {library['known_as']} on average."
+    if library is not None:
+        angle = wording.number(library["mean_angle"], digits=3)
+        found += f"; they are {angle}° from {library['known_as']} on average"
+    return f"{found}{_exceptions(record['data'])}."
+
+
+def _exceptions(data: Mapping[str, Any]) -> str:
+    """Name what the endmembers do not explain, and what was set aside."""
+    text = ""
+    left, aside = data["n_unexplained"], data["n_isolated"]
+    if left:
+        share = wording.percent(left / data["n_pixels"])
+        text += f"; they do not explain {_pixels(left)} ({share}), hatched in the maps"
+    if aside:
+        text += f"; {_pixels(aside)} unlike all others {'was' if aside == 1 else 'were'} set aside"
+    return text
+
+
+def _pixels(count: int) -> str:
+    return "1 pixel" if count == 1 else f"{wording.number(count)} pixels"
 
 
 def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
@@ -72,6 +95,8 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
     step = max(1, -(-max(pictures.residuals.shape) // _LONGEST))
     scene = data_address(picture_png(pictures.preview[::step, ::step]))
     known, places = pictures.known_spectra, pictures.wavelengths
+    # What is not explained is hatched, as are pixels without data: a map would not be true there.
+    shown = np.where(pictures.unexplained[:, :, None], np.nan, pictures.maps)
     worst = float(np.nanmax(pictures.residuals)) if np.isfinite(pictures.residuals).any() else 0.0
     context = {
         "title": record["title"],
@@ -84,7 +109,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
         "scene_text": _scene_text(record),
         "maps": [
             {
-                "source": data_address(picture_png(pictures.maps[::step, ::step, at], 1.0)),
+                "source": data_address(picture_png(shown[::step, ::step, at], 1.0)),
                 "name": pictures.names[at],
                 "label": label,
                 "color": colors[at],
@@ -93,6 +118,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
             for at, label in enumerate(_labels(record, pictures.names)[:N_MAPS])
         ],
         "holes": record["data"]["n_left_out"] > 0,
+        "unexplained": record["data"]["n_unexplained"] > 0,
         "left": {
             "source": data_address(picture_png(pictures.residuals[::step, ::step], worst)),
             "worst": wording.percent(worst),
@@ -107,6 +133,7 @@ def build_scene_page(record: Mapping[str, Any], pictures: ScenePictures) -> str:
             )
         ),
         "with_known": known is not None,
+        "pure": _pure(record),
         "rows": [_row(entry, colors[entry["endmember"]]) for entry in record["endmembers"]],
         "library": record["library"],
         "certificate": [wording.statement(entry) for entry in record["certificate"]],
@@ -138,10 +165,11 @@ def _row(entry: Mapping[str, Any], color: str) -> dict[str, Any]:
 def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     rows, columns, bands = data["shape"]
-    found = "Endmembers" if result["method"] == "min-volume" else "Pure pixels"
+    found = "Pure pixels" if _pure(record) else "Endmembers"
+    method = result["method"] if result["how"] is None else f"{result['method']} ({result['how']})"
     text = (
         f"{wording.number(rows)} x {wording.number(columns)} pixels with {wording.number(bands)} bands from "
-        f"{data['source']}. {found} by {result['method']}, abundances with the constraint "
+        f"{data['source']}. {found} by {method}, abundances with the constraint "
         f"{result['constraint']}, in {wording.seconds(result['seconds'])}."
     )
     if data["bands_left_out"]:
@@ -149,14 +177,21 @@ def _outcome(record: Mapping[str, Any]) -> str:
         text += f" {wording.number(left)} of the bands, which the header flags as bad, were left out."
     if data["n_left_out"]:
         text += f" {wording.number(data['n_left_out'])} pixels hold no data or were left out."
+    if result["estimate"] is not None:
+        text += f" The number of endmembers was estimated: {result['estimate']['reason']}."
     if data["n_clipped"]:
         text += f" {wording.number(data['n_clipped'])} entries below zero were set to zero."
     return text
 
 
-def _marked(record: Mapping[str, Any]) -> str:
+def _pure(record: Mapping[str, Any]) -> bool:
     # The simplex of minimum volume has vertices that no pixel has to equal.
-    return "the purest pixels" if record["result"]["method"] == "min-volume" else "the pure pixels"
+    result = record["result"]
+    return result["method"] != "min-volume" and result["how"] != "minimum volume"
+
+
+def _marked(record: Mapping[str, Any]) -> str:
+    return "the pure pixels" if _pure(record) else "the purest pixels"
 
 
 def _scene_text(record: Mapping[str, Any]) -> str:
@@ -212,5 +247,13 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         for name in ("method", "constraint", "relative_error", "duality_gap", "n_iter")
         if result[name] is not None
     ]
+    if data["isolated_pixels"]:
+        named = ", ".join(f"({row}, {column})" for row, column in data["isolated_pixels"])
+        more = ", ..." if data["n_isolated"] > len(data["isolated_pixels"]) else ""
+        about_result.append(("pixels set aside (row, column)", named + more))
+    if result["estimate"] is not None:
+        about_result += [
+            (label, wording.number(result["estimate"][name])) for name, label in ESTIMATES.items()
+        ]
     parameters = [(name, wording.number(value)) for name, value in record["parameters"].items()]
     return [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]

@@ -106,9 +106,30 @@ def _smoothed(
     if n_components == 1:
         return replace(spa(data, 1), method=search.method)
     reduced = reduced_points(data, n_components, affine=lift)
+    started, history = clock.seconds(), History()
+    first, p = _smoothed_vertices(reduced, n_components, search, n_members, depth, lift)
+    members = [rows for rows, _ in first]
+    scores = [score for _, score in first]
+    for at, score in enumerate(scores):
+        history.record(at + 1, clock.seconds() - started, {"score": score})
+    averages = _averages(reduced.points, first, search.aggregate)
+    facts = {"n_members": p, "aggregate": search.aggregate, "noise": reduced.noise}
+    return averaged_result(reduced, averages, members, search.method, scores, history, n_components, facts)
+
+
+def smoothed_members(reduced: ReducedPoints, n_vertices: int, depth: float) -> list[IntArray]:
+    """Return the samples whose median is a vertex of smoothed SPA, in the rows of the points."""
+    search = _Search("smoothed-spa", _largest_residual, both_ends=False, aggregate="median")
+    return [rows for rows, _ in _smoothed_vertices(reduced, n_vertices, search, "auto", depth, True)[0]]
+
+
+def _smoothed_vertices(
+    reduced: ReducedPoints, n_vertices: int, search: _Search, n_members: int | str, depth: float, lift: bool
+) -> tuple[list[tuple[IntArray, float]], int]:
+    """Return the samples of each vertex with their place along its direction, and how many are averaged."""
     points = reduced.points
     # Fewer dimensions than asked for: as many vertices as these can have.
-    k = min(n_components, points.shape[1] + lift)
+    k = min(n_vertices, points.shape[1] + lift)
     if n_members == "auto":
         p = automatic_members(reduced, k, depth, lift)
         if depth > 0:
@@ -119,21 +140,13 @@ def _smoothed(
     else:
         p = min(int(n_members), len(points))
     search = replace(search, p=p)
-    started, history = clock.seconds(), History()
-    if lift:
-        first = _vertices(lifted(points, 0.0, spread(points)), k, search)
-        averages = _averages(points, first, search.aggregate)
-        if len(averages) > 1:
-            first = _vertices(lifted(points, *best_lift(averages)), k, search)
-    else:
-        first = _vertices(points, k, search)
-    members = [rows for rows, _ in first]
-    scores = [score for _, score in first]
-    for at, score in enumerate(scores):
-        history.record(at + 1, clock.seconds() - started, {"score": score})
+    if not lift:
+        return _vertices(points, k, search), p
+    first = _vertices(lifted(points, 0.0, spread(points)), k, search)
     averages = _averages(points, first, search.aggregate)
-    facts = {"n_members": p, "aggregate": search.aggregate, "noise": reduced.noise}
-    return averaged_result(reduced, averages, members, search.method, scores, history, n_components, facts)
+    if len(averages) > 1:
+        first = _vertices(lifted(points, *best_lift(averages)), k, search)
+    return first, p
 
 
 def _averages(points: FloatArray, found: list[tuple[IntArray, float]], aggregate: str) -> FloatArray:

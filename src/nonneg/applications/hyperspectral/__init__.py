@@ -9,15 +9,18 @@ from nonneg.applications.hyperspectral.library import (
     read_library,
 )
 from nonneg.applications.hyperspectral.maps import write_maps
+from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estimate_n_endmembers
 from nonneg.applications.hyperspectral.preview import rgb_preview
 from nonneg.applications.hyperspectral.unmixing import Unmixing
 from nonneg.io.cube import Cube, read_cube
 
 __all__ = [
     "Cube",
+    "EndmemberCount",
     "LibraryMatch",
     "SpectralLibrary",
     "Unmixing",
+    "estimate_n_endmembers",
     "match_library",
     "read_cube",
     "read_library",

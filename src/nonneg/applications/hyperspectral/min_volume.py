@@ -20,6 +20,11 @@ MIN_VOLUME = "min-volume"
 METHODS: Registry[Method] = Registry(
     "method",
     {
+        "auto": Method(
+            "nonneg.applications.hyperspectral.robust:robust_endmembers",
+            "pure pixels, minimum volume or the edges of the pixels, as the data say",
+            kind="volume",
+        ),
         **SEPARABLE,
         MIN_VOLUME: Method(
             "nonneg.minvol.factorize:minimum_volume",
@@ -30,7 +35,7 @@ METHODS: Registry[Method] = Registry(
         ),
     },
 )
-"""The methods of `nonneg.select_anchors`, and minimum volume."""
+"""The default, the methods of `nonneg.select_anchors`, and minimum volume."""
 
 # Pixels darker than this share of the median are mostly noise once they are divided by their sum.
 DARK = 0.01

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -17,25 +17,25 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
-from nonneg.applications.hyperspectral.endmembers import reduced_pixels, spectra_of
+from nonneg.applications.hyperspectral.endmembers import EndmemberSearch
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
-from nonneg.applications.hyperspectral.min_volume import METHODS, MIN_VOLUME, min_volume_endmembers
+from nonneg.applications.hyperspectral.min_volume import METHODS
+from nonneg.applications.hyperspectral.n_endmembers import (
+    MAX_PIXELS,
+    EndmemberCount,
+    estimate_n_endmembers,
+)
 from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
+from nonneg.applications.hyperspectral.robust import AUTO
 from nonneg.applications.hyperspectral.statements import image_statements
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
-from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnsupportedError
+from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.io.cube import as_cube
 from nonneg.iteration import Progress
 from nonneg.iteration.progress import StepCounter
-from nonneg.separable.result import SelectionResult
-from nonneg.separable.select import select_anchors
 
-# Pixels within this share of the way from a vertex to the others are averaged, more of them in larger images:
-# the variety within a material exceeds the noise. Chosen on generated scenes (draws 1000 to 1009 of the study
-# robust-anchors, which do not report) and Moffett Field.
-PURE_DEPTH = 0.15
 ROWS = 1 << 14
 """Number of pixels that are unmixed at a time."""
 
@@ -45,22 +45,31 @@ class Unmixing(SavableEstimator):
 
     Parameters
     ----------
-    n_endmembers : int or None
-        The number of endmembers. None lets a convex method such as "merit" find it.
+    n_endmembers : int, "auto" or None
+        The number of endmembers. "auto" estimates it (`n_endmembers_estimate_`), or lets a method find it
+        that can, such as "merit"; so does None.
     method : str
-        How pure pixels are found: a name in `nonneg.separable.METHODS`. "smoothed-spa" averages nearly pure
-        pixels and sets corrupt ones aside; "snpa" returns pixels as they are; "merit" is convex and compares
-        all pairs of pixels, so that it suits images of a few thousand. Or "min-volume" (`nonneg.MinVolNMF`),
-        for images without pure pixels.
+        How endmembers are found. "auto" sets corrupt pixels aside, looks for pure pixels and, where the data
+        say that there are none or too few, for the smallest simplex around the pixels; dark materials are
+        found, too. Or a name in `nonneg.separable.METHODS`: "smoothed-spa" averages nearly pure pixels;
+        "snpa" returns pixels as they are; "merit" is convex and compares all pairs of pixels, so that it
+        suits images of a few thousand. Or "min-volume" (`nonneg.MinVolNMF`), for images without pure pixels.
     constraint : {"normalized", "sum-to-one", "at-most-one", "nonnegative"}
         The constraint on the abundances of a pixel. "sum-to-one": fully constrained least squares (FCLS),
         for images of even brightness. "at-most-one": the same with shade as one more endmember.
-        "nonnegative": nonnegative least squares. "normalized": the same, divided by their sum, so that a
-        pixel may be brighter or darker than the pure ones.
+        "nonnegative": nonnegative least squares. "normalized": FCLS with a brightness of its own for every
+        pixel, from a fifth to five times that of the endmembers.
     normalize : {"auto", "l1", "l2"} or None
         Search for pure pixels among spectra divided by this norm, whatever their brightness. "auto": "l1" for
         methods that average pixels; the others would return the noise of dark pixels, which it magnifies. For
         "min-volume", "l1" if the constraint leaves the brightness free; abundances are then shares of light.
+        `method="auto"` leaves the brightness free by itself.
+    whiten : bool or "auto"
+        Divide every band by the standard deviation of its noise in the search. "auto" does so if the noise
+        of some bands is three times that of others.
+    smooth : int
+        Search among averages of square windows of this odd number of pixels, for noisy images whose materials
+        cover areas; 1 for none. Abundances are always those of the pixels themselves.
     reduce : int or None
         Search for pure pixels in this number of leading directions. The cube is then read block by block and
         never held in memory, which takes `reduce` numbers per pixel beside the abundance maps.
@@ -89,6 +98,8 @@ class Unmixing(SavableEstimator):
         that are used.
     n_endmembers_ : int
         Number of endmembers.
+    n_endmembers_estimate_ : EndmemberCount or None
+        The estimate of "auto" with its reason, beside those of HySime and virtual dimensionality.
     pure_pixels_ : array of int of shape (n_endmembers, 2)
         Row and column of each pure pixel; for methods that average pixels, of the most extreme one.
     abundances_ : array of shape (n_rows, n_columns, n_endmembers)
@@ -97,6 +108,11 @@ class Unmixing(SavableEstimator):
         The norm of the residual of each pixel, relative to that of the pixel.
     relative_error_ : float
         The same for the whole image.
+    unexplained_ : array of bool of shape (n_rows, n_columns)
+        Pixels that the endmembers do not explain: corrupt ones, or of materials that were not found.
+    isolated_pixels_ : array of int of shape (n_isolated, 2)
+        Row and column of pixels that were set aside in the search: corrupt, or of a material that lives in
+        one or two pixels.
     mask_ : array of bool of shape (n_rows, n_columns)
         Which pixels were used.
     bands_ : array of bool of shape (n_bands,)
@@ -135,15 +151,23 @@ class Unmixing(SavableEstimator):
         "residuals_": StoredArray("n_rows", "n_columns"),
         "mask_": StoredArray("n_rows", "n_columns", kind="b"),
         "pure_pixels_": StoredArray("n_endmembers_", 2, kind="i", below=("n_rows", "n_columns")),
+        # Files of earlier versions lack these.
+        "unexplained_": StoredArray("n_rows", "n_columns", kind="b", optional=True),
+        "isolated_pixels_": StoredArray(
+            "n_isolated", 2, kind="i", below=("n_rows", "n_columns"), optional=True
+        ),
+        "n_endmembers_estimate_": Record(EndmemberCount.from_dict, optional=True),
     }
 
     def __init__(
         self,
-        n_endmembers: int | None = None,
+        n_endmembers: int | str | None = "auto",
         *,
-        method: str = "smoothed-spa",
+        method: str = "auto",
         constraint: str = "normalized",
         normalize: str | None = "auto",
+        whiten: bool | str = "auto",
+        smooth: int = 1,
         reduce: int | None = None,
         negative_tol: float = 0.05,
         tol: float | None = None,
@@ -159,6 +183,8 @@ class Unmixing(SavableEstimator):
         self.method = method
         self.constraint = constraint
         self.normalize = normalize
+        self.whiten = whiten
+        self.smooth = smooth
         self.reduce = reduce
         self.negative_tol = negative_tol
         self.tol = tol
@@ -205,27 +231,33 @@ class Unmixing(SavableEstimator):
             Itself.
         """
         constraint = checked_constraint(self.constraint)
-        self._check_parameters()
+        search = self._checked_search()
         scene = as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
         pixels = ImagePixels(scene, mask, float(self.negative_tol))
-        # A simplex has one corner more than dimensions; beyond that, no pixel has one answer.
-        if (self.n_endmembers or 0) > pixels.n_bands + 1:
-            raise InvalidParameterError(
-                f"n_endmembers={self.n_endmembers} is too many: {pixels.n_bands} bands distinguish at most "
-                f"{pixels.n_bands + 1} spectra. Ask for fewer."
-            )
         with threads(self.n_jobs):
             matrix = pixels.gathered() if self.reduce is None else None
-            points = reduced_pixels(pixels, self.reduce, self._norm()) if matrix is None else matrix
-            pixels.tell()
-            found = self._search(points, normalize=None if matrix is None else self._norm())
-            places = np.flatnonzero(pixels.mask)[found.anchors]
-            rows, columns = np.divmod(places, scene.shape[1])
-            endmembers = spectra_of(pixels, found, places, reduced=matrix is None)
+            estimate = self._estimated(pixels, matrix)
+            count = search.n_endmembers if estimate is None else estimate.recommended
+            # A simplex has one corner more than dimensions; beyond that, no pixel has one answer.
+            if (count or 0) > pixels.n_bands + 1:
+                raise InvalidParameterError(
+                    f"n_endmembers={count} is too many: {pixels.n_bands} bands distinguish at most "
+                    f"{pixels.n_bands + 1} spectra. Ask for fewer."
+                )
+            if matrix is not None:
+                pixels.tell()
+            found, endmembers = replace(search, n_endmembers=count).run(pixels, matrix)
+            if matrix is None:
+                pixels.tell()
             mixtures = self._unmixed(pixels, matrix, endmembers, constraint)
+        used = np.flatnonzero(pixels.mask)
+        isolated = used[np.asarray(found.facts.get("isolated", ()), dtype=np.intp)]
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
-        self.pure_pixels_ = np.column_stack([rows, columns]).astype(np.intp)
+        self.n_endmembers_estimate_ = estimate
+        self.pure_pixels_ = np.column_stack(np.divmod(used[found.anchors], scene.shape[1])).astype(np.intp)
+        self.isolated_pixels_ = np.column_stack(np.divmod(isolated, scene.shape[1])).astype(np.intp)
+        self.unexplained_ = mixtures.unexplained().reshape(scene.shape[:2])
         self.abundances_ = mixtures.maps.reshape(*scene.shape[:2], -1)
         self.residuals_ = mixtures.residuals.reshape(scene.shape[:2])
         self.relative_error_ = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
@@ -324,59 +356,41 @@ class Unmixing(SavableEstimator):
                 f"expected bands_ to keep {self.endmembers_.shape[1]} bands. The file is damaged."
             )
 
-    def _check_parameters(self) -> None:
-        if self.reduce is not None and not METHODS.find(self.method).signed:
-            raise UnsupportedError(
-                f"method={self.method!r} needs nonnegative points, and reduce={self.reduce} makes signed "
-                "ones. Leave reduce at None, or use 'snpa'."
-            )
+    def _checked_search(self) -> EndmemberSearch:
+        """Return the search, after checking the parameters."""
         wanted = self.n_endmembers
-        if wanted is not None and not is_count(wanted):
+        if wanted is not None and wanted != AUTO and not is_count(wanted):
             raise InvalidParameterError(
-                f"n_endmembers must be None or a whole number of at least 1, got {wanted!r}."
+                f"n_endmembers must be 'auto', None or a whole number of at least 1, got {wanted!r}."
             )
         if wanted is None and METHODS.find(self.method).needs_n_components:
             raise InvalidParameterError(
-                f"method={self.method!r} needs n_endmembers, the number of pure spectra; 'merit' can do "
-                "without."
-            )
-        if self.reduce is not None and not is_count(self.reduce, wanted or 1):
-            raise InvalidParameterError(
-                f"reduce must be None or at least n_endmembers={self.n_endmembers}, got {self.reduce!r}."
-            )
-        if self.normalize not in (None, "auto", "l1", "l2"):
-            raise InvalidParameterError(
-                f"normalize must be None, 'auto', 'l1' or 'l2', got {self.normalize!r}."
+                f"method={self.method!r} needs n_endmembers, the number of pure spectra or 'auto'; only "
+                "'merit' can do with None."
             )
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
             raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")
+        known = None if wanted == AUTO else wanted
+        if self.reduce is not None and not is_count(self.reduce, known or 1):
+            raise InvalidParameterError(
+                f"reduce must be None or at least n_endmembers={self.n_endmembers}, got {self.reduce!r}."
+            )
+        names = [one.name for one in fields(EndmemberSearch) if one.name != "n_endmembers"]
+        given = {name: getattr(self, name) for name in names} | {"method_params": self.method_params or {}}
+        search = EndmemberSearch(n_endmembers=known, **given)
+        search.check()
+        return search
 
-    def _norm(self) -> str | None:
-        """Return the norm by which spectra are divided in the search."""
-        if self.normalize != "auto":
-            return self.normalize
-        return "l1" if METHODS.find(self.method).averages else None
-
-    def _params(self) -> dict[str, Any]:
-        """Return the parameters of the method, with the depth within which pixels are averaged."""
-        given = dict(self.method_params or {})
-        if "depth" in METHODS.find(self.method).options:
-            given.setdefault("depth", PURE_DEPTH)
-        return given
-
-    def _search(self, points: FloatArray, *, normalize: str | None) -> SelectionResult:
-        given: dict[str, Any] = {"callback": self.callback, "checkpoint": self.checkpoint}
-        given |= {"tol": self.tol, "max_iter": self.max_iter}
-        if METHODS.find(self.method).kind != "greedy":
-            given["verbose"] = self.verbose
-        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        options |= {"method_params": self._params(), "rng": self.random_state, "n_jobs": self.n_jobs}
-        if self.method == MIN_VOLUME:
-            k = int(self.n_endmembers or 1)
-            given = {"constraint": self.constraint, "normalize": self.normalize}
-            return min_volume_endmembers(points, k, **given, **options)
-        return select_anchors(points, self.n_endmembers, method=self.method, normalize=normalize, **options)
+    def _estimated(self, pixels: ImagePixels, matrix: FloatArray | None) -> EndmemberCount | None:
+        if self.n_endmembers != AUTO or not METHODS.find(self.method).needs_n_components:
+            return None
+        if matrix is None:
+            step = max(1, int(pixels.mask.sum()) // MAX_PIXELS)
+            matrix = np.concatenate([block.spectra[block.pixels % step == 0] for block in pixels.blocks()])
+        found = estimate_n_endmembers(matrix)
+        limit = found.recommended if self.reduce is None else min(found.recommended, self.reduce)
+        return replace(found, recommended=limit)
 
     def _unmixed(
         self, pixels: ImagePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str
