@@ -14,14 +14,14 @@ from nonneg import datasets
 from nonneg._typing import FloatArray
 from reproduction.studies.vertex_draws import Planted, mixed_covers, planted_scene
 
-SIDE, N_BANDS = 50, 100
+SIDE, N_BANDS = 40, 100
 _LAKE: dict[str, Any] = {"spectra": "land-cover", "n_materials": 4, "snr": 30}
 _RANDOM: dict[str, Any] = {"spectra": "random", "n_materials": 4, "snr": 30}
 KINDS: dict[str, dict[str, Any]] = {
     "Jasper-Ridge-like, 20 dB": {**_LAKE, "snr": 20},
     "Jasper-Ridge-like, 30 dB": _LAKE,
     "Jasper-Ridge-like, 40 dB": {**_LAKE, "snr": 40},
-    "Jasper-Ridge-like, 0.1% corrupt": {**_LAKE, "n_corrupt": 3},
+    "Jasper-Ridge-like, 0.1% corrupt": {**_LAKE, "n_corrupt": 2},
     "Jasper-Ridge-like, purity 0.8": {**_LAKE, "purity": 0.8},
     "Jasper-Ridge-like, uneven noise": {**_LAKE, "uneven": 10.0},
     "SalinasA-like": {**_LAKE, "n_materials": 6, "snr": 35, "n_corrupt": 2},
@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "random, purity 0.7, 40 dB": {**_RANDOM, "purity": 0.7, "snr": 40},
     "random, purity 0.6": {**_RANDOM, "purity": 0.6},
     "random, purity 0.5, 6 materials": {**_RANDOM, "purity": 0.5, "n_materials": 6},
-    "random, purity 0.8, 0.1% corrupt": {**_RANDOM, "purity": 0.8, "n_corrupt": 3},
+    "random, purity 0.8, 0.1% corrupt": {**_RANDOM, "purity": 0.8, "n_corrupt": 2},
     "random, noise shared by bands": {"spectra": "random", "n_materials": 4, "noise": 0.03},
     "Dirichlet, 30 dB": {"planted": {}},
     "Dirichlet, 40 dB": {"planted": {"snr": 40}},

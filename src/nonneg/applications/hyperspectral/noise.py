@@ -18,6 +18,9 @@ N_ROUNDS = 3
 # Bands are divided by their noise if that of the noisiest tenth is larger than that of the quietest tenth by
 # this factor, and if it is larger than rounding; of so many pixels.
 UNEVEN, MEASURED, MAX_PIXELS = 3.0, 1e-4, 20_000
+# The rest is white noise if the first direction beyond the endmembers has at most this multiple of it; where
+# the materials vary by more, dividing by the noise would magnify that.
+WHITE = 2.0
 
 
 def inverse_gram(gram: FloatArray) -> FloatArray:
@@ -43,15 +46,26 @@ def noise_scale(spectra: FloatArray, n_endmembers: int, whiten: bool | str) -> F
     some = some[usual_pixels(some, n_endmembers)]
     if len(some) < 2 * some.shape[1]:
         return None
-    noise = band_noise(some.T @ some, len(some))
+    gram = some.T @ some
+    noise = band_noise(gram, len(some))
     sizes = np.sqrt(np.mean(some**2, axis=0))
     measured = float(np.median(noise)) > MEASURED * float(np.median(sizes))
     low, high = np.quantile(noise, (0.1, 0.9))
-    if not measured or (whiten == "auto" and high < UNEVEN * low):
+    if not measured or (
+        whiten == "auto" and not (high >= UNEVEN * low and _white(gram, noise, len(some), n_endmembers))
+    ):
         return None
     scale = np.maximum(noise, 0.1 * float(np.median(noise)))
     # Spectra keep their size.
     return np.asarray(scale / np.median(scale))
+
+
+def _white(gram: FloatArray, noise: FloatArray, n_pixels: int, n_endmembers: int) -> bool:
+    """Tell whether bands divided by their noise have white noise beside the signal, and not variety."""
+    values = np.linalg.eigvalsh(gram / np.outer(noise, noise))[::-1] / n_pixels
+    # White noise has variance one in every direction, up to the error of so many pixels (Geman 1980).
+    edge = 1.0 + np.sqrt(len(gram) / n_pixels)
+    return bool(values[min(n_endmembers, len(values) - 1)] <= (WHITE * edge) ** 2)
 
 
 def usual_pixels(spectra: FloatArray, n_endmembers: int) -> BoolArray:

@@ -87,6 +87,11 @@ class ImagePixels:
             filled += len(block.pixels)
         return matrix[:filled]
 
+    def every(self, n_most: int) -> FloatArray:
+        """Return evenly spaced pixels, about as many as given."""
+        step = max(1, int(self.mask.sum()) // n_most)
+        return np.concatenate([block.spectra[block.pixels % step == 0] for block in self.blocks()])
+
     def spectrum(self, row: int, column: int) -> FloatArray:
         """Return one pixel in the bands that are used."""
         entries = np.asarray(self.cube.values[row, column])[self._taken].astype(self.dtype)

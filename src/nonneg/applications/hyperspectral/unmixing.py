@@ -20,11 +20,7 @@ from nonneg.applications.hyperspectral.abundances import Mixtures, checked_const
 from nonneg.applications.hyperspectral.endmembers import EndmemberSearch
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.min_volume import METHODS
-from nonneg.applications.hyperspectral.n_endmembers import (
-    MAX_PIXELS,
-    EndmemberCount,
-    estimate_n_endmembers,
-)
+from nonneg.applications.hyperspectral.n_endmembers import MAX_PIXELS, EndmemberCount, estimate_n_endmembers
 from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
 from nonneg.applications.hyperspectral.robust import AUTO
 from nonneg.applications.hyperspectral.statements import image_statements
@@ -51,9 +47,8 @@ class Unmixing(SavableEstimator):
     method : str
         How endmembers are found. "auto" sets corrupt pixels aside, looks for pure pixels and, where the data
         say that there are none or too few, for the smallest simplex around the pixels; dark materials are
-        found, too. Or a name in `nonneg.separable.METHODS`: "smoothed-spa" averages nearly pure pixels;
-        "snpa" returns pixels as they are; "merit" is convex and compares all pairs of pixels, so that it
-        suits images of a few thousand. Or "min-volume" (`nonneg.MinVolNMF`), for images without pure pixels.
+        found, too. Or "min-volume" (`nonneg.MinVolNMF`), or a name in `nonneg.separable.METHODS`, such as
+        "snpa", which returns pixels, or "merit", which is convex, for images of a few thousand pixels.
     constraint : {"normalized", "sum-to-one", "at-most-one", "nonnegative"}
         The constraint on the abundances of a pixel. "sum-to-one": fully constrained least squares (FCLS),
         for images of even brightness. "at-most-one": the same with shade as one more endmember.
@@ -65,14 +60,13 @@ class Unmixing(SavableEstimator):
         "min-volume", "l1" if the constraint leaves the brightness free; abundances are then shares of light.
         `method="auto"` leaves the brightness free by itself.
     whiten : bool or "auto"
-        Divide every band by the standard deviation of its noise in the search. "auto" does so if the noise
-        of some bands is three times that of others.
+        Divide every band by the standard deviation of its noise in the search. "auto" does so if that is
+        uneven, and noise is all that the endmembers leave.
     smooth : int
-        Search among averages of square windows of this odd number of pixels, for noisy images whose materials
-        cover areas; 1 for none. Abundances are always those of the pixels themselves.
+        Search among averages of square windows of this odd number of pixels, for noisy images; 1 for none.
     reduce : int or None
-        Search for pure pixels in this number of leading directions. The cube is then read block by block and
-        never held in memory, which takes `reduce` numbers per pixel beside the abundance maps.
+        Search in this number of leading directions. The cube is then read block by block and never held in
+        memory, which takes `reduce` numbers per pixel beside the abundance maps.
     negative_tol : float
         Entries below zero, down to this fraction of the largest one, are set to zero, and a warning counts
         them; entries further below are an error.
@@ -245,7 +239,7 @@ class Unmixing(SavableEstimator):
                     f"{pixels.n_bands + 1} spectra. Ask for fewer."
                 )
             if matrix is not None:
-                pixels.tell()
+                pixels.tell()  # before the search, which may fail
             found, endmembers = replace(search, n_endmembers=count).run(pixels, matrix)
             if matrix is None:
                 pixels.tell()
@@ -385,10 +379,7 @@ class Unmixing(SavableEstimator):
     def _estimated(self, pixels: ImagePixels, matrix: FloatArray | None) -> EndmemberCount | None:
         if self.n_endmembers != AUTO or not METHODS.find(self.method).needs_n_components:
             return None
-        if matrix is None:
-            step = max(1, int(pixels.mask.sum()) // MAX_PIXELS)
-            matrix = np.concatenate([block.spectra[block.pixels % step == 0] for block in pixels.blocks()])
-        found = estimate_n_endmembers(matrix)
+        found = estimate_n_endmembers(pixels.every(MAX_PIXELS) if matrix is None else matrix)
         limit = found.recommended if self.reduce is None else min(found.recommended, self.reduce)
         return replace(found, recommended=limit)
 
