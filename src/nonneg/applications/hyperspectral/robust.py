@@ -9,7 +9,6 @@ follow where they are better.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,6 +28,7 @@ from nonneg.applications.hyperspectral.facets import facets_at_edges
 from nonneg.applications.hyperspectral.noise import usual_pixels
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.iteration import History, StopReason
+from nonneg.kernels import clock
 from nonneg.separable.reduced_points import ReducedPoints
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.smoothed import smoothed_members
@@ -120,7 +120,7 @@ def robust_endmembers(
 ) -> SelectionResult | None:
     """Find endmembers; None if the pixels are too few or have too few dimensions."""
     # Products with `ones` are the sums of the bands, for pixels in leading directions.
-    started, history = time.perf_counter(), History()
+    started, history = clock.seconds(), History()
     usual = np.flatnonzero(usual_pixels(spectra, k))
     ones = np.ones(spectra.shape[1]) if ones is None else ones
     space = Subspace.of(np.asarray(spectra[usual], dtype=np.float64), k, ones)
@@ -137,7 +137,7 @@ def robust_endmembers(
     components = found.vertices @ space.basis.T
     if areas:
         components = _average_spectra(spectra, [usual[rows] for rows in found.members or ()], ones)
-    history.record(1, time.perf_counter() - started, {"misfit": misfit})
+    history.record(1, clock.seconds() - started, {"misfit": misfit})
     members = found.members
     if members is None:
         weights = cone_weights(space.points, found.vertices)
