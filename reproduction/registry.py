@@ -61,6 +61,7 @@ TITLES: dict[str, str] = {
     "studies/unmixing": "Unmixing by default beside single methods and other tools, on many kinds of scenes",
     "studies/min-volume": "Minimum volume beside pure pixels, over purity, noise and endmembers",
     "studies/communities": "Which method finds overlapping communities, on planted graphs and known networks",
+    "studies/topics": "Topics of documents: the default beside scikit-learn, gensim and tomotopy",
     "studies/near-duplicates": "Vertices with many near-duplicates: smooth separable NMF and other methods",
     "studies/purification-plausibility": "Purification or NMF: do the data tell which one is better?",
     "studies/topic-tools": "Topics beyond the fit: trees over topics, seed words and streams of documents",
