@@ -46,7 +46,11 @@ REPORTING = {
     PLANTED: (100, 101, 102),
 }
 """Collections and draws that judge them."""
-GROUPS = {"choosing": CHOOSING, "reporting": REPORTING, "quick": {"planted-400": (0,)}}
+GROUPS: dict[str, dict[str, tuple[int, ...]]] = {
+    "choosing": CHOOSING,
+    "reporting": REPORTING,
+    "quick": {"planted-400": (0,)},
+}
 PUBLISHED = {"min_documents": 0, "duplicates": "keep", "min_df": 2}
 # Slow methods run on the first draw of TDT2, and not on 20,000 documents.
 N_SLOW = {TDT2: 1, PLANTED: 0}
@@ -329,7 +333,7 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
     verdicts = [
         Verdict(
             "The default has a larger mean NMI than every peer on the collections that all methods have seen",
-            all(values["default"] > values[method] for method in peers) if whole else None,
+            all((values["default"] or 0.0) > (values[method] or 0.0) for method in peers) if whole else None,
             ", ".join(f"{METHODS[m]} {v:.3f}" for m, v in values.items() if v is not None) or "not measured",
         )
     ]

@@ -138,7 +138,7 @@ def _factorized(task: Task) -> FoundTopics:
     """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss."""
     X = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
     if task.balance:
-        X = balanced_documents(X, smallest_topic(task, np.count_nonzero(np.diff(X.indptr))))
+        X = balanced_documents(X, smallest_topic(task, int(np.count_nonzero(np.diff(X.indptr)))))
     options = {"tol": 1e-6, "max_iter": 1000, **task.params}
     given = {}
     if task.anchors is not None:

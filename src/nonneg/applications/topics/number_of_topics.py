@@ -75,7 +75,8 @@ def compare_numbers(
     rough, n = replace(rough, set_aside=False), counts.shape[0]
     samples = [np.sort(rng.choice(n, max(1, round(PART * n)), replace=False)) for _ in range(N_SAMPLES)]
     counter = StepCounter("number of topics", len(numbers), verbose)
-    stability, npmi = [], []
+    stability: list[list[float]] = []
+    npmi: list[FloatArray] = []
     for k in numbers:
         if candidates is None and _is_hopeless(stability):
             break
