@@ -8,11 +8,26 @@ import numpy as np
 from sklearn.decomposition import NMF
 
 from nonneg._typing import FloatArray
+from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
 from nonneg.datasets import instrument_sound, load_armstrong, load_nonstationary440, music_notes
 
 RATE, SECONDS = 11025, 8.0
-CHOOSING = ("piano+drums", "speech+bass", "plucked+bass", "notes", "violin+drums", "speech+piano")
+CHOOSING = (
+    "piano+drums",
+    "speech+bass",
+    "plucked+bass",
+    "notes",
+    "violin+drums",
+    "speech+piano",
+    "piano+bass",
+    "violin+bass",
+    "bass+drums@44100",
+    "speech+violin",
+    "speech+plucked",
+    "piano+plucked",
+    "piano+violin",
+)
 """Chose window, number of components, masks and grouping, in draws below 1000."""
 REPORTING = (
     "bass+drums",
@@ -20,15 +35,19 @@ REPORTING = (
     "plucked+drums",
     "armstrong+drums",
     "armstrong+bass",
-    "piano+bass",
-    "violin+bass",
     "violin+plucked",
     "nonstationary440",
-    "bass+drums@44100",
+    "organ+drums",
+    "flute+drums",
+    "brass+drums",
+    "flute+bass",
+    "organ+bass",
+    "marimba+bass",
+    "brass+congas",
+    "speech+marimba",
+    "armstrong+congas",
 )
 """Had no part in choosing anything."""
-HARMONIC = ("plucked+bass", "notes", "piano+bass", "violin+bass", "violin+plucked", "nonstationary440")
-"""Both sources have pitches only."""
 # The second source is up to so many decibels louder or softer.
 DECIBELS = 3.0
 
@@ -44,15 +63,17 @@ def mixture(kind: str, draw: int, seconds: float = SECONDS) -> tuple[FloatArray,
         return recording.sources[:, draw // 2 % 10], recording.rate
     names, _, rate = kind.partition("@")
     gain = 10 ** (np.random.default_rng([draw, 7]).uniform(-DECIBELS, DECIBELS) / 20)
+    # In every other draw the sources keep the same time, as in music; in the others they do not.
+    tempo = np.random.default_rng([draw, 8]).uniform(85.0, 135.0) if draw % 2 else None
     sources = [
-        _source(name, draw, at, seconds, int(rate or RATE)) for at, name in enumerate(names.split("+"))
+        _source(name, draw, at, seconds, int(rate or RATE), tempo) for at, name in enumerate(names.split("+"))
     ]
     return np.stack([sources[0], gain * sources[1]]), int(rate or RATE)
 
 
-def _source(name: str, draw: int, at: int, seconds: float, rate: int) -> FloatArray:
+def _source(name: str, draw: int, at: int, seconds: float, rate: int, tempo: float | None) -> FloatArray:
     if name != "armstrong":
-        return instrument_sound(name, seconds, rate=rate, rng=np.random.default_rng([draw, at]))
+        return instrument_sound(name, seconds, rate=rate, tempo=tempo, rng=np.random.default_rng([draw, at]))
     # Parts of the recording that do not overlap, after its first seconds.
     signal = load_armstrong().signals[0]
     first = round((3.0 + seconds * (draw % 12)) * RATE)
@@ -62,17 +83,73 @@ def _source(name: str, draw: int, at: int, seconds: float, rate: int) -> FloatAr
 
 def stft_nmf(signal: FloatArray, rate: int, beta_loss: str) -> FloatArray:
     """Separate as is usual: librosa's STFT, scikit-learn's NMF of 8 components, groups by centroid."""
-    stft = STFT(1 << round(np.log2(2048 / 22050 * rate)))
+    stft = STFT(_n_fft(rate))
     coefficients = stft.analyze(signal)[0]
     kind: dict[str, Any] = {"solver": "mu", "init": "random"} if beta_loss != "frobenius" else {}
     model = NMF(8, beta_loss=beta_loss, max_iter=200, random_state=0, **kind)
     W = model.fit_transform(np.abs(coefficients))
-    H = model.components_
+    masks = _centroid_masks(W, model.components_)
+    return np.stack([stft.synthesize(coefficients * mask, len(signal)) for mask in masks])
+
+
+def librosa_nmf(signal: FloatArray, rate: int) -> FloatArray:
+    """Separate by `librosa.decompose.decompose` with 8 sorted components, groups by centroid."""
+    import librosa
+
+    coefficients = librosa.stft(signal, n_fft=_n_fft(rate))
+    model = NMF(8, init="random", random_state=0)
+    H, W = librosa.decompose.decompose(np.abs(coefficients), transformer=model, sort=True)
+    masks = _centroid_masks(W.T, H.T)
+    return np.stack([librosa.istft(coefficients * mask.T, length=len(signal)) for mask in masks])
+
+
+def librosa_hpss(signal: FloatArray, rate: int) -> FloatArray:
+    """Separate into a harmonic and a percussive part by `librosa.effects.hpss`."""
+    import librosa
+
+    return np.stack(librosa.effects.hpss(signal, n_fft=_n_fft(rate)))
+
+
+def torch_nmf(signal: FloatArray, rate: int) -> FloatArray:
+    """Separate by `torchnmf` with the Kullback-Leibler divergence, groups by centroid."""
+    import torch
+    import torchnmf.nmf
+
+    stft = STFT(_n_fft(rate))
+    coefficients = stft.analyze(signal)[0]
+    torch.manual_seed(0)
+    V = torch.from_numpy(np.abs(coefficients).astype(np.float32))
+    model = torchnmf.nmf.NMF(tuple(V.shape), rank=8)
+    model.fit(V, beta=1, max_iter=200)
+    masks = _centroid_masks(model.H.detach().numpy(), model.W.detach().numpy().T)
+    return np.stack([stft.synthesize(coefficients * mask, len(signal)) for mask in masks])
+
+
+def true_groups(separation: SourceSeparation, true: FloatArray) -> Any:
+    """Give each component to the source that has more of the energy in its mask."""
+    return np.argmax(energies_by_source(separation, true), axis=1)
+
+
+def energies_by_source(separation: SourceSeparation, true: FloatArray) -> FloatArray:
+    """Return how much of the energy in the mask of each component belongs to each source."""
+    stft, W, H = separation.framing_, separation.activations_, separation.model_.components_
+    powers = np.square(np.abs(stft.analyze(true)))
+    shares = powers / np.maximum(powers.sum(axis=0), 1e-300)
+    mixed = np.square(np.abs(stft.analyze(true.sum(axis=0))[0])) / np.maximum(W @ H, 1e-300)
+    return np.stack([np.einsum("tk,kt->k", W, H @ (mixed * share).T) for share in shares], axis=1)
+
+
+def _n_fft(rate: int) -> int:
+    """Return librosa's 93 ms at any rate."""
+    return 1 << round(np.log2(2048 / 22050 * rate))
+
+
+def _centroid_masks(W: FloatArray, H: FloatArray) -> FloatArray:
+    """Return masks of two groups of components, split by spectral centroid."""
     centroids = H @ np.arange(H.shape[1]) / np.maximum(H.sum(axis=1), 1e-300)
     labels = _two_means(centroids)
     parts = np.stack([np.square(W[:, labels == at] @ H[labels == at]) for at in (0, 1)])
-    masks = parts / np.maximum(parts.sum(axis=0), 1e-300)
-    return np.stack([stft.synthesize(coefficients * mask, len(signal)) for mask in masks])
+    return parts / np.maximum(parts.sum(axis=0), 1e-300)
 
 
 def _two_means(values: FloatArray) -> Any:

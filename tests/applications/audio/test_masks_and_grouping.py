@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from nonneg.applications.audio.grouping import group_components
+from nonneg.applications.audio.grouping import group_components, partition
 from nonneg.applications.audio.masks import checked_groups, masked_frames, wiener_masks
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
@@ -42,7 +44,7 @@ def test_components_that_sound_together_are_one_source(rng):
     W = np.stack([gates[at] * scale for at, scale in ((0, 1.0), (1, 5.0), (0, 0.2), (1, 1.0))], axis=1)
     W = W + 0.01 * rng.random(W.shape)
     H = np.array([[1, 0, 0, 0], [0, 0.9, 0.1, 0], [0, 1, 0, 0], [0.9, 0, 0, 0.1]])
-    assert group_components(W, H, 2).tolist() == [0, 1, 0, 1]
+    assert group_components(W, H, 2, by="activations").tolist() == [0, 1, 0, 1]
     assert group_components(W, H, 2, by="templates").tolist() == [0, 1, 1, 0]
     assert group_components(W, H, 4).tolist() == [0, 1, 2, 3]
     assert group_components(W, H, 1).tolist() == [0, 0, 0, 0]
@@ -68,25 +70,50 @@ def test_what_is_refused():
         group_components(np.ones((3, 2)), np.ones((2, 4)), 3)
 
 
-def test_features_tell_drums_from_strings_and_low_from_high():
-    rng = np.random.default_rng(0)
-    frames = np.arange(200)
-    steady = 1 + 0.2 * np.sin(2 * np.pi * frames[:, None] / 40 + rng.uniform(0, 6, 3))
-    struck = np.where(frames[:, None] % 20 == rng.integers(20, size=3), 1.0, 0.01)
-    H = rng.random((6, 65)) + 0.1  # the same register
-    assert group_components(np.hstack([steady, struck]), H, 2).tolist() == [0, 0, 0, 1, 1, 1]
-    low, high = np.exp(-np.arange(65) / 3), np.exp(-np.arange(65)[::-1] / 8)
-    H = np.stack([low, high, low, high, low, high])
-    assert group_components(np.hstack([steady, steady]), H, 2).tolist() == [0, 1, 0, 1, 0, 1]
-    # Loudness of the whole does not matter, and neither does the unit of frequency.
-    other = group_components(1e6 * np.hstack([steady, steady]), H, 2, frequencies=7.0 * np.arange(65))
-    assert other.tolist() == [0, 1, 0, 1, 0, 1]
+def notes_and_strokes():
+    """Four decaying notes of partials, one after the other, and three strokes of noise in turn."""
+    frames, bins = np.arange(240), np.arange(257)
+    decays = [np.where(frames >= at, np.exp(-(frames - at) / 12), 0.0) for at in (0, 60, 120, 180)]
+    strokes = [
+        np.where(frames % 24 == at, 1.0, 0.0) + np.where(frames % 24 == at + 1, 0.2, 0.0) for at in (0, 8, 16)
+    ]
+    partials = [np.where(bins % pitch == 0, 1.0 / (1 + bins / 40), 1e-3) for pitch in (11, 13, 15, 17)]
+    noises = [np.exp(-np.square((bins - center) / 60.0)) for center in (40, 120, 220)]
+    return np.stack([*decays, *strokes], axis=1) + 1e-4, np.stack([*partials, *noises])
 
 
-def test_many_components_are_grouped_by_moves():
+def test_features_tell_drums_from_strings():
+    W, H = notes_and_strokes()
+    assert group_components(W, H, 2).tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert group_components(W, H, 2, by="harmonic-percussive").tolist() == [0, 0, 0, 0, 1, 1, 1]
+    # Neither loudness nor the unit of frequency nor the order of components matters.
+    other = group_components(1e6 * W, H, 2, frequencies=7.0 * np.arange(257))
+    assert other.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert group_components(W[:, ::-1], H[::-1], 2).tolist() == [0, 0, 0, 1, 1, 1, 1]
+    with pytest.raises(
+        InvalidParameterError, match="by='harmonic-percussive' finds two groups, got n_groups=3"
+    ):
+        group_components(W, H, 3, by="harmonic-percussive")
+    # Percussive parts only: one of them is the least so.
+    assert group_components(W[:, 4:], H[4:], 2, by="harmonic-percussive").tolist().count(0) == 1
+
+
+def test_partitions_are_the_best_ones():
     rng = np.random.default_rng(1)
-    centers = np.repeat([4, 16, 60], 6)
-    H = np.exp(-np.square((np.arange(65) - centers[:, None]) / 2.0))
-    labels = group_components(1 + 0.1 * rng.random((50, 18)), H, 3)
-    assert labels.tolist() == np.repeat([0, 1, 2], 6).tolist()
-    assert set(group_components(rng.random((50, 18)), rng.random((18, 65)), 7).tolist()) == set(range(7))
+    affinity = rng.standard_normal((9, 9))
+    affinity += affinity.T
+    np.fill_diagonal(affinity, 0.0)
+    found = partition(affinity, 2)
+    values = {
+        labels: sum(
+            affinity[np.ix_(group, group)].sum() for group in (np.array(labels) == 0, np.array(labels) == 1)
+        )
+        for labels in product((0, 1), repeat=9)
+        if 0 < sum(labels) < 9
+    }
+    within = sum(affinity[np.ix_(found == at, found == at)].sum() for at in (0, 1))
+    np.testing.assert_allclose(within, max(values.values()), rtol=1e-12)
+    wide = rng.standard_normal((18, 18))
+    assert set(partition(wide + wide.T, 7).tolist()) == set(range(7))
+    # All alike: still as many groups as asked for.
+    assert set(partition(np.ones((5, 5)), 3).tolist()) == {0, 1, 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.studies.mixtures import stft_nmf
 
 from nonneg.applications import SourceSeparation
 from nonneg.datasets import instrument_sound
@@ -147,20 +148,23 @@ def test_the_default_separates_two_notes_and_an_instrument_from_drums():
     assert len(model.groups_) == 2  # no more are needed
     np.testing.assert_allclose(model.separate(true.sum(axis=0)), found, atol=1e-10)
     rate = 8000
-    parts = np.stack([instrument_sound(name, 3.0, rate=rate, rng=5) for name in ("piano", "drums")])
+    parts = np.stack([instrument_sound(name, 4.0, rate=rate, rng=5) for name in ("piano", "drums")])
     model = SourceSeparation(2, random_state=0)
     assert ratio(parts, model.fit_separate(parts.sum(axis=0), rate)) > 8
-    assert len(model.groups_) == 8
+    assert len(model.groups_) == 16
     assert model.certificate_["energy-shares"].holds
     # Loudness does not matter.
     louder = SourceSeparation(2, random_state=0).fit(1e3 * parts.sum(axis=0), rate)
     np.testing.assert_allclose(louder.model_.components_, model.model_.components_, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "transform", "lapped": True, "frame_length": 40}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"method": "cqt"}, {"method": "transform", "lapped": True, "frame_length": 40, "max_iter": 30}],
+)
 def test_recordings_aligned_or_in_a_row_by_any_method(options):
     signals = np.stack([notes(phase=phase).sum(axis=0) for phase in (0.0, 1.0)])
-    aligned = SourceSeparation(2, max_iter=100, random_state=0, n_init=1, **options)
+    aligned = SourceSeparation(2, random_state=0, n_init=1, **options)
     found = aligned.fit_separate(signals)
     assert found.shape == (2, 2, 3000)
     np.testing.assert_allclose(found.sum(axis=0), signals, atol=1e-13)
@@ -192,3 +196,45 @@ def test_what_methods_do_not_accept():
         SourceSeparation(2, method="stf").fit(sound)
     with pytest.raises(InvalidDataError, match="Recordings are rows"):
         SourceSeparation(2).fit(np.stack([sound, sound], axis=1))
+    with pytest.raises(InvalidParameterError, match="method='cqt' does not accept window; 'stft' does"):
+        SourceSeparation(2, method="cqt", window="hann").fit(sound)
+    with pytest.raises(InvalidParameterError, match="continuity must be a number from 0 up"):
+        SourceSeparation(2, method_params={"continuity": -1}).fit(sound)
+    with pytest.raises(InvalidParameterError, match="continuity needs beta_loss='kullback-leibler'"):
+        SourceSeparation(2, method_params={"continuity": 1, "beta_loss": "frobenius"}).fit(sound)
+
+
+def test_drums_and_bass_are_separated_better_than_by_the_usual_stft_nmf_with_little_work():
+    # It was 2.4 dB where STFT-NMF had 3.1 dB, in a hundred times its time.
+    rate = 11025
+    true = np.stack(
+        [instrument_sound(name, 6.6, rate=rate, rng=at) for at, name in enumerate(("drums", "bass"))]
+    )
+    signal = true.sum(axis=0)
+    work = []
+
+    def count(progress):
+        factors = [
+            getattr(progress.state, name) for name in ("W", "H", "Ht") if hasattr(progress.state, name)
+        ]
+        work.append(factors[0].shape[0] * factors[1].size)
+
+    model = SourceSeparation(2, random_state=0, callback=count)
+    found = model.fit_separate(signal, rate)
+    usual = [stft_nmf(signal, rate, beta_loss) for beta_loss in ("kullback-leibler", "frobenius")]
+    gains = [separation_scores(true, one, distortion="gain").sdr.mean() for one in (found, *usual)]
+    assert gains[0] > max(gains[1:]) + 3
+    # Multiplications per product of the factors: less than 200 iterations with 8 components need.
+    n_frames, n_bins = len(model.activations_), model.model_.components_.shape[1]
+    assert sum(work) < 200 * n_frames * n_bins * 8
+    assert model.energy_shares_.max() < 0.95
+
+
+def test_harmonic_and_percussive_parts():
+    rate = 8000
+    parts = np.stack([instrument_sound(name, 4.0, rate=rate, rng=5) for name in ("violin", "drums")])
+    model = SourceSeparation(2, grouping="harmonic-percussive", random_state=0)
+    found = model.fit_separate(parts.sum(axis=0), rate)
+    # The harmonic part comes first.
+    assert separation_scores(parts, found, distortion="gain").permutation.tolist() == [0, 1]
+    assert ratio(parts, found) > 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nonneg.applications.audio.constant_q import ConstantQ
 from nonneg.applications.audio.files import Sound, read_sound, write_sound
 from nonneg.applications.audio.frames import Framing
 from nonneg.applications.audio.grouping import group_components
@@ -14,6 +15,7 @@ from nonneg.applications.audio.stft import STFT
 __all__ = [
     "METHODS",
     "STFT",
+    "ConstantQ",
     "Framing",
     "LappedFraming",
     "Sound",

@@ -52,10 +52,10 @@ class Framing:
     window: Any = "sine"
 
     def __post_init__(self) -> None:
-        _check_whole("frame_length", self.frame_length, 2, None)
+        check_whole("frame_length", self.frame_length, 2, None)
         if self.hop is None:
             object.__setattr__(self, "hop", max(self.frame_length // 2, 1))
-        _check_whole("hop", self.hop, 1, self.frame_length)
+        check_whole("hop", self.hop, 1, self.frame_length)
         squares = np.square(self.weights)
         # The sums repeat every hop.
         whole = np.zeros(-(-self.frame_length // self.step) * self.step)
@@ -142,7 +142,7 @@ class Framing:
             raise DataTypeError(f"Expected frames of real numbers, got dtype {frames.dtype}.")
         # The weights are fractions, whatever the frames are.
         frames = frames if frames.dtype == np.float32 else frames.astype(np.float64)
-        _check_whole("n_samples", n_samples, 1, None)
+        check_whole("n_samples", n_samples, 1, None)
         expected = (self.n_frames(n_samples), self.frame_length)
         if frames.ndim < 2 or frames.shape[-2:] != expected:
             raise ShapeError(
@@ -191,7 +191,8 @@ def as_recordings(signals: Any) -> FloatArray:
     return recordings if recordings.dtype == np.float32 else recordings.astype(np.float64)
 
 
-def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
+def check_whole(name: str, value: Any, least: int, most: int | None) -> None:
+    """Check a whole number that is at most a frame long."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to frame_length = {most}"

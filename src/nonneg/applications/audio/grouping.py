@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import FloatArray
+from nonneg.applications.audio.affinity import affinities, correlations, roughness
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
-WAYS = ("features", "activations", "templates", "both")
+WAYS = ("features", "activations", "templates", "both", "harmonic-percussive")
 """What components are compared by."""
-# Differences that count as a different source, and larger ones no more: chosen on the mixtures that the study
-# `studies/separation` names as choosing ones. Hi-hat and kick are seven octaves apart and the same source.
-ROUGHNESS_SCALE = 0.6
-OCTAVES_SCALE = 1.5
-# Energy counts, but a soft component is worth more than its share: power of the energies in the means.
-ENERGY_EXPONENT = 0.25
-# Up to so many partitions are tried all; beyond, components move between groups while that helps.
-MOST_PARTITIONS = 20_000
+# Partitions from which components move between groups while that helps, and the seed that draws them.
+N_RANDOM, SEED = 32, 0
 
 
 def group_components(
@@ -40,23 +34,27 @@ def group_components(
         What each component is made of.
     n_groups : int
         At most as many as components.
-    by : {"features", "activations", "templates", "both"}
-        "features": components of one source are similarly rough (the total variation of their activations:
-        drums are rough, voices and strings are smooth) and have similar spectral centroids. "activations" and
-        "templates": they sound at the same time, or have similar templates; "both" takes the mean of the two
-        correlations.
+    by : {"features", "activations", "templates", "both", "harmonic-percussive"}
+        "features": by how likely two components belong to the same source, given how rough, sparse and
+        asymmetric their activations are, the centroid, width and envelope of their templates, and whether
+        they sound together or one after the other. "activations" and "templates": they sound at the same
+        time, or have similar templates; "both" takes the mean of the two correlations. "harmonic-percussive":
+        components that are smoother in time than over frequency, and the others; two groups.
     frequencies : array-like of shape (n_bins,), optional
         The frequency of each bin, in any unit; by default bins are equally spaced from zero.
 
     Returns
     -------
     array of int of shape (n_components,)
-        The group of each component, numbered in the order in which they appear.
+        The group of each component, numbered in the order in which they appear; with "harmonic-percussive"
+        0 is harmonic and 1 percussive.
 
     Notes
     -----
-    "features" minimizes the scatter within the groups, where components weigh by their energy. The others cut
-    a tree of average linkage; a component that is constant resembles none.
+    "features" maximizes the sum of log odds within the groups, where pairs weigh by the product of their
+    energies (correlation clustering, by local search): loud components decide, and a group that holds next
+    to nothing gains next to nothing. The odds are a logistic regression on mixtures whose sources are known.
+    The correlations cut a tree of average linkage; a component that is constant resembles none.
     """
     W, H = np.asarray(activations, dtype=np.float64), np.asarray(components, dtype=np.float64)
     if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
@@ -73,76 +71,67 @@ def group_components(
         )
     if n_groups == k:
         return np.arange(k, dtype=np.intp)
+    bins = np.asarray(np.arange(H.shape[1]) if frequencies is None else frequencies, dtype=np.float64)
+    if by == "harmonic-percussive":
+        return _harmonic_percussive(W, H, n_groups)
     if by == "features":
-        bins = np.asarray(np.arange(H.shape[1]) if frequencies is None else frequencies, dtype=np.float64)
-        return _in_order(_least_scatter(_distances(W, H, bins), _weights(W, H), n_groups))
+        energies = energy_shares(W, H)
+        return _in_order(partition(affinities(W, H, bins) * np.outer(energies, energies), n_groups))
     return _in_order(_linked(W, H, n_groups, by))
 
 
-def roughness(activations: FloatArray) -> FloatArray:
-    """Return the total variation of activations over twice their sum: 1 for lone impulses, 0 for a hum."""
-    padded = np.pad(activations, ((1, 1), (0, 0)))
-    sums = activations.sum(axis=0)
-    return np.abs(np.diff(padded, axis=0)).sum(axis=0) / (2 * np.where(sums > 0, sums, 1.0))
-
-
-def _distances(W: FloatArray, H: FloatArray, frequencies: FloatArray) -> FloatArray:
-    """Return the squared distances of components, at most 2."""
-    lowest = frequencies[frequencies > 0].min(initial=1.0)
-    octaves = np.log2(np.maximum(frequencies, lowest))
-    sums = H.sum(axis=1)
-    centroids = (H @ octaves) / np.where(sums > 0, sums, 1.0)
-    rough = np.log(np.maximum(roughness(W), 1.0 / max(len(W), 2)))
-    found = np.zeros((len(H), len(H)))
-    for values, scale in ((rough, ROUGHNESS_SCALE), (centroids, OCTAVES_SCALE)):
-        found += np.minimum(np.square((values[:, None] - values) / scale), 1.0)
-    return found
-
-
-def _weights(W: FloatArray, H: FloatArray) -> FloatArray:
-    energies = W.sum(axis=0) * H.sum(axis=1)
-    top = energies.max()
+def energy_shares(W: FloatArray, H: FloatArray) -> FloatArray:
+    """Return the share of each component in the power of the model."""
+    powers = ((W.T @ W) * (H @ H.T)).sum(axis=1)
+    total = powers.sum()
     # Silent components go anywhere.
-    return np.maximum(energies / top if top > 0 else np.ones_like(energies), 1e-12) ** ENERGY_EXPONENT
+    return np.maximum(powers / total, 1e-12) if total > 0 else np.full(len(H), 1.0 / len(H))
 
 
-def _least_scatter(distances: FloatArray, weights: FloatArray, n_groups: int) -> Any:
-    """Return the partition with the least sum of weighted scatters."""
-    k = len(weights)
-    pairs = weights[:, None] * distances * weights
-
-    def scatter(labels: Any) -> FloatArray:
-        members = (labels[:, None, :] == np.arange(n_groups)[None, :, None]).astype(np.float64)
-        inner = np.einsum("pgi,ij,pgj->pg", members, pairs, members)
-        mass = members @ weights
-        return np.where(mass > 0, inner / np.where(mass > 0, mass, 1.0), np.inf).sum(axis=1)
-
-    if n_groups ** (k - 1) <= MOST_PARTITIONS:
-        labels = np.array([(0, *rest) for rest in product(range(n_groups), repeat=k - 1)])
-        return labels[int(np.argmin(scatter(labels)))]
-    labels = _farthest(distances, n_groups)
-    best = float(scatter(labels[None])[0])
-    while True:
-        moved = np.repeat(labels[None], k * n_groups, axis=0)
-        moved[np.arange(k * n_groups), np.repeat(np.arange(k), n_groups)] = np.tile(np.arange(n_groups), k)
-        values = scatter(moved)
-        at = int(np.argmin(values))
-        # A gain below rounding would go on forever.
-        if not values[at] < best - 1e-12 * abs(best):
-            return labels
-        labels, best = moved[at], float(values[at])
-
-
-def _farthest(distances: FloatArray, n_groups: int) -> Any:
-    """Return groups around components that are far from one another."""
-    centers = [int(np.argmax(distances.sum(axis=1)))]
-    while len(centers) < n_groups:
-        nearest = distances[:, centers].min(axis=1)
-        nearest[centers] = -1.0
-        centers.append(int(np.argmax(nearest)))
-    labels = np.argmin(distances[:, centers], axis=1)
-    labels[centers] = np.arange(n_groups)
+def _harmonic_percussive(W: FloatArray, H: FloatArray, n_groups: int) -> Any:
+    if n_groups != 2:
+        raise InvalidParameterError(
+            f"by='harmonic-percussive' finds two groups, got n_groups={n_groups}. Pass 2, or another `by`."
+        )
+    # Total variations of amplitudes: partials jump over frequency, strokes in time.
+    contrast = np.log(np.maximum(roughness(W), 1e-6) / np.maximum(roughness(H.T), 1e-6))
+    labels = (contrast > 0).astype(np.intp)
+    if labels.all() or not labels.any():  # neither group is empty
+        labels[int(np.argmin(contrast) if labels.all() else np.argmax(contrast))] ^= 1
     return labels
+
+
+def partition(affinity: FloatArray, n_groups: int) -> Any:
+    """Return the partition into so many groups with the largest sum of affinities within."""
+    k = len(affinity)
+    affinity = affinity - np.diag(np.diag(affinity))
+    best, most = None, -np.inf
+    random = np.random.default_rng(SEED)
+    for _ in range(N_RANDOM):
+        # Each group has a component to begin with, whatever is drawn.
+        labels = random.permutation(np.r_[np.arange(n_groups), random.integers(n_groups, size=k - n_groups)])
+        value = _improve(labels, affinity, n_groups)
+        # A gain below rounding decides nothing.
+        if best is None or value > most + 1e-12 * abs(most):
+            best, most = labels, value
+    return best
+
+
+def _improve(labels: Any, affinity: FloatArray, n_groups: int) -> float:
+    """Move components one by one to the group where they gain most, in place, and return the sum within."""
+    rows = np.arange(len(labels))
+    members = np.eye(n_groups)[labels]
+    towards = affinity @ members
+    while True:
+        gains = towards - towards[rows, labels][:, None]
+        # The last one of a group stays.
+        gains[members.sum(axis=0)[labels] == 1] = 0.0
+        at, group = np.unravel_index(int(np.argmax(gains)), gains.shape)
+        if not gains[at, group] > 1e-12 * np.abs(affinity).max(initial=0.0):
+            return float((towards * members).sum())
+        towards[:, group] += affinity[:, at]
+        towards[:, labels[at]] -= affinity[:, at]
+        members[at, labels[at]], members[at, group], labels[at] = 0.0, 1.0, group
 
 
 def _linked(W: FloatArray, H: FloatArray, n_groups: int, by: str) -> Any:
@@ -150,9 +139,9 @@ def _linked(W: FloatArray, H: FloatArray, n_groups: int, by: str) -> Any:
     from scipy.spatial.distance import squareform
 
     similar = {
-        "activations": lambda: _correlations(W.T),
-        "templates": lambda: _correlations(H),
-        "both": lambda: (_correlations(W.T) + _correlations(H)) / 2,
+        "activations": lambda: correlations(W.T),
+        "templates": lambda: correlations(H),
+        "both": lambda: (correlations(W.T) + correlations(H)) / 2,
     }[by]()
     distances = np.clip(1.0 - (similar + similar.T) / 2, 0.0, None)
     np.fill_diagonal(distances, 0.0)
@@ -173,10 +162,3 @@ def _in_order(labels: Any) -> np.ndarray[Any, np.dtype[np.intp]]:
     rank = np.empty(len(first), dtype=np.intp)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]
-
-
-def _correlations(rows: FloatArray) -> FloatArray:
-    centered = rows - rows.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(centered, axis=1, keepdims=True)
-    unit = centered / np.where(norms > 0, norms, 1.0)
-    return unit @ unit.T

@@ -48,22 +48,24 @@ class SourceSeparation(SavableEstimator):
     n_sources : int or None
         The number of sources. None: as many as have training recordings or are named in `grouping`, otherwise
         2. Beyond those with training recordings, sources are learned from the recording itself.
-    method : {"stft", "transform", "tl", "jd", "dct"}
-        "stft": NMF of the magnitude spectrogram of a short-time Fourier transform. The others use orthogonal
-        transforms of frames: one that is learned together with the components (TL-NMF, "tl") or before them
+    method : {"stft", "cqt", "transform", "tl", "jd", "dct"}
+        NMF of a magnitude spectrogram: of a short-time Fourier transform ("stft") or of a constant-Q transform
+        ("cqt", see `ConstantQ`), with activations that are smooth in time. The others use orthogonal transforms of frames: one that is learned together with the components (TL-NMF, "tl") or before them
         (JD+NMF, "jd"), the discrete cosine transform ("dct"), or the one among learned transform, cosine
         transform and blends of the two that explains held-out frames best ("transform").
     n_components : int or None
-        The total number of components. None: with "stft" four per source, or one where that is enough; with
-        the other methods one.
-    grouping : {"features", "activations", "templates", "both"}, dict or array-like of shape (n_components,)
-        Which components belong to the same source: found by `group_components`; the components of each source
+        The total number of components. None: with "stft" and "cqt" eight per source, or one where that is
+        enough; with the other methods one.
+    grouping : str, dict or array-like of shape (n_components,)
+        Which components belong to the same source: found by `group_components`, whose `by` it is ("features",
+        "activations", "templates", "both", or "harmonic-percussive", with which half of the components are
+        smooth in time and the others over frequency); the components of each source
         by its name, as in ``{"drums": [0, 2], "bass": [1]}``, where those not listed are a source called
         "rest"; or the source of each component, numbered from 0.
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
-        How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of some 93 ms,
-        twice or four times as long where this makes the spectrogram more concentrated, a quarter of a frame
-        apart, with a Hann window; with the other methods 512 samples, half a frame apart, with tapered ends.
+        How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of some 93 ms
+        (longer where one component per source is enough and the spectrogram becomes more concentrated), a
+        quarter of a frame apart, with a Hann window; with the other methods 512 samples, half a frame apart, with tapered ends.
     lapped : bool
         For the methods other than "stft": frames are folded as in the MDCT (`LappedFraming`), and the learned
         transform is a lapped one.
@@ -84,8 +86,8 @@ class SourceSeparation(SavableEstimator):
     tol : float or None
         When to stop, as in `NMF` (1e-4) and `TransformNMF` (1e-7).
     method_params : dict or None
-        Further parameters of the method. With "stft": ``beta_loss`` (default "kullback-leibler"), the
-        ``solver``, the ``exponent`` of the magnitudes that are factorized (1) and the ``mask_exponent`` of
+        Further parameters of the method. With "stft" and "cqt": ``beta_loss`` (default
+        "kullback-leibler"), the ``solver``, the weight of temporal ``continuity`` (0.3), the ``exponent`` of the magnitudes that are factorized (1) and the ``mask_exponent`` of
         the parts of the model whose ratios are the masks (2). With the others as in `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
@@ -102,7 +104,7 @@ class SourceSeparation(SavableEstimator):
     ----------
     model_ : NMF or TransformNMF
         The factorization, with its history and certificate.
-    framing_ : STFT, Framing or LappedFraming
+    framing_ : STFT, ConstantQ, Framing or LappedFraming
         How signals were cut.
     activations_ : array of shape (n_frames, n_components)
         How much of each component is in each frame.
@@ -362,7 +364,7 @@ class SourceSeparation(SavableEstimator):
             floor=getattr(self.model_, "eps0_", 0.0),
             exponent=methods.mask_exponent(self.framing_, self),
             # Realizations in an orthogonal transform have the same variances; channels have their own gains.
-            with_gains=isinstance(self.model_, NMF),
+            with_gains=isinstance(self.framing_, STFT),
         )
 
     def _energy_shares(self, coefficients: list[Array], activations: Array) -> FloatArray:
@@ -378,7 +380,7 @@ class SourceSeparation(SavableEstimator):
     def _complete_loaded(self) -> None:
         n_components, n_bins = self.model_.components_.shape
         framing = self.framing_
-        expected = framing.n_bins if isinstance(framing, STFT) else framing.frame_length
+        expected = framing.n_bins if isinstance(framing, methods.SPECTROGRAMS) else framing.frame_length
         if n_components != len(self.groups_) or n_bins != expected:
             raise FileFormatError(
                 f"expected {len(self.groups_)} components of {expected} bins, got {(n_components, n_bins)}. "

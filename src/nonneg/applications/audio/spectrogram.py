@@ -3,50 +3,63 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from nonneg._random import generator
 from nonneg._typing import FloatArray
+from nonneg.applications.audio.continuity import Priors, factorize_with_priors
 from nonneg.applications.audio.recordings import Recordings
 from nonneg.applications.audio.stft import STFT, automatic_frame_length
+from nonneg.data import as_data_matrix
 from nonneg.estimators import NMF
+from nonneg.iteration import Checkpoint, RelativeDecrease
+from nonneg.iteration.progress import reporter
+from nonneg.solvers.factorize import initial_factors
 
 # The constants were chosen on the mixtures that the study `studies/separation` names as choosing ones.
-# A frame may be so many times as long as librosa's 93 ms ...
+# Where one component per source is enough, a frame may be so many times as long as librosa's 93 ms ...
 LONGER = (1, 2, 4)
-# ... where that makes the spectrogram this much more concentrated. Sounds that change need short frames, and
-# gain less; steady ones near each other in pitch need long frames, and gain a quarter or more.
+# ... if that makes the spectrogram this much more concentrated: steady notes near each other in pitch gain a
+# quarter or more.
 WORTH_LENGTH = 0.9
 # One component per source is enough where these leave less than this share of the power unexplained (two
 # notes or tones: up to 0.1; mixtures of instruments: from 0.43). Otherwise there are so many per source.
 SIMPLE = 0.2
-COMPONENTS_PER_SOURCE = 4
+COMPONENTS_PER_SOURCE = 8
+# Iterations that show whether one is enough.
+SIMPLE_ITERATIONS = 30
 # Bands of the first fit: half a semitone wide.
 BANDS_PER_OCTAVE = 24
 # Iterations with all bins afterwards: five bring the divergence of 10 s of piano and drums within 0.02 % of
 # its limit.
 REFINEMENTS = 5
+# Sweeps over a frame when its activations are encoded.
+ENCODING_SWEEPS = 10
 
 
 def spectrogram_framing(
     recordings: Recordings, frame_length: int | None, hop: int | None, window: Any, rate: float | None
 ) -> STFT:
-    """Return the given transform, or the one whose window suits the recordings."""
-    window = "hann" if window is None else window
-    if frame_length is not None:
-        return STFT(frame_length, hop, window)
-    shortest = recordings.shortest
-    base = automatic_frame_length(shortest, rate)
-    lengths = [base * factor for factor in LONGER if base * factor <= max(base, shortest // 4)]
-    if len(lengths) == 1 or hop is not None:
-        return STFT(base, hop, window)
-    spread = np.array([_spread(recordings, STFT(length, None, window)) for length in lengths])
-    # The shortest that is nearly as concentrated as the best.
+    """Return the given transform, or one with frames of librosa's duration."""
+    if frame_length is None:
+        frame_length = automatic_frame_length(recordings.shortest, rate)
+    return STFT(frame_length, hop, "hann" if window is None else window)
+
+
+def concentrated_framing(recordings: Recordings, framing: STFT) -> STFT:
+    """Return the transform with the shortest frames that concentrate the energy nearly as well as any."""
+    base = framing.frame_length
+    lengths = [base * factor for factor in LONGER if base * factor <= max(base, recordings.shortest // 4)]
+    if len(lengths) == 1:
+        return framing
+    spread = np.array([_spread(recordings, STFT(length, None, framing.window)) for length in lengths])
     chosen = int(np.flatnonzero(WORTH_LENGTH * spread <= spread.min())[0])
-    return STFT(lengths[chosen], None, window)
+    return STFT(lengths[chosen], None, framing.window)
 
 
 def _spread(recordings: Recordings, framing: STFT) -> float:
@@ -71,51 +84,101 @@ def magnitudes(coefficients: list[Any], exponent: float = 1.0) -> FloatArray:
     return V / V.dtype.type(mean if mean > 0 else 1.0)
 
 
+def is_simple(V: FloatArray, n_sources: int, pool: bool, **options: Any) -> bool:
+    """Return whether one component per source explains most of a spectrogram."""
+    pooled, widths = _pooled(V, pool)
+    few = NMF(n_sources, transform_max_iter=ENCODING_SWEEPS, **(options | {"max_iter": SIMPLE_ITERATIONS}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to see whether they are enough
+        rest = pooled - few.fit_transform(pooled) @ few.components_
+    # Sums over a wide band are large, whatever is in it: powers are per bin.
+    power, left = (float((np.square(part).sum(axis=0) / widths).sum()) for part in (pooled, rest))
+    return left <= SIMPLE * power
+
+
 def fit_spectrogram(
     V: FloatArray,
     n_sources: int,
     n_components: int | None,
     *,
+    pool: bool = True,
+    continuity: float = 0.0,
+    percussive: bool = False,
     checkpoint: Any = None,
     **options: Any,
 ) -> tuple[NMF, FloatArray]:
-    """Factorize a spectrogram; without a number of components, with as many as it needs.
+    """Factorize a spectrogram.
 
     First with bins pooled to bands, which is fast and has the same minima but for details of the spectra
     (sums of Poisson variables are Poisson variables), then with all bins from there.
     """
+    n_components = COMPONENTS_PER_SOURCE * n_sources if n_components is None else n_components
     folder = None if checkpoint is None else Path(checkpoint)
-    edges = band_edges(V.shape[1])
-    pooled, widths = np.add.reduceat(V, edges, axis=1), np.diff([*edges, V.shape[1]])
-
-    def model_of(k: int, name: str, **more: Any) -> NMF:
-        return NMF(k, checkpoint=None if folder is None else str(folder / name), **(options | more))
-
-    if n_components is None:
-        n_components = COMPONENTS_PER_SOURCE * n_sources
-        few = model_of(n_sources, "few")
+    # Whether spectra are smooth is seen in bins only.
+    pooled, widths = _pooled(V, pool and not percussive)
+    if continuity > 0:
+        W, H = _with_priors(pooled, n_components, continuity, percussive, folder, options)
+    else:
+        coarse = NMF(n_components, checkpoint=None if folder is None else str(folder / "bands"), **options)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to see whether they are enough
-            rest = pooled - few.fit_transform(pooled) @ few.components_
-        # Sums over a wide band are large, whatever is in it: powers are per bin.
-        power, left = (float((np.square(part).sum(axis=0) / widths).sum()) for part in (pooled, rest))
-        if left <= SIMPLE * power:
-            n_components = n_sources
-    coarse = model_of(n_components, "bands")
-    with warnings.catch_warnings():
-        # Masks are ratios of sums of components: small changes of single ones do not matter to them.
-        warnings.filterwarnings("ignore", message="The stopping rule .* far from a stationary point")
-        W = coarse.fit_transform(pooled)
-    if pooled.shape == V.shape:
-        return coarse, W
+            # Masks are ratios of sums of components: small changes of single ones do not matter to them.
+            warnings.filterwarnings("ignore", message="The stopping rule .* far from a stationary point")
+            W = coarse.fit_transform(pooled)
+        H = coarse.components_
+        if pooled.shape == V.shape:
+            return coarse, W
     shares = V.sum(axis=0) / np.repeat(np.maximum(pooled.sum(axis=0), np.finfo(V.dtype).tiny), widths)
-    H = np.repeat(coarse.components_, widths, axis=1) * shares
-    steps = min(options["max_iter"], REFINEMENTS)
-    model = model_of(n_components, "bins", init="custom", n_init=1, max_iter=steps)
+    H = np.repeat(H, widths, axis=1) * shares
+    model = NMF(
+        n_components,
+        checkpoint=None if folder is None else str(folder / "bins"),
+        transform_max_iter=ENCODING_SWEEPS,
+        **(options | {"init": "custom", "n_init": 1, "max_iter": min(options["max_iter"], REFINEMENTS)}),
+    )
     with warnings.catch_warnings():
         # The fit to the bands has said whether it converged.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model, model.fit_transform(V, W=W, H=H.astype(V.dtype))
+
+
+def _with_priors(
+    V: FloatArray,
+    k: int,
+    weight: float,
+    percussive: bool,
+    folder: Path | None,
+    options: Mapping[str, Any],
+) -> tuple[FloatArray, FloatArray]:
+    """Return the best factors of `n_init` runs with smooth activations, or with two kinds of components."""
+    data, best, least = as_data_matrix(V), None, np.inf
+    priors = (
+        Priors.harmonic_percussive(-(-k // 2), k // 2, weight) if percussive else Priors.continuity(k, weight)
+    )
+    for number, random in enumerate(generator(options["random_state"]).spawn(options["n_init"])):
+        W, Ht = initial_factors(data, k, init=options["init"], W=None, H=None, rng=random)
+        run = factorize_with_priors(
+            V,
+            W,
+            Ht.T,
+            priors,
+            max_iter=options["max_iter"],
+            stop=RelativeDecrease(options["tol"]),
+            callback=options["callback"],
+            progress=reporter("SourceSeparation", options["verbose"]),
+            checkpoint=Checkpoint.of(
+                None if folder is None else folder / f"bands-{number}", "continuity", weight, k, V, W, Ht
+            ),
+        )
+        loss = run.history.loss[-1] if run.history.loss else 0.0
+        if best is None or loss < least:
+            best, least = run.state, loss
+    return best.W, best.H
+
+
+def _pooled(V: FloatArray, pool: bool) -> tuple[FloatArray, Any]:
+    """Return the sums over bands and their widths."""
+    edges = band_edges(V.shape[1]) if pool else np.arange(V.shape[1])
+    return np.add.reduceat(V, edges, axis=1), np.diff([*edges, V.shape[1]])
 
 
 def band_edges(n_bins: int) -> Any:

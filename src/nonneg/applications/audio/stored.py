@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nonneg.applications.audio.constant_q import ConstantQ
 from nonneg.applications.audio.frames import Framing
 from nonneg.applications.audio.lapped import LappedFraming
 from nonneg.applications.audio.stft import STFT
@@ -15,6 +16,14 @@ FRAMING = Part(
             "window": StoredArray("frame_length", source="weights"),
         }
         for kind in (Framing, STFT)
+    }
+    | {
+        ConstantQ: {
+            "rate": Value(float),
+            "bins_per_octave": Value(int),
+            "fmin": Value(float),
+            "hop": Value(int, source="step"),
+        }
     }
     | {
         LappedFraming: {

@@ -25,6 +25,7 @@ def instrument_sound(
     seconds: float = 8.0,
     *,
     rate: int = 16000,
+    tempo: float | None = None,
     rng: Seed = None,
     dtype: npt.DTypeLike = np.float64,
 ) -> FloatArray:
@@ -32,15 +33,20 @@ def instrument_sound(
 
     Parameters
     ----------
-    instrument : {"piano", "plucked", "violin", "bass", "drums", "speech"}
+    instrument : str
         "piano": struck notes of slightly inharmonic, decaying partials; "plucked": Karplus-Strong strings;
-        "violin": sustained notes with vibrato; "bass": low notes; "drums": kick, snare and hi-hat, made of
-        decaying sines and bursts of noise; "speech": a pulse train through the formants of vowels, with
-        fricative noise and pauses.
+        "marimba": struck bars, whose overtones are far apart; "violin": sustained notes with vibrato;
+        "flute": sustained notes of few partials, with breath; "brass": notes that grow brighter as they grow
+        louder; "organ": sustained chords; "bass": low notes; "drums": kick, snare and hi-hat, made of
+        decaying sines and bursts of noise; "congas": membranes of three pitches; "speech": a pulse train
+        through the formants of vowels, with fricative noise and pauses.
     seconds : float, default 8
         The length.
     rate : int, default 16000
         Sampling rate in hertz.
+    tempo : float, optional
+        Beats per minute, for instruments that play together; drawn by default. Voices, violins, flutes and
+        organs do not keep time.
     rng : None, int or numpy.random.Generator
         Draws notes, times, loudness and noise.
     dtype : dtype, default float64
@@ -60,21 +66,29 @@ def instrument_sound(
     """
     if instrument not in _INSTRUMENTS:
         raise UnknownNameError.of("instrument", instrument, _INSTRUMENTS)
-    if not seconds > 0 or not rate >= 4000:
+    if not seconds > 0 or not rate >= 4000 or (tempo is not None and not tempo > 0):
         raise InvalidParameterError(
-            f"Expected seconds above 0 and a rate of at least 4000 Hz, got seconds={seconds!r} and "
-            f"rate={rate!r}."
+            f"Expected seconds above 0, a rate of at least 4000 Hz and a tempo above 0, got "
+            f"seconds={seconds!r}, rate={rate!r} and tempo={tempo!r}."
         )
     random = generator(rng)
     n_samples = max(round(seconds * rate), 1)
-    sound = _INSTRUMENTS[instrument](n_samples, rate, random)
+    sound = _INSTRUMENTS[instrument](n_samples, rate, random, tempo)
     size = np.sqrt(np.mean(np.square(sound)))
     return (0.1 * sound / (size if size > 0 else 1.0)).astype(dtype)
 
 
-def _onsets(n_samples: int, rate: int, random: np.random.Generator, share: float) -> Iterator[int]:
-    """Yield times of notes: a part of the eighths of a random tempo, the first among them."""
-    eighth = 30.0 / random.uniform(85.0, 135.0)
+def _eighth(random: np.random.Generator, tempo: float | None) -> float:
+    """Return the duration of an eighth note, in seconds; a tempo is drawn in any case."""
+    drawn = random.uniform(85.0, 135.0)
+    return 30.0 / (drawn if tempo is None else tempo)
+
+
+def _onsets(
+    n_samples: int, rate: int, random: np.random.Generator, share: float, tempo: float | None
+) -> Iterator[int]:
+    """Yield times of notes: a part of the eighths, the first among them."""
+    eighth = _eighth(random, tempo)
     for at in range(int(n_samples / rate / eighth) + 1):
         if random.random() < share or at == 0:
             # Players are not exact to the millisecond.
@@ -94,10 +108,10 @@ def _pitches(lowest: float, random: np.random.Generator, n_octaves: int = 2) -> 
     return root * 2.0 ** (np.sort(chosen) / 12)
 
 
-def _piano(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+def _piano(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
     pitches, sound = _pitches(196.0, random), np.zeros(n_samples)
     time = np.arange(round(1.6 * rate)) / rate
-    for begin in _onsets(n_samples, rate, random, 0.6):
+    for begin in _onsets(n_samples, rate, random, 0.6, tempo):
         for pitch in random.choice(pitches, size=random.choice([1, 1, 2, 3]), replace=False):
             note = np.zeros(len(time))
             for partial in range(1, 13):
@@ -115,9 +129,9 @@ def _piano(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray
     return sound
 
 
-def _plucked(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+def _plucked(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
     pitches, sound = _pitches(147.0, random), np.zeros(n_samples)
-    for begin in _onsets(n_samples, rate, random, 0.7):
+    for begin in _onsets(n_samples, rate, random, 0.7, tempo):
         period = round(rate / random.choice(pitches))
         burst = np.zeros(round(1.4 * rate))
         burst[:period] = random.uniform(-1.0, 1.0, period)
@@ -129,7 +143,7 @@ def _plucked(n_samples: int, rate: int, random: np.random.Generator) -> FloatArr
     return sound
 
 
-def _violin(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+def _violin(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
     pitches, sound, begin = _pitches(294.0, random), np.zeros(n_samples), 0
     while begin < n_samples:
         length = round(random.uniform(0.4, 1.1) * rate)
@@ -148,9 +162,93 @@ def _violin(n_samples: int, rate: int, random: np.random.Generator) -> FloatArra
     return sound
 
 
-def _bass(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+def _flute(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
+    pitches, sound, begin = _pitches(523.0, random, 1), np.zeros(n_samples), 0
+    while begin < n_samples:
+        time = np.arange(round(random.uniform(0.25, 0.9) * rate)) / rate
+        swell = np.minimum(1.0, np.minimum(time / 0.08, time[::-1] / 0.05))
+        pitch = random.choice(pitches) * (1 + 0.003 * swell * np.sin(2 * np.pi * 5.0 * time))
+        phase = 2 * np.pi * np.cumsum(pitch) / rate
+        note = sum(size * np.sin(partial * phase) for partial, size in ((1, 1.0), (2, 0.3), (3, 0.12)))
+        breath = [pitch[0] * 0.8, min(pitch[0] * 3.0, 0.45 * rate)]
+        noise = sosfilt(
+            butter(1, breath, "bandpass", fs=rate, output="sos"), random.standard_normal(len(time))
+        )
+        _add(sound, begin, random.uniform(0.6, 1.0) * swell * (note + 0.05 * noise))
+        begin += len(time) + (round(random.uniform(0.1, 0.6) * rate) if random.random() < 0.3 else 0)
+    return sound
+
+
+def _brass(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
+    pitches, sound = _pitches(233.0, random, 1), np.zeros(n_samples)
+    for begin in _onsets(n_samples, rate, random, 0.45, tempo):
+        time = np.arange(round(random.uniform(0.2, 0.7) * rate)) / rate
+        loudness = np.minimum(1.0, np.minimum(time / 0.05, time[::-1] / 0.08)) * (
+            0.7 + 0.3 * np.exp(-time * 6)
+        )
+        pitch = random.choice(pitches)
+        note = np.zeros(len(time))
+        for partial in range(1, min(16, int(0.45 * rate / pitch)) + 1):
+            # Upper partials come later and go first.
+            sine = np.sin(2 * np.pi * partial * pitch * time + random.uniform(0, 2 * np.pi))
+            note += partial**-0.8 * loudness ** (1 + 0.35 * partial) * sine
+        _add(sound, begin, random.uniform(0.5, 1.0) * note)
+    return sound
+
+
+def _organ(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
+    pitches, sound, begin = _pitches(131.0, random), np.zeros(n_samples), 0
+    # Pipes of 8, 4, 2 2/3, 2 and 1 1/3 feet.
+    stops = [(1, 1.0), (2, 0.7), (3, 0.4), (4, 0.5), (6, 0.25), (8, 0.2)]
+    while begin < n_samples:
+        time = np.arange(round(random.uniform(0.6, 1.6) * rate)) / rate
+        ends = np.minimum(1.0, np.minimum(time, time[::-1]) / 0.03)
+        for pitch in random.choice(pitches, size=random.choice([1, 2, 3]), replace=False):
+            for multiple, size in stops:
+                if multiple * pitch < 0.45 * rate:
+                    phase = random.uniform(0, 2 * np.pi)
+                    _add(sound, begin, size * ends * np.sin(2 * np.pi * multiple * pitch * time + phase))
+        begin += len(time) - round(0.03 * rate)
+    return sound
+
+
+def _marimba(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
+    pitches, sound = _pitches(262.0, random), np.zeros(n_samples)
+    time = np.arange(round(0.9 * rate)) / rate
+    for begin in _onsets(n_samples, rate, random, 0.75, tempo):
+        pitch, note = random.choice(pitches), np.zeros(len(time))
+        # Bars are tuned to overtones of 1 : 3.9 : 9.2.
+        for multiple, size, decay in ((1.0, 1.0, 6.0), (3.9, 0.35, 18.0), (9.2, 0.12, 45.0)):
+            if multiple * pitch < 0.45 * rate:
+                note += size * np.exp(-decay * time) * np.sin(2 * np.pi * multiple * pitch * time)
+        knock = random.standard_normal(len(time)) * np.exp(-time * 250.0)
+        _add(sound, begin, random.uniform(0.4, 1.0) * (note + 0.08 * knock))
+    return sound
+
+
+def _congas(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
+    sound, time = np.zeros(n_samples), np.arange(round(0.5 * rate)) / rate
+    drums = random.uniform(170, 200) * np.array([1.0, 1.35, 1.9])
+    for begin in _onsets(n_samples, rate, random, 0.8, tempo):
+        pitch, slap = random.choice(drums), random.random() < 0.3
+        # Modes of a round membrane.
+        note = sum(
+            size * np.exp(-decay * time) * np.sin(2 * np.pi * mode * pitch * time)
+            for mode, size, decay in (
+                (1.0, 1.0, 12.0),
+                (1.59, 0.5, 20.0),
+                (2.14, 0.35, 28.0),
+                (2.65, 0.2, 35.0),
+            )
+        )
+        hit = random.standard_normal(len(time)) * np.exp(-time * (60.0 if slap else 200.0))
+        _add(sound, begin, random.uniform(0.4, 1.0) * ((0.4 if slap else 1.0) * note + 0.5 * hit))
+    return sound
+
+
+def _bass(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
     pitches, sound = _pitches(41.2, random, 1), np.zeros(n_samples)
-    begins = [*_onsets(n_samples, rate, random, 0.5), n_samples]
+    begins = [*_onsets(n_samples, rate, random, 0.5, tempo), n_samples]
     for begin, end in pairwise(begins):
         time = np.arange(max(end - begin, 1)) / rate
         pitch, random_phase = random.choice(pitches), random.uniform(0, 2 * np.pi, 10)
@@ -166,9 +264,9 @@ def _bass(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
     return sound
 
 
-def _drums(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+def _drums(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
     sound, time = np.zeros(n_samples), np.arange(round(0.4 * rate)) / rate
-    eighth = 30.0 / random.uniform(85.0, 135.0)
+    eighth = _eighth(random, tempo)
     kick_pitch, snare_pitch = random.uniform(45, 60), random.uniform(170, 220)
     high = butter(4, min(6000.0, 0.35 * rate), "highpass", fs=rate, output="sos")
     band = butter(2, [800.0, 0.4 * rate], "bandpass", fs=rate, output="sos")
@@ -187,7 +285,7 @@ def _drums(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray
     return sound
 
 
-def _speech(n_samples: int, rate: int, random: np.random.Generator) -> FloatArray:
+def _speech(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
     sound, begin, pitch = np.zeros(n_samples), 0, random.uniform(95.0, 210.0)
     size = pitch / 130.0
     while begin < n_samples:
@@ -222,11 +320,16 @@ def _speech(n_samples: int, rate: int, random: np.random.Generator) -> FloatArra
     return sound
 
 
-_INSTRUMENTS: dict[str, Callable[[int, int, np.random.Generator], FloatArray]] = {
+_INSTRUMENTS: dict[str, Callable[[int, int, np.random.Generator, float | None], FloatArray]] = {
     "piano": _piano,
     "plucked": _plucked,
+    "marimba": _marimba,
     "violin": _violin,
+    "flute": _flute,
+    "brass": _brass,
+    "organ": _organ,
     "bass": _bass,
     "drums": _drums,
+    "congas": _congas,
     "speech": _speech,
 }
