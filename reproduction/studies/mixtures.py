@@ -22,6 +22,7 @@ CHOOSING = (
     "speech+piano",
     "piano+bass",
     "violin+bass",
+    "bass+drums",
     "bass+drums@44100",
     "speech+violin",
     "speech+plucked",
@@ -30,7 +31,6 @@ CHOOSING = (
 )
 """Chose window, number of components, masks and grouping, in draws below 1000."""
 REPORTING = (
-    "bass+drums",
     "speech+drums",
     "plucked+drums",
     "armstrong+drums",

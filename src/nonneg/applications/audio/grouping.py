@@ -14,6 +14,8 @@ WAYS = ("features", "activations", "templates", "both", "harmonic-percussive")
 """What components are compared by."""
 # Partitions from which components move between groups while that helps, and the seed that draws them.
 N_RANDOM, SEED = 32, 0
+# Groups have this share of the energy of the model; squares in the masks make small ones smaller still.
+LEAST_SHARE = 0.12
 
 
 def group_components(
@@ -76,7 +78,8 @@ def group_components(
         return _harmonic_percussive(W, H, n_groups)
     if by == "features":
         energies = energy_shares(W, H)
-        return _in_order(partition(affinities(W, H, bins) * np.outer(energies, energies), n_groups))
+        odds = affinities(W, H, bins) * np.outer(energies, energies)
+        return _in_order(partition(odds, n_groups, energies))
     return _in_order(_linked(W, H, n_groups, by))
 
 
@@ -101,31 +104,37 @@ def _harmonic_percussive(W: FloatArray, H: FloatArray, n_groups: int) -> Any:
     return labels
 
 
-def partition(affinity: FloatArray, n_groups: int) -> Any:
-    """Return the partition into so many groups with the largest sum of affinities within."""
+def partition(affinity: FloatArray, n_groups: int, shares: Any = None) -> Any:
+    """Return the partition into so many balanced groups with the largest sum of affinities within."""
     k = len(affinity)
+    shares = np.full(k, 1.0 / k) if shares is None else shares
+    least = LEAST_SHARE / max(n_groups - 1, 1) if n_groups < k / 2 else 0.0
+    total = 2 * float(np.abs(affinity).sum())
     affinity = affinity - np.diag(np.diag(affinity))
     best, most = None, -np.inf
     random = np.random.default_rng(SEED)
     for _ in range(N_RANDOM):
         # Each group has a component to begin with, whatever is drawn.
         labels = random.permutation(np.r_[np.arange(n_groups), random.integers(n_groups, size=k - n_groups)])
-        value = _improve(labels, affinity, n_groups)
-        # A gain below rounding decides nothing.
+        value = _improve(labels, affinity, n_groups, shares, least)
+        # Balanced partitions come first, and a gain below rounding decides nothing.
+        if np.bincount(labels, shares, n_groups).min() < least:
+            value -= total
         if best is None or value > most + 1e-12 * abs(most):
             best, most = labels, value
     return best
 
 
-def _improve(labels: Any, affinity: FloatArray, n_groups: int) -> float:
+def _improve(labels: Any, affinity: FloatArray, n_groups: int, shares: FloatArray, least: float) -> float:
     """Move components one by one to the group where they gain most, in place, and return the sum within."""
     rows = np.arange(len(labels))
     members = np.eye(n_groups)[labels]
     towards = affinity @ members
     while True:
         gains = towards - towards[rows, labels][:, None]
-        # The last one of a group stays.
-        gains[members.sum(axis=0)[labels] == 1] = 0.0
+        # The last one of a group stays, and what a group needs to have a share at all.
+        alone = members.sum(axis=0)[labels] == 1
+        gains[alone | ((shares @ members)[labels] - shares < least)] = 0.0
         at, group = np.unravel_index(int(np.argmax(gains)), gains.shape)
         if not gains[at, group] > 1e-12 * np.abs(affinity).max(initial=0.0):
             return float((towards * members).sum())

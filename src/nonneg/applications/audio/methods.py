@@ -17,6 +17,7 @@ from nonneg.applications.audio.spectrogram import (
     concentrated_framing,
     fit_spectrogram,
     is_simple,
+    low_framing,
     magnitudes,
     spectrogram_framing,
 )
@@ -101,6 +102,10 @@ def fit_stft(given: Any, recordings: Recordings, n_components: int | None, rate:
                 V, given.n_sources, given.n_sources, pool=pool, checkpoint=given.checkpoint, **loss, **search
             )
     V = magnitudes(coefficients(framing, None, recordings), params["exponent"])
+    if isinstance(framing, STFT) and given.frame_length is None and given.hop is None:
+        deep = low_framing(V, framing, recordings, rate)
+        if deep is not framing:
+            framing, V = deep, magnitudes(coefficients(deep, None, recordings), params["exponent"])
     model, activations = fit_spectrogram(
         V,
         given.n_sources,

@@ -49,23 +49,25 @@ class SourceSeparation(SavableEstimator):
         The number of sources. None: as many as have training recordings or are named in `grouping`, otherwise
         2. Beyond those with training recordings, sources are learned from the recording itself.
     method : {"stft", "cqt", "transform", "tl", "jd", "dct"}
-        NMF of a magnitude spectrogram: of a short-time Fourier transform ("stft") or of a constant-Q transform
-        ("cqt", see `ConstantQ`), with activations that are smooth in time. The others use orthogonal transforms of frames: one that is learned together with the components (TL-NMF, "tl") or before them
-        (JD+NMF, "jd"), the discrete cosine transform ("dct"), or the one among learned transform, cosine
-        transform and blends of the two that explains held-out frames best ("transform").
+        NMF of a magnitude spectrogram: of a short-time Fourier transform ("stft") or of a constant-Q
+        transform ("cqt", see `ConstantQ`), with activations that are smooth in time. The others use
+        orthogonal transforms of frames: one that is learned together with the components (TL-NMF, "tl") or
+        before them (JD+NMF, "jd"), the discrete cosine transform ("dct"), or the one among learned transform,
+        cosine transform and blends of the two that explains held-out frames best ("transform").
     n_components : int or None
         The total number of components. None: with "stft" and "cqt" eight per source, or one where that is
         enough; with the other methods one.
     grouping : str, dict or array-like of shape (n_components,)
         Which components belong to the same source: found by `group_components`, whose `by` it is ("features",
         "activations", "templates", "both", or "harmonic-percussive", with which half of the components are
-        smooth in time and the others over frequency); the components of each source
-        by its name, as in ``{"drums": [0, 2], "bass": [1]}``, where those not listed are a source called
-        "rest"; or the source of each component, numbered from 0.
+        smooth in time and the others over frequency); the components of each source by its name, as in
+        ``{"drums": [0, 2], "bass": [1]}``, where those not listed are a source called "rest"; or the source
+        of each component, numbered from 0.
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
         How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of some 93 ms
         (longer where one component per source is enough and the spectrogram becomes more concentrated), a
-        quarter of a frame apart, with a Hann window; with the other methods 512 samples, half a frame apart, with tapered ends.
+        quarter of a frame apart, with a Hann window; with the other methods 512 samples, half a frame apart,
+        with tapered ends.
     lapped : bool
         For the methods other than "stft": frames are folded as in the MDCT (`LappedFraming`), and the learned
         transform is a lapped one.
@@ -86,9 +88,10 @@ class SourceSeparation(SavableEstimator):
     tol : float or None
         When to stop, as in `NMF` (1e-4) and `TransformNMF` (1e-7).
     method_params : dict or None
-        Further parameters of the method. With "stft" and "cqt": ``beta_loss`` (default
-        "kullback-leibler"), the ``solver``, the weight of temporal ``continuity`` (0.3), the ``exponent`` of the magnitudes that are factorized (1) and the ``mask_exponent`` of
-        the parts of the model whose ratios are the masks (2). With the others as in `TransformNMF`.
+        Further parameters of the method. With "stft" and "cqt": ``beta_loss`` (default "kullback-leibler"),
+        the ``solver``, the weight of temporal ``continuity`` (0.3), the ``exponent`` of the magnitudes that
+        are factorized (1) and the ``mask_exponent`` of the parts of the model whose ratios are the masks (2).
+        With the others as in `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
     verbose : int
