@@ -130,10 +130,11 @@ def _mixture(setting: Setting) -> list[dict[str, Any]]:
                 timed(method, partial(separate, signal, rate))
         return records
     if setting["methods"] == "variants":
-        for method, options in (
-            ("cqt", {"method": "cqt"}),
-            ("harmonic-percussive", {"grouping": "harmonic-percussive"}),
-        ):
+        variants: dict[str, dict[str, Any]] = {
+            "cqt": {"method": "cqt"},
+            "harmonic-percussive": {"grouping": "harmonic-percussive"},
+        }
+        for method, options in variants.items():
             timed(method, partial(SourceSeparation(2, random_state=0, **options).fit_separate, signal, rate))
         return records
     if setting["methods"] == "transforms":
