@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,7 @@ def stft_nmf(signal: FloatArray, rate: int, beta_loss: str) -> FloatArray:
 
 def librosa_nmf(signal: FloatArray, rate: int) -> FloatArray:
     """Separate by `librosa.decompose.decompose` with 8 sorted components, groups by centroid."""
-    import librosa
-
+    librosa = import_module("librosa")
     coefficients = librosa.stft(signal, n_fft=_n_fft(rate))
     model = NMF(8, init="random", random_state=0)
     H, W = librosa.decompose.decompose(np.abs(coefficients), transformer=model, sort=True)
@@ -105,21 +105,18 @@ def librosa_nmf(signal: FloatArray, rate: int) -> FloatArray:
 
 def librosa_hpss(signal: FloatArray, rate: int) -> FloatArray:
     """Separate into a harmonic and a percussive part by `librosa.effects.hpss`."""
-    import librosa
-
+    librosa = import_module("librosa")
     return np.stack(librosa.effects.hpss(signal, n_fft=_n_fft(rate)))
 
 
 def torch_nmf(signal: FloatArray, rate: int) -> FloatArray:
     """Separate by `torchnmf` with the Kullback-Leibler divergence, groups by centroid."""
-    import torch
-    import torchnmf.nmf
-
+    torch, torchnmf = import_module("torch"), import_module("torchnmf.nmf")
     stft = STFT(_n_fft(rate))
     coefficients = stft.analyze(signal)[0]
     torch.manual_seed(0)
     V = torch.from_numpy(np.abs(coefficients).astype(np.float32))
-    model = torchnmf.nmf.NMF(tuple(V.shape), rank=8)
+    model = torchnmf.NMF(tuple(V.shape), rank=8)
     model.fit(V, beta=1, max_iter=200)
     masks = _centroid_masks(model.H.detach().numpy(), model.W.detach().numpy().T)
     return np.stack([stft.synthesize(coefficients * mask, len(signal)) for mask in masks])

@@ -50,14 +50,16 @@ BIAS = 0.23
 def affinities(activations: FloatArray, components: FloatArray, frequencies: FloatArray) -> FloatArray:
     """Return the log odds that two components belong to the same source, (n_components, n_components)."""
     features = pair_features(activations, components, frequencies)
-    total = BIAS + sum(weight * features[name] for name, weight in WEIGHTS.items())
-    return np.asarray(total + total.T) / 2
+    total = np.full((len(components), len(components)), BIAS)
+    for name, weight in WEIGHTS.items():
+        total += weight * features[name]
+    return (total + total.T) / 2
 
 
 def pair_features(W: FloatArray, H: FloatArray, frequencies: FloatArray) -> dict[str, FloatArray]:
     """Return what is known about pairs of components, each (n_components, n_components)."""
     single = component_features(W, H, frequencies)
-    found = {}
+    found: dict[str, FloatArray] = {}
     for name, scale in SCALES.items():
         squares = np.square(single[name][:, None] - single[name])
         found[name] = squares / (squares + scale**2)

@@ -164,7 +164,8 @@ def _with_priors(
     options: Mapping[str, Any],
 ) -> tuple[FloatArray, FloatArray]:
     """Return the best factors of `n_init` runs with smooth activations, or with two kinds of components."""
-    data, best, least = as_data_matrix(V), None, np.inf
+    data, least = as_data_matrix(V), np.inf
+    best: Any = None
     priors = (
         Priors.harmonic_percussive(-(-k // 2), k // 2, weight) if percussive else Priors.continuity(k, weight)
     )
