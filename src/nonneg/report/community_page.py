@@ -41,14 +41,10 @@ def method_sentence(record: Mapping[str, Any]) -> str:
     below = result.get("n_below_zero")
     if below is None:
         return f"The method is {result['method']}."
-    why = (
-        "most nodes are connected to their own community"
-        if result["method"] == "symnmf"
-        else ("communities avoid themselves")
-    )
+    why = "" if result["method"] == "symnmf" else "; the graph is disassortative"
     return (
         f"The method is {result['method']}: {below} of {result['n_communities']} leading eigenvalues of the "
-        f"normalized adjacency matrix are below zero, so {why}."
+        f"normalized adjacency matrix are below zero{why}."
     )
 
 

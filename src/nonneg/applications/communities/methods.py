@@ -51,8 +51,8 @@ MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
 MEMBERS, MOST_MEMBERS = 0.1, 50
 
 
-# "auto" takes the second where communities avoid themselves, which H H' cannot express: at least this part of
-# the leading eigenvalues of the normalized matrix, the first aside, is below zero then. On the choosing
+# "auto" takes the second on disassortative graphs, of which H H' is no model: at least this part of
+# the leading eigenvalues of the normalized matrix, the first aside, is below zero there. On the choosing
 # graphs of the study `studies/communities` it is a tenth or so at most where they do not, all where they do.
 USUAL, AVOIDING, AVOIDED = "symnmf", "smoothed-spa", 0.5
 
@@ -289,7 +289,7 @@ def _fitted_connectivity(adjacency: SparseMatrix, memberships: FloatArray, n_fir
 
 
 def _by_spectrum(problem: Problem, options: SearchOptions) -> Search:
-    """Take SymNMF, unless most communities avoid themselves."""
+    """Take SymNMF, unless the graph is disassortative."""
     below = 0
     if problem.k > 1 and problem.n_first is None:
         normalized = normalized_adjacency(problem.adjacency, SymNMFOptions().regularization)
@@ -331,7 +331,7 @@ _MERIT_0 = _anchor_entry("merit-0", ANCHOR_METHODS["merit"])
 METHODS: Registry[CommunityMethod] = Registry(
     "method",
     {
-        "auto": CommunityMethod(_by_spectrum, "SymNMF, or smoothed-spa where communities avoid themselves"),
+        "auto": CommunityMethod(_by_spectrum, "SymNMF, or smoothed-spa on disassortative graphs"),
         "symnmf": CommunityMethod(
             _by_symnmf,
             "the normalized adjacency matrix as H H' with nonnegative H",

@@ -50,8 +50,8 @@ class MixedMembership(CommunityResults, SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
     The default is SymNMF, which approximates the normalized adjacency matrix by H H' with a nonnegative H.
-    Where communities avoid themselves, which H H' cannot express, it is a search for *pure nodes*, which
-    belong to one community alone. Under the mixed membership stochastic blockmodel these are the corners of a
+    On disassortative graphs, of which H H' is no model, it is a search for *pure nodes*, which belong to one
+    community alone. Under the mixed membership stochastic blockmodel these are the corners of a
     simplex that holds the rows of the leading eigenvectors, and the memberships of all nodes are their
     coordinates between them.
 
