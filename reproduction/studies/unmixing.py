@@ -30,6 +30,7 @@ SINGLE = (
 )  # fmt: skip
 VCA_FCLS = "VCA + FCLS"
 TOOLS = (VCA_FCLS, *PEERS)
+HYPERSPY = "NMF (HyperSpy)"
 # These are slow, or never among the best, and run on the first draws; comparisons are on shared draws.
 SLOW = dict.fromkeys(
     ("spa", "snpa", "xray", "fast-anchor", "preconditioned-spa", "translated-spa", "lifted-spa"), 10
@@ -47,11 +48,14 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         kinds = ("Jasper-Ridge-like, 0.1% corrupt", "random, purity 0.7, 40 dB")
         return [{"kind": kind, "first_draw": 0, "n_draws": 1} for kind in kinds]
     real = [{"kind": name} for name in REAL]
-    return real + [
+    drawn = [
         {"kind": kind, "first_draw": first, "n_draws": BATCH}
         for first in range(0, N_DRAWS, BATCH)
         for kind in KINDS
     ]
+    # HyperSpy has more requirements than other tools, and trials of its own.
+    apart = [{"kind": kind, "first_draw": 0, "n_draws": SLOW[HYPERSPY], "tool": HYPERSPY} for kind in KINDS]
+    return [*real, *drawn, *apart, *({"kind": name, "tool": HYPERSPY} for name in REAL)]
 
 
 def cost(setting: Setting) -> float:
@@ -68,19 +72,23 @@ def run(setting: Setting) -> list[dict[str, Any]]:
         if setting["kind"] in REAL:
             scene = REAL[setting["kind"]]()
             cube = scene.X.reshape(*(scene.sample_shape or ()), -1)
-            return _unmixed(cube, scene.extras["endmembers"], scene.extras["abundances"], 0, real=True)
+            true, abundances = scene.extras["endmembers"], scene.extras["abundances"]
+            if "tool" in setting:
+                return _by_tool(setting["tool"], cube, true, abundances, 0)
+            return _unmixed(cube, true, abundances, 0)
         found = []
         for draw in range(setting["first_draw"], setting["first_draw"] + setting["n_draws"]):
             planted = drawn_scene(setting["kind"], draw)
             side = round(len(planted.X) ** 0.5)
             cube = planted.X.reshape(side, side, -1)
-            found += _unmixed(cube, planted.vertices, planted.weights, draw)
+            if "tool" in setting:
+                found += _by_tool(setting["tool"], cube, planted.vertices, planted.weights, draw)
+            else:
+                found += _unmixed(cube, planted.vertices, planted.weights, draw)
         return found
 
 
-def _unmixed(
-    cube: FloatArray, true: FloatArray, abundances: FloatArray, draw: int, *, real: bool = False
-) -> list[dict[str, Any]]:
+def _unmixed(cube: FloatArray, true: FloatArray, abundances: FloatArray, draw: int) -> list[dict[str, Any]]:
     records = []
     for method in (DEFAULT, *SINGLE):
         if draw % N_CHOOSING < SLOW.get(method, N_DRAWS):
@@ -95,21 +103,29 @@ def _unmixed(
                 }
             records.append(record)
     for name in TOOLS:
-        if draw % N_CHOOSING < SLOW.get(name, N_DRAWS):
-            started = time.perf_counter()
-            if name == VCA_FCLS:
-                model = Unmixing(len(true), method="vca", constraint="sum-to-one", random_state=draw)
-                found = model.set_params(negative_tol=1.0).fit(cube).endmembers_
-            else:
-                found = peer_endmembers(name, cube, len(true), draw)
-            if found is not None and len(found) == len(true) and np.isfinite(found).all():
-                maps = weights_of(cube.reshape(-1, cube.shape[2]), np.maximum(found, 0.0), "sum-to-one")
-                records.append(_record(name, draw, started, found, maps, true, abundances))
+        if name != HYPERSPY and draw % N_CHOOSING < SLOW.get(name, N_DRAWS):
+            records += _by_tool(name, cube, true, abundances, draw)
     if draw % N_CHOOSING >= SLOW["count"]:
         return records
     count = estimate_n_endmembers(cube.reshape(-1, cube.shape[2])).as_dict()
     counts = {name: count[name] for name in ESTIMATES}
     return [*records, {"method": "count", "draw": draw, "k": len(true), **counts}]
+
+
+def _by_tool(
+    name: str, cube: FloatArray, true: FloatArray, abundances: FloatArray, draw: int
+) -> list[dict[str, Any]]:
+    """Unmix by another tool; nothing if it is not installed or returns another number of endmembers."""
+    started = time.perf_counter()
+    if name == VCA_FCLS:
+        model = Unmixing(len(true), method="vca", constraint="sum-to-one", random_state=draw)
+        found = model.set_params(negative_tol=1.0).fit(cube).endmembers_
+    else:
+        found = peer_endmembers(name, cube, len(true), draw)
+    if found is None or len(found) != len(true) or not np.isfinite(found).all():
+        return []
+    maps = weights_of(cube.reshape(-1, cube.shape[2]), np.maximum(found, 0.0), "sum-to-one")
+    return [_record(name, draw, started, found, maps, true, abundances)]
 
 
 def _record(
@@ -134,7 +150,8 @@ def _record(
 
 
 def _mean(records: Sequence[Record], measure: str) -> float | None:
-    values = [np.mean(record["angles"]) if measure == "angle" else record[measure] for record in records]
+    angles = measure == "angle"
+    values = [float(np.mean(record["angles"]) if angles else record[measure]) for record in records]
     return mean_and_spread(values)[0]
 
 
@@ -158,7 +175,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
 
 
 def _kinds(records: Sequence[Record]) -> dict[str, list[Record]]:
-    groups = {str(key[0]): found for key, found in grouped(records, "kind").items()}
+    groups: dict[str, list[Record]] = {
+        str(key[0]): list(found) for key, found in grouped(records, "kind").items()
+    }
     return {kind: groups[kind] for kind in (*KINDS, *REAL) if kind in groups}
 
 

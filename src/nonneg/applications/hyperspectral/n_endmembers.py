@@ -63,7 +63,8 @@ class EndmemberCount:
         names = list(cls.__dataclass_fields__)
         if not isinstance(values, Mapping) or set(values) != set(names):
             raise FileFormatError(f"expected {', '.join(names)}, got {values!r}. The file is damaged.")
-        return cls(**{name: str(values[name]) if name == "reason" else int(values[name]) for name in names})
+        numbers = {name: int(values[name]) for name in names if name != "reason"}
+        return cls(reason=str(values["reason"]), **numbers)
 
     def as_dict(self) -> dict[str, int | str]:
         """Return the numbers and the reason by name."""

@@ -134,7 +134,7 @@ def robust_endmembers(
     # Areas of one material that varies: averages of the pixels as they are, in all directions.
     areas = pure and space.varied and _share_near_vertices(space, first.vertices) >= CROWDED
     found = first if areas or (pure and space.exact) else _refined(space, first, misfit)
-    components = found.vertices @ space.basis.T
+    components: FloatArray = found.vertices @ space.basis.T
     if areas:
         components = _average_spectra(spectra, [usual[rows] for rows in found.members or ()], ones)
     history.record(1, clock.seconds() - started, {"misfit": misfit})

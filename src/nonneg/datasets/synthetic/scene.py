@@ -116,6 +116,7 @@ def _land_covers(count: int, n_bands: int, rng: np.random.Generator) -> FloatArr
     found = []
     for at in range(count):
         kind = at % 6
+        line: FloatArray
         if kind == 0:  # vegetation: a green peak, the red edge, and the absorption of leaf water
             green = vary(0.06) * np.exp(-0.5 * ((nm - 550.0) / 40.0) ** 2)
             edge = vary(0.42) * step(rng.uniform(705.0, 725.0), 14.0) * np.exp(-(nm - 750.0) / vary(1900.0))
