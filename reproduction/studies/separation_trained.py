@@ -179,7 +179,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         (REPORTING, "Mixtures that had no part in choosing anything about training"),
         (
             CHOOSING,
-            "New draws of the mixtures that chose the number of templates and the weight of the priors",
+            "New draws of the mixtures that chose templates, priors and transpositions",
         ),
     ):
         if rows := _rows(full, kinds):
@@ -239,7 +239,7 @@ def _length_table(records: Sequence[Record]) -> Table:
     columns = {"mixture": "mixture"}
     columns |= {f"of_{n_solos}": f"{n_solos * SECONDS:.0f} s" for n_solos in lengths}
     columns["oracle"] = "no training, true groups"
-    caption = f"Mean SDR (dB) by the length of the training recordings, {N_OTHER_DRAWS} draws."
+    caption = "SDR (dB) by the length of the training recordings, the first draw of each mixture."
     return Table(caption, columns, rows, 3)
 
 
