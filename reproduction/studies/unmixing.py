@@ -22,7 +22,7 @@ from reproduction.studies.unmixing_scenes import KINDS, N_CHOOSING, PEERS, drawn
 from reproduction.studies.vertex_draws import matched, spectral_angles
 
 NAME = "studies/unmixing"
-N_DRAWS, BATCH = 50, 5
+N_DRAWS, BATCH = 20, 5
 DEFAULT = "auto"
 SINGLE = (
     "spa", "snpa", "xray", "fast-anchor", "vca", "preconditioned-spa", "translated-spa", "lifted-spa",
@@ -45,7 +45,7 @@ SAME = 1e-3
 def trials(quick: bool) -> list[dict[str, Any]]:
     """Return one setting per kind and batch of draws, and those of the real scenes."""
     if quick:
-        kinds = ("Jasper-Ridge-like, 0.1% corrupt", "random, purity 0.7, 40 dB")
+        kinds = ("SalinasA-like", "random, purity 0.8, 0.1% corrupt")
         return [{"kind": kind, "first_draw": 0, "n_draws": 1} for kind in kinds]
     real = [{"kind": name} for name in REAL]
     drawn = [
