@@ -121,8 +121,9 @@ def choose_anchors(
     spa_fit = fit_of(data, greedy, candidates)
     if spa_fit.largest < (1.0 - SAME_FIT) * fit.largest:
         anchors = _by_maxima(greedy, maxima)
-        fits = {"merit_fit": fit, "spa_fit": spa_fit}
-        return Selection(anchors, candidates, spa_fit, drop=drop, from_spa=True, **fits)
+        return Selection(
+            anchors, candidates, spa_fit, drop=drop, merit_fit=fit, spa_fit=spa_fit, from_spa=True
+        )
     return Selection(anchors, candidates, fit, drop=drop, merit_fit=fit, spa_fit=spa_fit)
 
 
