@@ -35,13 +35,14 @@ def test_sets_that_choose_and_sets_that_report_are_apart():
     assert {s["group"] for s in trials if s["method"] in PEERS} == {"reporting"}
 
 
-@pytest.mark.parametrize(("ours", "below", "met"), [(0.8, 0, True), (0.4, 2, False)])
-def test_verdicts(ours, below, met):
+@pytest.mark.parametrize(("ours", "smallest", "met"), [(0.8, 2.0, True), (0.4, 0.2, False)])
+def test_verdicts(ours, smallest, met):
     records = [
         {
             "group": "reporting", "collection": name, "draw": draw, "method": method, "classes": 5,
             "nmi": ours if method == "default" else 0.5, "accuracy": 0.5, "npmi": 0.1, "c_v": 0.5,
-            "diversity": 1.0, "smallest": 2.0, "below": below if method == "default" else 5, "seconds": 1.0,
+            "diversity": 1.0, "below": 0, "seconds": 1.0,
+            "smallest": smallest if method == "default" else 0.04,
         }
         for name, draws in REPORTING.items()
         for draw in draws

@@ -32,7 +32,7 @@ LEAST_PER_TOPIC, LEAST_TRIED = 10, 9
 # documents with five planted topics chose these.
 ENOUGH, NEARLY, N_BELOW = 2 / 3, 0.92, 5
 # Coarse fits rank candidates as well as exact ones do.
-COARSE = {
+COARSE: dict[str, dict[str, Any]] = {
     "nmf": {"tol": 1e-4, "max_iter": 200},
     "kl": {"tol": 1e-4, "max_iter": 200},
     "lda": {"max_iter": 10},
