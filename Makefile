@@ -34,7 +34,7 @@ demo: $(READY) ## factorize the digits and write a report
 	@$(BIN)/nonneg demo $(ARGS)
 
 test: $(TESTED) static ## all checks and all tests (TORCH=1: also those that need PyTorch)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 check: $(DEV) static ## formatting, lint, types, layers, docstrings, repository rules
 	$(BIN)/python -m pytest -q tests/repository

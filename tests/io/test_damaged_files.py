@@ -15,7 +15,7 @@ import scipy.io
 import scipy.sparse as sp
 from tests import fuzz
 
-from nonneg.applications.topics.files import _json_lines, _read_text
+from nonneg.applications.topics.files import read_documents, _read_text
 from nonneg.exceptions import FileFormatError, NonnegError
 from nonneg.io import limits, read_table
 from nonneg.io.cube import read_cube
@@ -167,7 +167,7 @@ def test_a_zip_archive_under_the_name_of_an_array(tmp_path):
 def test_deeply_nested_json(tmp_path):
     (tmp_path / "a.jsonl").write_text("[" * 200_000)
     with pytest.raises(FileFormatError, match="line 1: not JSON"):
-        list(_json_lines(tmp_path / "a.jsonl", "text"))
+        read_documents([tmp_path / "a.jsonl"], column="text")
 
 
 @pytest.mark.parametrize("packed", [False, True])
