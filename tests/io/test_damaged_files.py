@@ -15,7 +15,7 @@ import scipy.io
 import scipy.sparse as sp
 from tests import fuzz
 
-from nonneg.applications.topics.files import read_documents, _read_text
+from nonneg.applications.topics.files import _read_text, read_documents
 from nonneg.exceptions import FileFormatError, NonnegError
 from nonneg.io import limits, read_table
 from nonneg.io.cube import read_cube
