@@ -51,7 +51,7 @@ MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
 MEMBERS, MOST_MEMBERS = 0.1, 50
 
 
-# "auto" takes the second on disassortative graphs, of which H H' is no model: at least this part of
+# "auto" takes the second on disassortative graphs, of which H H' is no model: more than this part of
 # the leading eigenvalues of the normalized matrix, the first aside, is below zero there. On the choosing
 # graphs of the study `studies/communities` it is a tenth or so at most where they do not, all where they do.
 USUAL, AVOIDING, AVOIDED = "symnmf", "smoothed-spa", 0.5
@@ -295,7 +295,7 @@ def _by_spectrum(problem: Problem, options: SearchOptions) -> Search:
         normalized = normalized_adjacency(problem.adjacency, SymNMFOptions().regularization)
         values = leading_eigenvectors(normalized, problem.k, spectrum="auto").values
         below = int(np.count_nonzero(values < 0))
-    name = AVOIDING if below >= max(1.0, AVOIDED * (problem.k - 1)) else USUAL
+    name = AVOIDING if below > AVOIDED * (problem.k - 1) else USUAL
     search = METHODS[name].run(problem, options)
     return replace(search, facts={**search.facts, "n_below_zero": below})
 
