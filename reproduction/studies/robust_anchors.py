@@ -48,7 +48,7 @@ SMALL_METHODS = ("merit", "css-nmf", "spa", "snpa", "lifted-spa", "smoothed-spa"
 REAL = ("samson", "moffett")
 KINDS: dict[str, Mapping[str, Any]] = {"points": POINTS, "scenes": SCENES, "covers": COVERS, "small": SMALL}
 DEFAULT = "smoothed-spa"
-"""What `Unmixing` uses by default, and what the verdicts are about."""
+"""What the verdicts are about: the defaults of `Unmixing` and `MixedMembership` build on it."""
 # "Never far from the best": half as much again, or less than so many thousandths of the size of the simplex
 # (points) and degrees (scenes) away.
 FAR, NEAR_ERROR, NEAR_ANGLE = 1.5, 0.02, 0.5
@@ -317,7 +317,7 @@ def _verdicts(
     pairs = {kind: (found[DEFAULT], found["snpa"]) for kind, found in angles.items() if DEFAULT in found}
     verdicts.append(
         Verdict(
-            "The default of Unmixing is closer than the former one (snpa) on every kind of scenes",
+            "smoothed-spa is closer than snpa on every kind of scenes",
             all(now < former for now, former in pairs.values()) if complete["scenes"] else None,
             ", ".join(f"{kind}: {now:.2f} ({former:.2f})" for kind, (now, former) in pairs.items()),
         )
