@@ -90,12 +90,12 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     times = [{"part": "time", "rate": rate, "threads": 1} for rate in (11025, 22050, 44100)]
     return [
         *mixtures(N_DRAWS, "spectrograms", REPORTING),
+        *times,
         *choices,
         *mixtures(N_TRANSFORM_DRAWS, "transforms", REPORTING),
         *mixtures(N_PEER_DRAWS, "variants", REPORTING),
         *mixtures(N_PEER_DRAWS, "spectrograms", CHOOSING),
         *mixtures(N_PEER_DRAWS, "peers", REPORTING),
-        *times,
     ]
 
 
