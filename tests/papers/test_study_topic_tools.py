@@ -17,7 +17,7 @@ def test_seed_words_name_topics_and_streams_give_the_topics_of_one_fit():
     assert "initialization only" in {candidate for part, candidate in found if part == "seeds"}
     assert found["stream", "partial_fit"]["cosine"] > 0.99
     assert found["stream", "partial_fit"]["accuracy"] >= found["stream", MINI]["accuracy"]
-    assert found["tree", TREE]["nmi"] > 0.9
+    assert found["tree", TREE]["nmi"] >= found["tree", "average, Hellinger"]["nmi"] > 0.5
     assert len(artifacts(NAME, records, Table)) == 5
     assert [verdict.met for verdict in verdicts(NAME, records).values()] == [None] * 7
 

@@ -295,8 +295,16 @@ def _by_spectrum(problem: Problem, options: SearchOptions) -> Search:
         normalized = normalized_adjacency(problem.adjacency, SymNMFOptions().regularization)
         values = leading_eigenvectors(normalized, problem.k, spectrum="auto").values
         below = int(np.count_nonzero(values < 0))
-    name = AVOIDING if below > AVOIDED * (problem.k - 1) else USUAL
-    search = METHODS[name].run(problem, options)
+    half = AVOIDED * (problem.k - 1)
+    names = [AVOIDING] if below > half else [USUAL]
+    if below and below == half:  # the sign of one eigenvalue, which may be noise, does not decide
+        names = [USUAL, AVOIDING]
+    searches = [METHODS[name].run(problem, options) for name in names]
+    search = (
+        searches[0]
+        if len(searches) == 1
+        else max(searches, key=lambda s: _likelihood(problem, s.memberships))
+    )
     return replace(search, facts={**search.facts, "n_below_zero": below})
 
 

@@ -52,7 +52,7 @@ def read_dates(times: Any, n_documents: int) -> Dates:
         return Dates(array.astype("datetime64[s]"), [])
     entries = [_plain(entry) for entry in array.tolist()]
     month_first = _is_month_first([entry for entry in entries if isinstance(entry, str)])
-    found = np.full(n_documents, np.datetime64("NaT"), dtype="datetime64[s]")
+    found = np.full(n_documents, np.datetime64("NaT", "s"))
     unreadable = []
     for at, entry in enumerate(entries):
         if entry is None:
