@@ -26,7 +26,7 @@ def test_depth_of_the_kernel(n_features, depth):
 @pytest.mark.parametrize(("n", "m"), [(1, 3), (5, 3), (127, 10), (1000, 50), (3000, 130), (500, 300)])
 def test_the_same_points_as_on_the_host(n, m, rng, torch, device):
     if device.type == "cpu":  # the interpreter is slow
-        n = min(n, 300)
+        n = min(n, 150)
     X, R = rng.random((n, m)), rng.standard_normal((n, m))
     R[::7] = 0.0
     slope = slope_of(rng, n, listed=min(3, n))
@@ -50,7 +50,7 @@ def test_of_equal_points_the_first_wins(rng, torch, device):
 
 @pytest.mark.torch
 def test_what_the_bounds_call_decided_is_right(rng, torch, device):
-    n = 2000 if device.type == "cuda" else 300
+    n = 2000 if device.type == "cuda" else 150
     X, R = rng.standard_normal((n, 50)), rng.standard_normal((n, 50))
     on_device = dictionary_of(torch.tensor(X, device=device))
     scan = tensor_scan.TensorScan(
@@ -69,9 +69,9 @@ def test_what_the_bounds_call_decided_is_right(rng, torch, device):
 @pytest.mark.parametrize("depth", [64, 128, 384])
 def test_kernel_and_portable_twin_agree(depth, kind, n_columns, rng, torch, device):
     # Few columns are scanned in parts, whose lowest are put together; long points are read by parts.
-    n_points, error = (5000 if device.type == "cuda" else 1200), 1e-5
+    n_points, error = (5000 if device.type == "cuda" else 600), 1e-5
     if device.type == "cpu":
-        n_columns = min(n_columns, 150)
+        n_columns = min(n_columns, 70)
     points, columns = (
         torch.tensor(rng.standard_normal((n, depth)) / depth**0.5, device=device).to(getattr(torch, kind))
         for n in (n_points, n_columns)
@@ -91,7 +91,7 @@ def test_kernel_and_portable_twin_agree(depth, kind, n_columns, rng, torch, devi
 
 @pytest.mark.torch
 def test_two_runs_on_the_gpu_are_the_same(torch, device, tmp_path):
-    n = 3000 if device.type == "cuda" else 100
+    n = 3000 if device.type == "cuda" else 50
     X = torch.tensor(separable_dirichlet(n, 20, 10, snr=12, rng=0).X, device=device)
     runs = [select_anchors(X, 10, method_params={"lam": 0.3}, max_iter=20) for _ in range(2)]
     assert abs(runs[0].coefficients - runs[1].coefficients).max() == 0

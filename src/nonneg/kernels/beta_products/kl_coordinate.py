@@ -228,7 +228,8 @@ def kl_rows(
                 for a in range(k):
                     pull[a] += ratio * h[a]
             # KKT residual: negative gradients, and gradients of positive components times their weights.
-            n_active = 0
+            # A plain 0 would be a type of its own, for which both functions below were compiled once more.
+            n_active = np.int64(0)
             residual = 0.0
             slack = 0.0
             for a in order:
