@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,9 @@ from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
 from nonneg.datasets import instrument_sound, load_armstrong, load_nonstationary440, music_notes
+from reproduction.artifacts import Measured, Table
+from reproduction.experiment import Record
+from reproduction.grouping import grouped, mean_and_spread
 
 RATE, SECONDS = 11025, 8.0
 CHOOSING = (
@@ -134,6 +138,46 @@ def energies_by_source(separation: SourceSeparation, true: FloatArray) -> FloatA
     shares = powers / np.maximum(powers.sum(axis=0), 1e-300)
     mixed = np.square(np.abs(stft.analyze(true.sum(axis=0))[0])) / np.maximum(W @ H, 1e-300)
     return np.stack([np.einsum("tk,kt->k", W, H @ (mixed * share).T) for share in shares], axis=1)
+
+
+def score_rows(
+    records: Sequence[Record], kinds: Sequence[str], methods: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return one row per kind of mixture and method that has records."""
+    groups, rows = grouped(records, "mixture", "method"), []
+    for kind in kinds:
+        for method, name in methods.items():
+            if group := groups.get((kind, method)):
+                row: dict[str, Any] = {"mixture": kind, "method": name, "n": len(group)}
+                for score in ("sdr", "sir", "sar", "gain_sdr"):
+                    row[score] = Measured(*mean_and_spread([record[score] for record in group]))
+                row["seconds"] = mean_and_spread([record["seconds_taken"] for record in group])[0]
+                if any("choice" in record for record in records):
+                    row["choice"] = ", ".join(
+                        sorted({record["choice"] for record in group if "choice" in record})
+                    )
+                rows.append(row)
+    return rows
+
+
+def score_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Table:
+    """Return a table of such rows."""
+    columns = {
+        "mixture": "mixture",
+        "method": "method",
+        "n": "draws",
+        "sdr": "SDR (dB)",
+        "sir": "SIR (dB)",
+        "sar": "SAR (dB)",
+        "gain_sdr": "SDR, gain (dB)",
+        **({"choice": "transforms chosen"} if "choice" in rows[0] else {}),
+        "seconds": "time (s)",
+    }
+    caption = (
+        f"{caption}: mean and standard deviation over draws of the means over both sources. SDR, SIR and SAR "
+        "by mir_eval; the last SDR allows a gain only."
+    )
+    return Table(caption, columns, rows, 3)
 
 
 def _n_fft(rate: int) -> int:

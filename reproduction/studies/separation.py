@@ -17,7 +17,7 @@ from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import Framing, LappedFraming
 from nonneg.datasets import instrument_sound, load_armstrong
 from nonneg.metrics import separation_scores
-from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
+from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
@@ -27,6 +27,8 @@ from reproduction.studies.mixtures import (
     librosa_hpss,
     librosa_nmf,
     mixture,
+    score_rows,
+    score_table,
     stft_nmf,
     torch_nmf,
     true_groups,
@@ -230,51 +232,15 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             (REPORTING, "Mixtures that had no part in choosing anything"),
             (CHOOSING, "New draws of the kinds of mixtures that chose the settings"),
         ):
-            rows = _rows(mixtures, kinds)
+            rows = score_rows(mixtures, kinds, METHODS)
             if rows:
-                artifacts.append(_mixture_table(rows, caption))
+                artifacts.append(score_table(rows, caption))
     if choices:
         artifacts.append(_choice_table(choices))
     if times:
         listed = ", ".join(f"{record['seconds_taken']:.2f} s at {record['rate']} Hz" for record in times)
         artifacts.append(Paragraph(f"CPU time of the default for 10 s of sound, one thread: {listed}."))
     return [*artifacts, *_verdicts(mixtures, choices, times)]
-
-
-def _rows(records: Sequence[Record], kinds: Sequence[str]) -> list[dict[str, Any]]:
-    rows = []
-    groups = grouped(records, "mixture", "method")
-    for kind in kinds:
-        for method, name in METHODS.items():
-            group = groups.get((kind, method))
-            if not group:
-                continue
-            row: dict[str, Any] = {"mixture": kind, "method": name, "n": len(group)}
-            for score in ("sdr", "sir", "sar", "gain_sdr"):
-                row[score] = Measured(*mean_and_spread([record[score] for record in group]))
-            row["seconds"] = mean_and_spread([record["seconds_taken"] for record in group])[0]
-            row["choice"] = ", ".join(sorted({record["choice"] for record in group if "choice" in record}))
-            rows.append(row)
-    return rows
-
-
-def _mixture_table(rows: list[dict[str, Any]], caption: str) -> Table:
-    columns = {
-        "mixture": "mixture",
-        "method": "method",
-        "n": "draws",
-        "sdr": "SDR (dB)",
-        "sir": "SIR (dB)",
-        "sar": "SAR (dB)",
-        "gain_sdr": "SDR, gain (dB)",
-        "choice": "transforms chosen",
-        "seconds": "time (s)",
-    }
-    caption = (
-        f"{caption}: mean and standard deviation over draws of the means over both sources. SDR, SIR and SAR "
-        "by mir_eval; the last SDR allows a gain only."
-    )
-    return Table(caption, columns, rows, 3)
 
 
 def _choice_table(records: Sequence[Record]) -> Table:

@@ -16,11 +16,11 @@ from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
 from nonneg.datasets import instrument_sound, load_armstrong
 from nonneg.metrics import separation_scores
-from reproduction.artifacts import Artifact, Measured, Table, Verdict
+from reproduction.artifacts import Artifact, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
-from reproduction.studies.mixtures import RATE, SECONDS, mixture
+from reproduction.studies.mixtures import RATE, SECONDS, mixture, score_rows, score_table, true_groups
 
 NAME = "studies/separation-trained"
 CHOOSING = ("piano+drums", "speech+bass", "plucked+bass", "violin+drums", "speech+piano")
@@ -147,16 +147,6 @@ def fixed_templates(signal: FloatArray, solos: Sequence[FloatArray], rate: int) 
     return np.stack([stft.synthesize(coefficients * part / total, len(signal)) for part in parts])
 
 
-def true_groups(separation: SourceSeparation, true: FloatArray) -> Any:
-    """Give each component to the source that has more of the energy in its mask."""
-    stft, W, H = separation.framing_, separation.activations_, separation.model_.components_
-    powers = np.square(np.abs(stft.analyze(true)))
-    shares = powers / np.maximum(powers.sum(axis=0), 1e-300)
-    mixed = np.square(np.abs(stft.analyze(true.sum(axis=0))[0])) / np.maximum(W @ H, 1e-300)
-    held = [[float(W[:, at] @ ((mixed * share) @ H[at])) for share in shares] for at in range(len(H))]
-    return np.argmax(held, axis=1)
-
-
 def _scores(true: FloatArray, found: FloatArray) -> dict[str, Any]:
     """Return means over the sources in decibels, and whether the sources came in their order."""
     kinds = [("gain", "gain_"), *([("filter", "")] if is_installed("mir_eval") else [])]
@@ -182,43 +172,11 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             "New draws of the mixtures that chose templates, priors and transpositions",
         ),
     ):
-        if rows := _rows(full, kinds):
-            artifacts.append(_table(rows, caption))
+        if rows := score_rows(full, kinds, METHODS):
+            artifacts.append(score_table(rows, caption))
     if any(record["part"] == "lengths" for record in records):
         artifacts.append(_length_table(records))
     return [*artifacts, *_verdicts(full)]
-
-
-def _rows(records: Sequence[Record], kinds: Sequence[str]) -> list[dict[str, Any]]:
-    groups = grouped(records, "mixture", "method")
-    rows = []
-    for kind in kinds:
-        for method, name in METHODS.items():
-            if group := groups.get((kind, method)):
-                row: dict[str, Any] = {"mixture": kind, "method": name, "n": len(group)}
-                for score in ("sdr", "sir", "sar", "gain_sdr"):
-                    row[score] = Measured(*mean_and_spread([record[score] for record in group]))
-                row["seconds"] = mean_and_spread([record["seconds_taken"] for record in group])[0]
-                rows.append(row)
-    return rows
-
-
-def _table(rows: list[dict[str, Any]], caption: str) -> Table:
-    columns = {
-        "mixture": "mixture",
-        "method": "method",
-        "n": "draws",
-        "sdr": "SDR (dB)",
-        "sir": "SIR (dB)",
-        "sar": "SAR (dB)",
-        "gain_sdr": "SDR, gain (dB)",
-        "seconds": "time (s)",
-    }
-    caption = (
-        f"{caption}: mean and standard deviation over draws of the means over both sources. SDR, SIR and SAR "
-        "by mir_eval; the last SDR allows a gain only."
-    )
-    return Table(caption, columns, rows, 3)
 
 
 def _length_table(records: Sequence[Record]) -> Table:

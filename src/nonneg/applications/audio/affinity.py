@@ -24,7 +24,8 @@ N_ENVELOPE = 18
 # A bin of an envelope this much below the largest counts as silent.
 ENVELOPE_FLOOR = 1e-4
 # Logistic regression of "same source" on the features of pairs, weighted by their energies, on the mixtures
-# and draws that `reproduction/studies/separation_weights.py` names; it prints these numbers.
+# and draws that `reproduction/studies/separation_weights.py` names. They come from fits with a
+# smaller weight of the continuity (0.1): the script, which fits with the present one, prints others.
 WEIGHTS = {
     "roughness": -0.81,
     "centroid": 1.54,
