@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 
-from nonneg import _threads
+from nonneg import _blas, _threads
+from nonneg._lazy import cached_property
 from nonneg._threads import (
     available_threads,
     current_threads,
@@ -115,6 +118,58 @@ with threads(2):
         pytest.skip("this system does not fork")
     done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
     assert done.returncode == 0
+
+
+def test_an_instance_does_not_wait_for_the_cached_property_of_another():
+    begun, free = threading.Event(), threading.Event()
+
+    class Slow:
+        waits = False
+
+        @cached_property
+        def value(self):
+            if self.waits:
+                begun.set()
+                free.wait(60)
+            return [self.waits]
+
+    first, second = Slow(), Slow()
+    first.waits = True
+    thread = threading.Thread(target=lambda: first.value)
+    thread.start()
+    assert begun.wait(60)
+    # With a lock for all instances this waits until `free` is set, which is too late for the assertion.
+    assert second.value == [False]
+    assert "value" not in vars(first)
+    free.set()
+    thread.join()
+    assert first.value is first.value
+    assert first.value == [True]
+
+
+def test_no_thread_sets_the_number_of_blas_threads_while_the_process_forks():
+    order = []
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if _blas._lock.acquire(timeout=10) else 1)
+        order.append("forked")
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    if not hasattr(os, "fork"):
+        pytest.skip("this system does not fork")
+    codes = []
+    thread = threading.Thread(target=fork)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork beside threads
+        with _blas._lock:
+            thread.start()
+            thread.join(0.2)
+            order.append("set")
+        thread.join()
+    assert order == ["set", "forked"]
+    assert codes == [0]
 
 
 def test_children_forked_while_other_threads_fit_do_their_own_fits():

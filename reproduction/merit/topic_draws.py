@@ -6,13 +6,14 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from nonneg import datasets
+from nonneg._lazy import cached_property
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
 from nonneg.applications.topics.term_weights import informative_words, inverse_frequencies, term_weights

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _libraries: dict[str, Any] = {}
 _n_modules = 0
 _before: list[tuple[Any, int]] = []
@@ -78,9 +78,9 @@ def single_threaded_blas() -> Iterator[None]:
         yield
     finally:
         _own.n_users -= 1
-        while _own.n_users == 0 and _own.before:
-            _set(*_own.before.pop())
         with _lock:
+            while _own.n_users == 0 and _own.before:
+                _set(*_own.before.pop())
             # A child of a fork inside this block has counted anew.
             _n_users = max(0, _n_users - 1)
             while _n_users == 0 and _before:
@@ -88,14 +88,20 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def _after_fork_in_child() -> None:
-    # The threads that held the lock or ran a fit are gone.
+    # The other threads that ran a fit are gone.
     global _lock, _n_users
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _n_users = 0
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    # No thread may be setting a number while the process forks: OpenBLAS does so under a lock of its own that
+    # the child would inherit locked.
+    os.register_at_fork(
+        before=lambda: _lock.acquire(),
+        after_in_parent=lambda: _lock.release(),
+        after_in_child=_after_fork_in_child,
+    )
 
 
 @contextmanager

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from nonneg._arguments import checked_count, checked_flag, checked_nonnegative
 from nonneg._arrays import to_float64
+from nonneg._lazy import cached_property
 from nonneg._random import Seed, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, IntArray, SampleArray

@@ -85,8 +85,6 @@ class DataMatrix(ABC):
 
     def extremes(self) -> tuple[float, float]:
         """Return the smallest and the largest entry, NaN if there is one; computed once."""
-        # Not a cached_property: in Python 3.11 all instances share its lock, which would stop the workers of
-        # chunked data that compute the extremes of their blocks.
         if self._extremes is None:
             self._extremes = self._compute_extremes()
         return self._extremes

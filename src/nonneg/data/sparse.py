@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from nonneg._arrays import to_numpy
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, float64_sum
 from nonneg.data.observed import Observed

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form

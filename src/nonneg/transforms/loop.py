@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._arrays import to_device, to_float64
+from nonneg._lazy import cached_property
 from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason, iterate
 from nonneg.iteration.loop import Stalled

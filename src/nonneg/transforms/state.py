@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.transforms.rotations.group import newton_schulz_step
 

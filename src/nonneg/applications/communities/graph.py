@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from nonneg._lazy import cached_property
 from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
 from nonneg.estimators.stored_fields import Names, Part, Sparse, StoredArray, Value

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from nonneg._lazy import cached_property
 from nonneg._random import Seed
 from nonneg._registry import Registry
 from nonneg._typing import FloatArray, IntArray, SparseMatrix

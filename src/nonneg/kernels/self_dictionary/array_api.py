@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_cupy_namespace, is_numpy_namespace, is_torch_namespace
 
 from nonneg._arrays import to_numpy
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.self_dictionary.types import Dictionary, PenaltyGradient, near_tie
 

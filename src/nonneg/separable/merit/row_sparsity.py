@@ -7,11 +7,11 @@ the value 0 and the gradient 1/n; the gradient differs from that of zero entries
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.self_dictionary.types import PenaltyGradient, TensorPenaltyGradient
