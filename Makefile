@@ -25,16 +25,19 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check static bench docs reproduce fuzz mutants soak clean
+.PHONY: help demo test test-floors check static bench docs package reproduce fuzz mutants soak clean
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: $(READY) ## factorize the digits and write a report
 	@$(BIN)/nonneg demo $(ARGS)
 
 test: $(TESTED) static ## all checks and all tests (TORCH=1: also those that need PyTorch)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versions of the dependencies
+	$(ONE_THREAD) $(VENV)-floors/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 check: $(DEV) static ## formatting, lint, types, layers, docstrings, repository rules
 	$(BIN)/python -m pytest -q tests/repository
@@ -44,6 +47,10 @@ static: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell
+	@$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[bf]*.yml
+	@$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 bench: $(DEV) $(VENV)/.ready-bench ## race the peers and print the table
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -51,6 +58,16 @@ bench: $(DEV) $(VENV)/.ready-bench ## race the peers and print the table
 docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
+
+package: $(DEV) $(VENV)/.ready-package-tools ## build the wheel and the source distribution, check them, fit with the wheel
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	rm -rf dist/.fresh && $(PYTHON) -m venv dist/.fresh
+	dist/.fresh/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd dist && .fresh/bin/python -c 'from nonneg import NMF, datasets; print(NMF(10).fit(datasets.load_digits().X).certificate_)'
+	rm -rf dist/.fresh
 
 reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1/figure-3 --quick"
 	@$(BIN)/nonneg reproduce $(ARGS)
@@ -65,7 +82,7 @@ soak: $(DEV) ## disturb fits for half an hour: ARGS="--minutes 30 --seed 1"
 	$(ONE_THREAD) $(BIN)/python -m tests.soak $(ARGS)
 
 clean: ## remove what was built, the virtual environment included
-	rm -rf $(VENV) build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
+	rm -rf $(VENV) $(VENV)-floors build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
 	find src tests benchmarks reproduction docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -95,6 +112,18 @@ $(VENV)/.ready-docs: $(DEV)
 
 $(VENV)/.ready-mutants: $(DEV)
 	$(INSTALL) 'coverage>=7.6'
+	@touch $@
+
+$(VENV)/.ready-package-tools: $(DEV)
+	$(INSTALL) --group package
+	@touch $@
+
+# The oldest versions that pyproject.toml allows; pip cannot find them, uv can.
+$(VENV)-floors/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-floors
+	$(VENV)-floors/bin/python -m pip install --quiet --disable-pip-version-check uv
+	VIRTUAL_ENV=$(VENV)-floors $(VENV)-floors/bin/uv pip install --quiet --resolution lowest-direct \
+	  --editable '.[dask,audio,graphs,hyperspectral,report,formats]' --group test
 	@touch $@
 
 # The peers stand apart from the dependency groups: one of them asks for an old NumPy, which it does not need, and

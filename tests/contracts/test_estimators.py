@@ -184,6 +184,8 @@ def test_a_pickled_estimator_is_the_same(case):
     copy = pickle.loads(pickle.dumps(model))  # noqa: S301
     np.testing.assert_array_equal(case.found(copy), case.found(model))
     assert str(copy.certificate_) == str(model.certificate_)
+    # The encoding of the training data does not travel with the model.
+    assert not hasattr(copy, "result_")
 
 
 @pytest.mark.parametrize(

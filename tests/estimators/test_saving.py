@@ -6,12 +6,14 @@ import io
 import json
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nonneg
 from nonneg import NMF
+from nonneg.estimators.saving import FORMAT_VERSION
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError, UnsafeFileError
 
 
@@ -32,6 +34,14 @@ def rewritten(path, **changes):
             arrays[name] = value
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize("version", range(3, FORMAT_VERSION + 1))
+def test_files_of_every_format_since_the_first_release_are_read(version):
+    model = nonneg.load(Path(__file__).parent / "models" / f"nmf-format-{version}.npz")
+    X = np.outer([1.0, 2, 3, 4], [1, 0, 2, 1, 0]) + np.outer([2.0, 0, 1, 1], [0, 3, 1, 0, 1])
+    assert (model.n_components_, model.certificate_["stationarity"].holds) == (2, True)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-6)
 
 
 def test_round_trip(model, low_rank, tmp_path):

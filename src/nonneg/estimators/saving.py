@@ -83,6 +83,11 @@ class SavableEstimator(BaseEstimator, ABC):
         if content.values["notes"]:
             warnings.warn(" ".join(content.values["notes"]), NonnegWarning, stacklevel=2)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # `result_` holds the encoding of the training data, which can be as large as X. A pickle is for the
+        # model, as a saved file is.
+        return {name: value for name, value in super().__getstate__().items() if name != "result_"}
+
     def _complete_loaded(self) -> None:
         """Check what shapes and dtypes do not tell, and set attributes that follow from stored ones."""
 
