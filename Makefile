@@ -97,7 +97,7 @@ $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(DEV): $(READY)
-	$(INSTALL) --editable '.[dask,audio,graphs,hyperspectral,report,formats]' --group test --group lint
+	$(INSTALL) --editable '.[dask,audio,graphs,hyperspectral,report,formats,singlecell]' --group test --group lint
 	@touch $@
 
 $(VENV)/.ready-torch: $(DEV)

@@ -11,7 +11,7 @@ from nonneg._lazy import lazy_names
 from nonneg._version import __version__
 
 if TYPE_CHECKING:
-    from nonneg import applications, datasets, exceptions, metrics, results
+    from nonneg import applications, datasets, exceptions, integrations, metrics, results
     from nonneg.applications.saved_models import load
     from nonneg.cones.rank_one import cone_rank_one
     from nonneg.estimators import (
@@ -45,6 +45,7 @@ _HOME = {
     "estimate_rank": "nonneg.rank_selection",
     "exceptions": "nonneg.exceptions",
     "factorize": "nonneg.solvers",
+    "integrations": "nonneg.integrations",
     "joint_diagonalize": "nonneg.transforms",
     "learn_transform": "nonneg.transforms",
     "load": "nonneg.applications.saved_models",
@@ -70,6 +71,7 @@ __all__ = [
     "estimate_rank",
     "exceptions",
     "factorize",
+    "integrations",
     "joint_diagonalize",
     "learn_transform",
     "load",

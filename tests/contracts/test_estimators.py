@@ -73,7 +73,7 @@ class Case:
 
 
 LOCAL = ("fortran", "csr", "csc")
-EVERYWHERE = (*LOCAL, "strict", TORCH, "dask", "dask-columns")
+EVERYWHERE = (*LOCAL, "anndata", "strict", TORCH, "dask", "dask-columns")
 CASES = {
     "NMF": Case(
         lambda: nonneg.NMF(K, init="random", random_state=0, max_iter=20),
@@ -94,7 +94,7 @@ CASES = {
         lambda: nonneg.PurificationNMF(K, random_state=0, max_iter=5),
         low_rank,
         lambda model: model.components_,
-        (*LOCAL, "strict", TORCH, "dask"),
+        (*LOCAL, "anndata", "strict", TORCH, "dask"),
     ),
     "SeparableNMF": Case(
         lambda: nonneg.SeparableNMF(K, method="spa", random_state=0),

@@ -29,6 +29,8 @@ def as_container(X, form):
         return pytest.importorskip("array_api_strict").asarray(X)
     if form == "torch":
         return pytest.importorskip("torch").asarray(X)
+    if form == "anndata":
+        return pytest.importorskip("anndata").AnnData(sp.csr_matrix(X))
     da = pytest.importorskip("dask.array")
     n_rows, n_columns = X.shape
     if form == "dask-one-chunk":
@@ -42,5 +44,6 @@ def as_container(X, form):
 
 def plain(array):
     """Return any array as a dense NumPy array."""
+    array = array.X if hasattr(array, "obsm") else array
     array = array.compute() if hasattr(array, "compute") else array
     return array.toarray() if sp.issparse(array) else np.asarray(array)

@@ -93,6 +93,7 @@ def test_wheel_offers_the_extras_and_the_command(wheel):
         "audio",
         "report",
         "formats",
+        "singlecell",
         "all",
     }
     (name,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.table_inputs import add_data_arguments, add_label_argument, read_input, table_name
+from nonneg.cli.table_inputs import (
+    add_data_arguments,
+    add_h5ad_argument,
+    add_label_argument,
+    check_h5ad,
+    read_input,
+    table_name,
+    write_h5ad,
+)
 
 if TYPE_CHECKING:
     from nonneg.io import Table
@@ -45,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--csv", action="store_true", help="also write the factors as .csv (always done for tables)"
     )
+    add_h5ad_argument(output)
     output.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
@@ -98,6 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
     folder = options.output or Path(f"{options.file.name.split('.')[0]}-nmf")
     check_output_folder(folder)
+    check_h5ad(options)
     table = read_input(options)
     _check_image_shape(options.image_shape, table)
     check_labels(table.labels, table.label_name)
@@ -116,6 +126,7 @@ def run(options: argparse.Namespace) -> int:
         image_shape=options.image_shape,
     )
     record, written = write_fit(folder, fitted, csv=options.csv)
+    written += write_h5ad(options, model, W, table.column_names)
     for hint in wording.hints(record):
         terminal.note(f"note: {hint}")
     say_results(wording.answer(record), wording.label_table(record), written)

@@ -45,6 +45,11 @@ def add_data_arguments(group: Any) -> None:
     group.add_argument(
         "--variable", metavar="NAME", help="which array of a .npz, .mat, .h5ad or 10x .h5 file to read"
     )
+    group.add_argument("--layer", metavar="NAME", help="which layer of an .h5ad file to read (default: X)")
+    group.add_argument(
+        "--highly-variable", action="store_true",
+        help="read only the variables that an .h5ad file marks as highly variable",
+    )  # fmt: skip
     group.add_argument("--transpose", action="store_true", help="transpose the data: samples must be rows")
     group.add_argument("--dtype", choices=["float32", "float64"], help="convert the entries first")
 
@@ -55,6 +60,39 @@ def add_label_argument(group: Any) -> None:
         "--label-column", metavar="NAME",
         help="column of known classes, by name or by position from 0: not factorized, but compared",
     )  # fmt: skip
+
+
+def add_h5ad_argument(group: Any) -> None:
+    """Declare the option that names a copy of the input with the results."""
+    group.add_argument(
+        "--write-h5ad", type=Path, metavar="FILE",
+        help="also write a copy of the .h5ad input with weights, components and certificate",
+    )  # fmt: skip
+
+
+def check_h5ad(options: argparse.Namespace) -> None:
+    """Refuse an impossible --write-h5ad before any work."""
+    if options.write_h5ad is None:
+        return
+    from nonneg._optional import import_optional
+    from nonneg.exceptions import InvalidParameterError
+    from nonneg.integrations.anndata import check_target
+
+    check_target(options.file, options.write_h5ad)
+    if options.transpose:
+        raise InvalidParameterError("--write-h5ad and --transpose: leave one of the two out.")
+    import_optional("anndata", extra="singlecell", purpose="--write-h5ad")
+
+
+def write_h5ad(options: argparse.Namespace, model: Any, W: Any, names: Sequence[str] | None) -> list[Path]:
+    """Write the copy, if it was asked for."""
+    if options.write_h5ad is None:
+        return []
+    from nonneg.integrations import anndata
+
+    params = {"layer": options.layer, "use_highly_variable": options.highly_variable}
+    anndata.write_h5ad(options.file, options.write_h5ad, model, W, feature_names=names, params=params)
+    return [options.write_h5ad]
 
 
 def read_input(options: argparse.Namespace, *, signed: bool = False) -> Table:
@@ -92,10 +130,21 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
     from nonneg.io.selection import Selection
 
     columns = _listed(options.columns)
+    variable = options.variable
+    if options.layer is not None:
+        from nonneg.exceptions import InvalidParameterError
+
+        if variable is not None or options.file.suffix != ".h5ad":
+            raise InvalidParameterError(
+                "--layer names a layer of an .h5ad file. Name other arrays with --variable; "
+                "give one of the two."
+            )
+        variable = f"layers/{options.layer}"
     return {
         "header": "auto" if options.header is None else options.header,
         "index": "auto" if options.index is None else options.index,
-        "variable": options.variable,
+        "variable": variable,
+        "highly_variable": options.highly_variable,
         "delimiter": options.delimiter,
         "selection": Selection(
             columns or None, _listed(options.drop), getattr(options, "label_column", None)
@@ -129,6 +178,12 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
             )
     if not signed and (stored < 0).any():
         place, value = _first(table, stored < 0)
+        if table.kind == "h5ad":
+            raise NegativeDataError(
+                f"{_named(table, options, place)} is {value:g}, which looks like the result of "
+                "scanpy.pp.scale. Choose counts or log-normalized values with --layer NAME (or --variable "
+                "raw/X), or write a file from before that step."
+            )
         raise NegativeDataError(
             f"{_named(table, options, place)} is {value:g}, and a nonnegative factorization needs entries of "
             f"at least 0. Correct it, shift the column{_leave_out(table, place)}."

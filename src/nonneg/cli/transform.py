@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.table_inputs import add_data_arguments
+from nonneg.cli.table_inputs import add_data_arguments, add_h5ad_argument, write_h5ad
 
 FILES = ("W.npy", "W.csv", "documents.csv", "abundances.npy", "abundances.hdr", "abundances.img")
 SAMPLES = {"TopicModel": ("document", "topic"), "Unmixing": ("pixel", "endmember")}
@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--csv", action="store_true", help="also write the weights as .csv (always done for tables)"
     )
+    add_h5ad_argument(output)
     output.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: as in the fit)")
     output.add_argument("--quiet", action="store_true", help="do not show progress")
 
@@ -91,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
             return 0
         found = transformed(saved, options)
     record, written = _write(folder, saved, found, csv=options.csv, maps=options.maps or "npy")
+    if saved.kind == "table":
+        written += write_h5ad(options, saved.model, found.weights, found.feature_names)
     terminal.say(_summary(record, folder, [path.name for path in written]))
     return 0
 

@@ -25,6 +25,9 @@ NO_WEIGHTS = {
 WITH_NAMES = ("NMF", "SeparableNMF")
 """Models whose commands write the names of the features beside them."""
 
+WITH_MORE = ("h5ad", "10x")
+"""Formats that hold all genes, of which a model may take some: the others are left out."""
+
 
 @dataclass(frozen=True)
 class SavedModel:
@@ -109,6 +112,8 @@ def in_model_order(table: Table, saved: SavedModel, names: Sequence[str] | None)
 def _check_same_names(table: Table, saved: SavedModel, names: Sequence[str]) -> None:
     given, source = table.column_names or (), Path(table.source).name
     missing, unknown = Counter(names) - Counter(given), Counter(given) - Counter(names)
+    if table.kind in WITH_MORE:
+        unknown = Counter()
     if missing or unknown:
         lacks = f"lacks {len(missing)} of its {len(names)} features ({_some(missing)})" if missing else ""
         more = f"has {len(unknown)} that it does not know ({_some(unknown)})" if unknown else ""

@@ -14,7 +14,7 @@ import numpy as np
 from nonneg._typing import FloatArray
 from nonneg.cli import terminal
 from nonneg.cli.results import TABLE_KINDS
-from nonneg.cli.table_inputs import read_input, table_name
+from nonneg.cli.table_inputs import check_h5ad, read_input, table_name
 from nonneg.cli.transform_inputs import SavedModel, feature_names, in_model_order
 from nonneg.exceptions import InvalidParameterError
 from nonneg.report.quality import divided, observed_relative_error
@@ -28,6 +28,9 @@ OPTIONS = {
         "columns",
         "drop",
         "variable",
+        "layer",
+        "highly_variable",
+        "write_h5ad",
         "transpose",
         "dtype",
         "missing",
@@ -55,6 +58,7 @@ class Transformed:
     relative_error: float | None = None
     is_table: bool = False  # whether the data came in a format that is written as .csv again
     georeference: Any = None  # where a scene lies
+    feature_names: Sequence[str] | None = None  # of a table, in the order of the model
 
 
 def transformed(saved: SavedModel, options: argparse.Namespace) -> Transformed:
@@ -93,6 +97,7 @@ def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
 
 def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     options.file = options.files[0]
+    check_h5ad(options)
     model = saved.model
     # What the fit accepted, new data may hold.
     options.missing = options.missing or model.get_params(deep=False).get("missing")
@@ -100,7 +105,11 @@ def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     names = feature_names(saved)
     table = in_model_order(given, saved, names)
     if table is not given:
-        terminal.note("note: the columns were brought into the order of the model by their names")
+        terminal.note(
+            "note: the columns were brought into the order of the model by their names"
+            if table.X.shape[1] == given.X.shape[1]
+            else f"note: the model takes {table.X.shape[1]} of the {given.X.shape[1]} variables, by name"
+        )
     elif (names is None) is not (given.column_names is None) and not options.quiet:
         which = "the model" if names is None else table_name(given)
         terminal.note(f"note: {which} has no names of features; columns are taken in their order")
@@ -114,7 +123,10 @@ def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     scale = getattr(model, "column_scale_", None)
     H = model.components_ if scale is None else model.components_ / scale
     error = observed_relative_error(divided(table.X, scale), W, H) if is_product else None
-    return Transformed(W, table.row_names, table_name(table), seconds, error, table.kind in TABLE_KINDS)
+    return Transformed(
+        W, table.row_names, table_name(table), seconds, error, table.kind in TABLE_KINDS,
+        feature_names=table.column_names,
+    )  # fmt: skip
 
 
 def _of_texts(saved: SavedModel, options: argparse.Namespace) -> Transformed:

@@ -13,6 +13,7 @@ from array_api_compat import array_namespace, is_array_api_obj
 from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, numpy_dtype
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
+from nonneg.data.annotated import annotated_matrix
 from nonneg.data.observed import MissingEntries
 from nonneg.exceptions import (
     DataTypeError,
@@ -43,7 +44,7 @@ def checked_data(
 
     Parameters
     ----------
-    X : array, sparse matrix, data frame, tensor, Dask array or DataMatrix
+    X : array, sparse matrix, data frame, AnnData, tensor, Dask array or DataMatrix
         The data.
     sample_weight, mask : array, optional
         Row weights, and which entries were observed.
@@ -68,7 +69,12 @@ def checked_data(
     """
     if isinstance(X, DataMatrix):
         return X
-    labels = _frame_labels(X)
+    annotated = annotated_matrix(X)
+    if annotated is None:
+        labels, advice = _frame_labels(X), None
+    else:
+        labels, advice = (annotated.row_names, annotated.column_names), annotated.source.advice
+        X = annotated.entries
     X = _checked_array(X, who, convert, check_shape)
     if not isinstance(missing, str) or missing not in ("error", "mask"):
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
@@ -78,7 +84,7 @@ def checked_data(
         mask = _both(X, mask, _observed_from_nan(X))
     weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
     data = as_data_matrix(X, weights=weights, mask=mask)
-    check_entries(data, positive=positive, signed=signed, who=who, masks=masks, labels=labels)
+    check_entries(data, positive=positive, signed=signed, who=who, masks=masks, labels=labels, advice=advice)
     return data
 
 
@@ -257,6 +263,7 @@ def check_entries(
     who: str = "factorize",
     masks: bool = True,
     labels: tuple[Any, Any] | None = None,
+    advice: Callable[[], str] | None = None,
 ) -> None:
     """Refuse NaN and infinity, negative entries and zeros unless accepted, and squares that overflow."""
     low, high = data.extremes()
@@ -280,9 +287,10 @@ def check_entries(
         )
     if low < 0 and not signed:
         i, j, value = locate(data, lambda xp, block: block < 0)
+        remedy = "Shift or clip the data, for example X - X.min() or numpy.maximum(X, 0)."
         raise NegativeDataError(
-            f"Negative values in data passed to {who} (input X): entry {place(i, j)} is {value}. Shift or "
-            "clip the data, for example X - X.min() or numpy.maximum(X, 0)."
+            f"Negative values in data passed to {who} (input X): entry {place(i, j)} is {value}. "
+            + (remedy if advice is None else advice())
         )
     _check_size(data, high, who)
     masked = data.has_missing

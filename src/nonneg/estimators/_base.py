@@ -8,13 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
+from nonneg.data.annotated import annotated_matrix
 from nonneg.data.checks import checked_data
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
@@ -135,26 +136,38 @@ def input_data(
     signed: bool = False,
 ) -> DataMatrix:
     """Validate the input as scikit-learn does, and wrap it."""
-    return checked_data(
-        X,
+    who = type(estimator).__name__
+    names = None if reset else getattr(estimator, "feature_names_in_", None)
+    annotated = annotated_matrix(X, names=names, who=who)
+    rules: dict[str, Any] = {
+        "accept_sparse": ("csr", "csc"),
+        "dtype": [np.float64, np.float32],
+        # The entries are checked after it, where a wrong one is named by its index.
+        "ensure_all_finite": False,
+    }
+
+    def convert(array: Any) -> Any:
+        if annotated is None:
+            return validate_data(estimator, array, reset=reset, **rules)
+        array = check_array(array, estimator=estimator, input_name="X", **rules)
+        _check_n_features(estimator, array, reset=reset)
+        return array
+
+    data = checked_data(
+        X if annotated is None else annotated,
         sample_weight=sample_weight,
         mask=mask,
         missing=estimator.missing,
         positive=positive,
         signed=signed,
-        who=type(estimator).__name__,
+        who=who,
         masks="missing" in estimator.get_params(deep=False),
-        # The entries are checked after it, where a wrong one is named by its index.
-        convert=lambda array: validate_data(
-            estimator,
-            array,
-            reset=reset,
-            accept_sparse=("csr", "csc"),
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        ),
+        convert=convert,
         check_shape=lambda array: _check_n_features(estimator, array, reset=reset),
     )
+    if annotated is not None and reset:
+        estimator.feature_names_in_ = np.asarray(annotated.column_names, dtype=object)
+    return data
 
 
 def _check_n_features(estimator: Any, X: Any, *, reset: bool) -> None:

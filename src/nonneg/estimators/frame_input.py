@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy
 from nonneg._typing import Array
+from nonneg.data.annotated import is_anndata
 from nonneg.estimators._base import FactorizingEstimator
 from nonneg.exceptions import (
     DataTypeError,
@@ -26,6 +27,11 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
     if is_dask(X):
         raise DataTypeError(
             f"{who} needs all frames at once: expected an array, got a dask array. Compute it."
+        )
+    if is_anndata(X):
+        raise DataTypeError(
+            f"{who} learns a transform of frames of a signal: expected an array, got an AnnData object. Use "
+            "NMF for the genes of cells."
         )
     if not is_non_numpy(X):
         if number_of_axes(X) >= 3:

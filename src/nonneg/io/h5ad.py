@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nonneg._typing import MatrixLike
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import is_group, opened, text_of
 from nonneg.io.table import Contents, ReadOptions, compressed_matrix
+
+HIGHLY_VARIABLE = "highly_variable"
 
 
 def read(path: Path, options: ReadOptions) -> Contents:
@@ -21,7 +25,28 @@ def read(path: Path, options: ReadOptions) -> Contents:
                 "Choose one with variable='NAME' (--variable NAME)."
             )
         variables = file["raw"] if wanted.startswith("raw/") else file
-        return Contents(_matrix(file[wanted], path), _names(file, "obs"), _names(variables, "var"))
+        X, names = _matrix(file[wanted], path), _names(variables, "var")
+        if options.highly_variable:
+            kept = _highly_variable(variables, path)
+            X, names = X[:, kept], None if names is None else [names[at] for at in kept]
+        return Contents(X, _names(file, "obs"), names)
+
+
+def _highly_variable(variables: Any, path: Path) -> list[int]:
+    frame = variables["var"]
+    names = list(frame if is_group(frame) else frame.dtype.names or ())
+    if HIGHLY_VARIABLE not in names:
+        raise FileFormatError(
+            f"{path} holds no column {HIGHLY_VARIABLE!r} of variables (columns: {', '.join(names)}). Run "
+            "scanpy.pp.highly_variable_genes and write the file again, or leave highly_variable "
+            "(--highly-variable) out."
+        )
+    column = frame[HIGHLY_VARIABLE]
+    values = column["values"][()] if is_group(column) else column[()] if is_group(frame) else column
+    kept = np.flatnonzero(np.asarray(values).astype(bool))
+    if kept.size == 0:
+        raise FileFormatError(f"{path} marks none of its variables as highly variable.")
+    return [int(at) for at in kept]
 
 
 def _matrices(file: Any) -> list[str]:

@@ -65,6 +65,7 @@ def read_table(
     variable: str | None = None,
     delimiter: str | None = None,
     selection: Selection | None = None,
+    highly_variable: bool = False,
 ) -> Table:
     """Read a table of numbers and its names from a file, or from a folder of 10x Genomics files."""
     # Nothing in a file can run code: arrays of Python objects are refused.
@@ -78,8 +79,13 @@ def read_table(
             f"delimiter={delimiter!r} (--delimiter) is not allowed. Expected one character, or \\t for a tab."
         )
     place = Path(path)
-    options = ReadOptions(header, index, variable, delimiter, selection or Selection())
+    options = ReadOptions(header, index, variable, delimiter, selection or Selection(), highly_variable)
     found = _format_of(place)
+    if highly_variable and found.kind != "h5ad":
+        raise InvalidParameterError(
+            f"highly_variable=True (--highly-variable) is for AnnData files, and {place} is {found.words}. "
+            "Choose columns by name instead (--columns)."
+        )
     check_variable(variable, place, found.words, several=found.several)
     try:
         contents = found.reader()(place, options)

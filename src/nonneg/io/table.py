@@ -63,6 +63,7 @@ class ReadOptions:
     variable: str | None = None
     delimiter: str | None = None
     selection: Selection = field(default_factory=Selection)
+    highly_variable: bool = False  # of an AnnData file: only the variables that are marked so
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,139 @@
+"""AnnData as data: which of its matrices, which variables, and the names of both sides.
+
+The anndata library is not imported: whoever passes such an object has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.io.h5ad import HIGHLY_VARIABLE
+
+_N_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class AnnDataMatrix:
+    """A matrix of an AnnData object; `nonneg.integrations.anndata.matrix` makes it."""
+
+    adata: Any
+    layer: str | None = None  # None for X
+    use_highly_variable: bool | None = False  # None: if there is such a column
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Observations and chosen variables."""
+        chosen = self.variables()
+        return int(self.adata.n_obs), int(self.adata.n_vars) if chosen is None else int(chosen.size)
+
+    @property
+    def place(self) -> str:
+        """Where the entries are, as a user would type it."""
+        return "adata.X" if self.layer is None else f"adata.layers[{self.layer!r}]"
+
+    def variables(self) -> Any:
+        """Return the indices of the chosen variables, None for all."""
+        wanted, columns = self.use_highly_variable, self.adata.var
+        if wanted is None:
+            wanted = HIGHLY_VARIABLE in columns
+        if not wanted:
+            return None
+        if HIGHLY_VARIABLE not in columns:
+            raise InvalidParameterError(
+                f"use_highly_variable=True, but adata.var has no column {HIGHLY_VARIABLE!r} (columns: "
+                f"{_some(columns.columns) or 'none'}). Run scanpy.pp.highly_variable_genes first, or leave "
+                "use_highly_variable out."
+            )
+        chosen = np.flatnonzero(np.asarray(columns[HIGHLY_VARIABLE], dtype=bool))
+        if chosen.size == 0:
+            raise InvalidDataError(
+                f"adata.var[{HIGHLY_VARIABLE!r}] is False for all {len(columns)} variables. Choose some, or "
+                "pass use_highly_variable=False."
+            )
+        return chosen
+
+    def stored(self) -> Any:
+        """Return the entries of all variables, as AnnData holds them."""
+        if self.layer is None:
+            found = self.adata.X
+            if found is None:
+                raise InvalidDataError(
+                    f"adata.X is None. {self._layers()} Pass layer='NAME' for one of them."
+                )
+            return found
+        if self.layer not in self.adata.layers:
+            raise UnknownNameError.of("layer", self.layer, map(str, self.adata.layers), other="None for X")
+        return self.adata.layers[self.layer]
+
+    def advice(self) -> str:
+        """Say what to do about negative entries."""
+        return (
+            f"{self.place} looks like the result of scanpy.pp.scale or another step that centers genes. Pass "
+            f"counts or log-normalized values from before it: layer='NAME' of "
+            f"nonneg.integrations.anndata.matrix or nonneg.integrations.scanpy.nmf. {self._layers()}"
+        )
+
+    def _layers(self) -> str:
+        names = ", ".join(map(repr, self.adata.layers))
+        return f"Layers: {names}." if names else "There are no layers."
+
+
+@dataclass(frozen=True, eq=False)
+class Annotated:
+    """Entries with the names of their rows and columns."""
+
+    entries: Any
+    row_names: Any
+    column_names: Any
+    source: AnnDataMatrix
+
+
+def is_anndata(X: Any) -> bool:
+    """Tell an AnnData object, or a view of one, from everything else."""
+    return all(hasattr(type(X), name) for name in ("obs_names", "var_names", "layers", "obsm", "varm"))
+
+
+def annotated_matrix(X: Any, *, names: Sequence[str] | None = None, who: str = "") -> Annotated | None:
+    """Return the matrix that an AnnData object stands for; `names` are the variables that a fit has seen."""
+    if is_anndata(X):
+        X = AnnDataMatrix(X)
+    if isinstance(X, Annotated):
+        return X
+    if not isinstance(X, AnnDataMatrix):
+        return None
+    given = X.adata.var_names
+    columns = X.variables() if names is None else _places(given, names, who)
+    entries = X.stored()
+    if columns is not None:
+        entries = entries[:, columns]
+    return Annotated(entries, X.adata.obs_names, given if columns is None else given[columns], X)
+
+
+def _places(given: Any, names: Sequence[str], who: str) -> Any:
+    # The variables of the fit, wherever they are now: a fit to the highly variable genes takes all of them.
+    if list(given) == list(names):
+        return None
+    if not given.is_unique:
+        raise ShapeError(
+            "adata.var_names are not unique, so that the variables of the fit cannot be found by name. Call "
+            "adata.var_names_make_unique() before the fit and here."
+        )
+    places = given.get_indexer(names)
+    lost = [name for name, place in zip(names, places, strict=True) if place < 0]
+    if lost:
+        raise ShapeError(
+            f"{who} was fitted to {len(names)} variables, and adata lacks {len(lost)} of them "
+            f"({_some(lost)}). Give an object with the variables of the fit; their order does not matter."
+        )
+    return places
+
+
+def _some(names: Any) -> str:
+    listed = [repr(str(name)) for name in names]
+    rest = f" and {len(listed) - _N_SHOWN} more" if len(listed) > _N_SHOWN else ""
+    return ", ".join(listed[:_N_SHOWN]) + rest

@@ -1,0 +1,290 @@
+"""Estimators on AnnData objects: any matrix of the object in, weights, components and certificate out.
+
+Where things go, as in `scanpy.pp.pca`: ``obsm["X_nmf"]`` the weights W, ``varm["NMF"]`` the components with
+one row per variable (zeros for those left out), ``uns["nmf"]`` parameters, certificate and version; with
+``key_added`` all three have that name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._arrays import to_numpy
+from nonneg._optional import import_optional
+from nonneg._version import __version__
+from nonneg.data.annotated import AnnDataMatrix, is_anndata
+from nonneg.exceptions import DataTypeError, InvalidParameterError, OutputError, ShapeError
+
+__all__ = ["fit", "matrix", "store", "transform", "write_h5ad"]
+
+# What is known of a fit in one number; it is stored where the estimator has it.
+_NUMBERS = ("reconstruction_err_", "n_iter_")
+
+
+def matrix(adata: Any, *, layer: str | None = None, use_highly_variable: bool | None = None) -> AnnDataMatrix:
+    """Choose a matrix of an AnnData object, to be passed as X to any estimator or function.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Observations in rows, variables in columns; in memory or backed.
+    layer : str, optional
+        Which of ``adata.layers`` to take; ``adata.X`` by default.
+    use_highly_variable : bool, optional
+        Whether to take only the variables that ``adata.var["highly_variable"]`` marks. By default they are if
+        there is such a column, as in scanpy.
+
+    Returns
+    -------
+    AnnDataMatrix
+        What stands for the matrix; entries are read when an estimator asks for them. A fitted estimator
+        finds its variables by name, whatever `use_highly_variable` says.
+
+    Examples
+    --------
+    >>> import nonneg
+    >>> from nonneg.integrations.anndata import matrix
+    >>> model = nonneg.NMF(10).fit(matrix(adata, layer="counts", use_highly_variable=True))  # doctest: +SKIP
+    """
+    if not is_anndata(adata):
+        raise DataTypeError(
+            f"Expected an AnnData object, got {type(adata).__name__}. Estimators take arrays, sparse "
+            "matrices and data frames as they are."
+        )
+    return AnnDataMatrix(adata, layer, use_highly_variable)
+
+
+def fit(
+    model: Any,
+    adata: Any,
+    *,
+    layer: str | None = None,
+    use_highly_variable: bool | None = None,
+    key_added: str | None = None,
+    **fit_params: Any,
+) -> Any:
+    """Fit an estimator to an AnnData object and store the result in it.
+
+    Parameters
+    ----------
+    model : estimator
+        Any estimator of nonneg with `components_`, such as `NMF` or `SeparableNMF`.
+    adata : AnnData
+        The data. Its matrices are not modified; the result is added.
+    layer : str, optional
+        Which of ``adata.layers`` to take; ``adata.X`` by default.
+    use_highly_variable : bool, optional
+        Whether to take only the variables that ``adata.var["highly_variable"]`` marks. By default they are if
+        there is such a column, as in scanpy.
+    key_added : str, optional
+        Name under which the result is stored: ``obsm[key_added]``, ``varm[key_added]`` and
+        ``uns[key_added]``. By default ``obsm["X_nmf"]``, ``varm["NMF"]`` and ``uns["nmf"]``.
+    **fit_params : Any
+        Passed to `fit_transform` of the estimator.
+
+    Returns
+    -------
+    estimator
+        `model`, fitted.
+    """
+    chosen = matrix(adata, layer=layer, use_highly_variable=use_highly_variable)
+    W = model.fit_transform(chosen, **fit_params)
+    store(
+        adata,
+        model,
+        W,
+        key_added=key_added,
+        params={"layer": layer, "use_highly_variable": chosen.variables() is not None},
+    )
+    return model
+
+
+def transform(model: Any, adata: Any, *, layer: str | None = None, key_added: str | None = None) -> None:
+    """Store the weights of new observations for a fitted estimator.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted to an AnnData object, a data frame or an array.
+    adata : AnnData
+        New observations. The variables of the fit are found by name; others are ignored.
+    layer : str, optional
+        Which of ``adata.layers`` to take; ``adata.X`` by default.
+    key_added : str, optional
+        As in `fit`.
+    """
+    W = model.transform(matrix(adata, layer=layer, use_highly_variable=False))
+    store(adata, model, W, key_added=key_added, params={"layer": layer})
+
+
+def store(
+    adata: Any,
+    model: Any,
+    W: Any,
+    *,
+    key_added: str | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> None:
+    """Store weights, components and certificate of a fitted estimator in an AnnData object.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Where they go. ``adata.write_h5ad`` can write all of it.
+    model : estimator
+        Fitted.
+    W : array of shape (n_obs, n_components)
+        What `transform` or `fit_transform` returned.
+    key_added : str, optional
+        As in `fit`.
+    params : mapping, optional
+        What else to remember beside the parameters of the estimator.
+    """
+    found = _result(model, W, adata.var_names, key_added, params)
+    if found["obsm"][1].shape[0] != adata.n_obs:
+        raise ShapeError(f"W has {found['obsm'][1].shape[0]} rows, and adata has {adata.n_obs} observations.")
+    for slot, (key, value) in found.items():
+        getattr(adata, slot)[key] = value
+
+
+def write_h5ad(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    model: Any,
+    W: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    key_added: str | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> None:
+    """Copy an .h5ad file and store weights, components and certificate in the copy.
+
+    Parameters
+    ----------
+    source : str or path
+        The file. It is not modified, and its matrices are not read.
+    target : str or path
+        The copy, another file. An existing one is replaced once the new one is complete.
+    model : estimator
+        Fitted.
+    W : array of shape (n_obs, n_components)
+        What `transform` or `fit_transform` returned.
+    feature_names : sequence of str, optional
+        The variables of the fit; by default what the estimator knows about them.
+    key_added : str, optional
+        As in `fit`.
+    params : mapping, optional
+        What else to remember beside the parameters of the estimator.
+    """
+    source, target = Path(source), Path(target)
+    check_target(source, target)
+    anndata = import_optional("anndata", extra="singlecell", purpose="Writing a .h5ad file")
+    h5py = import_optional("h5py", extra="singlecell", purpose="Writing a .h5ad file")
+    partial = target.with_name(f"{target.name}.part")
+    try:
+        shutil.copyfile(source, partial)
+        with h5py.File(partial, "r+") as file:
+            var_names = anndata.io.read_elem(file["var"]).index
+            n_obs = len(anndata.io.read_elem(file["obs"]).index)
+            found = _result(model, W, var_names, key_added, params, feature_names)
+            if len(found["obsm"][1]) != n_obs:
+                raise ShapeError(
+                    f"W has {len(found['obsm'][1])} rows, and {source} has {n_obs} observations."
+                )
+            for slot, (key, value) in found.items():
+                if slot not in file:
+                    anndata.io.write_elem(file, slot, {})
+                anndata.io.write_elem(file[slot], key, value)
+        partial.replace(target)
+    except OSError as error:
+        raise OutputError(f"{target} could not be written: {error}. {source} is as it was.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def check_target(source: Path, target: Path) -> None:
+    """Refuse to write over the input, or a file that nobody would recognize."""
+    if target.exists() and target.samefile(source):
+        raise OutputError(f"{target} is the input, which is never written over. Name another file.")
+    if source.suffix != ".h5ad" or target.suffix != ".h5ad":
+        wrong = source if source.suffix != ".h5ad" else target
+        raise InvalidParameterError(
+            f"Results are written into a copy of an .h5ad file, and {wrong} is not one by its name."
+        )
+    if not target.parent.is_dir():
+        raise OutputError(f"{target} cannot be written: there is no folder {target.parent}.")
+
+
+def _result(
+    model: Any,
+    W: Any,
+    var_names: Any,
+    key_added: str | None,
+    params: Mapping[str, Any] | None,
+    feature_names: Sequence[str] | None = None,
+) -> dict[str, tuple[str, Any]]:
+    """Return what is stored: key and value by the slot of AnnData."""
+    obsm, varm, uns = ("X_nmf", "NMF", "nmf") if key_added is None else (key_added,) * 3
+    if "/" in uns:
+        raise InvalidParameterError(f"key_added={key_added!r} is not allowed: .h5ad files use / for folders.")
+    names = getattr(model, "feature_names_in_", None) if feature_names is None else feature_names
+    components = to_numpy(model.components_)
+    places: Any = slice(None)
+    if names is not None and list(names) != list(var_names):
+        places = var_names.get_indexer(list(names))
+        if (places < 0).any():
+            raise ShapeError("Some variables of the fit are not in the object that takes its results.")
+    elif components.shape[1] != len(var_names):
+        raise ShapeError(
+            f"The components have {components.shape[1]} variables without names, and there are "
+            f"{len(var_names)} here. Fit to an AnnData object or a data frame, which have names."
+        )
+    loadings = np.zeros((len(var_names), components.shape[0]), dtype=components.dtype)
+    loadings[places] = components.T
+    return {
+        "obsm": (obsm, np.asarray(to_numpy(W))),
+        "varm": (varm, loadings),
+        "uns": (uns, _record(model, params)),
+    }
+
+
+def _record(model: Any, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    found = {
+        "params": _writable({**model.get_params(deep=False), **(params or {})}),
+        "estimator": type(model).__name__,
+        "version": __version__,
+        "certificate": _statements(model),
+    }
+    return found | {name.rstrip("_"): getattr(model, name) for name in _NUMBERS if hasattr(model, name)}
+
+
+def _statements(model: Any) -> dict[str, dict[str, Any]]:
+    found = {}
+    for statement in getattr(model, "certificate_", ()):
+        plain = {"sentence": statement.sentence, "verdict": str(statement.verdict)}
+        numbers = {"number": statement.number, "threshold": statement.threshold}
+        found[statement.name] = plain | {name: one for name, one in numbers.items() if one is not None}
+    return found
+
+
+def _writable(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what .h5ad files hold: numbers, words and lists of them; the rest as Python would print it."""
+    kept: dict[str, Any] = {}
+    for name, value in params.items():
+        if value is None:
+            continue  # the default, which older readers of .h5ad do not know how to read
+        if isinstance(value, list | tuple | range) and all(isinstance(one, int | float) for one in value):
+            kept[name] = np.asarray(value)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            kept[name] = value
+        elif isinstance(value, Mapping):
+            kept[name] = _writable({str(key): one for key, one in value.items()})
+        else:
+            kept[name] = value if isinstance(value, bool | int | float | str) else str(value)
+    return kept
