@@ -94,7 +94,7 @@ def full_disk(rng: np.random.Generator, folder: Path) -> str:
         "-o",
         str(folder / "out"),
     ]
-    command = [sys.executable, "-W", "ignore", "-m", "nonneg.cli", *words]
+    command = [sys.executable, "-W", "ignore", "-m", "nonneg", *words]
     assert subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE).returncode == 0
     before = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
     limit = int(rng.integers(1, 60_000))
@@ -186,7 +186,7 @@ def interrupted_command(rng: np.random.Generator, folder: Path) -> str:
     np.save(folder / "X.npy", matrix(rng))
     words = ["fit", str(folder / "X.npy"), "-k", "6", "--max-iter", "3000", "--tol", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "nonneg.cli", *words, "-o", str(folder / "out")],
+        [sys.executable, "-W", "ignore", "-m", "nonneg", *words, "-o", str(folder / "out")],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import io
 import json
 import os
 import sys
@@ -241,6 +242,52 @@ def test_a_full_disk_leaves_the_old_results(stage, fake, quick_page, csv_file, t
     assert "unchanged. Free some space or choose another folder with -o" in error
     assert {entry.name: entry.read_bytes() for entry in folder.iterdir()} == before
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["fruit.csv", "out"]
+
+
+def test_json_is_alone_on_standard_output(fake, quick_page, array_file, tmp_path, capsys):
+    assert fit(array_file, tmp_path / "out", "--json") == 0
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    stored = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert found.pop("files")[-1] == str(tmp_path / "out" / "report.html")
+    assert found == stored
+    assert "2 components explain" in shown.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy"])
+def test_a_dash_is_standard_input(kind, fake, quick_page, array_file, csv_file, tmp_path, monkeypatch):
+    content = {"csv": csv_file, "npy": array_file}[kind].read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "-", "-k", "2", "--quiet"]) == 0
+    record = json.loads((tmp_path / "stdin-nmf" / "result.json").read_text())
+    assert record["data"]["source"] == f"stdin.{kind}"
+    assert fake.made[-1].seen.shape == {"csv": (5, 3), "npy": (12, 6)}[kind]
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_the_report_opens_in_a_browser(found, fake, quick_page, array_file, tmp_path, monkeypatch, capsys):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda page: opened.append(page) or found)
+    assert fit(array_file, tmp_path / "out", "--open") == 0
+    assert opened == [(tmp_path / "out" / "report.html").as_uri()]
+    assert ("no browser was found" in capsys.readouterr().err) is not found
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (MemoryError(), 2)], ids=repr)
+def test_results_are_safe_before_the_report_is_drawn(
+    error, code, fake, array_file, tmp_path, monkeypatch, capsys
+):
+    def fail(fitted):
+        raise error
+
+    monkeypatch.setattr("nonneg.cli.fit_results.build_page", fail)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.html").write_text("of another run")
+    assert fit(array_file, tmp_path / "out") == code
+    assert listing(tmp_path / "out") == ["H.npy", "W.npy", "model.npz", "result.json"]
+    if code == 130:
+        assert "interrupted; the results were written" in capsys.readouterr().err
 
 
 def test_without_the_report_libraries_all_else_is_written(fake, array_file, tmp_path, monkeypatch, capsys):

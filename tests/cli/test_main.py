@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from nonneg.cli import COMMANDS, main, terminal
+from nonneg.cli import COMMANDS, EXAMPLES, build_parser, main, terminal
 from nonneg.exceptions import OutputError
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "jinja2", "pandas", "torch")
@@ -43,7 +46,7 @@ def test_every_command_explains_itself(command, capsys):
 
 def test_the_module_can_be_run():
     run = subprocess.run(
-        [sys.executable, "-m", "nonneg.cli", "--version"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "nonneg", "--version"], capture_output=True, text=True, check=True
     )
     assert run.stdout.startswith("nonneg ")
 
@@ -51,7 +54,9 @@ def test_the_module_can_be_run():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["fitt"], "invalid choice: 'fitt'"),
+        (["fitt"], "'fitt' is not a command. Did you mean 'fit'?"),
+        (["xyzzy"], "'xyzzy' is not a command. `nonneg --help` lists the commands."),
+        (["fit", "x.npy", "--sede", "3"], "unrecognized arguments: --sede 3. Did you mean --seed?"),
         (["fit"], "required: file"),
         (["fit", "x.npy", "-k", "0"], "expected an integer of at least 1 or 'auto', got '0'"),
         (["fit", "x.npy", "-k", "many"], "got 'many'"),
@@ -64,6 +69,40 @@ def test_the_module_can_be_run():
 def test_wrong_words_are_explained(words, said, capsys):
     assert main(words) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_are_shown_and_can_be_typed(command, capsys):
+    assert main([command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    for line in EXAMPLES[command]:
+        assert f"  {line}\n" in shown
+        typed = shlex.split(line.split(" | ")[-1].split(" > ")[0].removeprefix('eval "$(').removesuffix(')"'))
+        parser, _ = build_parser(typed[1:])
+        assert parser.parse_args(typed[1:]).command == command
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_knows_every_command_and_its_options(shell, capsys):
+    pytest.importorskip("shtab")
+    assert main(["completion", shell]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in COMMANDS)
+    assert all(option in shown for option in ("--image-shape", "--text-column", "--endmembers", "--json"))
+
+
+def test_a_fit_in_another_thread_leaves_signals_alone(capsys):
+    codes = []
+    thread = threading.Thread(target=lambda: codes.append(main(["--version"])))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
+def test_signals_are_as_before_afterwards():
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    main(["--version"])
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
 def test_an_error_is_one_line_without_a_traceback(capsys, tmp_path):

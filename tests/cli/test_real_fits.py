@@ -107,7 +107,8 @@ def test_bad_input_is_one_line(change, words, said, X, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_control_c_keeps_the_best_so_far(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_an_interrupted_fit_keeps_the_best_so_far(number, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((400, 300)))
     words = [
         "fit",
@@ -124,7 +125,7 @@ def test_control_c_keeps_the_best_so_far(tmp_path):
         "hals",
     ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "nonneg.cli", *words],
+        [sys.executable, "-m", "nonneg", *words],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -137,9 +138,9 @@ def test_control_c_keeps_the_best_so_far(tmp_path):
             if "iteration" in line:
                 break
         time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, error = process.communicate(timeout=120)
-    assert process.returncode == 0, error
+    assert process.returncode == 130, error
     assert "Interrupted after" in error
     assert record_of(tmp_path / "out")["result"]["stop_reason"]["name"] == "interrupted"
     assert (tmp_path / "out" / "report.html").is_file()

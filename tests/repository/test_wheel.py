@@ -64,7 +64,7 @@ def test_installed_package_says_where_the_experiments_are(wheel, command, tmp_pa
     wheel.extractall(tmp_path / "site-packages")
     (tmp_path / "work").mkdir()
     done = subprocess.run(
-        [sys.executable, "-m", "nonneg.cli", command],
+        [sys.executable, "-m", "nonneg", command],
         cwd=tmp_path / "work",
         env=os.environ | {"PYTHONPATH": str(tmp_path / "site-packages"), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from nonneg._version import __version__
 from nonneg.cli import terminal
@@ -23,10 +28,44 @@ COMMANDS = {
     "unmix": "find the endmembers of a hyperspectral image, and write abundance maps and a report",
     "transform": "apply the model of an earlier run to new data, and write the weights",
     "report": "write the report of an earlier run again",
+    "completion": "print a script that completes commands and options in the shell",
     "reproduce": "reproduce the experiments of the papers",
     "bench": "run the benchmarks against other libraries",
 }
 """The commands, with what their help says; the file of a command has its name, with _ for -."""
+
+DEVELOPERS = ("reproduce", "bench")
+"""Commands that need a clone of the repository; the help lists them apart."""
+
+EXAMPLES = {
+    "demo": ("nonneg demo", "nonneg demo -o digits --open"),
+    "fit": (
+        "nonneg fit table.csv",
+        "nonneg fit counts.h5ad -k 20 --loss kullback-leibler -o programs",
+        "nonneg fit faces.npy -k 49 --image-shape 19x19 --open",
+        "nonneg fit big.npy -k 30 --checkpoint run",
+    ),
+    "rank": ("nonneg rank table.csv", "nonneg rank counts.mtx --json > rank.json"),
+    "anchors": ("nonneg anchors table.csv", "nonneg anchors spectra.npy -k 6"),
+    "topics": (
+        "nonneg topics letters/ -k 12",
+        "nonneg topics reviews.csv --text-column text --open",
+        "cat titles.txt | nonneg topics - --lines -k 8",
+    ),
+    "edit-topics": ("nonneg edit-topics letters-topics --merge 3,7 --rename 2=trade",),
+    "communities": (
+        "nonneg communities edges.csv -k auto",
+        "nonneg communities --example karate -k 2 --open",
+    ),
+    "separate": ("nonneg separate song.wav -k 3", "nonneg separate song.wav --train drums=drums.wav"),
+    "unmix": ("nonneg unmix scene.hdr -k 4", "nonneg unmix --example --open"),
+    "transform": ("nonneg transform table-nmf new.csv", "nonneg transform letters-topics new-letters/"),
+    "report": ("nonneg report table-nmf --open",),
+    "completion": ('eval "$(nonneg completion bash)"', "nonneg completion zsh > ~/.zfunc/_nonneg"),
+    "reproduce": ("nonneg reproduce", "nonneg reproduce cr1/figure-3 --quick"),
+    "bench": ("nonneg bench",),
+}
+"""Examples at the end of the help of each command."""
 
 INTERRUPTED = 130
 
@@ -34,13 +73,11 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command."""
     words = list(sys.argv[1:] if argv is None else argv)
+    terminal.begin(json="--json" in words)
     try:
-        parser = _parser(words)
-        arguments = parser.parse_args(words)
-        if arguments.command is None:
-            terminal.say(parser.format_help().rstrip())
-            return 0
-        return int(arguments.run(arguments))
+        with _interruptions() as received:
+            code = _run(words)
+        return code or (INTERRUPTED if received else 0)
     except SystemExit as request:  # argparse has said what was wrong, or has shown the help
         return request.code if isinstance(request.code, int) else 2
     except NonnegError as error:
@@ -49,30 +86,118 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = "not enough memory. Try --dtype float32, a sparse format or a smaller -k"
         return _failure(error, words, f"{hint}. {error}".rstrip())
     except KeyboardInterrupt:
-        terminal.note("interrupted; nothing was written")
+        kept = "the results were written" if terminal.outcome.files else "nothing was written"
+        terminal.note(f"interrupted; {kept}")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output has left, as `head` does
         return 0
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def _run(words: list[str]) -> int:
+    parser, command = build_parser(words)
+    options, unknown = parser.parse_known_args(words)
+    if options.command is None:
+        terminal.say(parser.format_help().rstrip())
+        return 0
+    if unknown and command is not None:
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{_suggestion(unknown[0], command)}")
+    with terminal.standard_input_as_file(options):
+        code = int(options.run(options))
+    if getattr(options, "json", False):
+        terminal.say_outcome()
+    if getattr(options, "open", False):
+        terminal.open_report()
+    return code
+
+
+@contextmanager
+def _interruptions() -> Iterator[list[int]]:
+    """Treat SIGTERM as Ctrl-C, and remember that one of them came: a fit returns its best so far."""
+    received: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    # A process that was told to ignore Ctrl-C, as by nohup, goes on ignoring it.
+    signals = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {one: signal.signal(one, interrupt) for one in signals}
+    try:
+        yield received
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def build_parser(
+    words: Sequence[str], *, every: bool = False
+) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
+    """Return the parser and that of the command among the words; with `every`, all commands are loaded."""
     parser = argparse.ArgumentParser(
         prog="nonneg",
-        description="Nonnegative matrix factorization with a certificate on every fit.",
+        usage="nonneg [-h] [--version] COMMAND ...",
+        description=f"Nonnegative matrix factorization with a certificate on every fit.\n\n{_lists()}",
         epilog="`nonneg COMMAND --help` explains a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"nonneg {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    # The description lists the commands, in groups.
+    shown = None if every else argparse.SUPPRESS
+    commands = parser.add_subparsers(dest="command", prog="nonneg", metavar="COMMAND", help=shown)
     wanted = next((word for word in words if not word.startswith("-")), None)
-    for name, words_of_help in COMMANDS.items():
-        command = commands.add_parser(name, help=words_of_help, description=words_of_help.capitalize() + ".")
+    if wanted is not None and wanted not in COMMANDS:
+        close = difflib.get_close_matches(wanted, COMMANDS, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else " `nonneg --help` lists the commands."
+        parser.error(f"{wanted!r} is not a command.{hint}")
+    asked: argparse.ArgumentParser | None = None
+    for name, sentence in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=sentence,
+            description=sentence.capitalize() + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        if name == wanted:
+        if name == wanted or every:
             # Only this command's file is imported, so that help comes at once.
             module = importlib.import_module(f"nonneg.cli.{name.replace('-', '_')}")
             module.add_arguments(command)
+            _add_common_arguments(command, name)
+            examples = "\n".join(["examples:", *(f"  {line}" for line in EXAMPLES[name])])
+            command.epilog = "\n\n".join(filter(None, [examples, command.epilog]))
             command.set_defaults(run=module.run)
-    return parser
+            asked = command if name == wanted else asked
+    return parser, asked
+
+
+def _add_common_arguments(command: argparse.ArgumentParser, name: str) -> None:
+    if name in (*DEVELOPERS, "completion"):
+        return
+    command.add_argument("--open", action="store_true", help="open the report in a browser")
+    if name not in ("demo", "report"):
+        command.add_argument(
+            "--json",
+            action="store_true",
+            help="write the result as JSON to standard output, all else to standard error",
+        )  # fmt: skip
+
+
+def _lists() -> str:
+    users = [name for name in COMMANDS if name not in DEVELOPERS]
+    sections = {"commands:": users, "for developers, in a clone of the repository:": DEVELOPERS}
+    return "\n\n".join(
+        "\n".join([title, *(f"  {name:<12} {COMMANDS[name]}" for name in names)])
+        for title, names in sections.items()
+    )
+
+
+def _suggestion(word: str, command: argparse.ArgumentParser) -> str:
+    known = [name for action in command._actions for name in action.option_strings]
+    close = difflib.get_close_matches(word.split("=")[0], known, n=1)
+    return f". Did you mean {close[0]}?" if close else ""
 
 
 def _failure(error: BaseException, words: Sequence[str], sentence: str | None = None) -> int:

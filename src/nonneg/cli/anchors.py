@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_step_arguments(parser.add_argument_group("steps before the search"))
     add_data_arguments(parser.add_argument_group("data"))
     parser.add_argument_group("output").add_argument(
-        "--quiet", action="store_true", help="do not show progress"
+        "-q", "--quiet", action="store_true", help="do not show progress"
     )
 
 

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--export", nargs="+", choices=["gexf", "graphml"], default=[], metavar="FORMAT",
         help="also write the graph with memberships, places and colors for Gephi: gexf, graphml",
     )  # fmt: skip
-    group.add_argument("--quiet", action="store_true", help="do not show progress")
+    group.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
 
 def _add_search_arguments(group: Any) -> None:

@@ -19,6 +19,7 @@ SETTINGS: dict[str, Any] = {
     "random_state": 0,
 }
 """What both libraries are given."""
+REPEATS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="output folder (default: ./nonneg-demo)",
     )
-    parser.add_argument("--quiet", action="store_true", help="do not show progress")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     with terminal.warnings_as_notes():
         # Compiled code is loaded, or compiled the first time; the race below is about the work itself.
         _, _, loading = fit_model(X, **{**SETTINGS, "max_iter": 2, "tol": 0.0})
-        model, W, seconds = fit_model(X, verbose=0 if options.quiet else 1, **SETTINGS)
+        model, W, seconds = fit_model(X, verbose=0 if options.quiet else 1, n_jobs=1, **SETTINGS)
+        repeats = (fit_model(X, n_jobs=1, **SETTINGS)[2] for _ in range(REPEATS - 1))
+        seconds = min(seconds, *repeats)
         add_floor(model, X)
     ours = {
         "name": "nonneg",
@@ -67,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         "rows": [ours, _scikit_learn(X)],
         "note": (
             "Same data, initialization, tolerance and maximum number of iterations, each with its own "
-            "stopping rule; one run each, fit and encoding of all samples. "
+            f"stopping rule. Fit and encoding of all samples on one thread, best of {REPEATS} runs. "
             f"nonneg's compiled code was loaded before, in {loading:.1f} s."
         ),
     }
@@ -89,18 +92,21 @@ def run(options: argparse.Namespace) -> int:
 def _scikit_learn(X: Any) -> dict[str, Any]:
     import sklearn
     from sklearn.decomposition import NMF
+    from threadpoolctl import threadpool_limits
 
     from nonneg.report.quality import observed_relative_error
 
     model = NMF(**SETTINGS)
-    with warnings.catch_warnings():
+    seconds = []
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # that it stopped at the limit is seen in the table
-        started = time.perf_counter()
-        W = model.fit_transform(X)
-        seconds = time.perf_counter() - started
+        for _ in range(REPEATS):
+            started = time.perf_counter()
+            W = model.fit_transform(X)
+            seconds.append(time.perf_counter() - started)
     return {
         "name": f"scikit-learn {sklearn.__version__}",
-        "seconds": seconds,
+        "seconds": min(seconds),
         "relative_error": observed_relative_error(X, W, model.components_),
         "n_iter": model.n_iter_,
     }

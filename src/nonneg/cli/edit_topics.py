@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="output folder (default: DIR-edited)"
     )
-    output.add_argument("--quiet", action="store_true", help="do not show progress")
+    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
 
 def run(options: argparse.Namespace) -> int:

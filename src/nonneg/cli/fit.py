@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--csv", action="store_true", help="also write the factors as .csv (always done for tables)"
     )
     add_h5ad_argument(output)
-    output.add_argument("--quiet", action="store_true", help="do not show progress")
+    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
 
 def _add_model_arguments(group: Any) -> None:

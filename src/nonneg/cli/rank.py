@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_search_arguments(parser.add_argument_group("search"))
     add_data_arguments(parser.add_argument_group("data"))
     parser.add_argument_group("output").add_argument(
-        "--quiet", action="store_true", help="do not show progress"
+        "-q", "--quiet", action="store_true", help="do not show progress"
     )
 
 

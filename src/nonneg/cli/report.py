@@ -18,9 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the results and write report.html beside them."""
-    from nonneg.cli.results import REPORT, RESULT
+    from nonneg.cli.results import REPORT, RESULT, write_report
     from nonneg.exceptions import FileFormatError
-    from nonneg.report.folder import replaced_folder
     from nonneg.report.records import read_run
 
     folder = options.folder
@@ -37,9 +36,8 @@ def run(options: argparse.Namespace) -> int:
             f"{folder} holds results of `nonneg {command}`, whose report cannot be made from them alone. Run "
             "it again with its data."
         )
-    text = pages[command](folder, record)
-    with replaced_folder(folder) as fresh:
-        (fresh / REPORT).write_text(text, encoding="utf-8")
+    write_report(folder, pages[command](folder, record))
+    terminal.outcome.files = [folder / REPORT]
     terminal.say(str(folder / REPORT))
     return 0
 

@@ -32,7 +32,7 @@ def write_results(
     known: Iterable[str],
     model: Any = None,
 ) -> list[Path]:
-    """Write all files of a run at once, or none: its own, the model, the record and the report."""
+    """Write all files of a run at once, or none: its own, the model and the record; then draw the report."""
     names = frozenset({RESULT, *known, *([MODEL] if model is not None else []), *([REPORT] if page else [])})
     with replaced_folder(folder, names) as fresh:
         write_files(fresh)
@@ -42,14 +42,23 @@ def write_results(
                 warnings.simplefilter("ignore", NonnegWarning)
                 model.save(fresh / MODEL)
         (fresh / RESULT).write_text(as_json(record, indent=1) + "\n", encoding="utf-8")
+        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == RESULT, name))
+    terminal.outcome.record = record
+    terminal.outcome.files = files = [folder / name for name in written]
+    if page is not None:
+        # Results are safe before the report is drawn, which takes long and may fail.
         try:
-            if page is not None:
-                (fresh / REPORT).write_text(page(), encoding="utf-8")
+            write_report(folder, page())
+            files.append(folder / REPORT)
         except MissingDependencyError as error:
             terminal.note(f"note: no report was written. {error}")
-        last = RESULT if page is None else REPORT
-        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == last, name))
-    return [folder / name for name in written]
+    return files
+
+
+def write_report(folder: Path, text: str) -> None:
+    """Write the report of a run beside its results."""
+    with replaced_folder(folder) as fresh:
+        (fresh / REPORT).write_text(text, encoding="utf-8")
 
 
 def say_results(sentence: str, table: str, written: Iterable[Path]) -> None:

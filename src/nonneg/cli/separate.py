@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--players", action=argparse.BooleanOptionalAction, default=True, help="put players into the report"
     )
-    output.add_argument("--quiet", action="store_true", help="do not show progress")
+    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
 
 def _add_sound_arguments(group: Any) -> None:

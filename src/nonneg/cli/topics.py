@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_text_arguments(parser.add_argument_group("documents"))
     _add_method_arguments(parser.add_argument_group("method"))
     parser.add_argument_group("output").add_argument(
-        "--quiet", action="store_true", help="do not show progress"
+        "-q", "--quiet", action="store_true", help="do not show progress"
     )
 
 

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_h5ad_argument(output)
     output.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: as in the fit)")
-    output.add_argument("--quiet", action="store_true", help="do not show progress")
+    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
 
 def run(options: argparse.Namespace) -> int:

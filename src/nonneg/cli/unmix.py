@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--maps", choices=["npy", "envi"], default="npy", help="format of the abundance maps (default: npy)"
     )
-    output.add_argument("--quiet", action="store_true", help="do not show progress")
+    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
 
 def _add_search_arguments(group: Any) -> None:

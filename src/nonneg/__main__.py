@@ -1,4 +1,4 @@
-"""Makes `python -m nonneg.cli` the same as `nonneg`."""
+"""Makes `python -m nonneg` the same as `nonneg`."""
 
 from __future__ import annotations
 

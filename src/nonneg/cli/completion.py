@@ -1,0 +1,25 @@
+"""`nonneg completion SHELL`: print a completion script."""
+
+from __future__ import annotations
+
+import argparse
+
+from nonneg.cli import terminal
+
+SHELLS = ("bash", "zsh", "tcsh")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("shell", choices=SHELLS, help="the shell that shall complete")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the script."""
+    from nonneg._optional import import_optional
+    from nonneg.cli import build_parser
+
+    shtab = import_optional("shtab", extra="completion", purpose="Completion in the shell")
+    parser, _ = build_parser([], every=True)
+    terminal.say(shtab.complete(parser, options.shell).rstrip())
+    return 0
