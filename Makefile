@@ -123,7 +123,7 @@ $(VENV)-floors/.ready: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-floors
 	$(VENV)-floors/bin/python -m pip install --quiet --disable-pip-version-check uv
 	VIRTUAL_ENV=$(VENV)-floors $(VENV)-floors/bin/uv pip install --quiet --resolution lowest-direct \
-	  --editable '.[dask,audio,graphs,hyperspectral,report,formats]' --group test
+	  --editable '.[dask,audio,graphs,hyperspectral,report,formats,singlecell]' --group test
 	@touch $@
 
 # The peers stand apart from the dependency groups: one of them asks for an old NumPy, which it does not need, and
