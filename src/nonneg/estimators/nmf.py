@@ -62,7 +62,7 @@ class NMF(ScalingEstimator):
         unit of X, not of the factors, so that the result depends on that unit. Nothing else does.
     n_init : int, default 1
         Number of restarts with independent random initializations. The result with the lowest objective is
-        kept.
+        kept; restarts that fall far behind the others are stopped early.
     solver : str, default "auto"
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" (coordinate descent) or "mu" (multiplicative
         updates), or "auto", which chooses by loss, shape and container.

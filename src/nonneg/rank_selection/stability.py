@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from nonneg._arguments import is_count
 from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
-from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.exceptions import InvalidParameterError
-from nonneg.initializers.registry import INITS
+from nonneg.iteration import Run
 from nonneg.iteration.progress import StepCounter
-from nonneg.losses.penalties import Penalties
 from nonneg.metrics import match_components
 from nonneg.rank_selection.candidates import RankProblem
 from nonneg.rank_selection.consensus import consensus_matrix, cophenetic_correlation, dispersion
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 from nonneg.rank_selection.sampling import sample
-from nonneg.solvers.hals import hals
+from nonneg.solvers.restarts import run_restarts
 
 NAME = "stability"
 N_INIT = 10
@@ -88,14 +87,16 @@ def stability(
 def _measures(
     data: LocalMatrix, k: int, points: IntArray, n_init: int, root: int, counter: StepCounter
 ) -> list[tuple[float, float]]:
-    def work(start: int, stop: int) -> list[Restart]:
-        runs = []
-        for number in range(start, stop):
-            runs.append(_restart(data, k, points, np.random.default_rng([root, 1, k, number])))
-            counter.done(f"k={k}, restart {number + 1}")
-        return runs
-
-    runs = [run for part in parallel_for(work, n_init, chunk_size=1) for run in part]
+    runs = run_restarts(
+        data,
+        k,
+        [np.random.default_rng([root, 1, k, number]) for number in range(n_init)],
+        solver="hals",
+        max_iter=MAX_ITER,
+        tol=TOL,
+        finish=lambda run: _restart(run, points),
+    )
+    counter.done(f"k={k}", n_init)
     labels = np.array([run.labels for run in runs])
     best = min(runs, key=lambda run: run.loss)
     # Each of the others against the best one.
@@ -110,9 +111,7 @@ def _measures(
     ]
 
 
-def _restart(data: LocalMatrix, k: int, points: IntArray, rng: np.random.Generator) -> Restart:
-    W, Ht = INITS["random"](data, k, rng=rng)
-    run = hals(data, W, Ht, penalties=Penalties(), max_iter=MAX_ITER, tol=TOL)
+def _restart(run: Run[Any], points: IntArray) -> Restart:
     W, Ht = to_float64(run.state.W), to_float64(run.state.Ht)
     # The scale of a component is arbitrary: compare the norms of the parts of the sample.
     shares = W[points] * np.linalg.norm(Ht, axis=0)

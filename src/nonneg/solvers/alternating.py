@@ -7,7 +7,7 @@ it: its loss comes out of the products of the update of H, so that the safeguard
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -116,21 +116,35 @@ class AlternatingProblem:
 
     def advance(self, state: AlternatingState, momentum: float) -> tuple[AlternatingState, float]:
         """Do one iteration."""
+        sample_arrays, shared = self.first_half(state, momentum)
+        rows, sums = self.data.map_reduce_rows(
+            update_W_block, *sample_arrays, n_out=len(sample_arrays), **shared
+        )
+        return self.second_half(state, momentum, rows, sums)
+
+    def first_half(
+        self, state: AlternatingState, momentum: float
+    ) -> tuple[tuple[SampleArray, ...], dict[str, Any]]:
+        """Return what `update_W_block` needs: arrays with one row per sample, and what all blocks share."""
         Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
         sample_arrays = (state.W, state.W_plain) if momentum else (state.W,)
-        shared_gram = None if self.data.has_missing else SharedGram(Ht.T @ Ht)
-        rows, (violation, gram, cross, penalty) = self.data.map_reduce_rows(
-            update_W_block,
-            *sample_arrays,
-            n_out=len(sample_arrays),
-            Ht=Ht,
-            gram=shared_gram,
-            update=self.update_W,
-            order=self.order,
-            penalties=self.penalties,
-            momentum=momentum,
-        )
+        shared = {
+            "Ht": Ht,
+            "gram": None if self.data.has_missing else SharedGram(Ht.T @ Ht),
+            "update": self.update_W,
+            "order": self.order,
+            "penalties": self.penalties,
+            "momentum": momentum,
+        }
+        return sample_arrays, shared
+
+    def second_half(
+        self, state: AlternatingState, momentum: float, rows: tuple[SampleArray, ...], sums: tuple[Any, ...]
+    ) -> tuple[AlternatingState, float]:
+        """Update H, given the new W and the sums of `update_W_block`."""
+        violation, gram, cross, penalty = sums
         penalties = self.penalties
+        Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
         target = cross - penalties.l1_H if penalties.l1_H else cross
         new, violation_H = self.update_H(Ht, gram.plus_ridge(penalties.l2_H), target)
         loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * quadratic_form(new, gram) + penalty
@@ -150,15 +164,31 @@ class AlternatingProblem:
 
     def step(self, state: AlternatingState) -> tuple[AlternatingState, dict[str, float]]:
         """Do one iteration that does not increase the loss."""
-        before = state
+        turns = self.turns(state)
+        wanted = next(turns)
+        while True:
+            try:
+                wanted = turns.send(self.advance(*wanted))
+            except StopIteration as end:
+                return end.value
+
+    def turns(
+        self, before: AlternatingState
+    ) -> Generator[
+        tuple[AlternatingState, float],
+        tuple[AlternatingState, float],
+        tuple[AlternatingState, dict[str, float]],
+    ]:
+        """Yield what to pass to `advance`, whose result is sent back; return what `step` returns."""
+        # A generator, so that the iterations of several restarts can share their products with the data.
         # The first iteration has nothing to extrapolate from.
-        momentum = state.momentum if state.W_plain is not None else 0.0
-        after, violation = self.advance(state, momentum)
+        momentum = before.momentum if before.W_plain is not None else 0.0
+        after, violation = yield before, momentum
         if momentum and after.loss > before.loss:
             slower = SCHEDULE.rejected(momentum, before.restarts)
-            after, violation = self.advance(replace(before, **slower._asdict()), 0.0)
+            after, violation = yield replace(before, **slower._asdict()), 0.0
         elif momentum:
-            after = replace(after, **SCHEDULE.accepted(momentum, state.ceiling)._asdict())
+            after = replace(after, **SCHEDULE.accepted(momentum, before.ceiling)._asdict())
         if after.loss > before.loss + self.slack:
             # Rounding only: keep the better pair and let the stopping rule end the run.
             after = replace(before, momentum=0.0, W_plain=before.W, Ht_plain=before.Ht)

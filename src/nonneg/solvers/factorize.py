@@ -21,13 +21,15 @@ from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
-from nonneg.iteration import Checkpoint, Progress, Run, StopReason
+from nonneg.iteration import Checkpoint, Progress, Run
+from nonneg.iteration.checkpoint import checkpoint_key
 from nonneg.iteration.progress import reporter
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
+from nonneg.solvers.restarts import Restart, best_run
 from nonneg.solvers.result import FactorizationResult
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -84,7 +86,7 @@ def factorize(
         Initial H for ``init="custom"``.
     n_init : int, default 1
         Number of restarts with independent random initializations. The result with the lowest objective is
-        returned.
+        returned; restarts that fall far behind the others are stopped early.
     max_iter : int, default 200
         Maximum number of iterations, per restart.
     tol : float, default 1e-4
@@ -186,43 +188,42 @@ def run_factorization(
     free = _free_components(frozen_components, k, H)
     _warn_of_one_sided_l1(penalties, free)
     init = _checked_init(init, n_init, data.shape, k, given=W is not None or H is not None)
-    best: Run[Any] | None = None
-    with threads(n_jobs):
-        for number, random in enumerate([generator(rng)] if n_init == 1 else spawn(rng, n_init)):
-            first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
-            saved = None
-            if folder is not None:
-                saved = Checkpoint.of(
-                    folder if n_init == 1 else folder / f"restart-{number}",
+    run_options = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol, "free": free}
+    run_options |= {"callback": callback} | dict(solver_options or {})
+
+    def begin(number: int, random: np.random.Generator) -> Restart:
+        first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
+        restart = Restart(first_W, first_Ht)
+        if folder is not None:
+            restart.saved = Checkpoint(
+                folder if n_init == 1 else folder / f"restart-{number}",
+                checkpoint_key(
                     [name, beta, k, repr(penalties), tol, init, free],
                     str(random.bit_generator.state) if shuffle else None,
                     data.container,
                     fingerprint(data, first_W),
                     first_Ht,  # the initialization belongs to the key: another seed is another run
-                    from_numpy=lambda name, array: (
-                        data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
-                    ),
-                )
-            run = SOLVERS[name].run(
-                data,
-                first_W,
-                first_Ht,
-                penalties=penalties,
-                beta=beta,
-                max_iter=max_iter,
-                tol=tol,
-                free=free,
-                callback=callback,
-                progress=reporter(caller, verbose),
-                checkpoint=saved,
-                **({"shuffle": random} if shuffle and SOLVERS[name].betas == (2.0, 2.0) else {}),
-                **(solver_options or {}),
+                ),
+                from_numpy=lambda name, array: (
+                    data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
+                ),
             )
-            if best is None or not _final_loss(best) <= np.nan_to_num(_final_loss(run), nan=np.inf):
-                best = run
-            if run.stop_reason in (StopReason.INTERRUPTED, StopReason.CALLBACK):
-                break
-        assert best is not None
+        if shuffle and SOLVERS[name].betas == (2.0, 2.0):
+            restart.options["shuffle"] = random
+        return restart
+
+    with threads(n_jobs):
+        if n_init == 1:
+            only = begin(0, generator(rng))
+            best = SOLVERS[name].run(
+                data, only.W, only.Ht, progress=reporter(caller, verbose),
+                checkpoint=only.saved if folder is not None else None, **only.options, **run_options,
+            )  # fmt: skip
+        else:
+            best = best_run(
+                data, k, spawn(rng, n_init), solver=name, begin=begin, verbose=verbose, caller=caller,
+                **run_options,
+            )  # fmt: skip
         W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)
         if final_encoding or not len(best.history):
             W, rows_loss = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)

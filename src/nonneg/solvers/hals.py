@@ -53,6 +53,36 @@ def _weighted_nonzeros(block: Any) -> tuple[tuple[()], tuple[float]]:
     return (), (total,)
 
 
+def hals_problem(
+    data: DataMatrix,
+    k: int,
+    *,
+    penalties: Penalties,
+    free: IntArray | None = None,
+    variant: str = "extrapolated",
+    **options: Any,
+) -> AlternatingProblem:
+    """Return the problem whose `step` is an iteration."""
+    passes = (1, 1) if variant == "plain" else options.get("passes") or inner_passes(data, k)
+    shrink = options.get("shrink", SHRINK)
+    order = list(range(k))
+    if (shuffle := options.get("shuffle")) is not None:
+        order = [int(a) for a in shuffle.permutation(k)]
+    free_set = set(order if free is None else (int(a) for a in free))
+    return AlternatingProblem(
+        data,
+        partial(hals_passes, order=order, max_passes=passes[0], shrink=shrink),
+        partial(
+            hals_passes,
+            order=[a for a in order if a in free_set],
+            max_passes=passes[1],
+            shrink=shrink,
+        ),
+        penalties,
+        tuple(order),
+    )
+
+
 def hals(
     data: DataMatrix,
     W: SampleArray,
@@ -74,25 +104,7 @@ def hals(
     # stop on their own, so that no row depends on the chunk it is in.
     # Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2. Gillis & Glineur (2012), Neural
     # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3.
-    k = Ht.shape[1]
-    passes = (1, 1) if variant == "plain" else options.get("passes") or inner_passes(data, k)
-    shrink = options.get("shrink", SHRINK)
-    order = list(range(k))
-    if (shuffle := options.get("shuffle")) is not None:
-        order = [int(a) for a in shuffle.permutation(k)]
-    free_set = set(order if free is None else (int(a) for a in free))
-    problem = AlternatingProblem(
-        data,
-        partial(hals_passes, order=order, max_passes=passes[0], shrink=shrink),
-        partial(
-            hals_passes,
-            order=[a for a in order if a in free_set],
-            max_passes=passes[1],
-            shrink=shrink,
-        ),
-        penalties,
-        tuple(order),
-    )
+    problem = hals_problem(data, Ht.shape[1], penalties=penalties, free=free, variant=variant, **options)
     state = AlternatingState(W, Ht, momentum=SCHEDULE.initial if variant == "extrapolated" else 0.0)
     with single_threaded_blas():
         return iterate(

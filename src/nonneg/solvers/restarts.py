@@ -1,0 +1,377 @@
+"""Restarts from random initializations: they share products with the data, and hopeless ones are pruned.
+
+Restarts are compared after the same numbers of iterations, 10, 20, 40 and so on. What is pruned therefore
+depends on losses alone, not on timing or on the number of threads.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._blas import single_threaded_blas
+from nonneg._threads import current_threads, parallel_for
+from nonneg._typing import Array, IntArray, SampleArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.initializers.registry import INITS
+from nonneg.iteration import Checkpoint, History, Progress, RelativeMeasure, Run, StopReason, iterate
+from nonneg.iteration.progress import StepCounter
+from nonneg.kernels import clock
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState, update_W_block
+from nonneg.solvers.hals import hals_problem, inner_passes
+from nonneg.solvers.registry import SOLVERS, choose_solver
+
+FIRST_ROUND = 10
+# A restart is pruned if it would stay above a loss that another one has reached even if it decreased by this
+# many times what it gained in the second half of its iterations (docs/reproduced/studies/optima).
+# Of 1, 2, 3, 5, 8 and 12, the first that discards no winner on the data that chose it.
+OPTIMISM = 8.0
+# Columns of the factors that share a product with the data. Per column, a product of ten columns costs 1.3
+# (sparse) to 1.5 times (dense) as much, one of five columns 2.4 times; from here on the cost is the same.
+COLUMNS = 64
+# Bytes of the factors of restarts that wait for the next round; those beyond it begin when these have ended.
+MEMORY = 1 << 29
+
+
+class Paused(Checkpoint):
+    """A run that waits in memory for its next round."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), "")
+        self.found: tuple[Any, int, float, History] | None = None
+
+    def due(self) -> bool:
+        """Save at the end of a round only."""
+        return False
+
+    def save(self, state: Any, n_iter: int, seconds: float, history: History) -> None:
+        """Keep the run."""
+        self.found = state, n_iter, seconds, history
+
+    def load(self, state: Any) -> tuple[Any, int, float, History] | None:
+        """Return the run, if there is one."""
+        return self.found
+
+
+@dataclass
+class Restart:
+    """One restart: where it begins, and how far it has come."""
+
+    W: SampleArray
+    Ht: Array
+    saved: Checkpoint = field(default_factory=Paused)
+    options: dict[str, Any] = field(default_factory=dict)  # of the solver, for this restart alone
+    run: Run[Any] | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether another round can improve it."""
+        return self.run is None or self.run.stop_reason is StopReason.MAX_ITER
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the user stopped it."""
+        return self.run is not None and self.run.stop_reason in (StopReason.CALLBACK, StopReason.INTERRUPTED)
+
+
+def run_restarts(
+    data: DataMatrix,
+    k: int,
+    rngs: Sequence[np.random.Generator],
+    *,
+    solver: str = "auto",
+    beta: float = 2.0,
+    penalties: Penalties | None = None,
+    init: str = "random",
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    free: IntArray | None = None,
+    prune: bool = False,
+    begin: Callable[[int, np.random.Generator], Restart] | None = None,
+    finish: Callable[[Run[Any]], Any] | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    verbose: int = 0,
+    caller: str = "restarts",
+    **options: Any,
+) -> list[Any]:
+    """Run a solver from one initialization per generator.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data; their transpose is computed once for all restarts.
+    k : int
+        Number of components.
+    rngs : sequence of Generator
+        One per restart.
+    solver, beta, penalties, max_iter, tol, free, callback, **options
+        As for a single run; a callback sees the restarts in turns.
+    init : str
+        A name in `INITS`.
+    prune : bool
+        Whether to stop restarts that fall behind. Without it, all of them end as single runs do.
+    begin : callable, optional
+        Returns a restart, given its number and generator; by default one from `init`.
+    finish : callable, optional
+        Takes a run as soon as it has ended. What it returns is kept in place of the run.
+    verbose, caller
+        Progress is shown under the name of the caller.
+
+    Returns
+    -------
+    list
+        One run per restart, in order, or what `finish` made of it. Restarts that did not begin because the
+        user stopped an earlier one are left out.
+    """
+    shape = (round(data.counted_rows()), data.shape[1])
+    cohort = Cohort(
+        data,
+        choose_solver(
+            solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
+        ),
+        {"beta": beta, "penalties": penalties or Penalties(), "tol": tol, "free": free, **options},
+        callback,
+    )
+    counter = StepCounter(f"{caller}, restarts", len(rngs), verbose)
+    start = begin or (lambda number, rng: Restart(*INITS.find(init)(data, k, rng=rng)))
+    of_one = 5 * k * (data.shape[0] + data.shape[1]) * 8  # accepted, plain and next factors
+    size = max(1, MEMORY // of_one)
+    results: list[Any] = []
+    lowest = math.inf
+    with single_threaded_blas():
+        for first in range(0, len(rngs), size):
+            some = range(first, min(first + size, len(rngs)))
+            restarts = [
+                each
+                for part in cohort.spread(
+                    lambda a, b, some=some: [start(i, rngs[i]) for i in some[a:b]],  # type: ignore[misc]
+                    len(some),
+                )
+                for each in part
+            ]
+            ended = 0
+            for until in _rounds(max_iter) if prune else [max_iter]:
+                cohort.advance(restarts, until)
+                if prune and until < max_iter:
+                    _prune(restarts, until, lowest)
+                before, ended = ended, sum(until == max_iter or not each.is_live for each in restarts)
+                if ended > before:
+                    counter.done(f"{until} iterations", ended - before)
+                if any(each.was_stopped for each in restarts):
+                    break
+            runs = [each.run for each in restarts if each.run is not None]
+            lowest = min([lowest, *(final_loss(run) for run in runs)])
+            results += runs if finish is None else [finish(run) for run in runs]
+            if any(each.was_stopped for each in restarts):
+                break
+    return results
+
+
+def best_run(data: DataMatrix, k: int, rngs: Sequence[np.random.Generator], **options: Any) -> Run[Any]:
+    """Return the restart with the lowest loss, the first of several; those that fall behind are pruned."""
+    best: list[Run[Any]] = []
+
+    def keep_best(run: Run[Any]) -> None:
+        if not best or final_loss(run) < final_loss(best[0]):
+            best[:] = [run]
+
+    run_restarts(data, k, rngs, prune=True, finish=keep_best, **options)
+    return best[0]
+
+
+def final_loss(run: Run[Any]) -> float:
+    """Return the last loss of a run; infinity where there is none."""
+    loss = float(run.history.loss[-1]) if len(run.history) else math.inf
+    return math.inf if math.isnan(loss) else loss
+
+
+def _rounds(max_iter: int) -> list[int]:
+    rounds, until = [], FIRST_ROUND
+    while until < max_iter:
+        rounds.append(until)
+        until *= 2
+    return [*rounds, max_iter]
+
+
+def _prune(restarts: Sequence[Restart], n_iter: int, lowest: float) -> None:
+    """End the restarts that are not expected to reach the lowest loss so far."""
+    losses = [each.run.history.loss[:n_iter] for each in restarts if each.run is not None]
+    lowest = min([lowest, *(loss[-1] for loss in losses if len(loss))])
+    for each in restarts:
+        if each.run is not None and each.is_live and hopeless(each.run.history.loss[:n_iter], lowest):
+            each.run = replace(each.run, stop_reason=StopReason.PRUNED, sentence=StopReason.PRUNED.value)
+
+
+def hopeless(losses: Sequence[float], lowest: float) -> bool:
+    """Tell whether a restart with these losses is not expected to reach the lowest loss."""
+    gained = losses[(len(losses) - 1) // 2] - losses[-1]
+    return bool(losses[-1] - OPTIMISM * gained > lowest)
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """How a number of restarts advance."""
+
+    data: DataMatrix
+    solver: str
+    options: dict[str, Any]  # of the solver
+    callback: Callable[[Progress], bool | None] | None
+
+    def spread(self, work: Callable[[int, int], Any], n: int) -> list[Any]:
+        """Call `work` on ranges, on all threads if each gets one; kernels use the threads otherwise."""
+        local = self.data.container in ("dense", "sparse") and self.callback is None
+        if local and n >= current_threads():
+            return parallel_for(work, n, chunk_size=1)
+        return [work(0, n)]
+
+    def advance(self, restarts: Sequence[Restart], until: int) -> None:
+        """Continue all restarts until they have done a number of iterations."""
+        live = [each for each in restarts if each.is_live]
+        # A callback and a checkpoint in a file take one restart after the other.
+        alone = self.callback is not None or any(not isinstance(each.saved, Paused) for each in live)
+        batched = self.solver == "hals" and not alone and self.data.observed is None
+        batched = (
+            batched and isinstance(self.data, LocalMatrix) and self.data.container in ("dense", "sparse")
+        )
+        size = max(1, COLUMNS // live[0].Ht.shape[1]) if batched and live else 1
+        groups = [live[at : at + size] for at in range(0, len(live), size)]
+
+        def work(start: int, stop: int) -> None:
+            for group in groups[start:stop]:
+                if len(group) > 1:
+                    self.advance_together(group, until)
+                else:
+                    self.advance_one(group[0], until)
+                if any(each.was_stopped for each in group):
+                    return
+
+        self.spread(work, len(groups))
+
+    def advance_one(self, each: Restart, until: int) -> None:
+        """Continue one restart by its solver."""
+        # The order of the components is drawn once per restart, not once per round.
+        options = copy.deepcopy(each.options)
+        each.run = SOLVERS[self.solver].run(
+            self.data,
+            each.W,
+            each.Ht,
+            max_iter=until,
+            callback=self.callback,
+            checkpoint=each.saved,
+            **self.options,
+            **options,
+        )
+
+    def advance_together(self, group: Sequence[Restart], until: int) -> None:
+        """Continue restarts of HALS, which share their products with the data."""
+        stop = RelativeMeasure("violation", self.options["tol"])
+        k = group[0].Ht.shape[1]
+        shared = {name: value for name, value in self.options.items() if name not in ("beta", "tol")}
+        shared.setdefault("passes", inner_passes(self.data, k))
+        one = hals_problem(self.data, k, **shared)
+        problems = [
+            hals_problem(self.data, k, **shared, **copy.deepcopy(each.options)) if each.options else one
+            for each in group
+        ]
+        members = tuple(_Member.of(each) for each in group)
+        run = iterate(
+            lambda members: _step_together(self.data, problems, members, stop),
+            members,
+            max_iter=until - members[0].n_iter,
+            stop=lambda history: history["live"][-1] == 0,
+        )
+        for each, member in zip(group, run.state, strict=True):
+            reason = StopReason.CONVERGED if member.finished else run.stop_reason
+            each.saved.save(member.state, member.n_iter, member.seconds, member.history)
+            each.run = Run(member.state, member.n_iter, reason, member.history, reason.value)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A restart among those that advance together."""
+
+    state: AlternatingState
+    n_iter: int
+    seconds: float
+    history: History
+    finished: bool = False
+
+    @classmethod
+    def of(cls, each: Restart) -> _Member:
+        first = AlternatingState(each.W, each.Ht, momentum=SCHEDULE.initial)
+        return cls(*(each.saved.load(first) or (first, 0, 0.0, History())))
+
+
+def _step_together(
+    data: DataMatrix,
+    problems: Sequence[AlternatingProblem],
+    members: tuple[_Member, ...],
+    stop: RelativeMeasure,
+) -> tuple[tuple[_Member, ...], dict[str, float]]:
+    """Do one iteration of every restart that has not converged."""
+    started = clock.seconds()
+    turns = {i: problems[i].turns(each.state) for i, each in enumerate(members) if not each.finished}
+    wanted = {i: next(turn) for i, turn in turns.items()}
+    found: dict[int, tuple[AlternatingState, dict[str, float]]] = {}
+    while wanted:
+        advanced = _advance_together(data, problems, wanted)
+        wanted = {}
+        for i, result in advanced.items():
+            try:
+                wanted[i] = turns[i].send(result)
+            except StopIteration as end:
+                found[i] = end.value
+    elapsed = (clock.seconds() - started) / max(len(turns), 1)
+    after = list(members)
+    for i, (state, measures) in found.items():
+        n_iter, seconds = members[i].n_iter + 1, members[i].seconds + elapsed
+        history = History(members[i].history.as_dict())  # the argument of a step stays as it is
+        history.record(n_iter, seconds, measures)
+        after[i] = _Member(state, n_iter, seconds, history, stop(history))
+    live = sum(not each.finished for each in after)
+    return tuple(after), {"loss": min(each.state.loss for each in after), "live": live}
+
+
+class _Product:
+    """The data, of which the product with H' is known, and that with W will be."""
+
+    def __init__(self, data: LocalMatrix, product: Array) -> None:
+        self.product = product
+        self.weights, self.weighted = data.weights, data.weighted
+        self.row_grams, self.column_grams = data.row_grams, data.column_grams
+
+    def times(self, Ht: Array) -> Array:
+        return self.product
+
+    def transposed_times(self, W: Array) -> None:
+        self.W = W
+
+
+def _advance_together(
+    data: Any, problems: Sequence[AlternatingProblem], wanted: dict[int, tuple[AlternatingState, float]]
+) -> dict[int, tuple[AlternatingState, float]]:
+    """Call `advance` of several restarts, with one product with the data for all of their factors."""
+    halves = {i: problems[i].first_half(*each) for i, each in wanted.items()}
+    products = np.split(data.times(_beside([half[1]["Ht"] for half in halves.values()])), len(halves), axis=1)
+    blocks = [_Product(data, np.ascontiguousarray(product)) for product in products]
+    updated = [
+        update_W_block(block, *sample_arrays, **shared)  # type: ignore[arg-type]
+        for block, (sample_arrays, shared) in zip(blocks, halves.values(), strict=True)
+    ]
+    crosses = np.split(data.transposed_times(_beside([block.W for block in blocks])), len(halves), axis=1)
+    out = {}
+    for i, (rows, (violation, gram, _, penalty)), cross in zip(halves, updated, crosses, strict=True):
+        sums = violation, gram, np.ascontiguousarray(cross), penalty
+        out[i] = problems[i].second_half(*wanted[i], rows, sums)
+    return out
+
+
+def _beside(factors: list[Array]) -> Array:
+    return factors[0] if len(factors) == 1 else np.concatenate(factors, axis=1)

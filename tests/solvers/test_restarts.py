@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
+
+from nonneg import factorize
+from nonneg._random import spawn
+from nonneg._threads import threads
+from nonneg.data import as_data_matrix
+from nonneg.initializers.registry import INITS
+from nonneg.iteration import StopReason
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers import restarts
+from nonneg.solvers.registry import SOLVERS
+from nonneg.solvers.restarts import hopeless, run_restarts
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    return rng.gamma(0.4, 1.0, (60, 4)) @ rng.gamma(0.4, 1.0, (4, 40)) + 0.3 * rng.random((60, 40))
+
+
+def single(data, k, rng, solver="hals", beta=2.0, **options):
+    W, Ht = INITS["random"](data, k, rng=rng)
+    return SOLVERS[solver].run(
+        data, W, Ht, penalties=options.pop("penalties", Penalties()), beta=beta, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (np.asarray, {}),
+        (lambda X: X.astype(np.float32), {}),
+        (lambda X: sp.csr_array(np.where(X > 1, X, 0)), {}),
+        (np.asarray, {"penalties": Penalties(0.1, 0.2, 0.3, 0.1)}),
+        (np.asarray, {"free": np.array([0, 2])}),
+        (np.asarray, {"solver": "anls"}),
+        (np.asarray, {"solver": "newton", "beta": 1.0}),
+    ],
+    ids=["dense", "float32", "sparse", "penalties", "frozen", "anls", "Kullback-Leibler"],
+)
+def test_restarts_that_share_work_end_as_single_runs_do(X, make, options):
+    data = as_data_matrix(make(X))
+    options = {"max_iter": 30, "tol": 1e-4} | options
+    alone = [single(data, 3, rng, **options) for rng in spawn(1, 5)]
+    with threads(2):
+        together = run_restarts(data, 3, spawn(1, 5), **{"solver": "hals"} | options)
+    accuracy = 1e-4 if str(data.dtype) == "float32" else 1e-9
+    for one, other in zip(alone, together, strict=True):
+        assert (one.n_iter, one.stop_reason) == (other.n_iter, other.stop_reason)
+        np.testing.assert_allclose(other.history.loss, one.history.loss, rtol=accuracy)
+        np.testing.assert_allclose(other.state.Ht, one.state.Ht, rtol=0, atol=accuracy * one.state.Ht.max())
+
+
+def test_sample_weights_count_in_shared_products(X):
+    weights = np.arange(len(X)) % 3 + 0.5
+    data = as_data_matrix(X, weights=weights)
+    together = run_restarts(data, 3, spawn(1, 4), max_iter=12)
+    alone = [single(data, 3, rng, max_iter=12, tol=1e-4) for rng in spawn(1, 4)]
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(other.history.loss, one.history.loss, rtol=1e-9)
+
+
+def test_restarts_share_products_with_the_data(X, monkeypatch):
+    data = as_data_matrix(X)
+    products = []
+    times = type(data).times
+    monkeypatch.setattr(type(data), "times", lambda self, Ht: products.append(Ht.shape) or times(self, Ht))
+    runs = run_restarts(data, 3, spawn(1, 8), max_iter=10, tol=0, begin=_given(data, 3))
+    assert [run.n_iter for run in runs] == [10] * 8
+    # One product an iteration for all, and another one for those whose extrapolation was rejected.
+    assert len(products) <= 20
+    assert sum(shape == (40, 24) for shape in products) == 10
+
+
+def _given(data, k):
+    # An initialization without a product of its own.
+    return lambda number, rng: restarts.Restart(
+        rng.random((data.shape[0], k)), rng.random((data.shape[1], k))
+    )
+
+
+def test_a_restart_that_falls_behind_is_pruned_and_the_winner_is_not(monkeypatch):
+    X = load_breast_cancer().data[:150]
+    data = as_data_matrix(X)
+    full = run_restarts(data, 4, spawn(1, 12), max_iter=200)
+    pruned = run_restarts(data, 4, spawn(1, 12), max_iter=200, prune=True)
+    assert 0 < [run.stop_reason for run in pruned].count(StopReason.PRUNED) < 12
+    final = [restarts.final_loss(run) for run in full]
+    winner = int(np.argmin(final))
+    assert int(np.argmin([restarts.final_loss(run) for run in pruned])) == winner
+    for one, other in zip(full, pruned, strict=True):
+        # The beginning of the same run, and all of it if it was not pruned.
+        np.testing.assert_allclose(other.history.loss, one.history.loss[: other.n_iter], rtol=1e-6)
+        assert other.stop_reason is StopReason.PRUNED or other.n_iter == one.n_iter
+    # Neither threads nor the memory for waiting restarts change which factors win.
+    best = factorize(X, 4, n_init=12, rng=1, n_jobs=1)
+    assert best.loss == pytest.approx(final[winner], rel=1e-6)
+    assert factorize(X, 4, n_init=12, rng=1, n_jobs=2).H.tobytes() == best.H.tobytes()
+    monkeypatch.setattr(restarts, "MEMORY", 1 << 17)
+    assert factorize(X, 4, n_init=12, rng=1).loss == pytest.approx(best.loss, rel=1e-6)
+
+
+def test_the_rule_of_pruning():
+    losses = [90.0, 40.0, 12.0, 11.0, 10.0]
+    assert restarts.OPTIMISM == 8.0
+    # 2 was gained in the second half; eight times as much would be below zero, 8 times 0.5 ends at 6.
+    assert not hopeless(losses, 1e-9)
+    assert hopeless([90.0, 40.0, 10.5, 10.2, 10.0], 5.9)
+    assert not hopeless([90.0, 40.0, 10.5, 10.2, 10.0], 6.1)
+
+
+def test_what_is_kept_of_a_run(X):
+    found = run_restarts(as_data_matrix(X), 3, spawn(0, 4), max_iter=5, finish=lambda run: run.state.Ht.shape)
+    assert found == [(40, 3)] * 4
+
+
+def test_progress_counts_restarts(X, capsys):
+    factorize(X, 3, n_init=3, rng=0, verbose=1)
+    assert "factorize, restarts: 3 of 3" in capsys.readouterr().err
