@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nonneg.estimators import (
         NMF,
         ConeNMF,
+        ConsensusNMF,
         MinVolNMF,
         PurificationNMF,
         SeparableNMF,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 # one in `__all__` and one in the block above, and a test compares the three.
 _HOME = {
     "ConeNMF": "nonneg.estimators",
+    "ConsensusNMF": "nonneg.estimators",
     "MinVolNMF": "nonneg.estimators",
     "NMF": "nonneg.estimators",
     "PurificationNMF": "nonneg.estimators",
@@ -59,6 +61,7 @@ _HOME = {
 __all__ = [
     "NMF",
     "ConeNMF",
+    "ConsensusNMF",
     "MinVolNMF",
     "PurificationNMF",
     "SeparableNMF",

@@ -13,6 +13,7 @@ from nonneg._lazy import lazy_names
 if TYPE_CHECKING:
     from nonneg.certificates.certificate import Certificate, Statement, Verdict
     from nonneg.cones.rank_one import ConeResult
+    from nonneg.consensus.result import RankConsensus, RestartTable
     from nonneg.iteration import History, Progress, StopReason
     from nonneg.purification.initialization import InitQuality
     from nonneg.purification.result import PurificationResult
@@ -32,9 +33,11 @@ __all__ = [
     "Progress",
     "PurificationResult",
     "RankComparison",
+    "RankConsensus",
     "RankCurve",
     "RankResult",
     "RestartSummary",
+    "RestartTable",
     "SelectionResult",
     "Statement",
     "StopReason",
@@ -54,9 +57,11 @@ __getattr__ = lazy_names(
         "Progress": "nonneg.iteration",
         "PurificationResult": "nonneg.purification.result",
         "RankComparison": "nonneg.rank_selection.comparison",
+        "RankConsensus": "nonneg.consensus.result",
         "RankCurve": "nonneg.rank_selection.result",
         "RankResult": "nonneg.rank_selection.result",
         "RestartSummary": "nonneg.transforms.result",
+        "RestartTable": "nonneg.consensus.result",
         "SelectionResult": "nonneg.separable.result",
         "Statement": "nonneg.certificates.certificate",
         "StopReason": "nonneg.iteration",

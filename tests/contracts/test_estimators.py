@@ -84,6 +84,12 @@ CASES = {
     "ConeNMF": Case(
         lambda: nonneg.ConeNMF(K, random_state=0), low_rank, lambda model: model.components_, EVERYWHERE
     ),
+    "ConsensusNMF": Case(
+        lambda: nonneg.ConsensusNMF(K, n_init=3, scale=None, random_state=0, max_iter=20),
+        low_rank,
+        lambda model: model.components_,
+        EVERYWHERE,
+    ),
     "MinVolNMF": Case(
         lambda: nonneg.MinVolNMF(K, init="mv-dual", max_iter=20),
         low_rank,

@@ -10,7 +10,15 @@ from typing import Any
 from nonneg import applications, estimators
 from nonneg.estimators.saving import read_model
 
-ESTIMATORS = ("ConeNMF", "MinVolNMF", "NMF", "PurificationNMF", "SeparableNMF", "TransformNMF")
+ESTIMATORS = (
+    "ConeNMF",
+    "ConsensusNMF",
+    "MinVolNMF",
+    "NMF",
+    "PurificationNMF",
+    "SeparableNMF",
+    "TransformNMF",
+)
 APPLICATIONS = ("MixedMembership", "SourceSeparation", "TopicModel", "Unmixing")
 
 

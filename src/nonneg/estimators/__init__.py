@@ -8,6 +8,7 @@ from nonneg._lazy import lazy_names
 
 if TYPE_CHECKING:
     from nonneg.estimators.cone_nmf import ConeNMF
+    from nonneg.estimators.consensus_nmf import ConsensusNMF
     from nonneg.estimators.functional import non_negative_factorization
     from nonneg.estimators.min_vol_nmf import MinVolNMF
     from nonneg.estimators.nmf import NMF
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NMF",
     "ConeNMF",
+    "ConsensusNMF",
     "MinVolNMF",
     "PurificationNMF",
     "SeparableNMF",
@@ -29,6 +31,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "ConeNMF": "nonneg.estimators.cone_nmf",
+        "ConsensusNMF": "nonneg.estimators.consensus_nmf",
         "MinVolNMF": "nonneg.estimators.min_vol_nmf",
         "NMF": "nonneg.estimators.nmf",
         "PurificationNMF": "nonneg.estimators.purification_nmf",

@@ -222,6 +222,24 @@ class Part(Field):
         return kind(**unpack_fields(self.classes[kind], inner))
 
 
+class Parts(Part):
+    """A list of such objects; axes are those of each object on its own."""
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        content.values[name] = {"length": len(value)}
+        for at, item in enumerate(value):
+            super().write(str(at), item, content.inner(name))
+
+    def read(self, name: str, content: Content) -> Any:
+        inner = content.inner(name)
+        length = Value(int).read("length", inner)
+        found, sizes = [], dict(content.sizes)
+        for at in range(length):
+            inner.sizes = dict(sizes)
+            found.append(super().read(str(at), inner))
+        return found
+
+
 def pack_fields(owner: Any, fields: Fields, content: Content) -> None:
     """Store the declared attributes of an object."""
     for name, stored in fields.items():
@@ -264,6 +282,8 @@ def to_plain(value: Any) -> Any:
         return [to_plain(item) for item in value]
     if isinstance(value, tuple):
         return {"tuple": [to_plain(item) for item in value]}
+    if isinstance(value, range):
+        return {"range": [value.start, value.stop, value.step]}
     if isinstance(value, set | frozenset):
         return {"set": sorted((to_plain(item) for item in value), key=repr)}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -280,6 +300,8 @@ def from_plain(value: Any) -> Any:
     ((kind, content),) = value.items()
     if kind == "dict":
         return {str(key): from_plain(item) for key, item in content.items()}
+    if kind == "range":
+        return range(*content)
     return {"tuple": tuple, "set": frozenset}[kind](from_plain(item) for item in content)
 
 

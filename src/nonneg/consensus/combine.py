@@ -1,0 +1,130 @@
+"""From the restarts of one rank to its consensus: outliers, clusters, medians, refitted usages."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._arrays import to_float64
+from nonneg._typing import FloatArray, IntArray
+from nonneg.consensus.clustering import cluster, distances_of, local_density, unit_spectra
+from nonneg.consensus.restarts import Restart
+from nonneg.consensus.result import RankConsensus, RestartTable
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.exceptions import NonnegWarning
+from nonneg.losses.beta import objective
+from nonneg.losses.penalties import Penalties
+from nonneg.rank_selection.consensus import consensus_matrix, cophenetic_correlation
+from nonneg.solvers.encoding import encode
+from nonneg.solvers.reconstruction import reconstruction_error
+
+# Rows of the thinned clustergram: more than a screen shows.
+_SHOWN = 300
+
+
+@dataclass(frozen=True)
+class ConsensusOptions:
+    """How components are combined."""
+
+    clustering: str = "kmeans"
+    density_threshold: float = 0.5
+    neighborhood: float = 0.3
+
+
+def combine(
+    data: DataMatrix,
+    runs: Sequence[Restart],
+    options: ConsensusOptions,
+    *,
+    beta: float,
+    penalties: Penalties,
+) -> RankConsensus:
+    """Return the consensus of restarts of one rank."""
+    k = runs[0].n_components
+    unit = unit_spectra(np.vstack([run.spectra for run in runs]))
+    distances = distances_of(unit)
+    density = local_density(distances, k, options.neighborhood)
+    kept = _kept(density, k, options)
+    found = cluster(unit, distances, k, kept, options.clustering)
+    Ht = data.to_device(found.spectra.T)
+    W, loss = encode(data, Ht, beta=beta, penalties=penalties)
+    if loss is None:
+        loss = objective(data, W, Ht, beta=beta, penalties=penalties)
+    else:
+        loss += penalties.of_H(Ht)
+    _, (shares,) = data.map_reduce_rows(_usage_shares, W, n_out=0)
+    usage = to_float64(shares) / data.shape[0]
+    # The largest first, as cNMF numbers its programs.
+    order = np.argsort(-usage, kind="stable")
+    place = np.empty(k + 1, dtype=np.int64)
+    place[order], place[-1] = np.arange(k), -1
+    labels, nearest = place[found.labels], place[found.nearest]
+    members = [np.flatnonzero(nearest == a) for a in range(k)]
+    shown, shown_labels = _thinned(distances, labels, density)
+    restart_labels = np.array([run.labels for run in runs])
+    return RankConsensus(
+        n_components=k,
+        spectra=found.spectra[order],
+        stability=np.array([float(np.mean(found.silhouettes[rows])) for rows in members]),
+        recurrence=np.array([len(np.unique(np.flatnonzero(labels == a) // k)) / len(runs) for a in range(k)]),
+        usage=usage[order],
+        silhouette=float(np.nanmean(found.silhouettes)),
+        error=float(reconstruction_error(data, W, Ht, beta=beta, penalties=penalties, value=loss)),
+        cophenetic=cophenetic_correlation(consensus_matrix(restart_labels)),
+        labels=labels,
+        density=density,
+        distances=shown,
+        distance_labels=shown_labels,
+        n_restarts=len(runs),
+        n_outliers=int(np.sum(labels < 0)),
+        best_loss=min(run.loss for run in runs),
+    )
+
+
+def _kept(density: FloatArray, k: int, options: ConsensusOptions) -> IntArray:
+    kept = np.flatnonzero(density < options.density_threshold)
+    # Medians need a few components per cluster.
+    if len(kept) >= 2 * k:
+        return kept
+    if options.density_threshold < 2.0:
+        lowest = float(np.sort(density)[: 2 * k].max())
+        warnings.warn(
+            f"density_threshold={options.density_threshold:g} leaves {len(kept)} of {len(density)} "
+            f"components for {k} clusters: no outliers were removed at n_components={k}. Its restarts hardly "
+            f"agree; {2 * k} components have a density below {lowest:.2f}.",
+            NonnegWarning,
+            stacklevel=6,
+        )
+    return np.arange(len(density))
+
+
+def _usage_shares(block: LocalMatrix, W: Any) -> tuple[tuple[()], tuple[Any]]:
+    xp = block.xp
+    sums = xp.sum(W, axis=1, keepdims=True)
+    return (), (xp.sum(W / xp.where(sums > 0, sums, xp.ones_like(sums)), axis=0),)
+
+
+def _thinned(distances: FloatArray, labels: IntArray, density: FloatArray) -> tuple[Any, IntArray]:
+    """Return distances in the order of clusters, of at most a few hundred components."""
+    order = np.lexsort((density, labels))
+    order = order[labels[order] >= 0]
+    if len(order) > _SHOWN:
+        order = order[np.linspace(0, len(order) - 1, _SHOWN).round().astype(int)]
+    return distances[np.ix_(order, order)].astype(np.float32), labels[order]
+
+
+def table_of(restarts: dict[int, list[Restart]]) -> RestartTable:
+    """Return the list of all restarts."""
+    runs = [run for k in sorted(restarts) for run in restarts[k]]
+    return RestartTable(
+        n_components=np.array([run.n_components for run in runs], dtype=np.int64),
+        number=np.array([run.number for run in runs], dtype=np.int64),
+        seed=np.array([run.seed for run in runs], dtype=np.uint32),
+        loss=np.array([run.loss for run in runs]),
+        n_iter=np.array([run.n_iter for run in runs], dtype=np.int64),
+        converged=np.array([run.converged for run in runs], dtype=bool),
+    )

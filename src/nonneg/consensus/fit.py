@@ -1,0 +1,141 @@
+"""From data to the consensus of every candidate rank."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from nonneg._random import Seed, generator
+from nonneg._threads import threads
+from nonneg._typing import FloatArray
+from nonneg.consensus.combine import ConsensusOptions, combine, table_of
+from nonneg.consensus.genes import check_columns
+from nonneg.consensus.resampling import check_resampling
+from nonneg.consensus.restarts import RestartData, RestartOptions, run_all
+from nonneg.consensus.result import RankConsensus, RestartTable
+from nonneg.consensus.store import RestartStore
+from nonneg.data import DataMatrix
+from nonneg.data.fingerprint import fingerprint
+from nonneg.exceptions import InvalidParameterError
+from nonneg.initializers.registry import INITS
+from nonneg.iteration import Progress
+from nonneg.iteration.checkpoint import checkpoint_key
+from nonneg.solvers.registry import choose_solver
+
+
+@dataclass(frozen=True)
+class ConsensusProblem:
+    """Data, candidates and options."""
+
+    counts: DataMatrix  # X as it was given
+    data: DataMatrix  # with scaled columns
+    scale: FloatArray | None
+    ranks: Sequence[int]
+    n_init: int
+    restarts: RestartOptions
+    combining: ConsensusOptions
+
+    def check(self, names: Sequence[Any] | None, caller: str) -> None:
+        """Refuse what cannot work before anything runs."""
+        n_rows, n_columns = self.data.shape
+        if self.ranks[-1] > min(n_rows, n_columns):
+            raise InvalidParameterError(
+                f"n_components={self.ranks[-1]} is larger than the smaller side of X (n_samples={n_rows}, "
+                f"n_features={n_columns}): more components than that cannot be told apart. Use at most "
+                f"{min(n_rows, n_columns)}; a useful number lies well below."
+            )
+        check_columns(self.counts, names, caller)
+        check_resampling(self.counts, self.restarts.resample)
+        if not INITS.find(self.restarts.init).seeded:
+            raise InvalidParameterError(
+                f"init={self.restarts.init!r} does not draw random numbers, so that all restarts would be "
+                "equal. Use init='random'."
+            )
+        choose_solver(
+            self.restarts.solver,
+            container=self.data.container,
+            shape=(n_rows, n_columns),
+            k=self.ranks[0],
+            beta=self.restarts.beta,
+            missing=False,
+        )
+
+    def root_and_store(self, seed: Seed, folder: Path | None) -> tuple[int, RestartStore | None]:
+        """Return where seeds come from and where restarts are kept; without a seed, a stored run goes on."""
+        root = int(generator(seed).integers(2**62))
+        if folder is None:
+            return root, None
+        key = checkpoint_key(repr(self.restarts), str(self.data.dtype), self.scale, fingerprint(self.data))
+        store = RestartStore.open(folder, key, None if seed is None else root)
+        return store.root, store
+
+    def solve(
+        self,
+        *,
+        seed: Seed,
+        folder: Path | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Progress], bool | None] | None = None,
+        caller: str = "ConsensusNMF",
+    ) -> tuple[list[RankConsensus], RestartTable]:
+        """Run the restarts and combine those of each rank."""
+        root, store = self.root_and_store(seed, folder)
+        found = run_all(
+            RestartData.of(self.counts, self.data, self.scale, root),
+            self.ranks,
+            self.n_init,
+            self.restarts,
+            root=root,
+            store=store,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            callback=callback,
+            caller=caller,
+        )
+        if not found:
+            raise InvalidParameterError(
+                "callback ended the fit before two restarts of a rank were done, and a consensus needs two."
+            )
+        beta, penalties = self.restarts.beta, self.restarts.penalties
+        with threads(n_jobs):
+            ranks = [
+                combine(self.data, found[k], self.combining, beta=beta, penalties=penalties)
+                for k in sorted(found)
+            ]
+        return ranks, table_of(found)
+
+
+def candidates_of(n_components: Any, caller: str) -> list[int]:
+    """Return the candidates in ascending order."""
+    if isinstance(n_components, Integral) and not isinstance(n_components, bool):
+        values = np.array([n_components])
+    else:
+        values = np.asarray(list(n_components))
+    whole = values.size > 0 and values.ndim == 1 and values.dtype.kind in "iu" and (values >= 1).all()
+    if not whole:
+        raise InvalidParameterError(
+            f"The 'n_components' parameter of {caller} must be an integer of at least 1, or a list or range "
+            f"of them. Got {n_components!r} instead."
+        )
+    return sorted({int(value) for value in values})
+
+
+def warn_unless_converged(restarts: RestartTable, k: int, max_iter: int, tol: float) -> None:
+    """Warn if `max_iter` ended more than a tenth of the restarts of a rank."""
+    share = float(np.mean(restarts.converged[restarts.of(k)]))
+    if tol > 0 and share < 0.9:
+        warnings.warn(
+            f"{100 * (1 - share):.0f}% of the restarts with {k} components reached the maximum number of "
+            f"iterations before the stopping rule met tol. Raise max_iter (now {max_iter}) or tol (now "
+            f"{tol:g}).",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

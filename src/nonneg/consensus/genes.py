@@ -1,0 +1,137 @@
+"""Counts of genes: what cannot be factorized, spectra of all genes in TPM and as scores, variable genes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._arrays import to_float64
+from nonneg._typing import FloatArray, IntArray
+from nonneg.data import DataMatrix, as_data_matrix
+from nonneg.data.checks import locate
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError, ShapeError
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.encoding import encode
+
+MILLION = 1e6
+
+
+def check_sign(data: DataMatrix, who: str) -> None:
+    """Refuse negative entries, and say what to pass where they come from centered data."""
+    low, _ = data.extremes()
+    if not low < 0:
+        return
+    i, j, value = locate(data, lambda xp, block: block < 0)
+    mean, spread = data.mean(), np.sqrt(data.squared_norm() / max(data.observed_weight(), 1.0))
+    centered = abs(mean) < 0.05 * spread
+    because = (
+        "The mean of X is about zero, as after log-normalization and scaling (scanpy.pp.log1p and "
+        "scanpy.pp.scale). Pass the counts instead, for example adata.layers['counts'] or adata.raw.X"
+        if centered
+        else "Pass counts or other nonnegative numbers, as they were before they were centered or corrected"
+    )
+    raise NegativeDataError(
+        f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value:g}. {because}."
+    )
+
+
+def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> None:
+    """Refuse features that are zero in all samples."""
+    _, (sums,) = data.map_reduce_rows(_column_sums, n_out=0)
+    empty = np.flatnonzero(sums == 0)
+    if not empty.size:
+        return
+    shown = ", ".join(str(at if names is None else names[at]) for at in empty[:5])
+    raise InvalidDataError(
+        f"{empty.size} of {data.shape[1]} features are zero in all samples ({shown}"
+        f"{', ...' if empty.size > 5 else ''}), such as genes without counts: {who} cannot say anything "
+        "about them. Leave them out, for example X[:, X.sum(axis=0) > 0], or scanpy.pp.filter_genes(adata, "
+        "min_cells=1)."
+    )
+
+
+def _column_sums(block: Any) -> tuple[tuple[()], tuple[Any]]:
+    ones = block.to_device(np.ones((block.shape[0], 1)))
+    return (), (to_float64(block.transposed_times(ones))[:, 0],)
+
+
+def per_million(counts: Any) -> Any:
+    """Return counts of which every sample sums to a million (TPM); samples without counts stay zeros."""
+    sparse = sp.issparse(counts)
+    counts = sp.csr_array(counts, dtype=np.float64) if sparse else np.asarray(counts, dtype=np.float64)
+    totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+    factors = MILLION / np.where(totals > 0, totals, 1.0)
+    return sp.csr_array(sp.diags_array(factors) @ counts) if sparse else counts * factors[:, None]
+
+
+def column_moments(table: Any) -> tuple[FloatArray, FloatArray]:
+    """Return mean and (population) variance of every column."""
+    n = table.shape[0]
+    mean = np.asarray(table.sum(axis=0), dtype=np.float64).ravel() / n
+    if not sp.issparse(table):
+        return mean, np.asarray(table.var(axis=0))
+    # Zeros and stored entries apart: squares of large numbers would cancel.
+    columns = sp.csc_array(table)
+    deviations = columns.data - np.repeat(mean, np.diff(columns.indptr))
+    stored = np.diff(columns.indptr)
+    sums = np.add.reduceat(np.append(deviations**2, 0.0), np.minimum(columns.indptr[:-1], deviations.size))
+    sums = np.where(stored > 0, sums, 0.0)
+    return mean, (sums + (n - stored) * mean**2) / n
+
+
+def tpm_spectra(counts: Any, W: FloatArray, *, beta: float = 2.0) -> FloatArray:
+    """Return what each program contributes to every gene, in TPM: usages that sum to one are fixed."""
+    counts, W = _checked(counts, W)
+    sums = W.sum(axis=1, keepdims=True)
+    shares = W / np.where(sums > 0, sums, 1.0)
+    table = per_million(counts)
+    flipped = sp.csr_array(table.T) if sp.issparse(table) else np.ascontiguousarray(table.T)
+    H, _ = encode(as_data_matrix(flipped), shares, beta=beta, penalties=Penalties())
+    return np.ascontiguousarray(np.asarray(H).T)
+
+
+def score_spectra(counts: Any, W: FloatArray) -> FloatArray:
+    """Return the least-squares coefficients of z-scored TPM on the usages: which genes mark a program."""
+    counts, W = _checked(counts, W)
+    table = per_million(counts)
+    mean, variance = column_moments(table)
+    # W' Z without forming Z, which is dense.
+    cross = (np.asarray(table.T @ W).T - W.sum(axis=0)[:, None] * mean) / np.sqrt(np.maximum(variance, 1e-12))
+    return np.linalg.lstsq(W.T @ W, cross, rcond=None)[0]
+
+
+def _checked(counts: Any, W: Any) -> tuple[Any, FloatArray]:
+    counts = counts if sp.issparse(counts) else np.asarray(counts)
+    W = to_float64(W)
+    if len(counts.shape) != 2 or counts.shape[0] != len(W):
+        raise ShapeError(
+            f"Expected counts of the {len(W)} samples that the usages belong to, one per row, got an array "
+            f"of shape {tuple(counts.shape)}."
+        )
+    return counts, W
+
+
+def variable_genes(counts: Any, n_genes: int) -> IntArray:
+    """Return the genes whose Fano factor exceeds most what their mean explains, in their order.
+
+    The expected Fano factor is linear in the mean (Klein et al. 2015, Cell 161(5); the rule of cNMF).
+    """
+    if n_genes < 1:
+        raise InvalidParameterError(f"n_genes must be an integer of at least 1, got {n_genes!r}.")
+    mean, variance = column_moments(per_million(counts))
+    found = mean > 0
+    fano = np.where(found, variance / np.where(found, mean, 1.0), 0.0)
+    top = np.argsort(-mean, kind="stable")[:20]
+    slope = float(np.min(np.sqrt(variance[top]) / np.where(mean[top] > 0, mean[top], np.inf))) ** 2
+    inner = _between(mean) & _between(fano)
+    intercept = float(np.median(fano[inner] if inner.any() else fano))
+    ratio = np.where(found, fano / np.maximum(slope * mean + intercept, np.finfo(float).tiny), -1.0)
+    return np.sort(np.argsort(-ratio, kind="stable")[: min(n_genes, int(found.sum()))])
+
+
+def _between(values: FloatArray) -> Any:
+    low, high = np.quantile(values, (0.1, 0.9))
+    return (values > low) & (values < high)

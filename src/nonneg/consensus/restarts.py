@@ -1,0 +1,249 @@
+"""Restarts from independent seeds, in parallel; each is one thread's work and depends on its seed alone."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from nonneg._arrays import to_float64
+from nonneg._threads import current_threads, serial, threads
+from nonneg._typing import FloatArray, IntArray
+from nonneg.consensus.resampling import resampled
+from nonneg.consensus.store import RestartStore
+from nonneg.data import DataMatrix
+from nonneg.exceptions import InterruptedFitWarning
+from nonneg.initializers.registry import INITS
+from nonneg.iteration import History, Progress, StopReason
+from nonneg.iteration.progress import StepCounter
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.registry import SOLVERS, choose_solver
+
+# Maximum number of samples whose labels are compared: the consensus matrix is quadratic in it.
+MAX_POINTS = 1000
+
+
+@dataclass(frozen=True)
+class RestartOptions:
+    """What all restarts share."""
+
+    beta: float
+    penalties: Penalties
+    solver: str = "auto"
+    init: str = "random"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    resample: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RestartData:
+    """X as it was given, and as it is factorized: with scaled columns."""
+
+    counts: Any
+    scaled: DataMatrix
+    scale: FloatArray | None
+    points: IntArray  # the samples whose labels are kept
+
+    @classmethod
+    def of(cls, counts: Any, scaled: Any, scale: FloatArray | None, root: int) -> RestartData:
+        """Choose the points."""
+        order = np.random.default_rng([root, 1]).permutation(scaled.shape[0])
+        return cls(counts, scaled, scale, np.sort(order[:MAX_POINTS]))
+
+
+@dataclass(frozen=True, eq=False)
+class Restart:
+    """One run from random factors."""
+
+    n_components: int
+    number: int
+    seed: int
+    spectra: FloatArray  # the components
+    labels: IntArray  # the strongest component of each point
+    loss: float
+    n_iter: int
+    converged: bool
+
+
+def restart_seed(root: int, k: int, number: int) -> int:
+    """Return the seed of a restart, which does not depend on how many others there are."""
+    return int(np.random.SeedSequence([root, k, number]).generate_state(1, np.uint32)[0])
+
+
+def run_restart(
+    data: RestartData, k: int, number: int, seed: int, options: RestartOptions, *, alone: bool = True
+) -> Restart:
+    """Factorize once; `alone` keeps it on the calling thread."""
+    if alone:
+        with serial():
+            return run_restart(data, k, number, seed, options, alone=False)
+    rng = np.random.default_rng(seed)
+    scaled = data.scaled
+    if options.resample is not None:
+        # The initialization takes the first numbers of the seed, as `NMF` does with it.
+        drawn = np.random.default_rng([seed, 1])
+        scaled = resampled(data.counts, scaled, data.scale, options.resample, drawn)  # type: ignore[arg-type]
+    shape = (round(scaled.counted_rows()), scaled.shape[1])
+    name = choose_solver(
+        options.solver,
+        container=scaled.container,
+        shape=shape,
+        k=k,
+        beta=options.beta,
+        missing=scaled.has_missing,
+    )
+    W, Ht = INITS[options.init](scaled, k, rng=rng)
+    run = SOLVERS[name].run(
+        scaled,
+        W,
+        Ht,
+        penalties=options.penalties,
+        beta=options.beta,
+        max_iter=options.max_iter,
+        tol=options.tol,
+    )
+    if run.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    H = to_float64(run.state.Ht).T
+    # The scale of a component is arbitrary: compare what the components add to a sample.
+    W = to_float64(run.state.W)[data.points] if scaled.container != "dask" else _rows_of(run, data.points)
+    shares = W * H.sum(axis=1)
+    loss = float(run.history.loss[-1]) if len(run.history) else math.nan
+    return Restart(
+        k,
+        number,
+        seed,
+        np.ascontiguousarray(H),
+        np.argmax(shares, axis=1).astype(np.int32),
+        loss,
+        run.n_iter,
+        run.stop_reason is not StopReason.MAX_ITER or options.tol <= 0,
+    )
+
+
+def _rows_of(run: Any, points: IntArray) -> FloatArray:
+    return to_float64(run.state.W[points].compute())
+
+
+def run_all(
+    data: RestartData,
+    ranks: Sequence[int],
+    n_init: int,
+    options: RestartOptions,
+    *,
+    root: int,
+    store: RestartStore | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    callback: Callable[[Progress], bool | None] | None = None,
+    caller: str = "ConsensusNMF",
+) -> dict[int, list[Restart]]:
+    """Run what is not stored yet, and return the restarts of each rank in their order.
+
+    Restart by restart through all ranks: the time left can be told from those that are done, and a run that
+    is stopped has about as many restarts of each rank.
+    """
+    done: dict[int, list[Restart]] = {k: [] for k in ranks}
+    missing = []
+    for number in range(n_init):
+        for k in ranks:
+            stored = None if store is None else store.load(k, number)
+            if stored is None:
+                missing.append((k, number))
+            else:
+                done[k].append(_from_stored(stored, k, number))
+    counter = StepCounter(caller, len(missing), verbose)
+    history, started = History(), time.perf_counter()
+    try:
+        with threads(n_jobs), _closing(_computed(data, missing, options, root)) as restarts:
+            for restart in restarts:
+                if store is not None:
+                    _keep(store, restart)
+                done[restart.n_components].append(restart)
+                counter.done(f"k={restart.n_components}, restart {restart.number + 1}")
+                if callback is None:
+                    continue
+                measures = {"loss": restart.loss, "n_components": restart.n_components}
+                history.record(counter.n_done, time.perf_counter() - started, measures)
+                if callback(Progress(counter.n_done, restart, history)):
+                    break
+    except KeyboardInterrupt:
+        if max(len(runs) for runs in done.values()) < 2:
+            raise
+        n_done = sum(len(runs) for runs in done.values())
+        warnings.warn(
+            f"Interrupted after {n_done} of {n_init * len(ranks)} restarts; their consensus is returned.",
+            InterruptedFitWarning,
+            stacklevel=4,
+        )
+    return {k: sorted(runs, key=lambda run: run.number) for k, runs in done.items() if len(runs) >= 2}
+
+
+@contextmanager
+def _closing(restarts: Generator[Restart]) -> Iterator[Generator[Restart]]:
+    try:
+        yield restarts
+    finally:
+        with warnings.catch_warnings():
+            # joblib warns of tasks that it cancels, and a callback asked for that.
+            warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)
+            restarts.close()
+
+
+def _computed(
+    data: RestartData,
+    missing: Sequence[tuple[int, int]],
+    options: RestartOptions,
+    root: int,
+) -> Generator[Restart]:
+    """Yield restarts as they finish."""
+    tasks = [(k, number, restart_seed(root, k, number)) for k, number in missing]
+    n_threads = min(current_threads(), max(1, len(tasks)))
+    if data.scaled.container not in ("dense", "sparse"):
+        # Tensors on a device and Dask arrays are factorized in parallel themselves.
+        for task in tasks:
+            yield run_restart(data, *task, options, alone=False)
+        return
+    if data.scaled.container == "sparse" and options.resample is None:
+        _ = data.scaled.transposed  # type: ignore[attr-defined]  # once, before threads ask for it
+    # joblib, so that `joblib.parallel_config(backend="loky" | "dask")` sends restarts to processes or to
+    # a cluster. Arrays that processes share are mapped as private copies: compiled kernels take
+    # read-only ones for another type.
+    parallel = Parallel(
+        n_jobs=n_threads, prefer="threads", return_as="generator_unordered", mmap_mode="c", batch_size=1
+    )
+    yield from parallel(delayed(run_restart)(data, *task, options) for task in tasks)
+
+
+def _keep(store: RestartStore, restart: Restart) -> None:
+    store.save(
+        restart.n_components,
+        restart.number,
+        seed=np.uint32(restart.seed),
+        spectra=restart.spectra,
+        labels=restart.labels,
+        loss=restart.loss,
+        n_iter=restart.n_iter,
+        converged=restart.converged,
+    )
+
+
+def _from_stored(stored: dict[str, Any], k: int, number: int) -> Restart:
+    return Restart(
+        k,
+        number,
+        int(stored["seed"]),
+        stored["spectra"],
+        stored["labels"],
+        float(stored["loss"]),
+        int(stored["n_iter"]),
+        bool(stored["converged"]),
+    )

@@ -1,0 +1,400 @@
+"""Consensus NMF: the components on which many restarts agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._arguments import checked_checkpoint
+from nonneg._arrays import is_non_numpy, to_device, to_float64
+from nonneg._random import Seed
+from nonneg._threads import threads
+from nonneg._typing import Array, FloatArray, SampleArray
+from nonneg.consensus.certificate import consensus_certificate
+from nonneg.consensus.clustering import CLUSTERINGS
+from nonneg.consensus.combine import ConsensusOptions
+from nonneg.consensus.fit import ConsensusProblem, candidates_of, warn_unless_converged
+from nonneg.consensus.genes import check_sign, score_spectra, tpm_spectra
+from nonneg.consensus.rank_choice import recommended
+from nonneg.consensus.resampling import RESAMPLING
+from nonneg.consensus.restarts import RestartOptions
+from nonneg.consensus.result import RankConsensus, RestartTable
+from nonneg.data import DataMatrix
+from nonneg.data.checks import check_entries
+from nonneg.estimators._base import FactorizingEstimator, input_data
+from nonneg.estimators.consensus_fields import RANK_FIELDS, RESTART_FIELDS
+from nonneg.estimators.nmf import COUNT
+from nonneg.estimators.preparation import beta_loss_of, penalties_of
+from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
+from nonneg.estimators.stored_fields import Fields, Part, Parts, StoredArray, Value
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.iteration import Progress
+from nonneg.solvers.encoding import encode
+from nonneg.solvers.factorize import check_numbers
+
+UNITS = ("z-score", "tpm")
+
+
+class ConsensusNMF(FactorizingEstimator):
+    """Consensus NMF: the components on which many restarts agree.
+
+    X is factorized from `n_init` independent random initializations for every candidate number of
+    components. The components of all restarts are clustered; those without near neighbors are left out; the
+    median of each cluster is a consensus component, and W is fitted to them. Stability and error of every
+    candidate lead to a recommendation. This is the workflow of cNMF for gene programs [1]_, and with Poisson
+    resampling and the Kullback-Leibler loss that of mutational signatures [2]_ [3]_.
+
+    Parameters
+    ----------
+    n_components : int, list of int or range, default 2 to 10
+        Number of components, or the candidates among which one is recommended.
+    n_init : int, default 100
+        Number of restarts for each number of components.
+    clustering : {"kmeans", "matched"}, default "kmeans"
+        "kmeans" as in cNMF; "matched" puts at most one component of a restart into a cluster, as NMFk does.
+    density_threshold : float, default 0.5
+        Components whose mean distance to their nearest neighbors is larger are outliers and are left out.
+        Components have length one, so that distances lie between 0 and 1.41; 2 keeps all.
+    neighborhood : float, default 0.3
+        The number of those neighbors, as a share of the number of restarts.
+    resample : {"bootstrap", "poisson"} or None
+        What each restart factorizes: X itself, samples of X drawn with replacement, or counts drawn from
+        Poisson distributions with the entries of X as means.
+    beta_loss : float or str, default "frobenius"
+        Beta-divergence to minimize: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or beta.
+    scale : {"auto", "std", "max", "sum"} or None, default "auto"
+        What the columns of X are divided by before the factorization. "auto" is "std" (without centering, as
+        in cNMF) for the Frobenius loss, and None for others.
+    solver : str, default "auto"
+        A name in `nonneg.solvers.SOLVERS`, "cd", "mu" or "auto".
+    init : str, default "random"
+        A name in `nonneg.initializers.INITS` that draws random numbers.
+    max_iter : int, default 1000
+        Maximum number of iterations of a restart.
+    tol : float, default 1e-4
+        Tolerance of the stopping rule of the solver.
+    alpha_W, alpha_H, l1_ratio : float
+        Penalties, as in :class:`nonneg.NMF`.
+    random_state : int, RandomState, Generator or None
+        Where the seeds of the restarts come from.
+    n_jobs : int or None
+        Number of restarts at a time; None uses all cores. Restarts run on threads; inside of
+        ``joblib.parallel_config(backend="loky")`` on processes, and with ``backend="dask"`` on the workers of
+        a Dask cluster.
+    verbose : int, default 0
+        1 shows how many restarts are done, and the time left.
+    callback : callable, optional
+        Called with a :class:`nonneg.results.Progress` after each restart; returning True ends the fit with
+        the restarts so far.
+    checkpoint : str or path, optional
+        Folder in which each restart is saved, and from which a run with the same data and parameters
+        continues. More restarts or other candidates may be asked for.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The consensus spectra in the unit of X; divided by `column_scale_` they sum to one.
+    n_components_ : int
+        Number of components: the only candidate, or the recommended one.
+    rank_reason_ : str
+        Why it is recommended.
+    stability_ : array of shape (n_components,)
+        Mean silhouette of the cluster of each component, at most 1.
+    ranks_ : list of RankConsensus
+        What was found for each candidate.
+    restarts_ : RestartTable
+        Seed, loss and number of iterations of each restart.
+    n_iter_ : int
+        Largest number of iterations of these restarts.
+    reconstruction_err_ : float
+        Frobenius norm of X - W H, or the square root of twice the beta-divergence, in scaled columns.
+    column_scale_ : array of shape (n_features,)
+        What the columns of X were divided by; ones without `scale`.
+    certificate_ : Certificate
+        How stable each component is, and how the error compares with the best restart.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : array of str
+        Names of features seen during `fit`, if X has any.
+
+    See Also
+    --------
+    nonneg.NMF : A single factorization, or the best of several restarts.
+    nonneg.applications.MutationalSignatures : Consensus NMF of mutation catalogs.
+
+    Notes
+    -----
+    Restart i of rank k has a seed that depends on `random_state`, k and i alone, and runs on one thread:
+    results do not depend on `n_jobs`, on the backend, on interruptions, or on which other ranks are tried.
+    There is no batch of restarts on a GPU yet; tensors on a device are factorized one restart after another.
+    `fit_transform(X)` equals `fit(X).transform(X)`.
+
+    References
+    ----------
+    .. [1] Kotliar et al. (2019), eLife 8:e43803.
+    .. [2] Alexandrov et al. (2013), Cell Reports 3(1), 246-259.
+    .. [3] Islam et al. (2022), Cell Genomics 2(11), 100179 (SigProfilerExtractor).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg import ConsensusNMF
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.poisson(rng.dirichlet(np.full(3, 0.3), size=200) @ rng.gamma(0.3, 20.0, size=(3, 40)))
+    >>> X = X[:, X.sum(axis=0) > 0]
+    >>> model = ConsensusNMF(range(2, 6), n_init=10, random_state=0).fit(X)
+    >>> model.n_components_
+    3
+    """
+
+    missing = "error"
+    column_scale_: FloatArray
+    ranks_: list[RankConsensus]
+    restarts_: RestartTable
+    stability_: FloatArray
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "column_scale_": StoredArray("n_features_in_", nonnegative=True),
+        "stability_": StoredArray("n_components_"),
+        "rank_reason_": Value(str),
+        "ranks_": Parts({RankConsensus: RANK_FIELDS}),
+        "restarts_": Part({RestartTable: RESTART_FIELDS}),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [*COUNT, "array-like", range],
+        "n_init": [Interval(Integral, 2, None, closed="left")],
+        "clustering": [StrOptions(set(CLUSTERINGS))],
+        "density_threshold": [Interval(Real, 0, None, closed="neither")],
+        "neighborhood": [Interval(Real, 0, 1, closed="right")],
+        "resample": [StrOptions(set(RESAMPLING)), None],
+        "beta_loss": [str, Real],
+        "scale": [StrOptions({"auto", *SCALES}), None],
+        # Names are looked up in the registries, which know the near ones.
+        "solver": [str],
+        "init": [str],
+        "max_iter": COUNT,
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "alpha_W": [Interval(Real, 0, None, closed="left")],
+        "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+        "checkpoint": [str, PathLike, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 9, 10),
+        *,
+        n_init: int = 100,
+        clustering: str = "kmeans",
+        density_threshold: float = 0.5,
+        neighborhood: float = 0.3,
+        resample: str | None = None,
+        beta_loss: str | float = "frobenius",
+        scale: str | None = "auto",
+        solver: str = "auto",
+        init: str = "random",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Progress], bool | None] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_init = n_init
+        self.clustering = clustering
+        self.density_threshold = density_threshold
+        self.neighborhood = neighborhood
+        self.resample = resample
+        self.beta_loss = beta_loss
+        self.scale = scale
+        self.solver = solver
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> ConsensusNMF:
+        """Run the restarts and find the components on which they agree.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            Nonnegative data, such as counts. Never modified.
+        y : Any
+            Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            Sample weights; an integer weight is equivalent to repeating the sample.
+
+        Returns
+        -------
+        ConsensusNMF
+            The fitted estimator.
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
+        """Find the components and return the usages of the same data.
+
+        Parameters
+        ----------
+        X, y, sample_weight : Any
+            See `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Usages W, of the same array type as X.
+        """
+        return self._encode(self._fit(X, sample_weight))
+
+    def _fit(self, X: Any, sample_weight: Any) -> DataMatrix:
+        beta, name = beta_loss_of(self), type(self).__name__
+        check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
+        ranks = candidates_of(self.n_components, name)
+        counts = self._counts(X, reset=True, sample_weight=sample_weight)
+        kind = ("std" if beta == 2.0 else None) if self.scale == "auto" else self.scale
+        scale = None if kind is None else column_scale(counts, kind)
+        data = scaled_columns(counts, scale)
+        problem = ConsensusProblem(
+            counts, data, scale, ranks, int(self.n_init),
+            RestartOptions(
+                beta, penalties_of(self, data), self.solver, self.init, self.max_iter, self.tol, self.resample
+            ),
+            ConsensusOptions(self.clustering, self.density_threshold, self.neighborhood),
+        )  # fmt: skip
+        problem.check(getattr(self, "feature_names_in_", None), name)
+        self.ranks_, self.restarts_ = problem.solve(
+            seed=self.random_state, folder=checked_checkpoint(self.checkpoint), n_jobs=self.n_jobs,
+            verbose=self.verbose, callback=self.callback, caller=name,
+        )  # fmt: skip
+        self.column_scale_ = np.ones(counts.shape[1]) if scale is None else scale
+        k, self.rank_reason_ = recommended(self.ranks_)
+        self.components_ = data.to_device(self._rank(k).spectra)
+        self._take(k)
+        warn_unless_converged(self.restarts_, k, self.max_iter, self.tol)
+        return data
+
+    def _counts(self, X: Any, *, reset: bool, sample_weight: Any = None) -> DataMatrix:
+        data = input_data(self, X, reset=reset, sample_weight=sample_weight, signed=True)
+        check_sign(data, type(self).__name__)
+        check_entries(data, positive=beta_loss_of(self) <= 0, who=type(self).__name__, masks=False)
+        return data
+
+    def _take(self, k: int) -> None:
+        """Make one rank the result, in the array type that the components have."""
+        found = self._rank(k)
+        self.n_components_ = k
+        spectra = found.spectra * self.column_scale_
+        like = self.components_
+        self.components_ = (
+            to_device(spectra, like, like.dtype) if is_non_numpy(like) else spectra.astype(like.dtype)
+        )
+        self.stability_ = found.stability
+        self.reconstruction_err_ = found.error
+        self.n_iter_ = int(self.restarts_.n_iter[self.restarts_.of(k)].max())
+        self.certificate_ = consensus_certificate(found, self.restarts_)
+
+    def _rank(self, k: int) -> RankConsensus:
+        for found in self.ranks_:
+            if found.n_components == k:
+                return found
+        tried = [found.n_components for found in self.ranks_]
+        raise InvalidParameterError(f"n_components={k!r} was not among the candidates {tried}.")
+
+    def use_rank(self, n_components: int) -> ConsensusNMF:
+        """Take the components of another candidate than the recommended one.
+
+        Parameters
+        ----------
+        n_components : int
+            One of the candidates.
+
+        Returns
+        -------
+        ConsensusNMF
+            Itself, with `components_`, `stability_`, `reconstruction_err_` and `certificate_` of that rank.
+        """
+        check_is_fitted(self)
+        k = self._rank(n_components).n_components
+        self.rank_reason_ = f"{k} components were chosen by hand. Recommended: {recommended(self.ranks_)[1]}"
+        self._take(k)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the usages of data: the best W for the consensus components, row by row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            Nonnegative data. Never modified.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Usages W, of the same array type as X.
+        """
+        check_is_fitted(self)
+        unscaled = bool(np.all(self.column_scale_ == 1.0))
+        return self._encode(
+            scaled_columns(self._counts(X, reset=False), None if unscaled else self.column_scale_)
+        )
+
+    def _encode(self, data: DataMatrix) -> SampleArray:
+        spectra = self._rank(self.n_components_).spectra
+        with threads(self.n_jobs):
+            return encode(
+                data, data.to_device(spectra.T), beta=beta_loss_of(self), penalties=penalties_of(self, data)
+            )[0]
+
+    def gene_spectra(self, counts: Any, W: Any, *, units: str = "z-score") -> Array:
+        """Return the programs for all genes, also for those that were not part of the factorization.
+
+        Parameters
+        ----------
+        counts : array or sparse matrix of shape (n_samples, n_genes)
+            Counts of all genes, of the samples to which `W` belongs.
+        W : array of shape (n_samples, n_components)
+            Usages, as `transform` or `fit_transform` return them.
+        units : {"z-score", "tpm"}, default "z-score"
+            "z-score": coefficients of the regression of z-scored transcripts per million on the usages; large
+            ones mark the genes that set a program apart. "tpm": what a program contributes to each gene in
+            transcripts per million, by nonnegative regression on usages that sum to one.
+
+        Returns
+        -------
+        array of shape (n_components, n_genes)
+            One row per program.
+        """
+        if units not in UNITS:
+            raise UnknownNameError.of("units", units, UNITS)
+        with threads(self.n_jobs):
+            if units == "tpm":
+                return tpm_spectra(counts, to_float64(W), beta=beta_loss_of(self))
+            return score_spectra(counts, to_float64(W))

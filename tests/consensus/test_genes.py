@@ -1,0 +1,58 @@
+"""Spectra of all genes in TPM and as scores, and variable genes, against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import nnls
+
+from nonneg.consensus.genes import column_moments, per_million, score_spectra, tpm_spectra, variable_genes
+from nonneg.exceptions import ShapeError
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    W = rng.dirichlet(np.full(3, 0.3), size=50)
+    return rng.poisson(W @ rng.gamma(0.3, 30.0, size=(3, 20))).astype(float), 5 * W
+
+
+def test_tpm_spectra_are_nonnegative_regressions_on_shares(table):
+    counts, W = table
+    tpm = counts / counts.sum(axis=1, keepdims=True) * 1e6
+    shares = W / W.sum(axis=1, keepdims=True)
+    expected = np.array([nnls(shares, column)[0] for column in tpm.T]).T
+    for form in (counts, sp.csr_array(counts)):
+        np.testing.assert_allclose(tpm_spectra(form, W), expected, rtol=1e-6, atol=1e-3)
+
+
+def test_scores_are_regressions_of_z_scores(table):
+    counts, W = table
+    tpm = counts / counts.sum(axis=1, keepdims=True) * 1e6
+    spread = np.sqrt(np.maximum(tpm.var(axis=0), 1e-12))
+    expected = np.linalg.lstsq(W, (tpm - tpm.mean(axis=0)) / spread, rcond=None)[0]
+    for form in (counts, sp.csr_array(counts)):
+        np.testing.assert_allclose(score_spectra(form, W), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_moments_of_sparse_columns(table):
+    counts, _ = table
+    counts[:, 3] = 0.0
+    dense = per_million(counts)
+    for one, other in zip(column_moments(dense), column_moments(sp.csr_array(dense)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+def test_genes_that_vary_more_than_their_mean_explains_are_chosen():
+    rng = np.random.default_rng(1)
+    mean = rng.gamma(1.0, 5.0, size=200)
+    counts = rng.poisson(np.broadcast_to(mean, (300, 200))).astype(float)
+    groups = rng.integers(0, 2, 300)
+    counts[:, 10:20] = rng.poisson(np.where(groups[:, None] == 1, 20.0, 0.5), size=(300, 10))
+    np.testing.assert_array_equal(variable_genes(sp.csr_array(counts), 10), np.arange(10, 20))
+
+
+def test_usages_of_other_samples_are_refused(table):
+    with pytest.raises(ShapeError, match="49 samples"):
+        score_spectra(table[0], table[1][:49])

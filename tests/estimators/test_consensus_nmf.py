@@ -1,0 +1,270 @@
+"""Consensus NMF: planted programs, seeds, resumption, backends, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.consensus.planted import planted
+
+import nonneg
+from nonneg import NMF, ConsensusNMF
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError, NonnegWarning
+from nonneg.metrics import match_components
+
+
+@parametrize_with_checks([ConsensusNMF(2, n_init=3, max_iter=20)])
+def test_follows_the_scikit_learn_contract(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@pytest.fixture(scope="module")
+def planted_counts():
+    return planted()[0]
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, _ = planted()
+    return ConsensusNMF(range(2, 7), n_init=8, random_state=0).fit(X)
+
+
+def test_planted_programs_and_their_number_are_found(model):
+    _, H = planted()
+    assert model.n_components_ == 4
+    assert match_components(H, model.components_).cosines.min() > 0.95
+    assert "4" in model.rank_reason_
+    assert [found.n_components for found in model.ranks_] == [2, 3, 4, 5, 6]
+    errors = [found.error for found in model.ranks_]
+    assert errors == sorted(errors, reverse=True)
+    assert model.reconstruction_err_ == errors[2]
+    assert model.stability_.min() > 0.9
+    np.testing.assert_allclose((model.components_ / model.column_scale_).sum(axis=1), 1.0)
+
+
+def test_the_certificate_states_the_stability_of_each_component(model):
+    for at in range(4):
+        statement = model.certificate_[f"stability-{at}"]
+        assert statement.number == model.stability_[at]
+        assert statement.holds
+    assert model.certificate_["consensus-error"].holds
+    other = ConsensusNMF(range(2, 7), n_init=8, random_state=0).fit(planted()[0]).use_rank(6)
+    assert not all(other.certificate_[f"stability-{at}"].holds for at in range(6))
+    assert other.n_components_ == len(other.stability_) == len(other.components_) == 6
+    with pytest.raises(InvalidParameterError, match="was not among the candidates"):
+        other.use_rank(9)
+
+
+def test_a_restart_is_an_nmf_with_its_seed(model, planted_counts):
+    table = model.restarts_
+    assert len(np.unique(table.seed)) == len(table) == 40
+    at = table.of(3)[2]
+    single = NMF(3, init="random", random_state=int(table.seed[at]), max_iter=1000, n_jobs=1)
+    single.fit(planted_counts / model.column_scale_)
+    assert single.result_.history.loss[-1] == pytest.approx(table.loss[at], rel=1e-9)
+    assert single.n_iter_ == table.n_iter[at]
+
+
+def test_usages_are_the_exact_encoding(model, planted_counts):
+    W = model.transform(planted_counts)
+    np.testing.assert_array_equal(
+        W, ConsensusNMF(range(2, 7), n_init=8, random_state=0).fit_transform(planted_counts)
+    )
+    residual = planted_counts / model.column_scale_ - W @ (model.components_ / model.column_scale_)
+    assert np.linalg.norm(residual) == pytest.approx(model.reconstruction_err_, rel=1e-10)
+    gradient = -residual @ (model.components_ / model.column_scale_).T
+    assert np.abs(np.minimum(W, gradient)).max() < 1e-8 * np.abs(gradient).max()
+
+
+def test_ranks_jobs_and_number_of_restarts_do_not_change_a_restart(model, planted_counts):
+    other = ConsensusNMF([4], n_init=5, random_state=0, n_jobs=1).fit(planted_counts)
+    np.testing.assert_array_equal(other.restarts_.loss, model.restarts_.loss[model.restarts_.of(4)][:5])
+
+
+@pytest.mark.parametrize(
+    "options", [{"resample": "bootstrap"}, {"resample": "poisson"}, {"clustering": "matched"}]
+)
+def test_resampling_and_matched_clusters_find_the_programs(options):
+    X, H = planted()
+    model = ConsensusNMF(4, n_init=8, random_state=0, **options).fit(sp.csr_array(X))
+    assert match_components(H, model.components_).cosines.min() > 0.95
+    dense = ConsensusNMF(4, n_init=8, random_state=0, **options).fit(X)
+    if "clustering" in options:
+        np.testing.assert_allclose(dense.components_, model.components_, atol=1e-8)
+    else:
+        # Each restart has other data, so that losses differ between restarts.
+        assert np.ptp(model.restarts_.loss) > 1e-3 * model.restarts_.loss.mean()
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", 1.5])
+def test_other_losses(loss):
+    X, H = planted()
+    model = ConsensusNMF(4, n_init=5, beta_loss=loss, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.column_scale_, 1.0)
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1.0)
+    assert match_components(H, model.components_).cosines.min() > 0.95
+
+
+def test_density_threshold_removes_outliers(planted_counts):
+    loose = ConsensusNMF(6, n_init=8, random_state=0, density_threshold=2.0).fit(planted_counts)
+    strict = ConsensusNMF(6, n_init=8, random_state=0, density_threshold=0.2).fit(planted_counts)
+    assert loose.ranks_[0].n_outliers == 0
+    assert strict.ranks_[0].n_outliers == np.sum(strict.ranks_[0].density >= 0.2) > 0
+    np.testing.assert_array_equal(strict.ranks_[0].labels < 0, strict.ranks_[0].density >= 0.2)
+    with pytest.warns(NonnegWarning, match="no outliers were removed"):
+        ConsensusNMF(6, n_init=4, random_state=0, density_threshold=1e-9).fit(planted_counts)
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_processes_and_a_cluster_give_the_same(model, planted_counts, backend):
+    if backend == "dask":
+        distributed = pytest.importorskip("distributed")
+        cluster = distributed.Client(
+            processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        )
+    else:
+        cluster = joblib.parallel_config("threading")
+    with cluster, joblib.parallel_config(backend=backend, n_jobs=2):
+        other = ConsensusNMF([4], n_init=8, random_state=0).fit(planted_counts)
+    np.testing.assert_array_equal(other.restarts_.loss, model.restarts_.loss[model.restarts_.of(4)])
+    np.testing.assert_array_equal(other.components_, model.components_)
+
+
+KILLED = """
+import sys, numpy as np
+from nonneg import ConsensusNMF
+from tests.consensus.planted import planted
+X, _ = planted()
+ConsensusNMF([3, 4], n_init=200, random_state=3, checkpoint=sys.argv[1], n_jobs=1, max_iter=300).fit(X)
+"""
+
+
+def test_a_killed_run_continues_and_equals_an_uninterrupted_one(planted_counts, tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.rglob("*.npz"))) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    n_stored = len(list(tmp_path.rglob("*.npz")))
+    assert n_stored >= 4
+    done = []
+    options = {"n_init": 10, "random_state": 3, "max_iter": 300}
+    resumed = ConsensusNMF([3, 4], checkpoint=tmp_path, callback=lambda at: done.append(at.n_iter), **options)
+    resumed.fit(planted_counts)
+    assert len(done) == max(0, 20 - n_stored) or n_stored > 20
+    whole = ConsensusNMF([3, 4], **options).fit(planted_counts)
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
+    for name in ("seed", "loss", "n_iter", "converged"):
+        np.testing.assert_array_equal(getattr(resumed.restarts_, name), getattr(whole.restarts_, name))
+    assert str(resumed.certificate_) == str(whole.certificate_)
+
+
+def test_without_a_seed_a_stored_run_goes_on_and_a_damaged_restart_is_computed_again(
+    planted_counts, tmp_path
+):
+    first = ConsensusNMF(3, n_init=3, checkpoint=tmp_path).fit(planted_counts)
+    (stored := sorted(tmp_path.rglob("*.npz")))[0].write_bytes(b"damaged")
+    assert len(stored) == 3
+    again = ConsensusNMF(3, n_init=3, checkpoint=tmp_path).fit(planted_counts)
+    np.testing.assert_array_equal(again.components_, first.components_)
+    # Other data are another run.
+    other = ConsensusNMF(3, n_init=3, checkpoint=tmp_path).fit(planted_counts + 1)
+    assert not np.array_equal(other.restarts_.seed, first.restarts_.seed)
+
+
+def test_callback_sees_each_restart_and_may_end_the_fit(planted_counts):
+    seen = []
+    model = ConsensusNMF([2, 3], n_init=20, callback=lambda at: seen.append(at) or at.n_iter == 7, n_jobs=1)
+    model.fit(planted_counts)
+    assert [at.n_iter for at in seen] == list(range(1, 8))
+    assert len(seen[-1].history) == 7
+    assert len(model.restarts_) == 7
+    with pytest.raises(InvalidParameterError, match="two restarts"):
+        ConsensusNMF(2, n_init=20, callback=lambda at: True).fit(planted_counts)
+
+
+def test_verbose_tells_the_time_left(planted_counts, capsys):
+    ConsensusNMF(2, n_init=3, verbose=1, random_state=0).fit(planted_counts)
+    text = capsys.readouterr().err
+    assert "3 of 3" in text
+    assert "s left" in text
+
+
+def test_gene_spectra_cover_genes_outside_of_the_fit(planted_counts):
+    model = ConsensusNMF(4, n_init=4, random_state=0)
+    W = model.fit_transform(planted_counts[:, :40])
+    scores = model.gene_spectra(planted_counts, W)
+    tpm = model.gene_spectra(planted_counts, W, units="tpm")
+    assert scores.shape == tpm.shape == (4, planted_counts.shape[1])
+    assert tpm.min() >= 0 > scores.min()
+    assert match_components(planted()[1], tpm).cosines.min() > 0.9
+    with pytest.raises(ValueError, match="z-score"):
+        model.gene_spectra(planted_counts, W, units="zscore")
+
+
+def test_saved_models_keep_every_rank(model, planted_counts, tmp_path):
+    model.save(tmp_path / "m.npz")
+    again = nonneg.load(tmp_path / "m.npz")
+    assert again.n_components == range(2, 7)
+    np.testing.assert_array_equal(again.transform(planted_counts), model.transform(planted_counts))
+    assert again.certificate_ == model.certificate_
+    for one, other in zip(again.ranks_, model.ranks_, strict=True):
+        assert one.row() == other.row()
+        np.testing.assert_array_equal(one.labels, other.labels)
+    np.testing.assert_array_equal(again.restarts_.seed, model.restarts_.seed)
+    assert len(again.use_rank(5).components_) == 5
+
+
+def test_float32_and_weights(planted_counts):
+    model = ConsensusNMF(3, n_init=3, random_state=0).fit(planted_counts.astype(np.float32))
+    assert model.components_.dtype == np.float32
+    assert model.transform(planted_counts.astype(np.float32)).dtype == np.float32
+    twice = ConsensusNMF(3, n_init=3, random_state=0, max_iter=3000, tol=1e-7)
+    twice.fit(np.vstack([planted_counts, planted_counts[:50]]))
+    weights = np.where(np.arange(len(planted_counts)) < 50, 2.0, 1.0)
+    weighted = ConsensusNMF(3, n_init=3, random_state=1, max_iter=3000, tol=1e-7)
+    weighted.fit(planted_counts, sample_weight=weights)
+    assert match_components(twice.components_, weighted.components_).cosines.min() > 1 - 1e-4
+
+
+def test_input_that_is_no_counts_is_refused(planted_counts):
+    logged = np.log1p(planted_counts / planted_counts.sum(axis=1, keepdims=True) * 1e4)
+    scaled = (logged - logged.mean(axis=0)) / logged.std(axis=0)
+    with pytest.raises(NegativeDataError, match=r"log-normalization and scaling.*layers\['counts'\]"):
+        ConsensusNMF(2).fit(scaled)
+    with pytest.raises(NegativeDataError, match=r"entry \[0, 0\].*before they were centered"):
+        ConsensusNMF(2).fit(np.where(np.eye(*planted_counts.shape) > 0, -1.0, planted_counts))
+    empty = planted_counts.copy()
+    empty[:, 5] = 0
+    with pytest.raises(
+        InvalidDataError, match=r"1 of \d+ features are zero in all samples \(5\).*Leave them out"
+    ):
+        ConsensusNMF(2).fit(empty)
+    with pytest.raises(InvalidParameterError, match=r"n_components=200 is larger than the smaller side"):
+        ConsensusNMF([2, 200]).fit(planted_counts)
+    with pytest.raises(InvalidDataError, match=r"needs counts.*bootstrap"):
+        ConsensusNMF(2, resample="poisson").fit(planted_counts + 0.5)
+    with pytest.raises(InvalidParameterError, match="does not draw random numbers"):
+        ConsensusNMF(2, init="nndsvd").fit(planted_counts)
+    with pytest.raises(InvalidParameterError, match="n_components"):
+        ConsensusNMF([2.5, 3]).fit(planted_counts)
+    with pytest.raises(InvalidParameterError, match="n_init"):
+        ConsensusNMF(2, n_init=1).fit(planted_counts)
+
+
+def test_warns_when_restarts_do_not_converge(planted_counts):
+    with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
+        ConsensusNMF(5, n_init=3, max_iter=2, density_threshold=2).fit(planted_counts)
