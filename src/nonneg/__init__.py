@@ -11,7 +11,7 @@ from nonneg._lazy import lazy_names
 from nonneg._version import __version__
 
 if TYPE_CHECKING:
-    from nonneg import applications, datasets, exceptions, integrations, metrics, results
+    from nonneg import applications, datasets, exceptions, integrations, metrics, plotting, results
     from nonneg.applications.saved_models import load
     from nonneg.cones.rank_one import cone_rank_one
     from nonneg.estimators import (
@@ -53,6 +53,7 @@ _HOME = {
     "load": "nonneg.applications.saved_models",
     "metrics": "nonneg.metrics",
     "non_negative_factorization": "nonneg.estimators",
+    "plotting": "nonneg.plotting",
     "purify": "nonneg.purification",
     "results": "nonneg.results",
     "select_anchors": "nonneg.separable",
@@ -80,6 +81,7 @@ __all__ = [
     "load",
     "metrics",
     "non_negative_factorization",
+    "plotting",
     "purify",
     "results",
     "select_anchors",

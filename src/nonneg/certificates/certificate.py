@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from nonneg import _html
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
@@ -216,6 +217,10 @@ class Certificate:
     def __repr__(self) -> str:
         inside = ", ".join(f"{statement.name}: {statement.verdict}" for statement in self.statements)
         return f"Certificate({inside})"
+
+    def _repr_html_(self) -> str:
+        rows = [(_html.Raw(_html.badge(each.verdict)), each.name, each.sentence) for each in self.statements]
+        return _html.table(["verdict", "statement", "what it says"], rows) if rows else "(no statements)"
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from nonneg import _html
 from nonneg._arguments import checked_count, checked_flag, checked_nonnegative
 from nonneg._arrays import to_float64
 from nonneg._lazy import cached_property
@@ -106,6 +107,9 @@ class ConeResult:
     def __repr__(self) -> str:
         shapes = f"W={tuple(self.W.shape)}, H={tuple(self.H.shape)}"
         return f"ConeResult(relative_error={self.relative_error:.6g}, {shapes})"
+
+    def _repr_html_(self) -> str:
+        return _html.result(self)
 
 
 def cone_rank_one(

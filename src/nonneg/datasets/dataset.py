@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nonneg import _html
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.exceptions import NonnegError
 
@@ -55,6 +56,18 @@ class Dataset:
     sample_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        n_samples, n_features = self.X.shape
+        shown = [
+            ("samples", n_samples),
+            ("features", n_features),
+            ("classes", len(self.names) or "not named"),
+        ]
+        shown += [("classes", len(self.names))] if self.names else []
+        if hasattr(self.X, "nnz"):
+            shown.append(("nonzeros", f"{self.X.nnz} ({self.X.nnz / (n_samples * n_features):.2%})"))
+        return _html.facts(self.description.split(". ")[0], shown)
 
 
 @dataclass(frozen=True)

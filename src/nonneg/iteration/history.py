@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nonneg import _html
+
 
 class History:
     """Columns of measures by name; `n_iter` and `seconds` are always there.
@@ -97,3 +99,9 @@ class History:
     def __repr__(self) -> str:
         last = {name: values[-1] for name, values in self._columns.items() if values}
         return f"History({len(self)} iterations, last {last})"
+
+    def _repr_html_(self) -> str:
+        last = {name: values[-1] for name, values in self._columns.items() if values}
+        shown = [(name, value) for name, value in last.items() if isinstance(value, (int, float))]
+        plain = [value for value in self.loss if isinstance(value, (int, float))]
+        return _html.facts("Last iteration", shown, _html.sparkline(plain, "Loss by iteration"))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nonneg import _html
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
@@ -68,3 +69,6 @@ class PurificationResult:
             f"PurificationResult({n} features of length {m}, n_iter={self.n_iter}, "
             f"stopped because {self.stop_reason.value})"
         )
+
+    def _repr_html_(self) -> str:
+        return _html.result(self)

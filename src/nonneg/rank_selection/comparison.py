@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg import _html
 from nonneg._arguments import checked_verbose
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -134,6 +135,12 @@ class RankComparison:
     def __repr__(self) -> str:
         said = ", ".join(f"{name}: {estimate.rank}" for name, estimate in self.estimates.items())
         return f"RankComparison(rank={self.rank}; {said}. {self.reason})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, each.rank, each.reason) for name, each in self.estimates.items()]
+        rows += [(name, "left out", why) for name, why in self.left_out.items()]
+        facts = _html.facts(f"{self.rank} components", [("reason", self.reason)])
+        return facts + _html.table(["method", "components", "reason"], rows)
 
 
 @ended_by_interrupt()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nonneg import _html
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
@@ -56,3 +57,6 @@ class FactorizationResult:
             f"FactorizationResult(loss={self.loss:.6g}, n_iter={self.n_iter}, {shapes}, "
             f"solver={self.solver!r}, stopped because {self.stop_reason.value})"
         )
+
+    def _repr_html_(self) -> str:
+        return _html.result(self)

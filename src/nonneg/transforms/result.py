@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nonneg import _html
 from nonneg._typing import Array, BoolArray, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
@@ -102,3 +103,6 @@ class TransformResult:
             f"TransformResult({self.method}, {self.transform.shape[0]} atoms, C={self.objective:.8g}, "
             f"L={self.likelihood:.8g}{part}, n_iter={self.n_iter}, stopped because {self.stop_reason.value})"
         )
+
+    def _repr_html_(self) -> str:
+        return _html.result(self)

@@ -1,0 +1,125 @@
+"""Plots and notebook views: they show what was found, and say what they expect."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import nonneg
+from nonneg import NMF, compare_ranks, cone_rank_one, datasets, estimate_rank, factorize
+from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.plotting import plot_components, plot_history, plot_rank
+from nonneg.results import Certificate, Statement
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("agg")
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    return rng.random((30, 3)) @ rng.random((3, 12))
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return NMF(3, random_state=0).fit(X)
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    matplotlib.pyplot.close("all")
+
+
+def test_components_as_images(model):
+    display = plot_components(model, image_shape=(3, 4), n_columns=2)
+    assert len(display.axes_) == 3
+    np.testing.assert_array_equal(display.axes_[1].images[0].get_array(), model.components_[1].reshape(3, 4))
+
+
+def test_components_as_bars_show_the_largest_features(model):
+    names = [f"gene {at}" for at in range(12)]
+    display = plot_components(model, names=names, n_top=4)
+    best = np.argsort(-model.components_[2])[:4]
+    assert [label.get_text() for label in display.axes_[2].get_yticklabels()] == [names[at] for at in best]
+    np.testing.assert_allclose(
+        [bar.get_width() for bar in display.axes_[2].patches], model.components_[2][best]
+    )
+
+
+def test_names_of_the_fit_are_used(X):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=[f"c{at}" for at in range(12)])
+    display = plot_components(NMF(2, random_state=0, max_iter=5, tol=0).fit(table), n_top=2)
+    assert display.axes_[0].get_yticklabels()[0].get_text().startswith("c")
+
+
+def test_components_as_curves(model):
+    display = plot_components(model.components_)
+    assert [len(line.get_ydata()) for line in display.axes_[0].lines] == [12, 12, 12]
+
+
+def test_history_over_iterations_and_seconds(model):
+    display = plot_history(model, label="ours")
+    np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), model.history_.loss)
+    again = plot_history(model.result_, ax=display.ax_)
+    assert len(again.ax_.lines) == 2
+    assert plot_history(model.history_, x="seconds").ax_.get_xlabel() == "seconds"
+
+
+def test_rank_has_a_panel_for_each_curve_and_marks_the_choice(X):
+    found = compare_ranks(X, k_max=5, rng=0)
+    display = plot_rank(found)
+    assert len(display.axes_) == len(found.estimates)
+    assert set(display.axes_[0].lines[-1].get_xdata()) == {found.rank}
+    assert len(plot_rank(next(iter(found.estimates.values()))).axes_) >= 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda m: plot_components(m, image_shape=(5, 5)), ShapeError, "asks for 25 features.*have 12"),
+        (lambda m: plot_components(m, names=["a"]), ShapeError, "Expected 12 names.*got 1"),
+        (lambda m: plot_history(m, x="hours"), InvalidParameterError, "'iteration' or 'seconds'"),
+        (lambda m: plot_history(3), InvalidParameterError, "fitted estimator.*got int"),
+        (lambda m: plot_rank(m), InvalidParameterError, "estimate_rank or compare_ranks, got NMF"),
+    ],
+)
+def test_errors_say_what_was_expected(model, call, error, said):
+    with pytest.raises(error, match=said):
+        call(model)
+
+
+def test_notebook_views(X, model):
+    result = factorize(X, 3, rng=0)
+    views = {
+        "certificate": result.certificate._repr_html_(),
+        "history": result.history._repr_html_(),
+        "result": result._repr_html_(),
+        "cones": cone_rank_one(X, 3, rng=0)._repr_html_(),
+        "rank": estimate_rank(X)._repr_html_(),
+        "ranks": compare_ranks(X, k_max=4, rng=0)._repr_html_(),
+        "data": datasets.Dataset(X, np.zeros(30, int), ("a",), "Made here. Nothing else.")._repr_html_(),
+    }
+    for name, text in views.items():
+        opened, closed = re.findall(r"<(\w+)[ >]", text), re.findall(r"</(\w+)>", text)
+        assert sorted(set(opened) - {"polyline"}) == sorted(set(closed)), name
+        assert len([tag for tag in opened if tag != "polyline"]) == len(closed), name
+    assert all(statement.name in views["certificate"] for statement in result.certificate)
+    assert "polyline" in views["history"]
+    assert views["certificate"] in views["result"]
+    assert "<strong>Made here</strong>" in views["data"]
+
+
+def test_text_of_others_is_escaped():
+    statement = Statement("name", "a <script> & more", 1.0, None, "holds")
+    shown = Certificate((statement,))._repr_html_()
+    assert "<script>" not in shown
+    assert "a &lt;script&gt; &amp; more" in shown
+
+
+def test_plotting_is_public():
+    assert "plotting" in nonneg.__all__
