@@ -16,6 +16,7 @@
     - UnsafeFileError         reading the file would need pickle, which can run code
   - OutputError               (also an OSError)    results could not be written; previous ones are kept
   - MissingDependencyError    (also an ImportError) an optional library is not installed
+  - LostRowsError             rows of W were lost with the workers that held them and their copies
 
 * NonnegWarning               (a UserWarning)
   - InterruptedFitWarning     the run was interrupted; the best factors so far are returned
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class NonnegError(Exception):
@@ -116,6 +118,18 @@ class OutputError(NonnegError, OSError):
 
 class MissingDependencyError(NonnegError, ImportError):
     """An optional library is not installed."""
+
+
+class LostRowsError(NonnegError):
+    """Rows of W were lost with the workers that held them and their copies."""
+
+    def __init__(
+        self,
+        message: str = "Rows of W were lost: the workers that held them and their copies died together. Fit "
+        "again; with checkpoint=FOLDER a fit resumes where it was.",
+    ) -> None:
+        super().__init__(message)
+        self.run: Any = None  # how far the fit had come
 
 
 class NonnegWarning(UserWarning):

@@ -1,44 +1,39 @@
-"""Row-chunked Dask entries: each chunk is a local container on its worker. The only importer of Dask.
+"""Row-chunked Dask entries: each chunk is a local container on its worker.
 
-A pass is one computation: new rows of W stay on the workers, and small results are fetched and summed in the
-order of the chunks.
+A pass is one computation: new rows of W stay on the workers, and small results are added in a tree over the
+chunks. `cluster.py` does it where Dask has a cluster; Dask's own threads do it in this process.
 """
 
 from __future__ import annotations
 
+import uuid
+import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.array as da
 import numpy as np
+import scipy.sparse as sp
 from array_api_compat import array_namespace
+from dask.highlevelgraph import HighLevelGraph
 
 from nonneg._arrays import to_numpy
-from nonneg._threads import serial
 from nonneg._typing import Array, SampleArray
-from nonneg.data.local import local_matrix
+from nonneg.data.block_tasks import Rows, as_result, load_and_run, make_block, pick, take, tree_sum
+from nonneg.data.chunk_advice import chunk_advice
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
-from nonneg.exceptions import ShapeError
+from nonneg.exceptions import NonnegWarning, ShapeError
+
+if TYPE_CHECKING:
+    from nonneg.data.cluster import Cluster
 
 
-def _on_block(
-    function: RowFunction,
-    entries: Any,
-    weights: Any,
-    mask: Any,
-    sample_arrays: list[Any],
-    shared: dict[str, Any],
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    # Workers run several blocks side by side: a block must not start threads of its own.
-    with serial():
-        rows, small = function(local_matrix(entries, weights=weights, mask=mask), *sample_arrays, **shared)
-    return rows, (small, [(row.shape[1], row.dtype) for row in rows])
-
-
-def _pick(result: Any, group: int, index: int | None) -> Any:
-    part = result[group]
-    return part if index is None else part[index]
+def current_client(array: Any) -> Any:
+    """Return the client of the cluster on which Dask would compute an array; None for its own schedulers."""
+    scheduler = dask.base.get_scheduler(collections=[array])
+    client = getattr(scheduler, "__self__", None)
+    return client if type(client).__module__.partition(".")[0] == "distributed" else None
 
 
 class ChunkedMatrix(DataMatrix):
@@ -52,7 +47,8 @@ class ChunkedMatrix(DataMatrix):
             array = array.copy().compute_chunk_sizes()
         if 0 in array.chunks[0] and array.shape[0]:
             array = array.rechunk({0: tuple(size for size in array.chunks[0] if size)})
-        if array.numblocks[1] > 1:
+        self._n_column_chunks = int(array.numblocks[1])
+        if self._n_column_chunks > 1:
             array = array.rechunk({1: -1})
         dtype = np.dtype(array.dtype)
         if dtype not in (np.float32, np.float64):
@@ -70,6 +66,8 @@ class ChunkedMatrix(DataMatrix):
         self._masks: list[Any] = [None] * len(self._entries)
         self.has_mask = mask is not None
         self._cached_statistics: Any = None
+        self._held: Cluster | None = None
+        self._advised = False
         if mask is not None:
             chunks = (self.row_chunks, (self.shape[1],))
             mask = mask.rechunk(chunks) if isinstance(mask, da.Array) else da.from_array(mask, chunks=chunks)
@@ -78,44 +76,80 @@ class ChunkedMatrix(DataMatrix):
     def _cut(self, array: Any) -> list[Any]:
         return [array[a:b] for a, b in zip(self._edges[:-1], self._edges[1:], strict=True)]
 
-    def _sample_blocks(self, W: SampleArray) -> list[Any]:
+    @property
+    def _cluster(self) -> Cluster | None:
+        """The chunks on the workers of the current cluster, loaded on first use; None without a cluster."""
+        client = current_client(self.array)
+        if client is None:
+            self._advise([])
+            return None
+        if self._held is None or self._held.client is not client:
+            from nonneg.data.cluster import Cluster, worker_sizes
+
+            self._advise(worker_sizes(client))
+            self._held = Cluster(client, self._entries, self._weights, self._masks)
+            self._held.keep(None if sp.issparse(self.array._meta) else self.array.nbytes)
+        return self._held
+
+    def _advise(self, workers: list[tuple[int, int]]) -> None:
+        if not self._advised:
+            self._advised = True
+            given = (self.row_chunks, self.shape, self._n_column_chunks, np.dtype(self.dtype).itemsize)
+            for advice in chunk_advice(*given, workers):
+                warnings.warn(advice, NonnegWarning, stacklevel=2)
+
+    def _rows_of(self, W: SampleArray, cluster: Cluster | None) -> tuple[Rows, int]:
         if not isinstance(W, da.Array) or tuple(W.chunks[0]) != self.row_chunks:
             raise ShapeError(f"Expected a dask array with row chunks {self.row_chunks}, got {W!r}.")
-        return W.to_delayed().ravel().tolist()
+        owner, rows, index = getattr(W, "_nonneg_rows", (None, None, 0))
+        if rows is None or owner is not cluster:
+            blocks = W.to_delayed().ravel().tolist()
+            call = dask.delayed(as_result, pure=False)
+            rows = Rows([call(block) for block in blocks]) if cluster is None else cluster.rows_of(blocks)
+            index = 0
+            if cluster is not None:
+                W._nonneg_rows = (cluster, rows, index)
+        return rows, index
 
     def map_reduce_rows(
         self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
     ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
         """Call the function on every chunk, on the workers."""
-        parts = [self._sample_blocks(W) for W in sample_arrays]
-        sent = dask.delayed(shared, pure=False, traverse=False)
-        call = dask.delayed(_on_block, pure=False)
-        blocks = zip(self._entries, self._weights, self._masks, strict=True)
-        results = [
-            call(function, entries, weights, mask, [part[i] for part in parts], sent)
-            for i, (entries, weights, mask) in enumerate(blocks)
-        ]
-        pick = dask.delayed(_pick, pure=False)
-        n_chunks = len(results)
-        wanted = [pick(result, 0, index) for index in range(n_out) for result in results]
-        # Rows and small results are separate items, so that a worker drops the small ones once fetched.
-        done = dask.persist(*wanted, *(pick(result, 1, None) for result in results))
-        smalls = dask.compute(*done[n_out * n_chunks :])
-        kept = [done[index * n_chunks : (index + 1) * n_chunks] for index in range(n_out)]
-        new = tuple(self._assemble(group, smalls[0][1][index]) for index, group in enumerate(kept))
-        sums = smalls[0][0]
-        for other, _ in smalls[1:]:
-            sums = tuple(a + b for a, b in zip(sums, other, strict=True))
-        return new, sums
+        cluster = self._cluster
+        found = [self._rows_of(W, cluster) for W in sample_arrays]
+        states = list({id(rows): rows for rows, _ in found}.values())
+        picks = [(next(at for at, one in enumerate(states) if one is rows), index) for rows, index in found]
+        if cluster is not None:
+            made, total = cluster.run(function, states, picks, shared)
+        else:
+            call = dask.delayed(load_and_run, pure=False)
+            blocks = zip(self._entries, self._weights, self._masks, strict=True)
+            sent = dask.delayed(shared, pure=False, traverse=False)
+            results = dask.compute(
+                *(
+                    call(
+                        *block,
+                        *(state.items[at] for state in states),
+                        function=function,
+                        picks=picks,
+                        shared=sent,
+                    )
+                    for at, block in enumerate(blocks)
+                )
+            )
+            made, total = Rows(list(results)), tree_sum(results)
+        new = tuple(self._assemble(made, index, total.forms[index], cluster) for index in range(n_out))
+        return new, total.small
 
-    def _assemble(self, blocks: Any, form: tuple[int, Any]) -> Any:
+    def _assemble(self, rows: Rows, index: int, form: tuple[int, Any], cluster: Cluster | None) -> Any:
         columns, dtype = form
+        name = f"nonneg-rows-{uuid.uuid4().hex}"
+        tasks = {(name, at, 0): (pick, item, index) for at, item in enumerate(rows.items)}
+        graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
         meta = self.xp.empty((0, columns), dtype=dtype)
-        arrays = [
-            da.from_delayed(block, shape=(rows, columns), dtype=dtype, meta=meta)
-            for block, rows in zip(blocks, self.row_chunks, strict=True)
-        ]
-        return da.concatenate(arrays, axis=0)
+        array = da.Array(graph, name, (self.row_chunks, (columns,)), dtype=dtype, meta=meta)
+        array._nonneg_rows = (cluster, rows, index)
+        return array
 
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""
@@ -130,7 +164,8 @@ class ChunkedMatrix(DataMatrix):
         """Return W' diag(weights) W."""
         return self.map_reduce_rows(_weighted_gram, W, n_out=0)[1][0]
 
-    def _statistics(self) -> tuple[float, float, float, int]:
+    def _statistics(self) -> tuple[Any, ...]:
+        # One pass for all of them: each would load the chunks, where they are not kept.
         if self._cached_statistics is None:
             self._cached_statistics = self.map_reduce_rows(_statistics, n_out=0)[1]
         return self._cached_statistics
@@ -152,8 +187,12 @@ class ChunkedMatrix(DataMatrix):
         return int(self._statistics()[3])
 
     def _compute_extremes(self) -> tuple[float, float]:
-        found = self.map_reduce_rows(_extremes, n_out=0)[1][0]
+        found = self._statistics()[4]
         return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
+
+    def sample_matrix(self, W: SampleArray) -> ChunkedMatrix:
+        """Return an array with one row per sample as data, with the same row weights."""
+        return ChunkedMatrix(W, weights=self.weights)
 
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample, chunked as the data."""
@@ -168,14 +207,32 @@ class ChunkedMatrix(DataMatrix):
 
     def local_blocks(self) -> Iterator[LocalMatrix]:
         """Yield the chunks one by one, computed in this process."""
-        for entries, weights, mask in zip(self._entries, self._weights, self._masks, strict=True):
-            entries, mask = dask.compute(entries, mask)
-            yield local_matrix(entries, weights=weights, mask=mask)
+        cluster = self._cluster
+        if cluster is not None and cluster.blocks is not None:
+            for held in cluster.blocks:
+                yield held.result().matrix
+            return
+        for part in zip(self._entries, self._weights, self._masks, strict=True):
+            yield make_block(*dask.compute(*part)).matrix
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows."""
-        taken = self.array[np.asarray(rows, dtype=np.int64)].compute()
-        return taken.toarray() if hasattr(taken, "toarray") else taken
+        index = np.asarray(rows, dtype=np.int64).ravel()
+        index = np.where(index < 0, index + self.shape[0], index)
+        block_of = np.searchsorted(self._edges, index, side="right") - 1
+        wanted = [(int(block), np.flatnonzero(block_of == block)) for block in np.unique(block_of)]
+        cluster = self._cluster
+        call = dask.delayed(take, pure=False)
+        parts = []
+        for block, at in wanted:
+            kept = cluster.blocks[block] if cluster is not None and cluster.blocks is not None else None
+            part = (self._entries[block], self._weights[block], self._masks[block])
+            held = dask.delayed(make_block, pure=False)(*part) if kept is None else kept
+            parts.append(call(held, index[at] - self._edges[block]))
+        found = dask.compute(*parts)
+        order = np.argsort(np.concatenate([at for _, at in wanted]), kind="stable")
+        joined = self.xp.concat(list(found), axis=0)
+        return joined[self.xp.asarray(order)]
 
 
 def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -191,8 +248,7 @@ def _weighted_gram(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple
 
 
 def _statistics(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero())
-
-
-def _extremes(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), ([block.extremes()],)
+    # Entries that cannot be factorized are refused later, by their extremes.
+    with np.errstate(all="ignore"):
+        sums = (block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero())
+    return (), (*sums, [block.extremes()])

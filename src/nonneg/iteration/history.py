@@ -54,6 +54,19 @@ class History:
             if len(column) <= length:
                 column.append(float("nan"))
 
+    def extend(self, other: History) -> None:
+        """Append the rows of a run that went on from here.
+
+        Parameters
+        ----------
+        other : History
+            Its iterations and seconds count from zero.
+        """
+        iterations, seconds = (self.n_iter[-1], self.seconds[-1]) if len(self) else (0, 0.0)
+        for row in range(len(other)):
+            measures = {name: other[name][row] for name in other.names if name not in ("n_iter", "seconds")}
+            self.record(iterations + other.n_iter[row], seconds + other.seconds[row], measures)
+
     def __len__(self) -> int:
         return len(self._columns["n_iter"])
 

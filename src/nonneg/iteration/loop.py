@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError
+from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
 from nonneg.iteration.checkpoint import Checkpoint
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter, SilentReporter
@@ -124,6 +124,10 @@ def iterate(
         reason = StopReason.STALLED
     except Finished as found_enough:
         reason, sentence = StopReason.CONVERGED, str(found_enough)
+    except LostRowsError as lost:
+        # The caller has the means to go on from the last accepted H.
+        lost.run = Run(state, n_iter, StopReason.STALLED, history, "")
+        raise
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
         warnings.warn(

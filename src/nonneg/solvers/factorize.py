@@ -28,6 +28,7 @@ from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
+from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
 from nonneg.solvers.restarts import Restart, best_run
 from nonneg.solvers.result import FactorizationResult
@@ -215,8 +216,8 @@ def run_factorization(
     with threads(n_jobs):
         if n_init == 1:
             only = begin(0, generator(rng))
-            best = SOLVERS[name].run(
-                data, only.W, only.Ht, progress=reporter(caller, verbose),
+            best = solve(
+                SOLVERS[name].run, data, only.W, only.Ht, progress=reporter(caller, verbose),
                 checkpoint=only.saved if folder is not None else None, **only.options, **run_options,
             )  # fmt: skip
         else:

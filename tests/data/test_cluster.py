@@ -1,0 +1,162 @@
+"""Passes on a cluster: what the scheduler remembers, what travels, and where chunks and copies are."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg import NMF, factorize
+from nonneg.data import as_data_matrix
+from nonneg.data.chunk_advice import chunk_advice
+from nonneg.exceptions import LostRowsError, NonnegWarning
+from nonneg.iteration import History, Run, StopReason
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.recovery import solve
+
+da = pytest.importorskip("dask.array")
+pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    return rng.gamma(0.5, size=(64, 3)) @ rng.gamma(0.5, size=(3, 8)) + 0.01 * rng.random((64, 8))
+
+
+LOADED = []  # in the module, so that workers in this process find it
+
+
+def load(block):
+    LOADED.append(len(block))
+    return block
+
+
+def remembered(client):
+    """How many tasks the scheduler knows."""
+    return len(client.cluster.scheduler.tasks)
+
+
+def test_the_scheduler_forgets_earlier_iterations(dask_client, X):
+    counts = []
+    factorize(
+        da.from_array(X, chunks=(8, 8)), 3, solver="hals", init="random", rng=0, max_iter=24, tol=0,
+        callback=lambda progress: counts.append(remembered(dask_client)),
+    )  # fmt: skip
+    # Peaks, because rows are copied every other iteration.
+    assert max(counts[-6:]) <= 1.1 * max(counts[5:11])
+
+
+def test_a_pass_brings_one_small_result_to_the_client(dask_client, X, monkeypatch):
+    data = as_data_matrix(da.from_array(X, chunks=(4, 8)))
+    W = data.to_sample_array(np.ones((64, 2)))
+    data.squared_norm()
+    gathered = []
+    gather = type(dask_client).gather
+    monkeypatch.setattr(
+        type(dask_client),
+        "gather",
+        lambda self, futures, **options: gathered.append(futures) or gather(self, futures, **options),
+    )
+    np.testing.assert_allclose(data.transposed_times(W), X.T @ np.ones((64, 2)))
+    assert len(gathered) == 1
+    assert not isinstance(gathered[0], list)
+
+
+def test_chunks_are_loaded_once_and_shared_out_by_threads(dask_client, X):
+    LOADED.clear()
+    array = da.from_array(X, chunks=(4, 8)).map_blocks(load, meta=np.empty((0, 0)))
+    data = as_data_matrix(array)
+    for _ in range(3):
+        data.times(np.ones((8, 2)))
+    assert len(LOADED) == 16
+    places = data._held.places
+    assert sorted(places.count(worker) for worker in set(places)) == [8, 8]
+    np.testing.assert_array_equal(data.take_rows([63, 0, 17, -2]), X[[63, 0, 17, 62]])
+    assert len(LOADED) == 16
+
+
+def test_chunks_that_do_not_fit_are_loaded_in_every_pass(dask_client, X, monkeypatch):
+    monkeypatch.setattr("nonneg.data.cluster.KEPT_FRACTION", 0.0)
+    for array in (X, sp.csr_array(np.where(X > 0.2, X, 0))):
+        dense = array if array is X else array.toarray()
+        chunked = da.from_array(dense, chunks=(9, 8)).map_blocks(
+            type(array) if array is not X else np.asarray
+        )
+        result = factorize(chunked, 2, max_iter=4, tol=0, init="random", rng=0, solver="hals")
+        expected = factorize(dense, 2, max_iter=4, tol=0, init="random", rng=0, solver="hals")
+        np.testing.assert_allclose(result.W.compute(), expected.W, rtol=1e-8, atol=1e-9)
+
+
+def test_moves_follow_the_threads():
+    from nonneg.data.cluster import moves
+
+    assert moves(["a"] * 4 + ["b"] * 4, {"a": 1, "b": 1}) == []
+    moved = moves(["a"] * 9, {"a": 1, "b": 2})
+    assert len(moved) == 6
+    assert {worker for _, worker in moved} == {"b"}
+    assert moves(["a", "a", "b"], {"a": 1, "b": 1}) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (([50] * 20_000, (1_000_000, 100), 1, 8, [(4e9, 2)] * 4), r"tasks.*larger chunks: X\.rechunk"),
+        (([1_000_000], (1_000_000, 100), 1, 8, [(1_500_000_000, 1)] * 2), r"800 MB.*smaller chunks"),
+        (([500_000] * 2, (1_000_000, 100), 4, 8, []), r"by columns into 4 parts.*rows alone: X\.rechunk"),
+    ],
+)  # fmt: skip
+def test_chunk_advice_names_the_remedy(given, words):
+    (advice,) = chunk_advice(*given)
+    assert re.search(words, advice)
+    # What is advised needs no further advice.
+    _, shape, _, itemsize, workers = given
+    size = int(re.search(r"X\.rechunk\(\((\d+), -1\)\)", advice)[1])
+    mended = [size] * (shape[0] // size) + [shape[0] % size or size]
+    assert chunk_advice(mended, shape, 1, itemsize, workers) == []
+
+
+def test_good_chunks_need_no_advice(X):
+    assert chunk_advice([160_000] * 6, (960_000, 100), 1, 8, [(4_000_000_000, 2)] * 3) == []
+    assert chunk_advice([7, 1], (8, 3), 2, 8, []) == []
+
+
+def test_advice_comes_once_with_the_fit():
+    array = da.zeros((1_000_000, 40), chunks=(1_000_000, 20))
+    data = as_data_matrix(array)
+    with pytest.warns(NonnegWarning, match="split by columns"):
+        data._advise([])
+    data._advise([])
+
+
+def test_w_is_computed_anew_where_all_copies_are_lost(monkeypatch):
+    """A solver that lost W goes on from its last H, with what is left of the iterations."""
+    calls = []
+    monkeypatch.setattr("nonneg.solvers.recovery.encode", lambda data, Ht, **_: (f"W of {Ht}", None))
+
+    def solver(data, W, Ht, *, max_iter, **options):
+        calls.append((W, Ht, max_iter))
+        history = History()
+        for n in range(1, min(max_iter, 3) + 1):
+            history.record(n, 0.1 * n, {"loss": 10.0 / (n + 5 * len(calls))})
+        state = type("State", (), {"W": W, "Ht": f"H{len(calls)}"})
+        if len(calls) == 1:
+            error = LostRowsError()
+            error.run = Run(state, 3, StopReason.STALLED, history, "")
+            raise error
+        return Run(state, 2, StopReason.MAX_ITER, History({"n_iter": [1, 2], "seconds": [0.1, 0.2]}), "")
+
+    with pytest.warns(NonnegWarning, match="in iteration 4. W is computed anew"):
+        run = solve(solver, None, "W0", "H0", beta=2.0, penalties=Penalties(), max_iter=5)
+    assert calls == [("W0", "H0", 5), ("W of H1", "H1", 2)]
+    assert run.n_iter == 5
+    assert run.history.n_iter == [1, 2, 3, 4, 5]
+    assert run.history.seconds == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def test_transform_on_the_cluster(dask_client, X):
+    array = da.from_array(X, chunks=(10, 8))
+    model = NMF(2, init="random", random_state=0, max_iter=5, tol=1.0).fit(array)
+    np.testing.assert_allclose(model.transform(array).compute(), model.transform(X), rtol=1e-8, atol=1e-10)
