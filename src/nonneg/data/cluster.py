@@ -95,7 +95,7 @@ class Cluster:
         """Call the function on every chunk; return its rows, and the sum of its small results."""
         self._follow_workers()
         for _ in range(2):
-            made, total = self._submit(function, states, picks, shared)
+            items, total = self._submit(function, states, picks, shared)
             try:
                 summed = self.client.gather(total)
                 break
@@ -109,7 +109,7 @@ class Cluster:
             depth = 1 + max((state.depth for state in states), default=0)
             older = {one for state in states for one in state.copies}
             copies = {one for one in older if not one.settle() or one.copies}
-            made = Rows(made, depth, copies)
+            made = Rows(items, depth, copies)
             others = len(self.workers) - 1
             limit = min(MOST_PASSES, PASSES_PER_WORKER * others) if others > 0 else MOST_PASSES
             if depth >= limit or self._copy_next:
@@ -254,7 +254,7 @@ def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[i
     for index, place in enumerate(places):
         if place in held:
             held[place].append(index)
-    found = []
+    found: list[tuple[int, str]] = []
     while True:
         most = max(held, key=lambda worker: len(held[worker]) / workers[worker])
         least = min(held, key=lambda worker: (len(held[worker]) + 1) / workers[worker])

@@ -189,7 +189,13 @@ def run_factorization(
     free = _free_components(frozen_components, k, H)
     _warn_of_one_sided_l1(penalties, free)
     init = _checked_init(init, n_init, data.shape, k, given=W is not None or H is not None)
-    run_options = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol, "free": free}
+    run_options: dict[str, Any] = {
+        "beta": beta,
+        "penalties": penalties,
+        "max_iter": max_iter,
+        "tol": tol,
+        "free": free,
+    }
     run_options |= {"callback": callback} | dict(solver_options or {})
 
     def begin(number: int, random: np.random.Generator) -> Restart:
