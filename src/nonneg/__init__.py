@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TransformNMF,
         non_negative_factorization,
     )
+    from nonneg.io.open_matrix import open_matrix
     from nonneg.purification import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
     from nonneg.separable import select_anchors
@@ -53,6 +54,7 @@ _HOME = {
     "load": "nonneg.applications.saved_models",
     "metrics": "nonneg.metrics",
     "non_negative_factorization": "nonneg.estimators",
+    "open_matrix": "nonneg.io.open_matrix",
     "plotting": "nonneg.plotting",
     "purify": "nonneg.purification",
     "results": "nonneg.results",
@@ -81,6 +83,7 @@ __all__ = [
     "load",
     "metrics",
     "non_negative_factorization",
+    "open_matrix",
     "plotting",
     "purify",
     "results",

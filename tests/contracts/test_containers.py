@@ -23,7 +23,7 @@ from nonneg.exceptions import UnsupportedInputError
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
 OTHER_FORMS = [form for form in FORMS if form != "dense"]
-FEW_FORMS = ("csr", "strict", TORCH, "dask-columns", "dask-sparse")
+FEW_FORMS = ("csr", "strict", TORCH, "dask-columns", "dask-sparse", "streamed", "streamed-sparse")
 REQUIRED = {
     2.0: {"hals": {"dense", "sparse", "array", "dask"}, "anls": {"dense", "sparse", "dask"}},
     1.0: {"mu": {"dense", "sparse", "array", "dask"}, "kl-cd": {"dense", "sparse"}},
@@ -57,14 +57,16 @@ def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
     options = {"sample_weight": WEIGHTS, **initial(), **PENALTIES}
     expected = run(X, name, beta, **options)
     result = run(as_container(X, form), name, beta, **options)
-    if container_of(form) != "sparse":
+    if container_of(form) not in ("sparse", "streamed"):
         assert type(result.W) is type(as_container(X, form))
     close(plain(result.W), expected.W, 1e-8)
     close(plain(result.H), expected.H, 1e-8)
     np.testing.assert_allclose(result.history.loss, expected.history.loss, rtol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", "strict", "dask"]))
+@pytest.mark.parametrize(
+    ("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", "strict", "dask", "streamed"])
+)
 def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
     X = entries(beta)
     options = {"max_iter": 60, "tol": 1e-2, "init": "random", "rng": 0}
@@ -91,7 +93,7 @@ def test_the_automatic_choice_runs_for_every_form(form):
     for loss in ("frobenius", "kullback-leibler"):
         result = factorize(as_container(X, form), K, beta_loss=loss, max_iter=3)
         assert np.isfinite(result.loss)
-    if container_of(form) != "sparse" and form != "dask-sparse":
+    if container_of(form) != "sparse" and not form.endswith("-sparse"):
         assert np.isfinite(
             factorize(as_container(entries(0.0), form), K, beta_loss="itakura-saito", max_iter=3).loss
         )

@@ -161,7 +161,7 @@ def test_locate_says_when_there_is_nothing():
 def test_what_is_no_table_is_named(X):
     with pytest.raises(DataTypeError, match="Expected X as a table of numbers") as caught:
         checked_data(X)
-    assert ("Read the file first" in str(caught.value)) == isinstance(X, str | Path)
+    assert ("nonneg.open_matrix" in str(caught.value)) == isinstance(X, str | Path)
 
 
 def test_rows_of_unequal_length():

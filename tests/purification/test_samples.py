@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.containers import FORMS, as_container, plain
+from tests.references.containers import FILE_FORMS, FORMS, as_container, plain
 from tests.references.purification import purify_with_truth
 
 from nonneg import purify
@@ -44,7 +44,7 @@ def test_every_container_gives_the_same(noisy, form, options):
     np.testing.assert_allclose(plain(found.W), expected.W, atol=1e-8)
     assert type(found.W).__module__.partition(".")[0] == (
         "numpy"
-        if form in ("dense", "fortran", "csr", "csc")
+        if form in ("dense", "fortran", "csr", "csc", *FILE_FORMS)
         else type(as_container(X, form)).__module__.partition(".")[0]
     )
     assert found.certificate["mixing-on-halves"].number == pytest.approx(

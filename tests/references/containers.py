@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from nonneg.io.stored_dense import ArrayRows
+from nonneg.io.stored_sparse import CompressedRows
+
 TORCH = pytest.param("torch", marks=pytest.mark.torch)
 DASK_FORMS = ("dask", "dask-one-chunk", "dask-columns", "dask-sparse")
-FORMS = ("dense", "fortran", "csr", "csc", "strict", TORCH, *DASK_FORMS)
+FILE_FORMS = ("streamed", "streamed-sparse")
+FORMS = ("dense", "fortran", "csr", "csc", "strict", TORCH, *DASK_FORMS, *FILE_FORMS)
 CONTAINER = {"fortran": "dense", "csr": "sparse", "csc": "sparse", "strict": "array", "torch": "array"}
 
 
 def container_of(form):
     """Return the container of a form."""
-    return "dask" if form.startswith("dask") else CONTAINER.get(form, form)
+    return form.partition("-")[0] if form in (*DASK_FORMS, *FILE_FORMS) else CONTAINER.get(form, form)
 
 
 def as_container(X, form):
@@ -25,6 +29,8 @@ def as_container(X, form):
         return np.asfortranarray(X)
     if form in ("csr", "csc"):
         return sp.csr_array(X) if form == "csr" else sp.csc_array(X)
+    if form in FILE_FORMS:
+        return _stored(X, form)
     if form == "strict":
         return pytest.importorskip("array_api_strict").asarray(X)
     if form == "torch":
@@ -42,8 +48,18 @@ def as_container(X, form):
     return chunked.map_blocks(sp.csr_array) if form == "dask-sparse" else chunked
 
 
+def _stored(X, form):
+    # As little memory as makes several blocks of it; the formats of files have tests of their own.
+    memory = X.nbytes + 1
+    if form == "streamed":
+        return ArrayRows(X, "an array", memory)
+    csr = sp.csr_array(X)
+    return CompressedRows(csr.data, csr.indices, csr.indptr, csr.shape, "arrays", memory)
+
+
 def plain(array):
     """Return any array as a dense NumPy array."""
     array = array.X if hasattr(array, "obsm") else array
+    array = array.read_all() if hasattr(array, "read_all") else array
     array = array.compute() if hasattr(array, "compute") else array
     return array.toarray() if sp.issparse(array) else np.asarray(array)

@@ -13,6 +13,7 @@ import numpy as np
 
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
 from nonneg.io.h5ad import HIGHLY_VARIABLE
+from nonneg.io.open_matrix import as_stored
 
 _N_SHOWN = 5
 
@@ -109,7 +110,11 @@ def annotated_matrix(X: Any, *, names: Sequence[str] | None = None, who: str = "
     given = X.adata.var_names
     columns = X.variables() if names is None else _places(given, names, who)
     entries = X.stored()
-    if columns is not None:
+    if (on_disk := as_stored(entries)) is not None:  # backed mode
+        entries = on_disk
+        if columns is not None:
+            entries.select(np.asarray(columns, dtype=np.int64))
+    elif columns is not None:
         entries = entries[:, columns]
     return Annotated(entries, X.adata.obs_names, given if columns is None else given[columns], X)
 

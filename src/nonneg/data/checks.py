@@ -15,6 +15,7 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix
 from nonneg.data.observed import MissingEntries
+from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -25,6 +26,8 @@ from nonneg.exceptions import (
     UnknownNameError,
     ZeroDataError,
 )
+from nonneg.io.open_matrix import as_stored
+from nonneg.io.stored import StoredMatrix
 
 
 def checked_data(
@@ -39,12 +42,13 @@ def checked_data(
     masks: bool = True,
     convert: Callable[[Any], Any] | None = None,
     check_shape: Callable[[Any], None] | None = None,
+    verbose: int = 0,
 ) -> DataMatrix:
     """Check type, shape and entries of X once, and wrap it; what is wrapped already was checked.
 
     Parameters
     ----------
-    X : array, sparse matrix, data frame, AnnData, tensor, Dask array or DataMatrix
+    X : array, sparse matrix, data frame, AnnData, tensor, Dask array, array on disk or DataMatrix
         The data.
     sample_weight, mask : array, optional
         Row weights, and which entries were observed.
@@ -60,7 +64,9 @@ def checked_data(
         How data on the host become an array or a sparse matrix: `numpy.asarray` by default, scikit-learn's
         `validate_data` in an estimator.
     check_shape : callable, optional
-        Called with arrays that `convert` does not see: tensors and Dask arrays.
+        Called with arrays that `convert` does not see: tensors, Dask arrays and what is read from disk.
+    verbose : int
+        Whether a file that is read block by block shows how far it was read.
 
     Returns
     -------
@@ -71,10 +77,19 @@ def checked_data(
         return X
     annotated = annotated_matrix(X)
     if annotated is None:
-        labels, advice = _frame_labels(X), None
+        labels, advice = None, None
     else:
         labels, advice = (annotated.row_names, annotated.column_names), annotated.source.advice
         X = annotated.entries
+    stored = as_stored(X)
+    if stored is not None and not stored.fits():
+        options = {"positive": positive, "signed": signed, "who": who, "masks": masks, "advice": advice}
+        options["labels"] = labels
+        return _streamed(stored, sample_weight, mask, missing, check_shape, verbose, options)
+    if stored is not None and not isinstance(X, np.memmap):
+        X = stored.read_all()
+    if annotated is None:
+        labels = _frame_labels(X)
     X = _checked_array(X, who, convert, check_shape)
     if not isinstance(missing, str) or missing not in ("error", "mask"):
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
@@ -85,6 +100,29 @@ def checked_data(
     weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
     data = as_data_matrix(X, weights=weights, mask=mask)
     check_entries(data, positive=positive, signed=signed, who=who, masks=masks, labels=labels, advice=advice)
+    return data
+
+
+def _streamed(
+    stored: StoredMatrix,
+    sample_weight: Any,
+    mask: Any,
+    missing: str,
+    check_shape: Callable[[Any], None] | None,
+    verbose: int,
+    options: dict[str, Any],
+) -> StreamedMatrix:
+    """Check what does not fit in memory, in its first pass."""
+    if check_shape is not None:
+        check_shape(stored)
+    _check_form(stored, options["who"])
+    if not isinstance(missing, str) or missing not in ("error", "mask"):
+        raise UnknownNameError.of("missing", missing, ("error", "mask"))
+    mask = None if mask is None else _checked_mask(mask, stored.shape)
+    weights = None if sample_weight is None else _checked_weights(sample_weight, stored.shape[0])
+    data = StreamedMatrix(stored, weights=weights, mask=mask, missing=missing, verbose=verbose)
+    data.examine(lambda block, first_row: check_entries(block, first_row=first_row, **options))
+    check_entries(data, **options)  # what only the whole matrix shows
     return data
 
 
@@ -127,7 +165,7 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
     # Sparse matrices by keys are mappings too.
     if X is None or (no_table and not sp.issparse(X)):
         path = isinstance(X, str | os.PathLike)
-        remedy = " Read the file first, for example with numpy.load or pandas.read_csv." if path else ""
+        remedy = " Open the file with nonneg.open_matrix, or read it with pandas.read_csv." if path else ""
         raise DataTypeError(
             "Expected X as a table of numbers (an array, data frame, sparse matrix, Dask array or list of "
             f"rows), got {'None' if X is None else type(X).__name__}.{remedy}"
@@ -147,6 +185,12 @@ def _checked_array(
             check_shape(X)
     else:
         X = (convert or _host_array)(X)
+    _check_form(X, who)
+    return X
+
+
+def _check_form(X: Any, who: str) -> None:
+    """Refuse what has not two dimensions, no entries, or entries that are not real numbers."""
     if len(X.shape) != 2:
         raise ShapeError(
             f"Expected 2D array X (samples in rows, features in columns), got {len(X.shape)}D array instead"
@@ -169,7 +213,6 @@ def _checked_array(
         raise InvalidDataError(
             f"Found array with shape {tuple(X.shape)}: {who} needs at least one sample and one feature."
         )
-    return X
 
 
 def _host_array(X: Any) -> Any:
@@ -264,13 +307,14 @@ def check_entries(
     masks: bool = True,
     labels: tuple[Any, Any] | None = None,
     advice: Callable[[], str] | None = None,
+    first_row: int = 0,
 ) -> None:
     """Refuse NaN and infinity, negative entries and zeros unless accepted, and squares that overflow."""
     low, high = data.extremes()
 
     def place(i: int, j: int) -> str:
-        named = "" if labels is None else f" (row {labels[0][i]!r}, column {labels[1][j]!r})"
-        return f"[{i}, {j}]{named}"
+        named = "" if labels is None else f" (row {labels[0][first_row + i]!r}, column {labels[1][j]!r})"
+        return f"[{first_row + i}, {j}]{named}"
 
     if not (np.isfinite(low) and np.isfinite(high)):
         i, j, value = locate(data, lambda xp, block: ~xp.isfinite(block))

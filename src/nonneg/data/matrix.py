@@ -3,7 +3,7 @@
 A Frobenius solver sees Gram matrices and cross products only; other losses see blocks of rows. One pass over
 the data is one `map_reduce_rows`: a function is called with each local block and the matching rows of W. It
 returns new rows, which stay beside the block, and small arrays, which are summed. A local container has one
-block, a chunked one has one per chunk.
+block, a chunked one has one per chunk, one on disk as many as memory allows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from nonneg.kernels.grams import Gram, SharedGram
 RowFunction: TypeAlias = Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]]
 
 
+def rows_only(function: RowFunction) -> RowFunction:
+    """Mark a function of `map_reduce_rows` that uses no entries of X, so that a file is not read for it."""
+    function.rows_only = True  # type: ignore[attr-defined]
+    return function
+
+
 class DataMatrix(ABC):
     """What every container of entries offers; X has shape (n_rows, n_columns), with one sample per row.
 
@@ -28,9 +34,9 @@ class DataMatrix(ABC):
 
     Attributes
     ----------
-    container : {"dense", "sparse", "array", "dask", "scaled"}
+    container : {"dense", "sparse", "array", "dask", "streamed", "scaled"}
         What holds the entries: a NumPy array, a SciPy sparse matrix, an array of another namespace, a Dask
-        array, or a view with scaled rows or columns.
+        array, a file, or a view with scaled rows or columns.
     shape : tuple of int
         Rows and columns.
     dtype : dtype
@@ -118,6 +124,10 @@ class DataMatrix(ABC):
     @abstractmethod
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows as a dense local array."""
+
+    def digest(self) -> str | None:
+        """Return what identifies the entries, where it is known without another pass over them."""
+        return None
 
     def total_weight(self) -> float:
         """Return the sum of the row weights; without weights, the number of rows."""

@@ -161,6 +161,7 @@ def input_data(
         positive=positive,
         signed=signed,
         who=who,
+        verbose=int(getattr(estimator, "verbose", 0)),
         masks="missing" in estimator.get_params(deep=False),
         convert=convert,
         check_shape=lambda array: _check_n_features(estimator, array, reset=reset),

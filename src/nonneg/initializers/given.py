@@ -10,7 +10,7 @@ from array_api_compat import is_array_api_obj
 from nonneg._arrays import to_float64
 from nonneg._random import Seed
 from nonneg._typing import Array, SampleArray
-from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_only
 from nonneg.exceptions import (
     DataTypeError,
     InvalidParameterError,
@@ -98,6 +98,7 @@ def _checked_W(data: DataMatrix, k: int, W: Any) -> SampleArray:
     return initial_W
 
 
+@rows_only
 def _count(block: LocalMatrix, initial_W: Array) -> tuple[tuple[()], tuple[int, int, int]]:
     xp = block.xp
     tests = (~xp.isfinite(initial_W), initial_W < 0, initial_W > 0)

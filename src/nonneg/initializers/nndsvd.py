@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, SampleArray
-from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_only
 from nonneg.data.spectral import leading_vectors
 from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.row_noise import half_normal_rows, noise_projections
@@ -55,7 +56,7 @@ def nndsvd_init(
     Ht = np.where(Ht == 0.0, drawn * filling, Ht)
     noise = noise_projections(data, k, rng) if fill == "random" else None
     (W,), _ = data.map_reduce_rows(
-        _parts,
+        rows_only(partial(_parts)) if noise is None else _parts,
         projected,
         signs=data.to_device(parts.signs[None, :]),
         scale=data.to_device(parts.scale_of_W()[None, :]),

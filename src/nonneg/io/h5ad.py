@@ -18,26 +18,35 @@ HIGHLY_VARIABLE = "highly_variable"
 def read(path: Path, options: ReadOptions) -> Contents:
     """Read X, or the layer that `variable` names, with the names of cells and variables."""
     with opened(path, "Reading a .h5ad file") as file:
-        wanted = options.variable or "X"
-        if wanted not in file:
-            raise FileFormatError(
-                f"{path} holds no {wanted!r}. It holds: {', '.join(_matrices(file)) or 'no matrix'}. "
-                "Choose one with variable='NAME' (--variable NAME)."
-            )
-        variables = file["raw"] if wanted.startswith("raw/") else file
-        X, names = _matrix(file[wanted], path), _names(variables, "var")
-        if options.highly_variable:
-            kept = _highly_variable(variables, path)
-            X, names = X[:, kept], None if names is None else [names[at] for at in kept]
-        return Contents(X, _names(file, "obs"), names)
+        node, rows, columns, kept = chosen_matrix(file, options, str(path))
+        X = _matrix(node, path)
+        return Contents(X if kept is None else X[:, kept], rows, columns)
 
 
-def _highly_variable(variables: Any, path: Path) -> list[int]:
+def chosen_matrix(
+    file: Any, options: ReadOptions, source: str
+) -> tuple[Any, list[str] | None, list[str] | None, list[int] | None]:
+    """Return X or the chosen layer, the names of cells and variables, and which variables are wanted."""
+    wanted = options.variable or "X"
+    if wanted not in file:
+        raise FileFormatError(
+            f"{source} holds no {wanted!r}. It holds: {', '.join(_matrices(file)) or 'no matrix'}. "
+            "Choose one with variable='NAME' (--variable NAME)."
+        )
+    variables = file["raw"] if wanted.startswith("raw/") else file
+    names, kept = _names(variables, "var"), None
+    if options.highly_variable:
+        kept = _highly_variable(variables, source)
+        names = None if names is None else [names[at] for at in kept]
+    return file[wanted], _names(file, "obs"), names, kept
+
+
+def _highly_variable(variables: Any, source: str) -> list[int]:
     frame = variables["var"]
     names = list(frame if is_group(frame) else frame.dtype.names or ())
     if HIGHLY_VARIABLE not in names:
         raise FileFormatError(
-            f"{path} holds no column {HIGHLY_VARIABLE!r} of variables (columns: {', '.join(names)}). Run "
+            f"{source} holds no column {HIGHLY_VARIABLE!r} of variables (columns: {', '.join(names)}). Run "
             "scanpy.pp.highly_variable_genes and write the file again, or leave highly_variable "
             "(--highly-variable) out."
         )
@@ -45,7 +54,7 @@ def _highly_variable(variables: Any, path: Path) -> list[int]:
     values = column["values"][()] if is_group(column) else column[()] if is_group(frame) else column
     kept = np.flatnonzero(np.asarray(values).astype(bool))
     if kept.size == 0:
-        raise FileFormatError(f"{path} marks none of its variables as highly variable.")
+        raise FileFormatError(f"{source} marks none of its variables as highly variable.")
     return [int(at) for at in kept]
 
 
@@ -57,18 +66,24 @@ def _matrices(file: Any) -> list[str]:
 def _matrix(node: Any, path: Path) -> MatrixLike:
     if not is_group(node):
         return node[()]
+    by_rows, shape = sparse_layout(node, str(path))
+    data, indices, indptr = (node[name][()] for name in ("data", "indices", "indptr"))
+    return compressed_matrix(data, indices, indptr, shape, by_rows=by_rows, source=str(path))
+
+
+def sparse_layout(node: Any, source: str) -> tuple[bool, tuple[int, int]]:
+    """Return whether a group holds a matrix by rows (else by columns), and its shape."""
     kind = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
     kind = kind.decode() if isinstance(kind, bytes) else str(kind)
     if kind[:3] not in ("csr", "csc"):
         raise FileFormatError(
-            f"{path} stores {node.name} as {kind or 'a group'!r}; "
+            f"{source} stores {node.name} as {kind or 'a group'!r}; "
             "expected a dense array, csr_matrix or csc_matrix."
         )
     shape = tuple(int(length) for length in node.attrs.get("shape", node.attrs.get("h5sparse_shape")))
     if len(shape) != 2:
-        raise FileFormatError(f"{path} stores {node.name} with the shape {shape}; expected two lengths.")
-    data, indices, indptr = (node[name][()] for name in ("data", "indices", "indptr"))
-    return compressed_matrix(data, indices, indptr, shape, by_rows=kind.startswith("csr"), source=str(path))
+        raise FileFormatError(f"{source} stores {node.name} with the shape {shape}; expected two lengths.")
+    return kind.startswith("csr"), shape
 
 
 def _names(file: Any, side: str) -> list[str] | None:

@@ -52,15 +52,20 @@ with h5py.File(sys.argv[1], "r") as file:
 
 @contextmanager
 def opened(path: Path, purpose: str) -> Iterator[Any]:
-    """Open an HDF5 file for reading."""
+    """Open an HDF5 file for reading, and close it afterwards."""
+    with open_checked(path, purpose) as file:
+        yield file
+
+
+def open_checked(path: Path, purpose: str) -> Any:
+    """Open an HDF5 file for reading, if it is sound."""
     h5py = import_optional("h5py", extra="formats", purpose=purpose)
     if not h5py.is_hdf5(path):
         raise FileFormatError(
             f"{path} is not an HDF5 file, or its beginning is damaged. Write it again from its source."
         )
     _check_structure(path)
-    with h5py.File(path, "r") as file:
-        yield file
+    return h5py.File(path, "r")
 
 
 def _check_structure(path: Path) -> None:

@@ -51,11 +51,33 @@ def read_array(stream: IO[bytes], source: str, n_bytes: int) -> npt.NDArray[Any]
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Read shape and dtype from the beginning of an array in NumPy's format."""
-    if np.lib.format.read_magic(stream) == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    shape, _, dtype = _header(stream)
     return shape, dtype
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    if np.lib.format.read_magic(stream) == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream)
+    return np.lib.format.read_array_header_2_0(stream)
+
+
+def read_layout(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Return shape, order (whether Fortran's), dtype and where the entries begin, without reading them."""
+    with path.open("rb") as stream:
+        mark = stream.read(len(np.lib.format.MAGIC_PREFIX))
+        if mark != np.lib.format.MAGIC_PREFIX:
+            raise FileFormatError(
+                f"{path} is not a NumPy file: it begins with {mark!r}, not with "
+                f"{np.lib.format.MAGIC_PREFIX!r}. Write it with numpy.save."
+            )
+        stream.seek(0)
+        try:
+            shape, fortran, dtype = _header(stream)
+        except ValueError as error:
+            raise FileFormatError(f"{path} is corrupt: {error} Write it again with numpy.save.") from error
+        if dtype.hasobject:
+            raise unsafe_file(str(path))
+        return shape, fortran, dtype, stream.tell()
 
 
 def unsafe_file(source: str) -> UnsafeFileError:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from nonneg._optional import import_optional
+from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError
+from nonneg.io.stored import StoredMatrix
 from nonneg.io.table import Contents, ReadOptions
 
 
@@ -17,8 +19,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
     """Read the numeric columns; empty cells become NaN."""
     parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
     table = parquet.read_table(path)
-    index = _index_column(table, options)
-    features = [name for name in table.column_names if name != index and name not in _stored_index(table)]
+    index, features = _layout(table.schema, options)
     labels = label_name = None
     if options.selection:
         kept, label = options.selection.places(features, len(features), str(path))
@@ -26,45 +27,111 @@ def read(path: Path, options: ReadOptions) -> Contents:
             label_name = features[label]
             labels = [str(one) for one in table.column(label_name).to_pylist()]
         features = [features[at] for at in kept]
-    for position, name in enumerate(table.column_names):
-        if name in features and not _is_numeric(table.schema.field(name).type):
+    _check_numeric(table.schema, features, path)
+    rows = None if index is None else [str(value) for value in table.column(index).to_pylist()]
+    return Contents(_dense(table, features), rows, features, labels, label_name, selected=True)
+
+
+class ParquetRows(StoredMatrix):
+    """The row groups of a Parquet file."""
+
+    def __init__(self, path: Path, options: ReadOptions, memory: Any = None) -> None:
+        parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
+        self._file = parquet.ParquetFile(path)
+        schema, about = self._file.schema_arrow, self._file.metadata
+        index, features = _layout(schema, options)
+        if options.selection:
+            kept, _ = options.selection.places(features, len(features), str(path))
+            features = [features[at] for at in kept]
+        _check_numeric(schema, features, path)
+        super().__init__(str(path), (about.num_rows, len(features)), memory)
+        self._features = self.column_names = features
+        groups = range(about.num_row_groups)
+        self._edges = np.cumsum([0, *(about.row_group(at).num_rows for at in groups)])
+        self.n_bytes = sum(about.row_group(at).total_byte_size for at in groups)
+        if index is not None:
+            names = self._file.read(columns=[index]).column(index)
+            self.row_names = [str(value) for value in names.to_pylist()]
+        # Empty cells become NaN, which only floating-point numbers have.
+        kinds = [np.dtype(schema.field(name).type.to_pandas_dtype()) for name in features]
+        dtype = np.result_type(*kinds)
+        nulls = any(schema.field(name).nullable for name in features) and dtype not in (
+            np.float32,
+            np.float64,
+        )
+        self.dtype = np.dtype(np.float64 if nulls else dtype)
+        self.chunk_rows = int(np.diff(self._edges).max(initial=1))
+
+    def cuts(self) -> IntArray:
+        """Return the rows at which blocks begin, and the number of rows: edges of row groups."""
+        wanted = max(1, int(self.block_bytes() / max(self.row_bytes(), 1.0)))
+        self.check_chunk(self.chunk_rows * self.row_bytes())
+        edges = [0]
+        for begin, end in zip(self._edges[:-1], self._edges[1:], strict=True):
+            if end - edges[-1] > wanted and begin > edges[-1]:
+                edges.append(int(begin))
+        return np.append(edges, self.shape[0])
+
+    def _read(self, start: int, stop: int) -> Any:
+        first = int(np.searchsorted(self._edges, start, side="right")) - 1
+        last = int(np.searchsorted(self._edges, stop, side="left"))
+        table = self._file.read_row_groups(list(range(first, last)), columns=self._features)
+        rows = _dense(table, self._features)
+        return rows[start - self._edges[first] : stop - self._edges[first]]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _layout(schema: Any, options: ReadOptions) -> tuple[str | None, list[str]]:
+    """Return the column of names, if there is one, and the columns of features."""
+    index, stored = _index_column(schema, options), _stored_index(schema)
+    return index, [name for name in schema.names if name != index and name not in stored]
+
+
+def _check_numeric(schema: Any, features: list[str], path: Path) -> None:
+    for position, name in enumerate(schema.names):
+        if name in features and not _is_numeric(schema.field(name).type):
             raise FileFormatError(
                 f"{path}, column {position + 1} ({name!r}): expected numbers, "
-                f"got {table.schema.field(name).type}. "
+                f"got {schema.field(name).type}. "
                 f"Leave it out with --drop {name}, or make it the index of the data frame before writing."
             )
     if not features:
         raise FileFormatError(f"{path} holds no numeric column.")
+
+
+def _dense(table: Any, features: list[str]) -> Any:
     columns = [table.column(name).to_numpy() for name in features]
     dtype = np.result_type(*columns)
     X = np.empty((table.num_rows, len(columns)), dtype=np.uint8 if dtype.kind == "b" else dtype)
     for position, column in enumerate(columns):
         X[:, position] = column
-    rows = None if index is None else [str(value) for value in table.column(index).to_pylist()]
-    return Contents(X, rows, features, labels, label_name, selected=True)
+    return X
 
 
-def _index_column(table: Any, options: ReadOptions) -> str | None:
-    if options.index is False or not table.column_names:
+def _index_column(schema: Any, options: ReadOptions) -> str | None:
+    if options.index is False or not schema.names:
         return None
-    stored = _stored_index(table)
+    stored = _stored_index(schema)
     if stored:
         return stored[0]
-    first = table.column_names[0]
+    first = schema.names[0]
     if options.selection.names(first):
         return None
-    if options.index is True or not _is_numeric(table.schema.field(first).type):
+    if options.index is True or not _is_numeric(schema.field(first).type):
         return str(first)
     return None
 
 
-def _stored_index(table: Any) -> list[str]:
+def _stored_index(schema: Any) -> list[str]:
     """Name the columns in which pandas stored the index of a data frame (a plain range is stored in none)."""
-    written = (table.schema.metadata or {}).get(b"pandas")
+    written = (schema.metadata or {}).get(b"pandas")
     if written is None:
         return []
     columns = json.loads(written).get("index_columns", [])
-    return [name for name in columns if isinstance(name, str) and name in table.column_names]
+    return [name for name in columns if isinstance(name, str) and name in schema.names]
 
 
 def _is_numeric(kind: Any) -> bool:

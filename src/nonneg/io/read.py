@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
 from nonneg.io.selection import Selection
@@ -34,6 +35,9 @@ class Format:
         return read
 
 
+Result = TypeVar("Result")
+
+ZARR = Format("zarr", "a Zarr array or AnnData store", "zarr", several=True)
 TEN_X_FOLDER = Format("10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", "tenx_folder")
 
 FORMATS = {
@@ -80,15 +84,21 @@ def read_table(
         )
     place = Path(path)
     options = ReadOptions(header, index, variable, delimiter, selection or Selection(), highly_variable)
-    found = _format_of(place)
-    if highly_variable and found.kind != "h5ad":
+    found = format_of(place)
+    if highly_variable and found.kind not in ("h5ad", "zarr"):
         raise InvalidParameterError(
             f"highly_variable=True (--highly-variable) is for AnnData files, and {place} is {found.words}. "
             "Choose columns by name instead (--columns)."
         )
     check_variable(variable, place, found.words, several=found.several)
+    contents = read_with(found, place, lambda: found.reader()(place, options))
+    return checked_table(selected_columns(contents, options.selection, str(place)), str(place), found.kind)
+
+
+def read_with(found: Format, place: Path, read: Callable[[], Result]) -> Result:
+    """Read with an explanation of what goes wrong."""
     try:
-        contents = found.reader()(place, options)
+        return read()
     except (NonnegError, MemoryError):
         raise
     except PermissionError as error:
@@ -103,12 +113,12 @@ def read_table(
             f"{place} could not be read as {found.words}: {reason[0] if reason else type(error).__name__}. "
             "It may be corrupt or truncated; write it again from its source."
         ) from error
-    return checked_table(selected_columns(contents, options.selection, str(place)), str(place), found.kind)
 
 
-def _format_of(path: Path) -> Format:
+def format_of(path: Path) -> Format:
+    """Return the format of a file, or say what is wrong with its path."""
     if path.is_dir():
-        return TEN_X_FOLDER
+        return ZARR if path.name.lower().endswith(".zarr") else TEN_X_FOLDER
     if not path.exists():
         if str(path) == "-":
             raise FileFormatError("Standard input is not read: write the data to a file, and give its path.")
@@ -122,7 +132,7 @@ def _format_of(path: Path) -> Format:
     ending = "".join(path.suffixes[-2:]) or "no ending"
     raise FileFormatError(
         f"{path} has an unknown ending ({ending}). Known endings are {', '.join(known_suffixes())}, "
-        f"and {TEN_X_FOLDER.words}."
+        f"{TEN_X_FOLDER.words}, and a .zarr folder."
     )
 
 

@@ -15,19 +15,25 @@ _PARTS = frozenset({"data", "indices", "indptr", "shape", "barcodes"})
 def read(path: Path, options: ReadOptions) -> Contents:
     """Read the counts; cells become rows and features columns."""
     with opened(path, "Reading a 10x .h5 file") as file:
-        group = _group(file, options.variable, path)
-        if "features" in group:
-            identifiers, symbols = group["features/id"][()], group["features/name"][()]
-        else:
-            identifiers, symbols = group["genes"][()], group["gene_names"][()]
-        n_features, n_cells = (int(length) for length in group["shape"][()])
-        # The file holds features x cells by columns, which is cells x features by rows.
+        group, shape, rows, columns = chosen_group(file, options.variable, path)
         data, indices, indptr = (group[name][()] for name in ("data", "indices", "indptr"))
-        shape = (n_cells, n_features)
         counts = compressed_matrix(data, indices, indptr, shape, by_rows=True, source=str(path))
-        return Contents(
-            counts, text_of(group["barcodes"][()]), unique_names(text_of(symbols), text_of(identifiers))
-        )
+        return Contents(counts, rows, columns)
+
+
+def chosen_group(
+    file: Any, variable: str | None, path: Path
+) -> tuple[Any, tuple[int, int], list[str], list[str]]:
+    """Return the group of the counts, cells x features, with the names of cells and features."""
+    group = _group(file, variable, path)
+    if "features" in group:
+        identifiers, symbols = group["features/id"][()], group["features/name"][()]
+    else:
+        identifiers, symbols = group["genes"][()], group["gene_names"][()]
+    # The file holds features x cells by columns, which is cells x features by rows.
+    n_features, n_cells = (int(length) for length in group["shape"][()])
+    names = unique_names(text_of(symbols), text_of(identifiers))
+    return group, (n_cells, n_features), text_of(group["barcodes"][()]), names
 
 
 def _group(file: Any, wanted: str | None, path: Path) -> Any:

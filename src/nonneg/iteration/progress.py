@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from nonneg._arguments import checked_verbose
@@ -104,6 +105,38 @@ def announce(sentence: str, verbose: int) -> None:
     logger.info(sentence)
     if verbose:
         sys.stderr.write(f"{sentence}\n")
+
+
+class PassReporter:
+    """Shows how much of a file a pass has read, now and then."""
+
+    def __init__(self, name: str, n_bytes: int, verbose: int, interval: float | None = None) -> None:
+        self.name = Path(name).name or name
+        self.n_bytes = n_bytes
+        self.verbose = checked_verbose(verbose)
+        self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
+        self.n_pass = 0
+        self.seconds = 0.0  # of the last pass
+        self._started = self._shown = time.monotonic()
+
+    def begin(self, n_pass: int) -> None:
+        """Start a pass."""
+        self.n_pass, self._started = n_pass, time.monotonic()
+
+    def update(self, part: float) -> None:
+        """Show the bytes read so far."""
+        now = time.monotonic()
+        self.seconds = now - self._started
+        if not self.verbose or now - self._shown < self.interval:
+            return
+        self._shown = now
+        rate = part * self.n_bytes / max(self.seconds, 1e-9)
+        line = (
+            f"{self.name}: pass {self.n_pass}, {part * self.n_bytes / 1e9:.3g} of "
+            f"{self.n_bytes / 1e9:.3g} GB read, {rate / 1e9:.2g} GB/s"
+        )
+        sys.stderr.write(f"\r\x1b[K{line}" if sys.stderr.isatty() else f"{line}\n")
+        sys.stderr.flush()
 
 
 class StepCounter:

@@ -14,6 +14,7 @@ from nonneg.data.dense import DenseMatrix
 from nonneg.data.local import local_matrix
 from nonneg.data.observed import ArrayObserved, ListedObserved, MissingEntries
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.streamed import StreamedMatrix
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import UnsupportedInputError
 
@@ -44,6 +45,8 @@ def _local(data: DataMatrix, rows: IntArray | None) -> LocalMatrix:
         scale: Any = data.row_scale if rows is None else data.row_scale[rows]  # type: ignore[attr-defined]
         scale = computed(scale)
         return _materialized(part, scale)
+    if isinstance(data, StreamedMatrix):
+        return data.select(np.arange(data.shape[0]) if rows is None else rows)
     if not isinstance(data, LocalMatrix):
         array: Any = data.array  # type: ignore[attr-defined]
         return local_matrix((array if rows is None else array[rows]).compute())

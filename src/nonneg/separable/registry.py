@@ -9,7 +9,7 @@ from typing import Any
 from nonneg._registry import Entry, Registry
 from nonneg.exceptions import InvalidParameterError, UnsupportedError
 
-ALL_CONTAINERS = frozenset({"dense", "sparse", "array", "dask"})
+ALL_CONTAINERS = frozenset({"dense", "sparse", "array", "dask", "streamed"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,8 @@ class Method(Entry):
     signed : bool
         Whether the data may have negative entries (PCA-reduced samples, eigenvectors).
     inputs : frozenset of str
-        The containers it accepts: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
+        The containers it accepts: "dense", "sparse", "array" (PyTorch, CuPy), "dask",
+        "streamed" (files).
     needs_n_components : bool
         Whether the number of anchors must be given.
     simplex : bool

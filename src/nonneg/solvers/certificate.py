@@ -15,6 +15,7 @@ from nonneg.certificates.stationarity import (
     stationarity_statement,
 )
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.matrix import rows_only
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.registry import loss_name
@@ -56,6 +57,7 @@ def _ratio_residuals(
     return normalized(energy, scale), normalized(float(energy_H), float(scale_H))
 
 
+@rows_only
 def _column_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]:
     return (), (block.xp.sum(W, axis=0),)
 

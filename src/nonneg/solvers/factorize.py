@@ -18,6 +18,7 @@ from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.checks import checked_data
 from nonneg.data.fingerprint import fingerprint
+from nonneg.data.matrix import rows_only
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
@@ -141,8 +142,9 @@ def factorize(
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
     data = checked_data(
-        X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize"
-    )
+        X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize",
+        verbose=checked_verbose(verbose),
+    )  # fmt: skip
     return run_factorization(
         data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init, max_iter=max_iter,
         tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
@@ -360,6 +362,7 @@ def _balanced(data: DataMatrix, W: SampleArray, Ht: Array) -> tuple[SampleArray,
     return W, Ht / factor
 
 
+@rows_only
 def _scaled_rows(block: LocalMatrix, W: Array, *, factor: float) -> tuple[tuple[Array], tuple[()]]:
     return (W * factor,), ()
 

@@ -7,6 +7,7 @@ import math
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_error_from_square, squared_residual
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.matrix import rows_only
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 
@@ -20,6 +21,7 @@ def mean_deviance(data: DataMatrix, W: SampleArray, Ht: Array, beta: float) -> f
     return total / n_entries
 
 
+@rows_only
 def _penalty_rows(block: LocalMatrix, W: Array, *, penalties: Penalties) -> tuple[tuple[()], tuple[float]]:
     return (), (penalties.of_W(W, block.weights),)
 

@@ -21,7 +21,7 @@ LOSSES = {
     "is": 0.0,
 }
 LOCAL = frozenset({"dense", "sparse"})
-EVERYWHERE = frozenset({"dense", "sparse", "array", "dask"})
+EVERYWHERE = frozenset({"dense", "sparse", "array", "dask", "streamed"})
 VIOLATION_RULE = "sum of absolute projected gradients, relative to the first iteration"
 DECREASE_RULE = "decrease of the error in 10 iterations, relative to the first error"
 
@@ -39,7 +39,8 @@ class Solver(Entry):
     betas : tuple of float
         The lowest and the highest beta it minimizes.
     inputs : frozenset of str
-        The containers it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask".
+        The containers it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask",
+        "streamed" (files).
     sparse_betas : tuple of float or None
         The betas it minimizes on sparse data.
     missing : tuple of float or None
@@ -119,7 +120,7 @@ _ENTRIES = {
         "nonneg.solvers.me:majorization_equalization",
         "majorization-equalization, safeguarded and extrapolated",
         (0.0, 0.0),
-        inputs=frozenset({"dense", "array", "dask"}),
+        inputs=frozenset({"dense", "array", "dask", "streamed"}),
         sparse_betas=None,
         tol=DECREASE_RULE,
         positive_init=True,

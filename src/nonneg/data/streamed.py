@@ -1,0 +1,322 @@
+"""Entries on disk, read in blocks of rows: the next block is read by a thread while the last is worked on.
+
+A pass over the data is one read of the file. Two blocks are in memory; arrays with one row per sample are
+NumPy arrays, in a temporary file where they would take too much of the budget. The first pass checks the
+entries and computes all statistics, so that these cost no further one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+from nonneg._arrays import to_numpy
+from nonneg._threads import parallel_for
+from nonneg._typing import Array, SampleArray
+from nonneg.data.dense import DenseMatrix
+from nonneg.data.local import local_matrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction, rows_only, rows_per_block
+from nonneg.data.observed import MissingEntries
+from nonneg.data.sparse import SparseMatrix
+from nonneg.io.memory import temporary_array
+from nonneg.io.stored import StoredMatrix
+from nonneg.iteration.progress import PassReporter
+
+# A solver holds about six arrays of the size of W; beyond this part of the budget each they go to disk.
+_SAMPLE_PART = 12
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """What the first pass finds, of a block or of all."""
+
+    squared_norm: float = 0.0
+    total: float = 0.0
+    observed_weight: float = 0.0
+    n_nonzero: int = 0
+    lowest: tuple[float, ...] = ()
+    highest: tuple[float, ...] = ()
+    n_missing: int = 0
+
+    def __add__(self, other: _Statistics) -> _Statistics:
+        return _Statistics(
+            self.squared_norm + other.squared_norm,
+            self.total + other.total,
+            self.observed_weight + other.observed_weight,
+            self.n_nonzero + other.n_nonzero,
+            (float(np.min([*self.lowest, *other.lowest])),),
+            (float(np.max([*self.highest, *other.highest])),),
+            self.n_missing + other.n_missing,
+        )
+
+
+class StreamedMatrix(DataMatrix):
+    """A matrix on disk, as one block of rows after another."""
+
+    container = "streamed"
+
+    def __init__(
+        self, stored: StoredMatrix, *, weights: Any = None, mask: Any = None, missing: str = "error",
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self.stored = stored
+        self.shape = (int(stored.shape[0]), int(stored.shape[1]))
+        self.dtype = stored.working_dtype
+        self.xp = array_namespace(np.empty(0))
+        self.weights = None if weights is None else np.asarray(weights, dtype=self.dtype)
+        self.has_mask = mask is not None or missing == "mask"
+        self._mask, self._nan_is_missing = mask, missing == "mask"
+        self._edges = [int(edge) for edge in stored.cuts()]
+        self._known: _Statistics | None = None
+        self._digest = ""
+        self.n_passes = 0  # reads of the file so far
+        self.progress = PassReporter(stored.source, stored.n_bytes, verbose)
+
+    @property
+    def block_bytes(self) -> float:
+        """The size of the largest block in memory."""
+        return float(np.diff(self._edges).max()) * self.stored.row_bytes()
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        return list(zip(self._edges[:-1], self._edges[1:], strict=True))
+
+    def _wrapped(self, entries: Any, start: int, stop: int) -> LocalMatrix:
+        weights = None if self.weights is None else self.weights[start:stop]
+        mask = None if self._mask is None else self._mask[start:stop]
+        if self._nan_is_missing and self.has_mask:
+            mask = _with_nan(entries, mask)
+        return local_matrix(entries, weights=weights, mask=mask)
+
+    def _blocks(self) -> Iterator[tuple[int, int, LocalMatrix]]:
+        """Yield the blocks; while one is worked on, the next one is read."""
+        ranges = self._ranges()
+        self.n_passes += 1
+        self.progress.begin(self.n_passes)
+        with ThreadPoolExecutor(1, thread_name_prefix="nonneg-read") as reader:
+            ahead = [reader.submit(self.stored.read_rows, *ranges[0])]
+            for (start, stop), following in zip(ranges, [*ranges[1:], None], strict=True):
+                # Taken out of the list: what was asked of the reader would hold the block as well.
+                block = self._wrapped(ahead.pop().result(), start, stop)
+                if following is not None:
+                    ahead.append(reader.submit(self.stored.read_rows, *following))
+                yield start, stop, block
+                del block
+                self.progress.update(stop / self.shape[0])
+
+    def _rows_alone(self) -> Iterator[tuple[int, int, Any]]:
+        """Yield blocks that know their rows but not their entries."""
+        for start, stop in self._ranges():
+            weights = None if self.weights is None else self.weights[start:stop]
+            yield start, stop, DenseMatrix(np.empty((stop - start, 0), self.dtype), self.xp, weights=weights)
+
+    def map_reduce_rows(
+        self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
+        """Call the function on every block, in one pass over the file."""
+        new: list[Any] = []
+        sums: tuple[Any, ...] | None = None
+        blocks = self._rows_alone() if getattr(function, "rows_only", False) else self._blocks()
+        for start, stop, block in blocks:
+            rows, small = function(block, *(array[start:stop] for array in sample_arrays), **shared)
+            if not new:
+                new = [self._sample_array(part.shape[1:], part.dtype) for part in rows]
+            for whole, part in zip(new, rows, strict=True):
+                whole[start:stop] = part
+            sums = small if sums is None else tuple(a + b for a, b in zip(sums, small, strict=True))
+            del block, rows, small  # or three blocks would be in memory while the next one is read
+        assert sums is not None
+        return tuple(new), sums
+
+    def _sample_array(self, columns: tuple[int, ...], dtype: Any) -> Any:
+        shape = (self.shape[0], *columns)
+        large = np.prod(shape) * np.dtype(dtype).itemsize > self.stored.memory / _SAMPLE_PART
+        return temporary_array(shape, dtype) if large else np.empty(shape, dtype=dtype)
+
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X Ht."""
+        return self.map_reduce_rows(_times, Ht=Ht)[0][0]
+
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return X' diag(weights) W."""
+        return self.map_reduce_rows(_transposed_times, W, n_out=0)[1][0]
+
+    def weighted_gram(self, W: SampleArray) -> Array:
+        """Return W' diag(weights) W."""
+        return self.map_reduce_rows(_weighted_gram, W, n_out=0)[1][0]
+
+    def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
+        """Compute all statistics in one pass, calling `check` with each block and its first row."""
+        known: _Statistics | None = None
+        digest = _Digest()
+        for start, _, block in self._blocks():
+            if check is not None:
+                check(block, start)
+            digest.add(block)
+            found = _statistics(block)
+            known = found if known is None else known + found
+            del block
+        assert known is not None
+        self._known, self._digest = known, digest.hexdigest()
+        if self._mask is None and not known.n_missing:
+            self.has_mask = False  # complete data keep the solvers for complete data
+
+    @property
+    def _found(self) -> _Statistics:
+        if self._known is None:
+            self.examine()
+        assert self._known is not None
+        return self._known
+
+    def digest(self) -> str:
+        """Return what identifies the entries, from the first pass; it does not depend on the blocks."""
+        known = self._found
+        weights = b"" if self.weights is None else np.ascontiguousarray(self.weights).tobytes()
+        facts = f"{self.shape} {self.dtype} {self._digest} {known.n_missing} {known.observed_weight}"
+        return hashlib.sha256(facts.encode() + weights).hexdigest()
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries."""
+        return self._found.squared_norm
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries."""
+        return self._found.total
+
+    def observed_weight(self) -> float:
+        """Return the weighted number of observed entries."""
+        return self._found.observed_weight
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries that are not zero."""
+        return self._found.n_nonzero
+
+    def _compute_extremes(self) -> tuple[float, float]:
+        return self._found.lowest[0], self._found.highest[0]
+
+    def to_sample_array(self, array: Any) -> SampleArray:
+        """Return an array with one row per sample, in memory or in a temporary file."""
+        array = to_numpy(array)
+        new = self._sample_array(array.shape[1:], self.dtype)
+        new[...] = array
+        return new
+
+    def sample_matrix(self, W: SampleArray) -> LocalMatrix:
+        """Return an array with one row per sample as data, with the same row weights."""
+        return DenseMatrix(W, self.xp, weights=self.weights)
+
+    def to_device(self, array: Any) -> Array:
+        """Return a NumPy array of the dtype of the blocks."""
+        return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
+
+    def local_blocks(self) -> Iterator[LocalMatrix]:
+        """Yield the blocks one by one."""
+        for _, _, block in self._blocks():
+            yield block
+            del block
+
+    def select(self, rows: Any) -> LocalMatrix:
+        """Return some rows in memory, in ascending order, with their weights and mask."""
+        index = np.asarray(rows, dtype=np.int64)
+        mask = None if self._mask is None else self._mask[index]
+        entries = self.stored.take_rows(index)
+        if self._nan_is_missing and self.has_mask:
+            mask = _with_nan(entries, mask)
+        weights = None if self.weights is None else self.weights[index]
+        return local_matrix(entries, weights=weights, mask=mask)
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows."""
+        index, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
+        taken = self.stored.take_rows(index)
+        return (taken.toarray() if sp.issparse(taken) else taken)[places]
+
+
+def _with_nan(entries: Any, mask: Any) -> Any:
+    """Return which entries of a block were observed: not NaN, and not hidden by the mask."""
+    if not sp.issparse(entries):
+        seen = ~np.isnan(entries)
+        return (
+            seen if mask is None else seen & np.asarray(mask.toarray() if sp.issparse(mask) else mask, bool)
+        )
+    lost = sp.csr_array(entries, copy=True)
+    lost.data = np.isnan(lost.data)
+    lost.eliminate_zeros()
+    if mask is None:
+        return MissingEntries(lost.astype(np.float64))
+    given = sp.csr_array(mask, dtype=bool).astype(np.int8)
+    return (given - given.multiply(lost.astype(np.int8))).astype(bool)
+
+
+class _Digest:
+    """Checksums of rows as they come, whatever blocks they come in."""
+
+    # Of 32 bits each: they tell other data from the same, not a forgery.
+
+    def __init__(self) -> None:
+        self._sums = [0, 0, 0]
+
+    def add(self, block: LocalMatrix) -> None:
+        """Go on with a block."""
+        parts: tuple[Any, ...]
+        if isinstance(block, SparseMatrix):
+            csr = block.csr
+            parts = (csr.data, csr.indices.astype(np.int64), np.diff(csr.indptr).astype(np.int64))
+        else:
+            parts = (np.ascontiguousarray(block.dense_rows(0, block.shape[0])),)
+        for at, part in enumerate(parts):
+            self._sums[at] = zlib.crc32(part.data, self._sums[at])
+
+    def hexdigest(self) -> str:
+        """Return the checksums as text."""
+        return "-".join(f"{one:08x}" for one in self._sums)
+
+
+def _statistics(block: LocalMatrix) -> _Statistics:
+    n_rows, n_columns = block.shape
+    n_missing = 0
+    if block.observed is not None:
+        n_missing = n_rows * n_columns - round(block.observed.weight(None))
+    if not isinstance(block, DenseMatrix):
+        low, high = block.extremes()
+        norm, total, weight = block.squared_norm(), block.total(), block.observed_weight()
+        return _Statistics(norm, total, weight, block.count_nonzero(), (low,), (high,), n_missing)
+    # Sums of rows first, and parts that stay in the cache: the same numbers for any number of threads.
+    squares, sums, counts, lows, highs = (np.empty(n_rows) for _ in range(5))
+    step = rows_per_block(n_columns, 1 << 15)
+
+    def work(start: int, stop: int) -> None:
+        for first in range(start, stop, step):
+            part = slice(first, min(first + step, stop))
+            rows = block.array[part]
+            wide = rows.astype(np.float64, copy=False)
+            np.einsum("ij,ij->i", wide, wide, out=squares[part])
+            wide.sum(axis=1, out=sums[part])
+            counts[part] = np.count_nonzero(rows, axis=1)
+            lows[part], highs[part] = rows.min(axis=1), rows.max(axis=1)
+
+    parallel_for(work, n_rows, chunk_size=step, operations=8.0 * n_rows * n_columns)
+    weights = np.ones(n_rows) if block.weights is None else block.weights.astype(np.float64)
+    squared_norm, total = (float(np.sum(weights * of_rows)) for of_rows in (squares, sums))
+    extremes = (float(lows.min()),), (float(highs.max()),)
+    return _Statistics(squared_norm, total, block.observed_weight(), int(counts.sum()), *extremes, n_missing)
+
+
+def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (block.times(Ht),), ()
+
+
+def _transposed_times(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.transposed_times(W),)
+
+
+@rows_only
+def _weighted_gram(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.weighted_gram(W),)

@@ -1,0 +1,40 @@
+"""One answer from NumPy, memory-mapped files, Zarr, HDF5, AnnData, 10x Genomics and Parquet."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.contracts.cases import close, entries
+from tests.references.stored import FORMATS, write
+
+from nonneg import NMF, open_matrix
+from nonneg.data.checks import checked_data
+
+
+@pytest.mark.filterwarnings("ignore:.*is stored by columns:UserWarning")
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_give_the_answer_of_numpy(form, tmp_path):
+    X = entries(2.0, shape=(60, 15))
+    path, variable = write(X, form, tmp_path)
+    data = checked_data(open_matrix(path, variable=variable, memory=3000))
+    assert data.container == "streamed"
+    for options, accuracy in (
+        ({"solver": "hals"}, 1e-8),
+        ({"solver": "anls"}, 1e-8),
+        ({"solver": "mu", "beta_loss": "kullback-leibler"}, 1e-8),
+    ):
+        expected, found = (NMF(3, max_iter=6, tol=0, **options).fit(one) for one in (X, data))
+        close(found.components_, expected.components_, accuracy)
+        assert found.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-8)
+        close(found.transform(data), expected.transform(X), 1e-6)
+
+
+def test_a_memory_mapped_array_larger_than_the_budget_is_streamed(tmp_path, monkeypatch):
+    X = entries(2.0, shape=(60, 15))
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    expected = NMF(3, max_iter=6, tol=0).fit(mapped)
+    monkeypatch.setattr("nonneg.io.memory.memory_limit", lambda: 6000)
+    data = checked_data(mapped)
+    assert data.container == "streamed"
+    close(NMF(3, max_iter=6, tol=0).fit(data).components_, expected.components_, 1e-8)
