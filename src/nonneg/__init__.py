@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         NMF,
         ConeNMF,
         ConsensusNMF,
+        IntegrativeNMF,
         MinVolNMF,
         PurificationNMF,
         SeparableNMF,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ConeNMF": "nonneg.estimators",
     "ConsensusNMF": "nonneg.estimators",
+    "IntegrativeNMF": "nonneg.estimators",
     "MinVolNMF": "nonneg.estimators",
     "NMF": "nonneg.estimators",
     "PurificationNMF": "nonneg.estimators",
@@ -65,6 +67,7 @@ __all__ = [
     "NMF",
     "ConeNMF",
     "ConsensusNMF",
+    "IntegrativeNMF",
     "MinVolNMF",
     "PurificationNMF",
     "SeparableNMF",

@@ -90,6 +90,9 @@ CASES = {
         lambda model: model.components_,
         EVERYWHERE,
     ),
+    "IntegrativeNMF": Case(
+        lambda: nonneg.IntegrativeNMF(K, max_iter=20), low_rank, lambda model: model.components_, EVERYWHERE
+    ),
     "MinVolNMF": Case(
         lambda: nonneg.MinVolNMF(K, init="mv-dual", max_iter=20),
         low_rank,

@@ -7,7 +7,7 @@ import warnings
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nonneg import NMF
+from nonneg import NMF, IntegrativeNMF
 
 ESTIMATORS = [
     NMF(),
@@ -15,6 +15,7 @@ ESTIMATORS = [
     NMF(n_components=2, solver="mu"),
     NMF(n_components=2, beta_loss="kullback-leibler", alpha_W=0.01, l1_ratio=0.5),
     NMF(n_components=2, missing="mask"),
+    IntegrativeNMF(n_components=2),
 ]
 
 

@@ -13,6 +13,7 @@ from nonneg.estimators.saving import read_model
 ESTIMATORS = (
     "ConeNMF",
     "ConsensusNMF",
+    "IntegrativeNMF",
     "MinVolNMF",
     "NMF",
     "PurificationNMF",

@@ -39,6 +39,7 @@ from nonneg.datasets.real import (
 from nonneg.datasets.standard_library import load_standard_library
 from nonneg.datasets.store import Dataset, DatasetNotFoundError, Recording
 from nonneg.datasets.synthetic import (
+    CellData,
     CommunityGraph,
     GaussianCompositeData,
     GaussianCompositeModel,
@@ -61,11 +62,13 @@ from nonneg.datasets.synthetic import (
     purification_model,
     scene_like,
     separable_dirichlet,
+    single_cells,
     text_like,
 )
 from nonneg.datasets.weighting import tfidf
 
 __all__ = [
+    "CellData",
     "CommunityGraph",
     "Dataset",
     "DatasetNotFoundError",
@@ -121,6 +124,7 @@ __all__ = [
     "purification_model",
     "scene_like",
     "separable_dirichlet",
+    "single_cells",
     "text_like",
     "tfidf",
 ]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nonneg.estimators.cone_nmf import ConeNMF
     from nonneg.estimators.consensus_nmf import ConsensusNMF
     from nonneg.estimators.functional import non_negative_factorization
+    from nonneg.estimators.integrative_nmf import IntegrativeNMF
     from nonneg.estimators.min_vol_nmf import MinVolNMF
     from nonneg.estimators.nmf import NMF
     from nonneg.estimators.purification_nmf import PurificationNMF
@@ -20,6 +21,7 @@ __all__ = [
     "NMF",
     "ConeNMF",
     "ConsensusNMF",
+    "IntegrativeNMF",
     "MinVolNMF",
     "PurificationNMF",
     "SeparableNMF",
@@ -32,6 +34,7 @@ __getattr__ = lazy_names(
     {
         "ConeNMF": "nonneg.estimators.cone_nmf",
         "ConsensusNMF": "nonneg.estimators.consensus_nmf",
+        "IntegrativeNMF": "nonneg.estimators.integrative_nmf",
         "MinVolNMF": "nonneg.estimators.min_vol_nmf",
         "NMF": "nonneg.estimators.nmf",
         "PurificationNMF": "nonneg.estimators.purification_nmf",

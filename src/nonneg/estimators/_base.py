@@ -78,16 +78,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
             The product W H, of the same array type as `X`.
         """
         check_is_fitted(self)
-        if not (sp.issparse(X) or is_dask(X) or hasattr(X, "iloc") or is_array_api_obj(X)):
-            X = np.asarray(X)
-        if len(X.shape) != 2 or X.shape[1] != self.components_.shape[0]:
-            raise ShapeError(
-                f"Expected coefficients of shape (n_samples, {self.components_.shape[0]}), one column per "
-                f"component, got {tuple(X.shape)}. Pass what transform returns."
-            )
-        if is_non_numpy(X) and not is_dask(X):
-            return X @ to_device(self.components_, X, X.dtype)
-        return X @ to_numpy(self.components_)
+        return reconstructed(X, self.components_)
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """Return the negative mean deviance of the entries of X from W H.
@@ -123,6 +114,20 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         with threads(self.n_jobs):
             Ht = data.to_device(self.components_.T)
             return -mean_deviance(data, W, Ht, beta_of(getattr(self, "beta_loss", "frobenius")))
+
+
+def reconstructed(X: Any, components: Array) -> Any:
+    """Return the product of coefficients and components, in the array type of the coefficients."""
+    if not (sp.issparse(X) or is_dask(X) or hasattr(X, "iloc") or is_array_api_obj(X)):
+        X = np.asarray(X)
+    if len(X.shape) != 2 or X.shape[1] != components.shape[0]:
+        raise ShapeError(
+            f"Expected coefficients of shape (n_samples, {components.shape[0]}), one column per "
+            f"component, got {tuple(X.shape)}. Pass what transform returns."
+        )
+    if is_non_numpy(X) and not is_dask(X):
+        return X @ to_device(components, X, X.dtype)
+    return X @ to_numpy(components)
 
 
 def input_data(

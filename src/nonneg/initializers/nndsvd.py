@@ -41,7 +41,7 @@ def nndsvd_init(
     V = leading_vectors(data, k, tol=_TOL)
     (projected,), sums = data.map_reduce_rows(_project, V=data.to_device(V))
     XV_norms = np.sqrt(np.stack([to_float64(total) for total in sums]))
-    parts = _Parts(V, XV_norms)
+    parts = SignedParts(V, XV_norms)
     mean = data.mean()
     # scikit-learn's values are in the unit of X, and factors in that of its root: in another unit of X they
     # are another initialization.
@@ -67,8 +67,9 @@ def nndsvd_init(
     return W, data.to_device(Ht)
 
 
-class _Parts:
-    # The choice of parts and their scales, from the vectors V and the norms of the parts of X V (2 x k).
+class SignedParts:
+    """The choice of parts and their scales, from the vectors V and the norms of the parts of X V (2 x k)."""
+
     def __init__(self, V: Any, XV_norms: Any) -> None:
         s = np.sqrt(np.sum(XV_norms**2, axis=0))
         self.V = V
@@ -88,9 +89,11 @@ class _Parts:
         self.size = np.sqrt(self.XV_norm * self.V_norm)
 
     def scale_of_W(self) -> Any:
+        """Return what the columns of X V are multiplied by."""
         return np.divide(self.size, self.XV_norm, out=np.zeros_like(self.size), where=self.XV_norm > 0)
 
     def Ht(self) -> Any:
+        """Return the parts of V, scaled."""
         parts = np.where(self.signs == 0.0, np.abs(self.V), np.maximum(self.signs * self.V, 0.0))
         scale = np.divide(self.size, self.V_norm, out=np.zeros_like(self.size), where=self.V_norm > 0)
         return parts * scale

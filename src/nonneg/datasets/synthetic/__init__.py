@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nonneg.datasets.synthetic.cells import CellData, single_cells
 from nonneg.datasets.synthetic.communities import CommunityGraph, mixed_membership_graph
 from nonneg.datasets.synthetic.cones import circular_cones, equiangular_directions
 from nonneg.datasets.synthetic.faces import faces_like
@@ -26,6 +27,7 @@ from nonneg.datasets.synthetic.separable import SeparableData, middle_points, se
 from nonneg.datasets.synthetic.text import text_like
 
 __all__ = [
+    "CellData",
     "CommunityGraph",
     "GaussianCompositeData",
     "GaussianCompositeModel",
@@ -48,5 +50,6 @@ __all__ = [
     "purification_model",
     "scene_like",
     "separable_dirichlet",
+    "single_cells",
     "text_like",
 ]

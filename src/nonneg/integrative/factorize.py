@@ -1,0 +1,220 @@
+"""Integrative NMF of several data sets: initialize, alternate, certify; or learn from mini-batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._arguments import checked_checkpoint, checked_verbose
+from nonneg._arrays import to_float64
+from nonneg._blas import single_threaded_blas
+from nonneg._random import Seed, generator, spawn
+from nonneg._threads import threads
+from nonneg._typing import Array, SampleArray
+from nonneg.certificates.certificate import Certificate, Statement
+from nonneg.certificates.stationarity import normalized, stationarity_statement
+from nonneg.data.fingerprint import fingerprint
+from nonneg.data.gram_operator import apply_gram
+from nonneg.exceptions import InvalidParameterError
+from nonneg.initializers.nndsvd import SignedParts
+from nonneg.integrative.problem import (
+    Components,
+    DataSet,
+    Sums,
+    encode,
+    objective,
+    residual_energies,
+    update_components,
+)
+from nonneg.iteration import Checkpoint, History, Progress, RelativeMeasure, Run, StopReason, iterate
+from nonneg.iteration.progress import reporter
+
+INITS = ("nndsvd", "random")
+# Power iterations for the singular vectors of the initialization, and vectors beyond k: the subspace decides
+# where the descent begins, not where it ends.
+_POWER, _OVERSAMPLING = 6, 8
+# Coordinate passes and rounds per mini-batch, as in `solvers/online.py`: the first batch decides where the
+# others begin.
+PASSES, ROUNDS, FIRST_ROUNDS = 5, 3, 30
+
+
+@dataclass(frozen=True)
+class IntegrativeResult:
+    """What a fit found."""
+
+    W: list[SampleArray]  # one per data set
+    components: Components
+    sums: list[Sums]
+    loss: float
+    n_iter: int
+    stop_reason: StopReason
+    history: History
+    certificate: Certificate
+
+
+def integrate(
+    data: Sequence[DataSet],
+    k: int,
+    *,
+    lam: float,
+    init: str = "nndsvd",
+    n_init: int = 1,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    rng: Seed = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    callback: Callable[[Progress], bool | None] | None = None,
+    checkpoint: str | Path | None = None,
+    caller: str = "integrate",
+) -> IntegrativeResult:
+    """Minimize the objective of `problem.py` by exact updates of one block at a time."""
+    # Welch et al. (2019), Cell 177(7), Algorithm 1, with all subproblems solved by block pivoting.
+    verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
+    if n_init > 1 and init != "random":
+        raise InvalidParameterError(
+            f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
+            "does not draw random numbers. Use init='random', or n_init=1."
+        )
+    squared_norm = sum(one.squared_norm for one in data)
+    best: Run[Components] | None = None
+    with threads(n_jobs), single_threaded_blas():
+        for number, random in enumerate([generator(rng)] if n_init == 1 else spawn(rng, n_init)):
+            first = initial_components(data, k, init=init, rng=random)
+            saved = None
+            if folder is not None:
+                saved = Checkpoint.of(
+                    folder if n_init == 1 else folder / f"restart-{number}",
+                    ["integrative", k, lam, tol, init],
+                    [fingerprint(one.matrix) for one in data],
+                    first.Ht,
+                    from_numpy=lambda name, array: data[0].matrix.to_device(array),
+                )
+            run = iterate(
+                _Step(data, lam, squared_norm),
+                first,
+                max_iter=max_iter,
+                stop=RelativeMeasure("violation", tol),
+                callback=callback,
+                progress=reporter(caller, verbose),
+                checkpoint=saved,
+            )
+            if best is None or _loss(run) < _loss(best):
+                best = run
+            if run.stop_reason in (StopReason.INTERRUPTED, StopReason.CALLBACK):
+                break
+        assert best is not None
+        found = best.state
+        W, sums = [], []
+        for at, one in enumerate(data):
+            rows, own, _ = encode(one, found.Ht, found.Vt[at, ...], lam)
+            W.append(rows)
+            sums.append(own)
+        statement = _stationarity(data, W, found, sums, lam, squared_norm)
+    return IntegrativeResult(
+        W, found, sums, objective(found, sums, lam, squared_norm), best.n_iter, best.stop_reason,
+        best.history, Certificate((statement,)),
+    )  # fmt: skip
+
+
+class _Step:
+    """One iteration: the weights of all data sets, then all components."""
+
+    def __init__(self, data: Sequence[DataSet], lam: float, squared_norm: float) -> None:
+        self.data, self.lam, self.squared_norm = data, lam, squared_norm
+        # The last weights only guess the supports of the next ones, which are exact minimizers: a resumed run
+        # goes on without them.
+        self._last: list[SampleArray | None] = [None] * len(data)
+
+    def __call__(self, found: Components) -> tuple[Components, dict[str, float]]:
+        sums, violation = [], 0.0
+        for at, one in enumerate(self.data):
+            self._last[at], own, left = encode(one, found.Ht, found.Vt[at, ...], self.lam, self._last[at])
+            sums.append(own)
+            violation += left
+        new, left = update_components(found, sums, self.lam)
+        loss = objective(new, sums, self.lam, self.squared_norm)
+        return new, {"loss": loss, "violation": violation + left}
+
+
+def _loss(run: Run[Components]) -> float:
+    return float(run.history.loss[-1]) if len(run.history) else math.inf
+
+
+def _stationarity(
+    data: Sequence[DataSet],
+    W: Sequence[SampleArray],
+    found: Components,
+    sums: Sequence[Sums],
+    lam: float,
+    squared_norm: float,
+) -> Statement:
+    of_W, of_H, of_V = (normalized(one, squared_norm) for one in residual_energies(data, W, found, sums, lam))
+    statement = stationarity_statement(of_W, max(of_H, of_V), loss="integrative")
+    return replace(statement, quantities={**statement.quantities, "residual_V": of_V, "lam": lam})
+
+
+def initial_components(data: Sequence[DataSet], k: int, *, init: str, rng: np.random.Generator) -> Components:
+    """Return shared components, and specific ones that are zero."""
+    first, p = data[0].matrix, data[0].matrix.shape[1]
+    n_rows = sum(one.matrix.shape[0] for one in data)
+    if init == "random" or k > min(n_rows, p):
+        size = math.sqrt(math.sqrt(sum(one.squared_norm for one in data) / (n_rows * p)) / k)
+        Ht = size * np.abs(rng.standard_normal((p, k)))
+    else:
+        Ht = _nndsvd(data, k)
+    return Components(first.to_device(Ht), first.to_device(np.zeros((len(data), p, k))))
+
+
+def _nndsvd(data: Sequence[DataSet], k: int) -> Any:
+    """NNDSVD of all scaled data sets below one another, by products with each of them."""
+    scales = [to_float64(one.scale) for one in data]
+
+    def product(V: Any) -> Any:
+        parts = (apply_gram(one.matrix, V / s) / s for one, s in zip(data, scales, strict=True))
+        return sum(parts, start=np.zeros_like(V))
+
+    p = data[0].matrix.shape[1]
+    # A fixed start: the subspace hardly depends on it, and the same data give the same components.
+    Q = np.random.default_rng(0).standard_normal((p, min(p, k + _OVERSAMPLING)))
+    for _ in range(_POWER):
+        Q, _ = np.linalg.qr(product(Q))
+    values, vectors = np.linalg.eigh(Q.T @ product(Q))
+    V = Q @ vectors[:, np.argsort(-values, kind="stable")[:k]]
+    squares = np.zeros((2, k))
+    for one, s in zip(data, scales, strict=True):
+        _, sums = one.matrix.map_reduce_rows(_signed_squares, n_out=0, V=one.matrix.to_device(V / s))
+        squares += np.stack([to_float64(total) for total in sums])
+    return SignedParts(V, np.sqrt(squares)).Ht()
+
+
+def _signed_squares(block: Any, *, V: Array) -> tuple[tuple[()], tuple[Array, Array]]:
+    xp, XV = block.xp, block.times(V)
+    squares = block.weighted(XV * XV)
+    zero = xp.zeros_like(squares)
+    return (), tuple(xp.sum(xp.where(side, squares, zero), axis=0) for side in (XV > 0, XV < 0))
+
+
+def online_step(
+    data: DataSet,
+    at: int,
+    found: Components,
+    past: Sequence[Sums],
+    *,
+    lam: float,
+    decay: float,
+    first: bool,
+) -> tuple[Components, list[Sums]]:
+    """Update all components with a mini-batch of one data set; `past` are the sums of all of them."""
+    # Gao et al. (2021), Nat. Biotechnol. 39, Algorithm 1: HALS on sums in which older batches decay.
+    sums = list(past)
+    for _ in range(FIRST_ROUNDS if first else ROUNDS):
+        _, new, _ = encode(data, found.Ht, found.Vt[at, ...], lam)
+        sums[at] = Sums(decay * past[at].gram + new.gram, decay * past[at].cross + new.cross)
+        found, _ = update_components(found, sums, lam, passes=PASSES)
+    return found, sums
