@@ -49,7 +49,7 @@ def host(array):
 @pytest.fixture
 def lanczos(monkeypatch):
     """Take the route of many columns, however few there are."""
-    monkeypatch.setattr(spectral_module, "_DENSE_COLUMNS", 0)
+    monkeypatch.setattr(spectral_module, "DENSE_COLUMNS", 0)
     monkeypatch.setattr(spectral_module, "_DENSE_LIMIT", 0)
     monkeypatch.setattr(values_module, "FORM_LIMIT", 0)
 

@@ -84,7 +84,7 @@ def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> flo
 
 def squared_residual(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
     """Return the weighted sum of the squared observed entries of X - W H, one block of rows at a time."""
-    _, (square,) = data.map_reduce_rows(_squared_residual, W, n_out=0, Ht=Ht)
+    _, (square,) = data.map_reduce_rows(squared_residual_rows, W, n_out=0, Ht=Ht)
     return float(square)
 
 
@@ -96,7 +96,8 @@ def relative_error_from_square(data: DataMatrix, W: SampleArray, Ht: Array, squa
     return math.sqrt(square)
 
 
-def _squared_residual(block: LocalMatrix, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[float]]:
+def squared_residual_rows(block: LocalMatrix, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[float]]:
+    """Return the weighted sum of the squared residuals of a block, for `map_reduce_rows`."""
     xp, total = block.xp, 0.0
     for start, stop in block.row_blocks(1 << 20):
         residual = block.dense_rows(start, stop) - W[start:stop, :] @ Ht.T

@@ -12,7 +12,9 @@ from nonneg.cli.table_inputs import (
     add_data_arguments,
     add_h5ad_argument,
     add_label_argument,
+    add_memory_argument,
     check_h5ad,
+    largest_entry,
     read_input,
     table_name,
     write_h5ad,
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "file", type=Path, help=".npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder"
+        "file",
+        type=Path,
+        help=".npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10x folder",
     )
     parser.add_argument(
         "-k",
@@ -46,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     add_data_arguments(data)
     add_label_argument(data)
+    add_memory_argument(data)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--image-shape", type=arguments.image_shape, metavar="RxC", help="show components as images"
@@ -111,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
     table = read_input(options)
     _check_image_shape(options.image_shape, table)
     check_labels(table.labels, table.label_name)
-    if table.X.max() == 0:
+    if largest_entry(table) == 0:
         terminal.note("note: all entries are zero, so there is nothing to find")
     with terminal.warnings_as_notes():
         model, W, seconds = fit_model(table.X, **_model_parameters(options))

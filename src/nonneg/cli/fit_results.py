@@ -20,6 +20,7 @@ from nonneg.cli.results import (
     write_names,
     write_results,
 )
+from nonneg.data import DataMatrix
 from nonneg.exceptions import FileFormatError
 from nonneg.io import Table, read_table
 from nonneg.report.page import Fit, build_page
@@ -104,7 +105,7 @@ def _record(fitted: FittedModel) -> dict[str, Any]:
     scale, loss = getattr(model, "column_scale_", None), model.result_.loss_name
     # Of the scaled columns, which is what the loss measures.
     H = model.components_ if scale is None else model.components_ / scale
-    error = observed_relative_error(divided(table.X, scale), fitted.W, H)
+    error = _relative_error(fitted, H, scale)
     beta_loss = model.get_params().get("beta_loss", loss)
     explained: float | None = 1.0 - error**2
     if loss != "frobenius":
@@ -140,6 +141,14 @@ def _record(fitted: FittedModel) -> dict[str, Any]:
     )
 
 
+def _relative_error(fitted: FittedModel, H: Any, scale: Any) -> float:
+    X, model = fitted.table.X, fitted.model
+    if isinstance(X, DataMatrix) and model.result_.loss_name == "frobenius":
+        norm = float(np.sqrt(X.squared_norm()))  # known, unlike what another pass over the file would find
+        return float(model.reconstruction_err_) / norm if norm > 0 else 0.0
+    return observed_relative_error(divided(X, scale), fitted.W, H)
+
+
 def _example_rows(fitted: FittedModel) -> list[int] | None:
     n_rows = fitted.table.X.shape[0]
     if fitted.image_shape is None:
@@ -150,7 +159,8 @@ def _example_rows(fitted: FittedModel) -> list[int] | None:
 def _fit_of(fitted: FittedModel, record: dict[str, Any]) -> Fit:
     examples = None
     if record["examples"]:
-        rows = fitted.table.X[record["examples"]]
+        X, at = fitted.table.X, record["examples"]
+        rows = X.take_rows(at) if isinstance(X, DataMatrix) else X[at]
         examples = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
     table = fitted.table
     return Fit(record, fitted.W, fitted.model.components_, table.row_names, table.column_names, examples)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.table_inputs import add_data_arguments, read_input, table_name
+from nonneg.cli.table_inputs import add_data_arguments, add_memory_argument, read_input, table_name
 
 RANKS, FIGURE = "rank.csv", "rank.svg"
 
@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output folder (default: name of FILE + -rank)",
     )
     _add_search_arguments(parser.add_argument_group("search"))
-    add_data_arguments(parser.add_argument_group("data"))
+    data = parser.add_argument_group("data")
+    add_data_arguments(data)
+    add_memory_argument(data)
     parser.add_argument_group("output").add_argument(
         "-q", "--quiet", action="store_true", help="do not show progress"
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nonneg.io import Table
 
 _TEXT = ("csv", "tsv")
+_MOST_COMPRESSED = 50  # times its size on disk that a compressed file may take in memory
 
 
 def add_data_arguments(group: Any) -> None:
@@ -62,6 +63,15 @@ def add_label_argument(group: Any) -> None:
     )  # fmt: skip
 
 
+def add_memory_argument(group: Any) -> None:
+    """Declare the option that says how much memory a run may use."""
+    group.add_argument(
+        "--memory", metavar="SIZE",
+        help="memory to use, such as 2GB (default: half of the machine's); a larger .npy, .zarr, .h5ad, .h5 "
+        "or .parquet file is read block by block in every iteration",
+    )  # fmt: skip
+
+
 def add_h5ad_argument(group: Any) -> None:
     """Declare the option that names a copy of the input with the results."""
     group.add_argument(
@@ -100,6 +110,9 @@ def read_input(options: argparse.Namespace, *, signed: bool = False) -> Table:
     from nonneg.io import read_table
 
     started = time.perf_counter()
+    table = _streamed_table(options, signed=signed)
+    if table is not None:
+        return table
     table = read_table(options.file, **_reading(options))
     if not options.transpose:
         _check_entries(table, options, signed=signed)
@@ -119,6 +132,61 @@ def read_input(options: argparse.Namespace, *, signed: bool = False) -> Table:
             f"({named[table.column_names is not None]}), {table.X.dtype}{labels}"
         )
     return table
+
+
+def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | None:
+    """Open a file that does not fit in memory, and check it in its first pass; None for all others."""
+    import numpy as np
+
+    from nonneg.data.checks import checked_data
+    from nonneg.exceptions import InvalidParameterError
+    from nonneg.io.memory import checked_memory, written_bytes
+    from nonneg.io.open_matrix import can_be_streamed, open_stored
+    from nonneg.io.read import format_of
+    from nonneg.io.table import ReadOptions, Table
+    from nonneg.solvers.registry import beta_of
+
+    if not hasattr(options, "memory"):
+        return None
+    memory, path = checked_memory(options.memory), options.file
+    kind = format_of(path).kind
+    # Without --memory, a file that could not exceed the memory if it were compressed is not opened twice.
+    on_disk = path.stat().st_size if path.is_file() else memory
+    if not (can_be_streamed(path) or (options.memory is not None and on_disk > memory)):
+        return None
+    if options.memory is None and on_disk * _MOST_COMPRESSED < memory:
+        return None
+    stored = open_stored(path, ReadOptions(**_reading(options)), memory)
+    if stored.fits():
+        stored.close()
+        return None
+    if not options.quiet:
+        terminal.note(
+            f"{path.name} ({written_bytes(stored.n_bytes)}) does not fit in {written_bytes(memory)}: it is "
+            "read block by block"
+        )
+    for given, name in (
+        (options.transpose, "--transpose"),
+        (getattr(options, "label_column", None), "--label-column"),
+    ):
+        if given:
+            raise InvalidParameterError(
+                f"{name} needs the whole table in memory, and {path.name} does not fit in "
+                f"{written_bytes(memory)}. Leave it out, or allow more with --memory."
+            )
+    if options.dtype is not None:
+        stored.converted_dtype = np.dtype(options.dtype)
+    beta = beta_of(getattr(options, "loss", None) or "frobenius")
+    data = checked_data(
+        stored, missing=getattr(options, "missing", None) or "error", signed=signed, positive=beta <= 0,
+        who="a nonnegative factorization", verbose=0 if options.quiet else 1,
+    )  # fmt: skip
+    return Table(data, stored.row_names, stored.column_names, str(path), kind)
+
+
+def largest_entry(table: Table) -> float:
+    """Return the largest entry of a table in memory or on disk."""
+    return float(table.X.extremes()[1] if hasattr(table.X, "extremes") else table.X.max())
 
 
 def table_name(table: Table) -> str:

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.table_inputs import add_data_arguments, add_h5ad_argument, write_h5ad
+from nonneg.cli.table_inputs import (
+    add_data_arguments,
+    add_h5ad_argument,
+    add_memory_argument,
+    write_h5ad,
+)
 
 FILES = ("W.npy", "W.csv", "documents.csv", "abundances.npy", "abundances.hdr", "abundances.img")
 SAMPLES = {"TopicModel": ("document", "topic"), "Unmixing": ("pixel", "endmember")}
@@ -33,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     data = parser.add_argument_group("data")
     add_data_arguments(data)
+    add_memory_argument(data)
     data.add_argument(
         "--missing", choices=["error", "mask"],
         help="mask: ignore NaN and empty cells (default: as in the fit)",

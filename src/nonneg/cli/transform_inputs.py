@@ -10,6 +10,7 @@ from typing import Any
 
 import nonneg
 from nonneg.cli.results import MODEL, NAMES
+from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import FileFormatError, ShapeError, UnsupportedError
 from nonneg.io import Table
 from nonneg.report.records import read_record
@@ -104,9 +105,9 @@ def in_model_order(table: Table, saved: SavedModel, names: Sequence[str] | None)
         return table
     _check_same_names(table, saved, names)
     places = {name: at for at, name in enumerate(given)}
-    return replace(
-        table, X=table.X[:, [places[name] for name in names]], column_names=tuple(str(name) for name in names)
-    )
+    order = [places[name] for name in names]
+    X = table.X.with_columns(order) if isinstance(table.X, StreamedMatrix) else table.X[:, order]
+    return replace(table, X=X, column_names=tuple(str(name) for name in names))
 
 
 def _check_same_names(table: Table, saved: SavedModel, names: Sequence[str]) -> None:

@@ -34,6 +34,7 @@ OPTIONS = {
         "transpose",
         "dtype",
         "missing",
+        "memory",
         "csv",
     ),
     "texts": ("text_column", "lines"),

@@ -74,6 +74,8 @@ def checked_data(
         The data operator; its `extremes` are known.
     """
     if isinstance(X, DataMatrix):
+        if check_shape is not None:
+            check_shape(X)
         return X
     annotated = annotated_matrix(X)
     if annotated is None:
@@ -116,6 +118,8 @@ def _streamed(
     if check_shape is not None:
         check_shape(stored)
     _check_form(stored, options["who"])
+    if options["labels"] is None and stored.row_names is not None and stored.column_names is not None:
+        options["labels"] = stored.row_names, stored.column_names
     if not isinstance(missing, str) or missing not in ("error", "mask"):
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
     mask = None if mask is None else _checked_mask(mask, stored.shape)

@@ -125,6 +125,10 @@ class DataMatrix(ABC):
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows as a dense local array."""
 
+    def planned_passes(self, init: str, n_iter: float, n_init: int, end: int) -> str | None:
+        """Say how often a fit will read the data, where that is worth a word."""
+        return None
+
     def digest(self) -> str | None:
         """Return what identifies the entries, where it is known without another pass over them."""
         return None

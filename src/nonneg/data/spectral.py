@@ -20,7 +20,7 @@ from nonneg.data.lanczos import Float64Array, block_lanczos
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError
 
-_DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
+DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
 _DENSE_LIMIT = 4096  # beyond it the Gram matrix is never formed, however many values are requested
 _MAX_PASSES = 300
 
@@ -84,7 +84,7 @@ def leading_eigenpairs(
     """Return the k largest eigenvalues of X'X and their vectors."""
     n_columns = data.shape[1]
     check_count(data, k)
-    if n_columns <= _DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
+    if n_columns <= DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
         return dense_eigenpairs(data, k)
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)

@@ -7,6 +7,7 @@ entries and computes all statistics, so that these cost no further one.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
@@ -26,7 +27,8 @@ from nonneg.data.local import local_matrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction, rows_only, rows_per_block
 from nonneg.data.observed import MissingEntries
 from nonneg.data.sparse import SparseMatrix
-from nonneg.io.memory import temporary_array
+from nonneg.data.spectral import DENSE_COLUMNS
+from nonneg.io.memory import temporary_array, written_bytes
 from nonneg.io.stored import StoredMatrix
 from nonneg.iteration.progress import PassReporter
 
@@ -79,6 +81,11 @@ class StreamedMatrix(DataMatrix):
         self._digest = ""
         self.n_passes = 0  # reads of the file so far
         self.progress = PassReporter(stored.source, stored.n_bytes, verbose)
+
+    @property
+    def n_missing(self) -> int:
+        """The number of entries that were not observed."""
+        return self._found.n_missing
 
     @property
     def block_bytes(self) -> float:
@@ -175,6 +182,18 @@ class StreamedMatrix(DataMatrix):
         assert self._known is not None
         return self._known
 
+    def planned_passes(self, init: str, n_iter: float, n_init: int, end: int) -> str:
+        """Say how often a fit will read the file."""
+        # Singular vectors of many columns take about 10 products (`spectral`), of few one Gram matrix.
+        first = n_init * (10 if init.startswith("nndsvd") and self.shape[1] > DENSE_COLUMNS else 2)
+        most, size = self.n_passes + first + n_iter + end, self.stored.n_bytes
+        return (
+            f"{self.progress.name}: {written_bytes(size)} in {len(self._edges) - 1} blocks. It will be read "
+            f"at most {most:g} times ({written_bytes(most * size)}): {self.n_passes} to check it, about "
+            f"{first} for the initialization, 1 per iteration, {end} at the end, and 1 more for every "
+            f"step that is repeated. The last read took {self.progress.seconds:.1f} s."
+        )
+
     def digest(self) -> str:
         """Return what identifies the entries, from the first pass; it does not depend on the blocks."""
         known = self._found
@@ -231,6 +250,16 @@ class StreamedMatrix(DataMatrix):
             mask = _with_nan(entries, mask)
         weights = None if self.weights is None else self.weights[index]
         return local_matrix(entries, weights=weights, mask=mask)
+
+    def with_columns(self, columns: Any) -> StreamedMatrix:
+        """Return some columns in another order; they are checked already."""
+        stored = copy.copy(self.stored)
+        stored.select(np.asarray(columns, dtype=np.int64))
+        nan = "mask" if self._nan_is_missing else "error"
+        mask = None if self._mask is None else self._mask[:, columns]
+        return StreamedMatrix(
+            stored, weights=self.weights, mask=mask, missing=nan, verbose=self.progress.verbose
+        )
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows."""

@@ -37,7 +37,7 @@ from nonneg.estimators.stored_fields import Fields, Part, Parts, StoredArray, Va
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration import Progress
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import check_numbers
+from nonneg.solvers.numbers import check_numbers
 
 UNITS = ("z-score", "tpm")
 

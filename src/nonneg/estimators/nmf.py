@@ -25,7 +25,8 @@ from nonneg.estimators.preparation import (
 )
 from nonneg.estimators.scaled_columns import SCALES, ScalingEstimator
 from nonneg.iteration import Progress
-from nonneg.solvers.factorize import check_numbers, run_factorization
+from nonneg.solvers.factorize import run_factorization
+from nonneg.solvers.numbers import check_numbers
 from nonneg.solvers.online import OnlineState
 from nonneg.solvers.reconstruction import reconstruction_error
 from nonneg.solvers.result import FactorizationResult

@@ -198,6 +198,6 @@ def _weighted_rows(data: DataMatrix) -> Any:
 
 def _not_local() -> UnsupportedInputError:
     return UnsupportedInputError(
-        "scale divides the columns of data in memory, and X is a Dask array. Divide it yourself, for example "
-        "X / X.max(axis=0), and leave scale out."
+        "scale divides the columns of data in memory, and X is a Dask array or a file that does not fit. "
+        "Divide it yourself, for example X / X.max(axis=0), and leave scale out."
     )

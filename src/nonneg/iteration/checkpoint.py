@@ -7,7 +7,6 @@ data, the parameters and the initialization: a run with another key is not resum
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import tempfile
@@ -26,6 +25,7 @@ from nonneg.exceptions import FileFormatError, OutputError
 from nonneg.iteration.history import History
 
 FILE_NAME = "run.npz"
+_COST = 10  # saving takes at most about a tenth of the time
 # What NumPy, zip and JSON raise for files that are truncated, corrupt or of another format
 # (NotImplementedError: a compression method that zipfile does not know).
 UNREADABLE = (
@@ -82,6 +82,7 @@ class Checkpoint:
     to_numpy: Callable[[str, Any], Any] = _to_numpy
     from_numpy: Callable[[str, Any], Any] = _unchanged
     _last: float = field(default_factory=time.monotonic)
+    _seconds: float = 0.0  # that the last save took
 
     @classmethod
     def of(cls, folder: str | Path | None, *facts: Any, **options: Any) -> Checkpoint | None:
@@ -104,8 +105,8 @@ class Checkpoint:
         return None if folder is None else cls(Path(folder), checkpoint_key(*facts), **options)
 
     def due(self) -> bool:
-        """Tell whether `interval` seconds have passed since the last save."""
-        return time.monotonic() - self._last >= self.interval
+        """Tell whether `interval` seconds have passed since the last save, or more if that took long."""
+        return time.monotonic() - self._last >= max(self.interval, _COST * self._seconds)
 
     def save(self, state: Any, n_iter: int, seconds: float, history: History) -> None:
         """Write the run; the old file stays until the new one is complete.
@@ -137,8 +138,10 @@ class Checkpoint:
             "numbers": numbers,
         }
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+        started = time.monotonic()
         self._write(arrays)
         self._last = time.monotonic()
+        self._seconds = self._last - started if self.interval else 0.0
 
     def _write(self, arrays: dict[str, Any]) -> None:
         folder = Path(self.folder)
@@ -177,7 +180,7 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 about = json.loads(bytes(stored["about"]).decode())
                 if about["key"] != self.key:
                     return None

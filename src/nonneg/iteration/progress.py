@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from nonneg._arguments import checked_verbose
 from nonneg.iteration.history import History
@@ -81,6 +81,7 @@ class LineReporter:
             f"{self.name}: iteration {progress.n_iter}/{max_iter}, {loss}"
             f"{rate:.3g} iterations/s, at most {remaining:.0f} s left"
         )
+        PassReporter.prefix = f"{self._line}; "
         if now - self._shown < self.interval:
             return
         self._shown = now
@@ -89,6 +90,7 @@ class LineReporter:
 
     def close(self, sentence: str) -> None:
         """End the line."""
+        PassReporter.prefix = ""
         start = "\r\x1b[K" if sys.stderr.isatty() else ""
         line = f"{self._line};" if self._line else f"{self.name}:"
         sys.stderr.write(f"{start}{line} stopped because {sentence}.\n")
@@ -109,6 +111,8 @@ def announce(sentence: str, verbose: int) -> None:
 
 class PassReporter:
     """Shows how much of a file a pass has read, now and then."""
+
+    prefix: ClassVar[str] = ""  # what a run says meanwhile, on the same line of a terminal
 
     def __init__(self, name: str, n_bytes: int, verbose: int, interval: float | None = None) -> None:
         self.name = Path(name).name or name
@@ -131,7 +135,8 @@ class PassReporter:
             return
         self._shown = now
         rate = part * self.n_bytes / max(self.seconds, 1e-9)
-        line = (
+        line = self.prefix if sys.stderr.isatty() else ""
+        line += (
             f"{self.name}: pass {self.n_pass}, {part * self.n_bytes / 1e9:.3g} of "
             f"{self.n_bytes / 1e9:.3g} GB read, {rate / 1e9:.2g} GB/s"
         )

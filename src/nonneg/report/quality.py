@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from nonneg._typing import FloatArray
+from nonneg.certificates.svd_lower_bound import squared_residual_rows
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.estimators.scaled_columns import dominant_columns, scaled_columns
@@ -17,6 +18,7 @@ from nonneg.exceptions import InvalidDataError
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import normalized_mutual_information, purity
+from nonneg.solvers.alternating import dot
 from nonneg.solvers.registry import beta_of
 
 MAX_CLASSES = 50
@@ -30,7 +32,11 @@ def observed_relative_error(X: Any, W: FloatArray, H: FloatArray) -> float:
     """Measure the Frobenius norm of X - W H over that of X, on the entries that are not NaN."""
     # W H exists one block of rows at a time; for sparse X it does not exist at all.
     squared_norm, squared_error = 0.0, 0.0
-    if sparse.issparse(X):
+    if isinstance(X, DataMatrix):  # on disk: one more pass
+        squared_norm = X.squared_norm()
+        _, (squared_error,) = X.map_reduce_rows(_squared_error, W, n_out=0, Ht=X.to_device(H.T))
+        squared_error = max(squared_error, 0.0)
+    elif sparse.issparse(X):
         rows = sparse.csr_array(X)
         squared_norm = float(np.sum(np.square(rows.data, dtype=np.float64)))
         inner = float(np.sum((rows @ np.asarray(H, dtype=np.float64).T) * W))
@@ -48,15 +54,38 @@ def observed_relative_error(X: Any, W: FloatArray, H: FloatArray) -> float:
     return float(np.sqrt(squared_error / squared_norm))
 
 
+def _squared_error(block: Any, W: Any, *, Ht: Any) -> tuple[tuple[()], tuple[float]]:
+    if block.container != "sparse" or block.observed is not None:
+        return squared_residual_rows(block, W, Ht=Ht)
+    model = (W.T.astype(np.float64) @ W) * (Ht.T.astype(np.float64) @ Ht)
+    return (), (block.squared_norm() - 2.0 * dot(block.times(Ht), W) + float(np.sum(model)),)
+
+
 def explained_divergence(X: Any, divergence: float, loss: str | float, scale: Any = None) -> float | None:
     """Give the share of the divergence of the data from the means of their columns that a model explains."""
     beta = beta_of(loss)
     data = _data(X, scale)
     rows = data.to_sample_array(np.ones((data.shape[0], 1)))
-    means = np.asarray(X.mean(axis=0)).ravel() if sparse.issparse(X) else np.nanmean(X, axis=0)
+    means = _column_means(X)
     columns = data.to_device((means if scale is None else means / scale)[:, None])
     total = objective(data, rows, columns, beta=beta, penalties=Penalties())
     return 1.0 - divergence / total if total > 0 and math.isfinite(total) else None
+
+
+def _column_means(X: Any) -> Any:
+    if isinstance(X, DataMatrix):
+        sums, counts = X.map_reduce_rows(_column_sums, n_out=0)[1]
+        return sums / np.maximum(counts, 1)
+    return np.asarray(X.mean(axis=0)).ravel() if sparse.issparse(X) else np.nanmean(X, axis=0)
+
+
+def _column_sums(block: Any) -> tuple[tuple[()], tuple[Any, Any]]:
+    ones = np.ones((block.shape[0], 1), dtype=block.dtype)
+    counts: Any = np.full(block.shape[1], float(block.shape[0]))
+    if block.observed is not None:
+        parts = (block.observed.dense_rows(start, stop) for start, stop in block.row_blocks(1 << 20))
+        counts = sum(np.sum(part, axis=0, dtype=np.float64) for part in parts)
+    return (), (block.transposed_times(ones)[:, 0].astype(np.float64), counts)
 
 
 def dominance(

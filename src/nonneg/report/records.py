@@ -75,14 +75,15 @@ def _statement(entry: Any) -> dict[str, Any]:
 def table_facts(table: Any) -> dict[str, Any]:
     """Describe a matrix of samples and features, for `data` of a record."""
     X = table.X
-    stored = getattr(X, "nnz", None)
+    source = getattr(X, "stored", X)  # a file that does not fit in memory
+    stored = getattr(source, "nnz", None)
     missing = stored is None and X.dtype.kind == "f"
     return {
         "source": Path(table.source).name or table.source,
         "shape": X.shape,
         "dtype": str(X.dtype),
         "n_stored": stored,
-        "n_missing": int(np.isnan(X).sum()) if missing else 0,
+        "n_missing": X.n_missing if hasattr(X, "n_missing") else int(np.isnan(X).sum()) if missing else 0,
     }
 
 

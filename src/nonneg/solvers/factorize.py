@@ -24,17 +24,16 @@ from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run
 from nonneg.iteration.checkpoint import checkpoint_key
-from nonneg.iteration.progress import reporter
+from nonneg.iteration.progress import announce, reporter
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
+from nonneg.solvers.numbers import check_numbers
 from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
 from nonneg.solvers.restarts import Restart, best_run
 from nonneg.solvers.result import FactorizationResult
-
-LARGEST = float(np.finfo(np.float64).max)
 
 
 def factorize(
@@ -191,6 +190,9 @@ def run_factorization(
     free = _free_components(frozen_components, k, H)
     _warn_of_one_sided_l1(penalties, free)
     init = _checked_init(init, n_init, data.shape, k, given=W is not None or H is not None)
+    # At the end: the final W, its loss unless that comes with it, and the certificate.
+    if plan := data.planned_passes(init, max_iter * n_init, n_init, 2 if beta == 2.0 else 3):
+        announce(plan, verbose)
     run_options: dict[str, Any] = {
         "beta": beta,
         "penalties": penalties,
@@ -387,22 +389,3 @@ def _free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray |
     if bad:
         raise InvalidParameterError(f"frozen_components contains {bad[0]}, but components are 0 to {k - 1}.")
     return np.asarray([i for i in range(k) if i not in wanted], dtype=np.int64)
-
-
-def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
-    """Refuse numbers out of range."""
-
-    def number(name: str, value: Any, low: float, high: float) -> None:
-        good = isinstance(value, int | float | np.integer | np.floating) and low <= value <= high
-        if not good:
-            limit = f"at least {low:g}" if high >= LARGEST else f"between {low:g} and {high:g}"
-            raise InvalidParameterError(f"{name} must be a number {limit}, got {value!r}.")
-
-    number("max_iter", max_iter, 0, float("inf"))
-    if max_iter < LARGEST and max_iter != int(max_iter):
-        raise InvalidParameterError(f"max_iter must be a whole number, got {max_iter!r}.")
-    number("tol", tol, 0, float("inf"))
-    number("alpha_W", alpha_W, 0, LARGEST)
-    number("l1_ratio", l1_ratio, 0, 1)
-    if alpha_H != "same":
-        number("alpha_H", alpha_H, 0, LARGEST)

@@ -1,0 +1,30 @@
+"""Ranges of the numbers that users pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg.exceptions import InvalidParameterError
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
+    """Refuse numbers out of range."""
+
+    def number(name: str, value: Any, low: float, high: float) -> None:
+        good = isinstance(value, int | float | np.integer | np.floating) and low <= value <= high
+        if not good:
+            limit = f"at least {low:g}" if high >= LARGEST else f"between {low:g} and {high:g}"
+            raise InvalidParameterError(f"{name} must be a number {limit}, got {value!r}.")
+
+    number("max_iter", max_iter, 0, float("inf"))
+    if max_iter < LARGEST and max_iter != int(max_iter):
+        raise InvalidParameterError(f"max_iter must be a whole number, got {max_iter!r}.")
+    number("tol", tol, 0, float("inf"))
+    number("alpha_W", alpha_W, 0, LARGEST)
+    number("l1_ratio", l1_ratio, 0, 1)
+    if alpha_H != "same":
+        number("alpha_H", alpha_H, 0, LARGEST)
