@@ -119,6 +119,21 @@ class DenseMatrix(LocalMatrix):
         index = self.xp.asarray(np.asarray(rows, dtype=np.int64), device=self.array.device)
         return self.xp.take(self.array, index, axis=0)
 
+    def sample_matrix(self, W: SampleArray) -> DenseMatrix:
+        """Return an array with one row per sample as data, with the same row weights."""
+        weights = None if self.weights is None else self.xp.astype(self.weights, W.dtype)
+        return DenseMatrix(W, self.xp, weights=weights)
+
+    def scaled_copy(self, scale: float, dtype: Any) -> DenseMatrix:
+        """Return the entries of a NumPy array times a power of two in another dtype."""
+        out = np.empty(self.shape, dtype=dtype)
+
+        def work(start: int, stop: int) -> None:
+            np.multiply(self.array[start:stop], scale, out=out[start:stop], casting="same_kind")
+
+        parallel_for(work, self.shape[0], chunk_size=64, operations=float(out.size))
+        return self.sample_matrix(out)
+
     def raw_rows(self) -> Any:
         """Return the entries as compiled kernels read them."""
         rows = numpy_view(self.array)

@@ -133,6 +133,13 @@ class DataMatrix(ABC):
         """Return what identifies the entries, where it is known without another pass over them."""
         return None
 
+    def sample_matrix(self, W: SampleArray) -> DataMatrix | None:
+        """Return an array with one row per sample as data of its own, with the same row weights.
+
+        None where the container keeps such arrays in no form that products can be formed with.
+        """
+        return None
+
     def total_weight(self) -> float:
         """Return the sum of the row weights; without weights, the number of rows."""
         return float(self.shape[0]) if self.weights is None else float(self.xp.sum(self.weights))

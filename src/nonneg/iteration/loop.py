@@ -73,7 +73,8 @@ def iterate(
     ----------
     step : callable
         Takes a state and returns the next one with its measures; a measure that is callable is evaluated
-        outside the measured time. It may raise `Stalled` or `Finished`. It must not modify its argument.
+        outside the measured time. It may raise `Stalled` or `Finished`. It must not modify its argument. The
+        measure "iterations" says how many iterations it did, where that is not one.
     state : Any
         The initial state; a dataclass if a checkpoint is used.
     max_iter : int
@@ -110,7 +111,7 @@ def iterate(
             elapsed = clock.seconds() - started
             values = _evaluate(measures)
             # Ctrl-C until here leaves state and history as they were after the last iteration.
-            state, seconds, n_iter = new, seconds + elapsed, n_iter + 1
+            state, seconds, n_iter = new, seconds + elapsed, n_iter + int(values.pop("iterations", 1))
             history.record(n_iter, seconds, values)
             now = Progress(n_iter, state, history)
             shown.update(now, max_iter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from nonneg.iteration import Checkpoint, RelativeMeasure, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.acceleration import AcceleratedProblem
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
 # The inner passes of a row end when one changes it by at most this fraction of its first pass.
@@ -25,15 +27,16 @@ SHARE = 0.45
 MAX_PASSES = 60
 
 
-def inner_passes(data: DataMatrix, k: int) -> tuple[int, int]:
+def inner_passes(data: DataMatrix, k: int, entries: float | None = None) -> tuple[int, int]:
     """Return how many passes over the rows of W and of Ht are worth one product with the data."""
     n_rows, n_columns = data.counted_rows(), data.shape[1]
-    # Counted the same way for every container, so that all of them take the same steps; and with the
-    # weights, so that a weight of two gives the steps of a row given twice.
-    entries = float(data.count_nonzero())
-    if data.weights is not None:
-        _, (weighted,) = data.map_reduce_rows(_weighted_nonzeros, n_out=0)
-        entries = weighted * n_rows / data.total_weight()
+    if entries is None:
+        # Counted the same way for every container, so that all of them take the same steps; and with the
+        # weights, so that a weight of two gives the steps of a row given twice.
+        entries = float(data.count_nonzero())
+        if data.weights is not None:
+            _, (weighted,) = data.map_reduce_rows(_weighted_nonzeros, n_out=0)
+            entries = weighted * n_rows / data.total_weight()
 
     def passes(rows: float, other: float) -> int:
         wanted = 1 + SHARE * (entries / max(1, rows) + other * k / max(1, rows)) / k
@@ -94,6 +97,7 @@ def hals(
     tol: float = 1e-4,
     free: IntArray | None = None,
     variant: str = "extrapolated",
+    accelerate: bool = True,
     callback: Callable[[Progress], bool | None] | None = None,
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
@@ -104,11 +108,17 @@ def hals(
     # stop on their own, so that no row depends on the chunk it is in.
     # Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2. Gillis & Glineur (2012), Neural
     # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3.
-    problem = hals_problem(data, Ht.shape[1], penalties=penalties, free=free, variant=variant, **options)
-    state = AlternatingState(W, Ht, momentum=SCHEDULE.initial if variant == "extrapolated" else 0.0)
+    k = Ht.shape[1]
+    problem = hals_problem(data, k, penalties=penalties, free=free, variant=variant, **options)
+    step, state = problem.step, AlternatingState(W, Ht, momentum=0.0)
+    if variant == "extrapolated":
+        state = replace(state, momentum=SCHEDULE.initial)
     with single_threaded_blas():
+        if accelerate and variant == "extrapolated" and (free is None or len(free) == k):
+            faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
+            step, state = faster.step, faster.initial(state)
         return iterate(
-            problem.step,
+            step,
             state,
             max_iter=max_iter,
             stop=RelativeMeasure("violation", tol),

@@ -1,0 +1,176 @@
+"""Compressed data: X V V' for a few orthonormal columns V, held as the sample array X V and the small V.
+
+A product costs l (n_rows + n_columns) operations per column instead of n_rows n_columns, and a pass over
+compressed data does not read X: for data out of memory it costs no pass over the disk. V nearly spans the
+leading right singular vectors, so that X V V' is little worse than the best approximation of rank l.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, SampleArray
+from nonneg.data.dense import DenseMatrix
+from nonneg.data.gram_operator import apply_gram
+from nonneg.data.lanczos import Float64Array
+from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction, float64_sum
+
+
+def leading_range(data: DataMatrix, width: int) -> Float64Array:
+    """Return orthonormal columns that nearly span the leading right singular vectors, from one pass."""
+    # Halko, Martinsson & Tropp (2011), SIAM Review 53(2), Algorithm 4.3 with one power iteration, on X'. The
+    # draw depends on the number of columns alone, so that neither the order of rows nor the container matters.
+    n_columns = data.shape[1]
+    drawn = np.random.default_rng([n_columns, width]).standard_normal((n_columns, width))
+    return np.linalg.qr(apply_gram(data, drawn))[0]
+
+
+def compressed(data: DataMatrix, width: int, *, dtype: Any, scale: float = 1.0) -> DataMatrix | None:
+    """Return `scale` X V V' in the given dtype, from two passes; None where the container has no such form."""
+    if data.has_missing:
+        return None
+    V = leading_range(data, width)
+    (rows,), _ = data.map_reduce_rows(_project, V=data.to_device(V), dtype=dtype, scale=scale)
+    projected = data.sample_matrix(rows)
+    if projected is None:
+        return None
+    held = data.xp.astype(data.to_device(V), dtype)
+    if isinstance(projected, LocalMatrix):
+        return CompressedMatrix(projected, held)
+    return CompressedBlocks(projected, held)
+
+
+def _project(block: LocalMatrix, *, V: Array, dtype: Any, scale: float) -> tuple[tuple[Array], tuple[()]]:
+    return (block.xp.astype(block.times(V) * scale, dtype),), ()
+
+
+class CompressedMatrix(LocalMatrix):
+    """X V V' in this process, or one block of it."""
+
+    def __init__(self, projected: LocalMatrix, V: Array) -> None:
+        self.projected, self.V = projected, V
+        self._right = DenseMatrix(V, projected.xp)
+        self.container, self.xp, self.dtype = projected.container, projected.xp, projected.dtype
+        self.shape = (projected.shape[0], int(V.shape[0]))
+        self.weights = projected.weights
+
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X V V' Ht."""
+        return self.projected.times(self._right.transposed_times(Ht))
+
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return V V' X' diag(weights) W."""
+        return self._right.times(self.projected.transposed_times(W))
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries; V is orthonormal."""
+        return self.projected.squared_norm()
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries."""
+        sums = self.to_device(np.ones((self.shape[1], 1)))
+        return float64_sum(self.xp, self.weighted(self.times(sums)))
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries that a product reads."""
+        return int(self.V.shape[1]) * (self.shape[0] + self.shape[1])
+
+    def _compute_extremes(self) -> tuple[float, float]:
+        parts = [self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20)]
+        return min(float(self.xp.min(x)) for x in parts), max(float(self.xp.max(x)) for x in parts)
+
+    def to_device(self, array: Any) -> Array:
+        """Return an array in the namespace and dtype and on the device of the data."""
+        return self.projected.to_device(array)
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows."""
+        return self.projected.take_rows(rows) @ self.V.T
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """Return a range of rows."""
+        return self.projected.dense_rows(start, stop) @ self.V.T
+
+    def select(self, rows: Any) -> CompressedMatrix:
+        """Return some rows."""
+        return CompressedMatrix(self.projected.select(rows), self.V)
+
+
+class CompressedBlocks(DataMatrix):
+    """X V V' of chunked data: each block of X V becomes a `CompressedMatrix` on its worker."""
+
+    def __init__(self, projected: DataMatrix, V: Array) -> None:
+        self.projected, self.V = projected, V
+        self.container, self.xp, self.dtype = projected.container, projected.xp, projected.dtype
+        self.shape = (projected.shape[0], int(V.shape[0]))
+        self.weights = projected.weights
+
+    def map_reduce_rows(
+        self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
+        """Call the function on every block of the compressed data."""
+        return self.projected.map_reduce_rows(
+            _on_compressed, *sample_arrays, n_out=n_out, V=self.V, inner=function, shared=shared
+        )
+
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X V V' Ht."""
+        return self.projected.times(self.V.T @ Ht)
+
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return V V' X' diag(weights) W."""
+        return self.V @ self.projected.transposed_times(W)
+
+    def weighted_gram(self, W: SampleArray) -> Array:
+        """Return W' diag(weights) W."""
+        return self.projected.weighted_gram(W)
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries; V is orthonormal."""
+        return self.projected.squared_norm()
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries."""
+        return float(self.map_reduce_rows(_total, n_out=0)[1][0])
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries that a product reads."""
+        return int(self.V.shape[1]) * (self.shape[0] + self.shape[1])
+
+    def _compute_extremes(self) -> tuple[float, float]:
+        found = self.map_reduce_rows(_extremes, n_out=0)[1][0]
+        return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
+
+    def to_sample_array(self, array: Any) -> SampleArray:
+        """Return an array with one row per sample, chunked as the data."""
+        return self.projected.to_sample_array(array)
+
+    def to_device(self, array: Any) -> Array:
+        """Return a small array in the namespace and dtype of the blocks."""
+        return self.projected.to_device(array)
+
+    def local_blocks(self) -> Iterator[LocalMatrix]:
+        """Yield the blocks one by one, in this process."""
+        for block in self.projected.local_blocks():
+            yield CompressedMatrix(block, self.V)
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows."""
+        return self.projected.take_rows(rows) @ self.V.T
+
+
+def _on_compressed(
+    block: LocalMatrix, *sample_arrays: Array, V: Array, inner: RowFunction, shared: dict[str, Any]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return inner(CompressedMatrix(block, V), *sample_arrays, **shared)
+
+
+def _total(block: LocalMatrix) -> tuple[tuple[()], tuple[float]]:
+    return (), (block.total(),)
+
+
+def _extremes(block: LocalMatrix) -> tuple[tuple[()], tuple[list[tuple[float, float]]]]:
+    return (), ([block.extremes()],)

@@ -1,0 +1,228 @@
+"""Cheaper iterations first: on compressed data, in float32, and at last on the data as they are.
+
+A level is the same problem on data that cost less per iteration. A step does as many of its iterations as cost
+about two exact ones, then one exact iteration, which gives the loss and the violation that history and
+stopping rule see. A level is left when it no longer tells the truth: the exact loss did not fall, or the exact
+violation is much larger than the level's own. What decides is counted and measured in iterates, never in
+seconds, so that a fit can be repeated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array, SampleArray
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.compressed import compressed
+from nonneg.data.dense import DenseMatrix
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
+
+InnerPasses = Callable[[DataMatrix, int, float | None], tuple[int, int]]
+
+# Columns of the compressed data per component.
+WIDTH = 2
+# The iterations of a level between two exact ones cost this many exact ones.
+SHARE = 2.0
+# Later, this part of all iterations so far, but not more than so many.
+LATER, MOST_SHARE = 0.15, 10
+# Rejected extrapolations in a row after which a level is left.
+STALLED = 2
+# What rounding in float32 may add to the loss, relative to the squared norm of X.
+LOSS_ROUNDING = 1e-7
+# A level is left when the exact violation is so many times its own.
+UNFAITHFUL = 3.0
+# Iterations on which the decision whether a level pays is based.
+EXPECTED = 20
+# Operations of an iteration below which calls, not operations, are what it costs.
+SMALLEST = 1e7
+# A copy of X in float32 may take this many bytes.
+COPY_BYTES = 32 << 20
+# BLAS does several operations in the time of one in our kernels; rows stop after about three passes.
+BLAS, ROW_PASSES = 0.2, 3
+
+
+@dataclass(frozen=True)
+class AcceleratedState(AlternatingState):
+    """The state of the exact problem, and the level that iterations are on."""
+
+    level: int = 0
+    n_iter: int = 0
+    first: float = 0.0  # the violation in the first iteration
+
+
+@dataclass(frozen=True)
+class Level:
+    """A cheaper problem in the unit in which its data have a mean square of one."""
+
+    problem: AlternatingProblem
+    cost: float  # of an iteration, in those of an exact one
+    unit: float  # of the factors
+    comparable: bool  # whether its loss is the exact one but for rounding
+
+
+def operations(shape: tuple[float, float], k: int, entries: float, passes: Sequence[int]) -> float:
+    """Return what an iteration costs, in operations of the kernels."""
+    rows = sum(
+        side * (2 * BLAS + 2 * min(inner, ROW_PASSES)) for side, inner in zip(shape, passes, strict=True)
+    )
+    return 4 * BLAS * k * entries + rows * k * k
+
+
+class AcceleratedProblem:
+    """An alternating problem whose steps are mostly done on cheaper data."""
+
+    def __init__(
+        self, exact: AlternatingProblem, k: int, inner_passes: InnerPasses, *, max_iter: float, tol: float
+    ) -> None:
+        self.exact, self.data, self.k, self.inner_passes = exact, exact.data, k, inner_passes
+        self.max_iter, self.tol = max_iter, tol
+        self.shape = (self.data.counted_rows(), float(self.data.shape[1]))
+        self.entries = self.shape[0] * self.shape[1]
+        passes = [update.keywords["max_passes"] for update in (exact.update_W, exact.update_H)]
+        self.cost = operations(self.shape, k, self.entries, passes)
+        self._built: dict[int, Level | None] = {}
+        self._kinds = self._choose()
+
+    def initial(self, state: AlternatingState) -> AlternatingState:
+        """Return the state with which `step` begins: as it is where no level pays."""
+        return AcceleratedState(state.W, state.Ht, momentum=state.momentum) if self._kinds else state
+
+    def _choose(self) -> list[Callable[[], Level | None]]:
+        """Return the levels that pay by the count of their operations, cheapest first."""
+        data, (n_rows, n_columns) = self.data, self.data.shape
+        kinds: list[Callable[[], Level | None]] = []
+        if data.has_missing or self.cost < SMALLEST or not self.exact.squared_norm > 0:
+            return kinds
+        local = isinstance(data, DenseMatrix) and data.container == "dense"
+        if data.container in ("sparse", "array") or (isinstance(data, LocalMatrix) and not local):
+            return kinds
+        double = data.dtype == data.xp.float64
+        width = WIDTH * self.k
+        ratio = (0.5 if double else 1.0) * width * (n_rows + n_columns) / (n_rows * n_columns)
+        # The range finder: products with `width` columns, three times.
+        setup = 6 * BLAS * width * self.shape[0] * n_columns / self.cost
+        saved = min(self.max_iter, EXPECTED) * (1 - ratio) * SHARE / (1 + SHARE)
+        if width < min(n_rows, n_columns) and saved > setup:
+            kinds.append(self._compressed)
+        if local and double and 4 * n_rows * n_columns <= COPY_BYTES:
+            kinds.append(self._single)
+        return kinds
+
+    def _level(self, data: DataMatrix, entries: float, scale: float) -> Level:
+        unit, own = math.sqrt(scale), self.exact.penalties
+        penalties = Penalties(
+            own.l1_W * unit**3, own.l2_W * scale, own.l1_H * unit**3, own.l2_H * scale
+        )
+        passes = self.inner_passes(data, self.k, entries)
+        of_W, of_H = (
+            partial(update, max_passes=count)
+            for update, count in zip((self.exact.update_W, self.exact.update_H), passes, strict=True)
+        )
+        problem = replace(self.exact, data=data, penalties=penalties, update_W=of_W, update_H=of_H)
+        cost = operations(self.shape, self.k, entries, passes) / self.cost
+        cost *= 0.5 if data.dtype != self.data.dtype else 1.0
+        return Level(problem, cost, unit, entries == self.entries)
+
+    def _scale(self) -> float:
+        # A power of four: multiplying by it and by its root is exact.
+        mean_square = self.exact.squared_norm / (self.shape[0] * self.shape[1])
+        return 4.0 ** round(-math.log(mean_square) / (2 * math.log(4.0)))
+
+    def _compressed(self) -> Level | None:
+        scale, width = self._scale(), WIDTH * self.k
+        data = compressed(self.data, width, dtype=self.data.xp.float32, scale=scale)
+        return None if data is None else self._level(data, width * sum(self.shape), scale)
+
+    def _single(self) -> Level:
+        assert isinstance(self.data, DenseMatrix)
+        scale = self._scale()
+        return self._level(self.data.scaled_copy(scale, np.float32), self.entries, scale)
+
+    def _at(self, number: int) -> Level | None:
+        if number not in self._built:
+            self._built.clear()  # one at a time: each holds a form of X
+            self._built[number] = self._kinds[number]()
+        return self._built[number]
+
+    def step(self, state: AcceleratedState) -> tuple[AcceleratedState, dict[str, float]]:
+        """Do some cheap iterations and an exact one, or only that; the exact loss does not increase."""
+        if not self._kinds:
+            return self.exact.step(state)
+        before = n_iter = state.n_iter
+        # The first iteration is exact: the stopping rule compares with it.
+        while state.first > 0 and state.level < len(self._kinds) and n_iter + 2 <= self.max_iter:
+            level = self._at(state.level)
+            if level is None:
+                state = replace(state, level=state.level + 1)
+                continue
+            share = min(max(SHARE, n_iter * LATER), MOST_SHARE, self.max_iter - n_iter - 1)
+            trial, own, cost = self._descend(level, state, share)
+            if level.comparable:
+                # Only rounding lies between the two problems: the exact iteration is one of the sequence.
+                after, measures = self.exact.step(trial)
+                violation = measures["violation"]
+            else:
+                after, violation = self.exact.advance(trial, 0.0)
+            n_iter += cost + 1
+            if after.loss < state.loss and after.W is not trial.W:
+                faithful = violation <= UNFAITHFUL * own
+                after = replace(after, level=state.level + (not faithful), n_iter=n_iter)
+                return after, _measures(after, violation, n_iter - before)
+            state = replace(state, level=state.level + 1)
+        after, measures = self.exact.step(state)
+        violation = measures["violation"]
+        after = replace(after, n_iter=n_iter + 1, first=state.first or violation)
+        return after, _measures(after, violation, n_iter + 1 - before)
+
+    def _descend(
+        self, level: Level, state: AcceleratedState, share: float
+    ) -> tuple[AcceleratedState, float, int]:
+        """Do iterations on a level that cost `share` exact ones; return where they end, violation and cost."""
+        data, unit = level.problem.data, level.unit
+        cheap = _converted(data, state, data.dtype, unit)
+        cheap = replace(cheap, loss=state.loss * unit**4 if level.comparable else math.inf)
+        own = math.inf
+        for done in range(1, math.ceil(share / level.cost) + 1):
+            cheap, measures = level.problem.step(cheap)
+            own = measures["violation"] / unit**3
+            if cheap.restarts >= STALLED:
+                own = 0.0
+            if own <= self.tol * state.first:
+                break
+        if cheap.restarts >= STALLED:
+            # Two rejected extrapolations in a row: rounding hides what they gain.
+            cheap = replace(cheap, momentum=SCHEDULE.initial, ceiling=1.0, restarts=0)
+        trial = replace(cheap, loss=cheap.loss / unit**4 + LOSS_ROUNDING * self.exact.squared_norm)
+        return _converted(data, trial, self.data.dtype, 1 / unit), own, max(1, round(done * level.cost))
+
+
+def _measures(state: AcceleratedState, violation: float, n_iter: int) -> dict[str, float]:
+    return {"loss": state.loss, "violation": violation, "iterations": n_iter}
+
+
+def _converted(data: DataMatrix, state: AcceleratedState, dtype: Any, factor: float) -> AcceleratedState:
+    """Return the factors times `factor` in another dtype; a pass over `data`, not over X."""
+    given = {"W": state.W} if state.W_plain is None else {"W": state.W, "W_plain": state.W_plain}
+    rows, _ = data.map_reduce_rows(
+        _converted_rows, *given.values(), n_out=len(given), dtype=dtype, factor=factor
+    )
+
+    def small(Ht: Array | None) -> Array | None:
+        return None if Ht is None else data.xp.astype(Ht * factor, dtype)
+
+    new: dict[str, SampleArray] = dict(zip(given, rows, strict=True))
+    others = {"Ht": state.Ht, "Ht_plain": state.Ht_plain, "Ht_next": state.Ht_next}
+    return replace(state, **new, **{name: small(Ht) for name, Ht in others.items()})
+
+
+def _converted_rows(
+    block: LocalMatrix, *rows: Array, dtype: Any, factor: float
+) -> tuple[tuple[Array, ...], tuple[()]]:
+    return tuple(block.xp.astype(part * factor, dtype) for part in rows), ()
