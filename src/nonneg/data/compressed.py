@@ -22,14 +22,14 @@ from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction, float64_sum
 def leading_range(data: DataMatrix, width: int) -> Float64Array:
     """Return orthonormal columns that nearly span the leading right singular vectors, from one pass."""
     # Halko, Martinsson & Tropp (2011), SIAM Review 53(2), Algorithm 4.3 with one power iteration, on X'. The
-    # draw depends on the number of columns alone, so that neither the order of rows nor the container matters.
+    # draw depends on the number of columns alone: neither the order of rows nor the container matters.
     n_columns = data.shape[1]
     drawn = np.random.default_rng([n_columns, width]).standard_normal((n_columns, width))
     return np.linalg.qr(apply_gram(data, drawn))[0]
 
 
 def compressed(data: DataMatrix, width: int, *, dtype: Any, scale: float = 1.0) -> DataMatrix | None:
-    """Return `scale` X V V' in the given dtype, from two passes; None where the container has no such form."""
+    """Return `scale` X V V' in another dtype, from two passes; None where the container has no such form."""
     if data.has_missing:
         return None
     V = leading_range(data, width)

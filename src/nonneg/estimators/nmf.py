@@ -106,6 +106,9 @@ class NMF(ScalingEstimator):
         `reconstruction_err_`, penalties and certificate are those of the scaled columns.
     missing : {"error", "mask"}, default "error"
         Whether NaN is an error or a missing entry.
+    accelerate : bool, default True
+        Whether HALS may do most iterations on compressed data and in float32, where a dense X is large enough
+        for that to pay. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
     n_jobs : int or None
         Number of threads; None uses all cores.
     callback : callable, optional
@@ -190,6 +193,7 @@ class NMF(ScalingEstimator):
         "transform_max_iter": [*COUNT, None],
         "scale": [StrOptions(set(SCALES)), None],
         "missing": [StrOptions({"error", "mask"})],
+        "accelerate": ["boolean"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "callback": [callable, None],
         "checkpoint": [str, PathLike, None],
@@ -219,6 +223,7 @@ class NMF(ScalingEstimator):
         transform_max_iter: int | None = None,
         scale: str | None = None,
         missing: str = "error",
+        accelerate: bool = True,
         n_jobs: int | None = None,
         callback: Callable[[Progress], bool | None] | None = None,
         checkpoint: str | PathLike[str] | None = None,
@@ -244,6 +249,7 @@ class NMF(ScalingEstimator):
         self.transform_max_iter = transform_max_iter
         self.scale = scale
         self.missing = missing
+        self.accelerate = accelerate
         self.n_jobs = n_jobs
         self.callback = callback
         self.checkpoint = checkpoint
@@ -341,8 +347,9 @@ class NMF(ScalingEstimator):
         result = run_factorization(
             data, k, beta=beta, penalties=penalties, solver=self.solver, init=init, W=W, H=H,
             n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, rng=self.random_state,
-            frozen_components=frozen, shuffle=self.shuffle, n_jobs=self.n_jobs, verbose=self.verbose,
-            callback=self.callback, checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            frozen_components=frozen, shuffle=self.shuffle, accelerate=self.accelerate, n_jobs=self.n_jobs,
+            verbose=self.verbose, callback=self.callback,
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             final_encoding=True, encoding_max_iter=self.transform_max_iter, caller=type(self).__name__,
         )  # fmt: skip
         if isinstance(result.H, np.ndarray):

@@ -16,9 +16,8 @@ from nonneg.initializers.from_anchors import init_from_anchors
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import StopReason
 from nonneg.iteration.progress import announce
-from nonneg.losses.penalties import Penalties
+from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import scaled_penalties
 from nonneg.solvers.registry import SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult
 

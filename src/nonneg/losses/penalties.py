@@ -12,6 +12,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array, SampleArray
+from nonneg.data import DataMatrix
 from nonneg.exceptions import UnknownNameError
 
 
@@ -36,6 +37,13 @@ class Penalties:
     def of_H(self, Ht: Array) -> float:
         """Return the penalty on Ht."""
         return _value(Ht, self.l1_H, self.l2_H, None)
+
+
+def scaled_penalties(data: DataMatrix, alpha_W: float, alpha_H: float | str, l1_ratio: float) -> Penalties:
+    """Scale scikit-learn's penalty parameters to the data."""
+    of_H = float(alpha_W if isinstance(alpha_H, str) else alpha_H) * data.total_weight()
+    of_W = float(alpha_W) * data.shape[1]
+    return Penalties(of_W * l1_ratio, of_W * (1 - l1_ratio), of_H * l1_ratio, of_H * (1 - l1_ratio))
 
 
 def _value(factor: Array, l1: float, l2: float, weights: Array | None) -> float:

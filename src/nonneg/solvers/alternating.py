@@ -42,6 +42,9 @@ class AlternatingState:
     momentum: float = 0.5  # see `extrapolation.Momentum`
     ceiling: float = 1.0
     restarts: int = 0
+    level: int = 0  # see `acceleration`: on which data, after how many iterations, and the first violation
+    n_iter: int = 0
+    first: float = 0.0
 
 
 def dot(a: Array, b: Array) -> float:

@@ -26,7 +26,7 @@ from nonneg.iteration import Checkpoint, Progress, Run
 from nonneg.iteration.checkpoint import checkpoint_key
 from nonneg.iteration.progress import announce, reporter
 from nonneg.losses.beta import objective
-from nonneg.losses.penalties import Penalties
+from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.numbers import check_numbers
@@ -57,6 +57,7 @@ def factorize(
     missing: str = "error",
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
+    accelerate: bool = True,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -110,6 +111,9 @@ def factorize(
         Rows of `H` that are kept fixed.
     shuffle : bool, default False
         Whether to visit the components in random order in coordinate descent.
+    accelerate : bool, default True
+        Whether HALS may do most iterations on compressed data and in float32, where a dense X is large enough
+        for that to pay. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
     n_jobs : int, optional
         Number of threads; all cores by default.
     verbose : int, default 0
@@ -147,7 +151,8 @@ def factorize(
     return run_factorization(
         data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init, max_iter=max_iter,
         tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
-        frozen_components=frozen_components, shuffle=shuffle, n_jobs=n_jobs, verbose=verbose,
+        frozen_components=frozen_components, shuffle=shuffle, accelerate=accelerate, n_jobs=n_jobs,
+        verbose=verbose,
         callback=callback, checkpoint=checkpoint,
     )  # fmt: skip
 
@@ -168,6 +173,7 @@ def run_factorization(
     rng: Seed = None,
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
+    accelerate: bool = True,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -200,6 +206,8 @@ def run_factorization(
         "tol": tol,
         "free": free,
     }
+    if SOLVERS[name].accelerates:
+        run_options["accelerate"] = accelerate
     run_options |= {"callback": callback} | dict(solver_options or {})
 
     def begin(number: int, random: np.random.Generator) -> Restart:
@@ -209,7 +217,7 @@ def run_factorization(
             restart.saved = Checkpoint(
                 folder if n_init == 1 else folder / f"restart-{number}",
                 checkpoint_key(
-                    [name, beta, k, repr(penalties), tol, init, free],
+                    [name, beta, k, repr(penalties), tol, init, free, accelerate],
                     str(random.bit_generator.state) if shuffle else None,
                     data.container,
                     fingerprint(data, first_W),
@@ -309,13 +317,6 @@ def checked_rank(n_components: Any, shape: tuple[int, int], caller: str) -> int:
             f"Use at most {max(shape)}; a useful number lies well below {min(shape)}."
         )
     return int(n_components)
-
-
-def scaled_penalties(data: DataMatrix, alpha_W: float, alpha_H: float | str, l1_ratio: float) -> Penalties:
-    """Scale scikit-learn's penalty parameters to the data."""
-    of_H = float(alpha_W if isinstance(alpha_H, str) else alpha_H) * data.total_weight()
-    of_W = float(alpha_W) * data.shape[1]
-    return Penalties(of_W * l1_ratio, of_W * (1 - l1_ratio), of_H * l1_ratio, of_H * (1 - l1_ratio))
 
 
 def initial_factors(

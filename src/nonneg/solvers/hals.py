@@ -116,7 +116,7 @@ def hals(
     with single_threaded_blas():
         if accelerate and variant == "extrapolated" and (free is None or len(free) == k):
             faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
-            step, state = faster.step, faster.initial(state)
+            step = faster.step if faster.pays else step
         return iterate(
             step,
             state,

@@ -51,6 +51,8 @@ class Solver(Entry):
         What `tol` is compared with.
     positive_init : bool
         Whether zeros of the initialization stay zeros, so that it should have none.
+    accelerates : bool
+        Whether it takes `accelerate`: cheaper iterations first, on compressed data and in float32.
     """
 
     betas: tuple[float, float]
@@ -62,6 +64,7 @@ class Solver(Entry):
     penalties: bool = True
     tol: str = VIOLATION_RULE
     positive_init: bool = False
+    accelerates: bool = False
 
     def minimizes(self, beta: float) -> bool:
         """Tell whether it minimizes the beta-divergence."""
@@ -85,6 +88,7 @@ _ENTRIES = {
         "accelerated HALS, extrapolated with restarts",
         (2.0, 2.0),
         missing=(2.0, 2.0),
+        accelerates=True,
     ),
     "anls": Solver(
         "nonneg.solvers.anls:anls",

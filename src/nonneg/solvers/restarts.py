@@ -131,11 +131,15 @@ def run_restarts(
         user stopped an earlier one are left out.
     """
     shape = (round(data.counted_rows()), data.shape[1])
+    solver = choose_solver(
+        solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
+    )
+    if SOLVERS[solver].accelerates:
+        # Restarts save by sharing products. Pruning compares them iteration by iteration.
+        options = options | {"accelerate": False}
     cohort = Cohort(
         data,
-        choose_solver(
-            solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
-        ),
+        solver,
         {"beta": beta, "penalties": penalties or Penalties(), "tol": tol, "free": free, **options},
         callback,
     )

@@ -1,0 +1,184 @@
+"""Compressed and float32 iterations: used where they pay, and never seen in the result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+
+from nonneg import NMF, factorize
+from nonneg.data import as_data_matrix
+from nonneg.data.compressed import compressed, leading_range
+from nonneg.datasets import low_rank_plus_noise
+from nonneg.solvers import acceleration
+
+EMBEDDED = {
+    "iris": (load_iris, 2),
+    "wine": (load_wine, 3),
+    "breast cancer": (load_breast_cancer, 2),
+    "digits": (load_digits, 5),
+}
+
+
+@pytest.fixture
+def everywhere(monkeypatch):
+    """Accelerate small data too, and note what was built."""
+    monkeypatch.setattr(acceleration, "SMALLEST", 0.0)
+    built = []
+    for name in ("_compressed", "_single"):
+        original = getattr(acceleration.AcceleratedProblem, name)
+
+        def noted(self, name=name, original=original):
+            built.append(name)
+            return original(self)
+
+        monkeypatch.setattr(acceleration.AcceleratedProblem, name, noted)
+    return built
+
+
+@pytest.fixture(scope="module")
+def X():
+    return low_rank_plus_noise(300, 120, 5, noise="gaussian", level=0.1, rng=1).X
+
+
+def is_monotone(history, X):
+    """Tell whether the loss never increases by more than its rounding, which is that of the norm of X."""
+    return bool(np.all(np.diff(history.loss) <= 1e-13 * np.sum(X**2)))
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_the_final_loss_is_that_of_a_plain_fit(name, everywhere):
+    load, k = EMBEDDED[name]
+    X = load().data
+    options = {"tol": 1e-6, "max_iter": 1000, "solver": "hals"}
+    plain = factorize(X, k, accelerate=False, **options)
+    assert not everywhere
+    result = factorize(X, k, **options)
+    assert everywhere
+    assert result.loss <= plain.loss * (1 + 1e-6)
+    assert is_monotone(result.history, X)
+    assert result.certificate["stationarity"].number <= max(
+        1e-4, 2 * plain.certificate["stationarity"].number
+    )
+
+
+def test_history_holds_exact_losses_and_counts_work(X, everywhere):
+    seen = []
+
+    def callback(progress):
+        state = progress.state
+        seen.append(0.5 * np.sum((X - state.W @ state.Ht.T) ** 2))
+
+    result = factorize(X, 5, tol=0, max_iter=30, callback=callback)
+    assert everywhere == ["_compressed", "_single"]
+    np.testing.assert_allclose(result.history.loss, seen, rtol=1e-10)
+    assert result.history.n_iter[0] == 1
+    assert len(result.history) < result.n_iter == result.history.n_iter[-1] <= 30
+    plain = factorize(X, 5, tol=0, max_iter=30, accelerate=False)
+    assert result.loss <= plain.loss * (1 + 1e-6)
+
+
+def test_small_data_are_not_accelerated(X):
+    fast, plain = (factorize(X, 5, max_iter=20, accelerate=accelerate) for accelerate in (True, False))
+    np.testing.assert_array_equal(fast.W, plain.W)
+    assert fast.history.n_iter == plain.history.n_iter
+
+
+def test_the_count_of_operations_decides():
+    def kinds(shape, k, dtype=np.float64):
+        from nonneg.losses.penalties import Penalties
+        from nonneg.solvers.hals import hals_problem, inner_passes
+
+        data = as_data_matrix(np.ones(shape, dtype=dtype))
+        problem = hals_problem(data, k, penalties=Penalties())
+        found = acceleration.AcceleratedProblem(problem, k, inner_passes, max_iter=200, tol=1e-4)
+        return [kind.__name__ for kind in found._kinds]
+
+    assert kinds((1000, 1500), 20) == ["_compressed", "_single"]
+    assert kinds((1000, 1500), 20, np.float32) == ["_compressed"]
+    assert kinds((4000, 50), 20) == ["_single"]  # as many columns as compressed data would have
+    assert kinds((200, 100), 5) == []
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"alpha_W": 0.001, "l1_ratio": 0.5},
+        {"sample_weight": np.linspace(0.5, 2.0, 300)},
+        {"shuffle": True, "rng": 3},
+    ],
+    ids=["plain", "penalties", "weights", "shuffle"],
+)
+def test_every_option_ends_where_a_plain_fit_does(X, everywhere, dtype, options):
+    data = X.astype(dtype)
+    double = dtype == np.float64
+    options = options | {"max_iter": 600 if double else 200, "tol": 1e-6 if double else 1e-4}
+    plain = factorize(data, 5, accelerate=False, **options)
+    result = factorize(data, 5, **options)
+    assert everywhere
+    assert result.W.dtype == dtype
+    assert result.loss == pytest.approx(plain.loss, rel=1e-6 if double else 1e-4)
+
+
+@pytest.mark.parametrize("unit", [2.0**-200, 2.0**60])
+def test_the_unit_of_X_does_not_matter(X, everywhere, unit):
+    one = factorize(X, 4, max_iter=40)
+    other = factorize(X * unit, 4, max_iter=40)
+    assert other.history.n_iter == one.history.n_iter
+    assert other.loss / unit**2 == pytest.approx(one.loss, rel=1e-9)
+
+
+def test_an_interrupted_fit_is_resumed(X, everywhere, tmp_path):
+    options = {"tol": 0.0, "max_iter": 25}
+    whole = factorize(X, 5, **options)
+    factorize(X, 5, checkpoint=tmp_path, callback=lambda progress: progress.n_iter >= 7, **options)
+    resumed = factorize(X, 5, checkpoint=tmp_path, **options)
+    assert resumed.history.n_iter == whole.history.n_iter
+    np.testing.assert_allclose(resumed.W, whole.W, rtol=1e-12, atol=1e-12)
+
+
+def test_frozen_components_and_missing_entries_take_plain_iterations(X, everywhere):
+    H = np.abs(np.random.default_rng(0).standard_normal((5, X.shape[1])))
+    result = factorize(X, 5, H=H, init="random", rng=0, frozen_components=[0], max_iter=5)
+    np.testing.assert_array_equal(result.H[0], H[0])
+    NMF(4, max_iter=3, tol=0, missing="mask").fit(
+        np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    )
+    assert not everywhere
+
+
+def test_the_same_for_any_number_of_threads(X, everywhere):
+    runs = [factorize(X, 5, max_iter=40, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
+    for run in runs[1:]:
+        assert run.history.n_iter == runs[0].history.n_iter
+        np.testing.assert_allclose(run.W @ run.H, runs[0].W @ runs[0].H, rtol=1e-5, atol=1e-5)
+        assert run.loss == pytest.approx(runs[0].loss, rel=1e-7)
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, 300)])
+def test_compressed_data_are_a_projection(X, weights):
+    data = as_data_matrix(X, weights=weights)
+    V = leading_range(data, 12)
+    np.testing.assert_allclose(V.T @ V, np.eye(12), atol=1e-12)
+    small = compressed(data, 12, dtype=np.float64, scale=4.0)
+    expected = 4.0 * X @ V @ V.T
+    rng = np.random.default_rng(0)
+    Ht, W = rng.random((120, 3)), rng.random((300, 3))
+    scaled = W if weights is None else W * weights[:, None]
+    np.testing.assert_allclose(small.times(Ht), expected @ Ht, rtol=1e-10)
+    np.testing.assert_allclose(small.transposed_times(W), expected.T @ scaled, rtol=1e-10)
+    np.testing.assert_allclose(small.weighted_gram(W), W.T @ scaled, rtol=1e-10)
+    np.testing.assert_allclose(small.take_rows([3, 5]), expected[[3, 5]], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        small.select(slice(2, 9)).dense_rows(0, 7), expected[2:9], rtol=1e-9, atol=1e-9
+    )
+    squares = expected**2 if weights is None else expected**2 * weights[:, None]
+    assert small.squared_norm() == pytest.approx(squares.sum())
+    totals = expected if weights is None else expected * weights[:, None]
+    assert small.total() == pytest.approx(totals.sum())
+    assert small.extremes() == pytest.approx((expected.min(), expected.max()))
+    best = np.linalg.svd(X, compute_uv=False)[12:]
+    if weights is None:
+        assert np.linalg.norm(expected / 4.0 - X) <= 1.1 * np.linalg.norm(best)
