@@ -182,3 +182,40 @@ def test_compressed_data_are_a_projection(X, weights):
     best = np.linalg.svd(X, compute_uv=False)[12:]
     if weights is None:
         assert np.linalg.norm(expected / 4.0 - X) <= 1.1 * np.linalg.norm(best)
+
+
+def test_chunked_data_save_passes(X, everywhere):
+    da = pytest.importorskip("dask.array")
+    options = {"max_iter": 30, "tol": 0}
+    weights = np.linspace(0.5, 2.0, 300)
+    chunked = factorize(da.from_array(X, chunks=(100, -1)), 5, sample_weight=weights, **options)
+    assert everywhere == ["_compressed"]
+    assert len(chunked.history) < chunked.n_iter
+    everywhere.clear()
+    local = factorize(X, 5, sample_weight=weights, accelerate=False, **options)
+    assert chunked.loss <= local.loss * (1 + 1e-6)
+
+
+def test_data_in_a_file_save_passes(X, everywhere, tmp_path, monkeypatch):
+    from nonneg import open_matrix
+    from nonneg.data.streamed import StreamedMatrix
+
+    np.save(tmp_path / "X.npy", X)
+    reads = []
+    original = StreamedMatrix._blocks
+    monkeypatch.setattr(StreamedMatrix, "_blocks", lambda self: (reads.append(1), original(self))[1])
+    weights = np.linspace(0.5, 2.0, 300)
+    options = {"tol": 0, "init": "random", "rng": 0, "sample_weight": weights}
+    target = factorize(X, 5, accelerate=False, max_iter=20, **options).loss
+
+    def reads_to_target(accelerate):
+        reads.clear()
+        stored = open_matrix(tmp_path / "X.npy", memory=100_000)
+        result = factorize(
+            stored, 5, accelerate=accelerate, callback=lambda p: p.history.loss[-1] <= target, **options
+        )
+        assert result.loss <= target
+        return len(reads)
+
+    assert reads_to_target(True) < 0.7 * reads_to_target(False)
+    assert everywhere == ["_compressed"]

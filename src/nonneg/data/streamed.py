@@ -229,7 +229,8 @@ class StreamedMatrix(DataMatrix):
 
     def sample_matrix(self, W: SampleArray) -> LocalMatrix:
         """Return an array with one row per sample as data, with the same row weights."""
-        return DenseMatrix(W, self.xp, weights=self.weights)
+        weights = None if self.weights is None else self.xp.astype(self.weights, W.dtype)
+        return DenseMatrix(W, self.xp, weights=weights)
 
     def to_device(self, array: Any) -> Array:
         """Return a NumPy array of the dtype of the blocks."""
