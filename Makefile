@@ -82,7 +82,7 @@ soak: $(DEV) ## disturb fits for half an hour: ARGS="--minutes 30 --seed 1"
 	$(ONE_THREAD) $(BIN)/python -m tests.soak $(ARGS)
 
 clean: ## remove what was built, the virtual environment included
-	rm -rf $(VENV) $(VENV)-floors build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
+	rm -rf $(VENV) $(VENV)-floors build dist docs/_build docs/_generated docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
 	find src tests benchmarks reproduction docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import os
 import re
 import sys
 from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
@@ -22,9 +27,21 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
+    "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
+if os.environ.get("NONNEG_DOCS_ONLINE"):  # inventories of other sites are downloaded
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "anndata": ("https://anndata.readthedocs.io/en/stable", None),
+    }
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "_generated"]
@@ -32,7 +49,26 @@ exclude_patterns = ["_build", "_generated"]
 autodoc_typehints = "none"  # the docstrings say it, with shapes
 numpydoc_show_class_members = False  # methods come from autodoc, once
 
+autosummary_generate = True
+templates_path = ["_templates"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "doc_module": ("nonneg",),
+    "backreferences_dir": "generated/backreferences",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "remove_config_comments": True,
+    "matplotlib_animations": False,
+}
+
 html_theme = "furo"
+html_math_renderer = "mathml"  # drawn by the browser: no script, no network, works from disk
+html_static_path = ["_static"]
 html_title = f"nonneg {release}"
 
 
@@ -51,8 +87,38 @@ def leave_out_what_scikit_learn_documents(app, what, name, obj, skip, options):
     return True if INHERITED.fullmatch(name) else None
 
 
+def show_formula(self, node):
+    """Write an inline formula as MathML."""
+    self.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def show_display(self, node):
+    """Write a displayed formula as MathML."""
+    # Lines of an aligned formula need an environment of their own.
+    text = node.astext()
+    if "\\\\" in text and "\\begin" not in text:
+        text = rf"\begin{{aligned}}{text}\end{{aligned}}"
+    self.body.append(f'<div class="math">{convert(text, display="block")}</div>')
+    raise nodes.SkipNode
+
+
+def write_llms_txt(app, error):
+    """List the pages for programs that read the documentation."""
+    if error is not None or app.builder.name != "html":
+        return
+    titles = {page: title.astext() for page, title in app.env.titles.items()}
+    made = ("generated/", "reproduced/", "gallery/")
+    wanted = [page for page in sorted(titles) if not page.startswith(made)]
+    lines = ["# nonneg", "", "> Nonnegative matrix factorization with a certificate on every fit.", ""]
+    lines += [f"- [{html.unescape(titles[page])}]({page}.html)" for page in wanted]
+    (Path(app.outdir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def setup(app):
     """Register the above with Sphinx."""
+    app.add_html_math_renderer("mathml", (show_formula, None), (show_display, None))
+    app.connect("build-finished", write_llms_txt)
     app.connect("autodoc-skip-member", leave_out_what_scikit_learn_documents)
     app.connect("autodoc-process-docstring", draw_the_tree_of_errors)
 

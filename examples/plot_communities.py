@@ -1,14 +1,15 @@
-"""Communities: how much the characters of Les Miserables belong to each of a few communities.
+"""
+Communities: how much the characters of Les Miserables belong to each of a few communities
+==========================================================================================
 
 `MixedMembership` estimates the number of communities and the memberships. Then methods are compared on a
-random graph with known memberships. Draws ``communities.png``.
+random graph with known memberships.
 """
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from nonneg.applications import MixedMembership
 from nonneg.datasets import load_les_miserables, mixed_membership_graph
@@ -51,8 +52,7 @@ for name, values in scores.items():
 # -------
 # Left: the memberships of the characters with the most ties. Right: the comparison.
 
-figure = Figure(figsize=(11, 6), layout="constrained")
-FigureCanvasAgg(figure)
+figure = plt.figure(figsize=(11, 6), layout="constrained")
 left, right = figure.subplots(1, 2, width_ratios=[1.3, 1])
 busiest = np.argsort(-model.graph_.degrees)[:25][::-1]
 base = np.zeros(len(busiest))
@@ -70,4 +70,4 @@ right.set_xticks(degrees, [str(degree) for degree in degrees])
 right.set_xlabel("mean degree")
 right.set_ylabel("rank correlation with the truth")
 right.legend()
-figure.savefig("communities.png", dpi=100)
+plt.show()

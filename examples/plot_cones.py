@@ -1,14 +1,15 @@
-"""Cones: clusters of directions, their components, and error bounds.
+"""
+Cones: clusters of directions, their components, and error bounds
+=================================================================
 
 Points in three dimensions lie in three cones. `ConeNMF` finds them, `partial_fit` finds those of a shuffled
-stream in more dimensions, and the certificates bound the error. Draws ``cones.png``.
+stream in more dimensions, and the certificates bound the error.
 """
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from nonneg import ConeNMF, metrics
 from nonneg.datasets import circular_cones
@@ -49,8 +50,7 @@ print(stream.certificate_["streamed-error"])
 # Left: directions of the points in the plane where their entries sum to 1, with the axes of the cones.
 # Right: the error of the stream so far, below its certified bound.
 
-figure = Figure(figsize=(10, 4.5), layout="constrained")
-FigureCanvasAgg(figure)
+figure = plt.figure(figsize=(10, 4.5), layout="constrained")
 left, right = figure.subplots(1, 2)
 corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
@@ -75,4 +75,4 @@ right.set_xlabel("batches of 250 points")
 right.set_ylabel("relative error of all points so far")
 right.set_title("A stream")
 right.legend()
-figure.savefig("cones.png", dpi=100)
+plt.show()

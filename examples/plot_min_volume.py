@@ -1,14 +1,15 @@
-"""Minimum volume: endmembers that no pixel shows.
+"""
+Minimum volume: endmembers that no pixel shows
+==============================================
 
 A thousand pixels mix three spectra, and none is purer than 75 %. Successive projections can only return
-pixels; `MinVolNMF` finds the corners of the smallest simplex around them. Draws ``min_volume.png``.
+pixels; `MinVolNMF` finds the corners of the smallest simplex around them.
 """
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from nonneg import MinVolNMF, SeparableNMF
 from nonneg.datasets import scene_like
@@ -48,8 +49,7 @@ print(model.certificate_)
 
 mean = pixels.mean(axis=0)
 directions = np.linalg.svd(pixels - mean, full_matrices=False)[2][:2].T
-figure = Figure(figsize=(6, 5), layout="constrained")
-FigureCanvasAgg(figure)
+figure = plt.figure(figsize=(6, 5), layout="constrained")
 axes = figure.subplots()
 axes.plot(*((pixels - mean) @ directions).T, ".", color="0.7", markersize=3, label="pixels")
 for points, style, label in (
@@ -62,4 +62,4 @@ for points, style, label in (
     axes.plot(*middle[[*turn, turn[0]]].T, style, label=label)
 axes.set_axis_off()
 axes.legend()
-figure.savefig("min_volume.png", dpi=100)
+plt.show()

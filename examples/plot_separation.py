@@ -1,14 +1,15 @@
-"""Two notes a semitone apart, separated in a learned transform and in the cosine transform.
+"""
+Two notes a semitone apart, separated in a learned transform and in the cosine transform
+========================================================================================
 
 A4 and A#4 sound one after the other and then together. A cosine transform of 40 ms has lines 12.5 Hz apart;
-`TransformNMF` puts its atoms where the notes are. Draws ``separation.png``.
+`TransformNMF` puts its atoms where the notes are.
 """
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from nonneg.applications import SourceSeparation
 from nonneg.datasets import music_notes
@@ -47,7 +48,7 @@ print("frequencies of the strongest atoms (Hz):", np.round(np.sort(frequencies),
 # Figure
 # ------
 
-figure = Figure(figsize=(9, 6), layout="constrained")
+figure = plt.figure(figsize=(9, 6), layout="constrained")
 panels = figure.subplots(3, 2, sharex=True)
 time = np.arange(len(mixture)) / rate
 for column, (name, sources) in enumerate(found.items()):
@@ -62,4 +63,4 @@ for column, (name, sources) in enumerate(found.items()):
         axes.set_ylabel(label)
         axes.set_ylim(-0.8, 0.8)
     panels[2, column].set_xlabel("seconds (orange: the error)")
-FigureCanvasAgg(figure).print_png("separation.png")
+plt.show()

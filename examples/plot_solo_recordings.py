@@ -1,14 +1,15 @@
-"""Piano and drums separated with the help of solo recordings, in stereo.
+"""
+Piano and drums separated with the help of solo recordings, in stereo
+=====================================================================
 
 A spectrogram is factorized into components, but which of them are the drums? Recordings of each instrument
-alone answer this: their templates explain the mixture. Draws ``solo_recordings.png``.
+alone answer this: their templates explain the mixture.
 """
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
@@ -45,7 +46,7 @@ print(f"SDR {scores.sdr.min():.1f} dB, sum off by {np.abs(sources.sum(axis=0) - 
 # ------
 # Spectrograms on a logarithmic frequency axis.
 
-figure = Figure(figsize=(9, 6), layout="constrained")
+figure = plt.figure(figsize=(9, 6), layout="constrained")
 panels = figure.subplots(3, 1, sharex=True)
 stft = STFT(1024)
 frequencies = np.arange(stft.n_bins) * rate / stft.frame_length
@@ -59,4 +60,4 @@ for axes, signal, title in zip(panels, (mixture, *sources), ("mixture", *names),
     axes.set_title(title)
     axes.set_ylabel("Hz")
 panels[-1].set_xlabel("seconds")
-FigureCanvasAgg(figure).print_png("solo_recordings.png")
+plt.show()

@@ -3,7 +3,7 @@ Seed words, a tree over topics, and changes after the fit
 =========================================================
 
 Topics of the docstrings of Python's standard library, two of which are guided by seed words. The figure
-``topic_tree.png`` shows how alike they are; the tree is cut into groups, and each group is merged.
+shows how alike they are; the tree is cut into groups, and each group is merged.
 """
 
 import matplotlib.pyplot as plt
@@ -40,4 +40,4 @@ print(finer.edits_[1]["mapping"], finer.topic_labels())
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
 dendrogram(tree.merges, labels=tree.labels, orientation="right", ax=axes, color_threshold=0)
 axes.set_xlabel("distance")
-figure.savefig("topic_tree.png", dpi=120)
+plt.show()

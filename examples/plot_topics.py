@@ -2,8 +2,8 @@
 Topics of the standard library
 ==============================
 
-Topics of the docstrings of Python's standard library. The left panel of ``topics.png`` shows the proportion
-and the top words of each topic, the right panel the topics of each module.
+Topics of the docstrings of Python's standard library. The left panel shows the proportion and the top words
+of each topic, the right panel the topics of each module.
 """
 
 import matplotlib.pyplot as plt
@@ -43,4 +43,4 @@ right.set_xticks(np.arange(len(order)), [library.names[at] for at in order], rot
 right.set_yticks(np.arange(8), [str(at) for at in range(8)])
 right.set_ylabel("topic")
 right.set_title(f"the largest topic: {', '.join(examples)}", fontsize=8)
-figure.savefig("topics.png", dpi=120)
+plt.show()

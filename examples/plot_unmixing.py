@@ -1,14 +1,14 @@
-"""Unmixing: the endmembers of a hyperspectral image and their abundance maps.
+"""
+Unmixing: the endmembers of a hyperspectral image and their abundance maps
+==========================================================================
 
-A synthetic image is mixed from four spectra, and `Unmixing` recovers them from its purest pixels. Draws
-``unmixing.png``.
+A synthetic image is mixed from four spectra, and `Unmixing` recovers them from its purest pixels.
 """
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import SpectralLibrary, rgb_preview
@@ -44,8 +44,7 @@ print(model.certificate_)
 # -------
 # The image with its pure pixels, the spectra with the true ones (dashed), and the abundance maps.
 
-figure = Figure(figsize=(11, 6), layout="constrained")
-FigureCanvasAgg(figure)
+figure = plt.figure(figsize=(11, 6), layout="constrained")
 upper, lower = figure.subfigures(2, 1)
 photo, spectra = upper.subplots(1, 2, width_ratios=[1, 2])
 photo.imshow(rgb_preview(cube))
@@ -63,4 +62,4 @@ for at, axes in enumerate(lower.subplots(1, MATERIALS)):
     axes.imshow(model.abundances_[:, :, at], cmap="gray_r", vmin=0, vmax=1)
     axes.set_title(found.names[at])
     axes.set_axis_off()
-figure.savefig("unmixing.png", dpi=100)
+plt.show()

@@ -7,6 +7,7 @@ import dataclasses
 import importlib.util
 import pkgutil
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -61,18 +62,44 @@ def test_links_between_pages_lead_somewhere():
     assert [(page.name, link) for page, link in targets if not (page.parent / link).exists()] == []
 
 
-def test_the_api_page_documents_names_that_exist():
-    text = (ROOT / "docs" / "api.md").read_text("utf-8")
-    missing, module = [], "nonneg"
-    for directive, name in re.findall(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)", text, re.MULTILINE):
-        if directive == "currentmodule":
-            module = name
-            continue
+def names_of_the_api_page():
+    """Return the full names that the page lists, by tables and by directives."""
+    names, module, inside = [], "nonneg", False
+    for line in (ROOT / "docs" / "api.md").read_text("utf-8").splitlines():
+        directive = re.match(r"\.\. (\w+):: ?([\w.]*)", line)
+        if directive:
+            inside = directive[1] == "autosummary"
+            if directive[1] == "currentmodule":
+                module = directive[2]
+            elif directive[1].startswith("auto") and directive[2]:
+                names.append(directive[2])
+        elif inside and re.fullmatch(r"   [\w.]+", line):
+            names.append(f"{module}.{line.strip()}")
+        elif line and not line.startswith("   "):
+            inside = False
+    return names
+
+
+def test_the_api_page_lists_names_that_exist():
+    missing = []
+    for name in names_of_the_api_page():
         try:
-            pkgutil.resolve_name(name if name.startswith("nonneg.") else f"{module}.{name}")
+            pkgutil.resolve_name(name)
         except (ImportError, AttributeError):
             missing.append(name)
     assert missing == []
+
+
+def test_the_api_page_lists_every_public_name():
+    import nonneg
+
+    listed = set(names_of_the_api_page())
+    modules = ("results", "datasets", "metrics", "plotting")
+    public = {f"nonneg.{name}" for name in nonneg.__all__ if not name.startswith("_")}
+    public -= {name for name in public if isinstance(pkgutil.resolve_name(name), types.ModuleType)}
+    for module in modules:
+        public |= {f"nonneg.{module}.{name}" for name in getattr(nonneg, module).__all__}
+    assert public - listed == set()
 
 
 @pytest.fixture

@@ -1,0 +1,31 @@
+"""
+Initializations and restarts
+============================
+
+NMF is not convex: where a fit ends depends on where it begins. Loss curves of four initializations, and the
+best of five random ones.
+"""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+from nonneg import NMF
+from nonneg.plotting import plot_history
+
+X = load_digits().data
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+settings = {
+    "default": {},
+    "cones": {"init": "cone"},
+    "random": {"init": "random"},
+    "best of 5 random": {"init": "random", "n_init": 5},
+}
+for name, parameters in settings.items():
+    model = NMF(n_components=16, random_state=0, **parameters).fit(X)
+    plot_history(model, ax=axes, label=name)
+    print(f"{name}: loss {model.history_.loss[-1]:.0f} after {model.n_iter_} iterations")
+axes.set_xscale("log")
+axes.legend()
+plt.show()
