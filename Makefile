@@ -15,6 +15,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # One BLAS thread for each of the processes that share the tests: more of them fight over the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
+# Compiled Python is kept even where the environment says otherwise: processes that tests start import it.
+unexport PYTHONDONTWRITEBYTECODE
+
 READY := $(VENV)/.ready-package
 DEV   := $(VENV)/.ready-dev
 ifneq ($(filter-out 0,$(TORCH)),)
@@ -25,7 +28,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-floors check static bench docs package reproduce fuzz mutants soak clean
+.PHONY: help demo test test-floors check quick static bench docs package reproduce fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -33,8 +36,11 @@ help: ## show this list
 demo: $(READY) ## factorize the digits and write a report
 	@$(BIN)/nonneg demo $(ARGS)
 
-test: $(TESTED) static ## all checks and all tests (TORCH=1: also those that need PyTorch)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+test: $(TESTED) quick ## all checks and all tests (TORCH=1: also those that need PyTorch)
+	@# Types take one core for half a minute: beside the tests, and what they say comes last.
+	@$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS); tests=$$?; \
+	wait $$types || tests=1; cat $(VENV)/types.log; exit $$tests
 
 test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versions of the dependencies
 	$(ONE_THREAD) $(VENV)-floors/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
@@ -42,15 +48,17 @@ test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versio
 check: $(DEV) static ## formatting, lint, types, layers, docstrings, repository rules
 	$(BIN)/python -m pytest -q tests/repository
 
-static: $(DEV)
+quick: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
 	@$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	@$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[bf]*.yml
 	@$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+static: quick
+	$(BIN)/mypy
 
 bench: $(DEV) $(VENV)/.ready-bench ## race the peers and print the table
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -50,6 +50,20 @@ def pytest_configure(config: pytest.Config) -> None:
         perturb(setattr, seed)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let the second worker begin with the last folder: what pytest compiles is there for the other."""
+    config = session.config
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and config.args == config.getini("testpaths"):
+        tests = Path(__file__).parent
+        config.args = [str(path) for path in sorted((*tests.glob("[a-z]*/"), *tests.glob("test_*.py")))][::-1]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests by their files, whatever the order of collection."""
+    items.sort(key=lambda item: item.path)
+
+
 @pytest.fixture(params=[1, 2])
 def perturbed_lapack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A function that lets LAPACK choose differently for the rest of the test."""

@@ -16,7 +16,7 @@ def slope_of(n, rng, *, penalized):
     indptr = np.arange(0, 3 * n + 1, 3)
     rows = np.concatenate([np.sort(rng.choice(n, 3, replace=False)) for _ in range(n)])
     extra = rng.random(3 * n) * (1e-2 if penalized else 0.0)
-    return PenaltyGradient(base, indptr, rows, extra)
+    return PenaltyGradient(base, indptr, rows.astype(np.int32), extra)  # the integers of MERIT
 
 
 @pytest.mark.parametrize("penalized", [False, True])
@@ -101,5 +101,7 @@ def test_points_that_no_bound_tells_apart_are_scanned_whole(monkeypatch, rng):
     monkeypatch.setattr(host_scan, "FEWEST_POINTS", 100)
     monkeypatch.setattr(grouped_scan, "WORTH_IT", 0.0)
     X, R = rng.random((300, 4)), rng.standard_normal((300, 4))
-    nothing = PenaltyGradient(np.zeros(300), np.zeros(301, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+    nothing = PenaltyGradient(
+        np.zeros(300), np.zeros(301, dtype=int), np.zeros(0, dtype=np.int32), np.zeros(0)
+    )
     assert np.array_equal(minimizing_vertices(dictionary_of(X), R, nothing), (X @ R.T).argmin(axis=0))

@@ -44,7 +44,8 @@ def as_container(X, form):
     uneven = (1, n_rows // 3, n_rows - n_rows // 3 - 1)
     if form == "dask-columns":
         return da.from_array(X, chunks=(uneven, max(1, n_columns // 3)))
-    chunked = da.from_array(X, chunks=(7, n_columns) if form == "dask" else (uneven, n_columns))
+    few = max(7, n_rows // 4 + 1)  # rows in a block: Dask takes time for every block
+    chunked = da.from_array(X, chunks=(few, n_columns) if form == "dask" else (uneven, n_columns))
     return chunked.map_blocks(sp.csr_array) if form == "dask-sparse" else chunked
 
 

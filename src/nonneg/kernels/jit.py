@@ -38,7 +38,8 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     @_off_the_clock
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = numba.njit(nogil=True, cache=True, **options)(function)
+        # No kernel is passed around as a function, for which numba would compile one more entry point.
+        dispatcher = numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, **options)(function)
         if FunctionCache is not None and isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
             dispatcher._cache = _QuickCache(dispatcher.py_func)
         # What numba calls where no version fits the types of the arguments yet.

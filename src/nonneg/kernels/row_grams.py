@@ -88,6 +88,9 @@ def grams_block(base, sign, other, indptr, indices, out, start, stop):
         gram_of_row(i, base, 0.0, sign, other, indptr, indices, gram)
         for a in range(k):
             if gram[a, a] <= NOISE * base[a, a]:
-                gram[a, :] = 0.0
-                gram[:, a] = 0.0
-        out[i] = gram
+                for b in range(k):
+                    gram[a, b] = gram[b, a] = 0.0
+        # Entry by entry: an assignment of whole arrays would take six times as long to compile.
+        for a in range(k):
+            for b in range(k):
+                out[i, a, b] = gram[a, b]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+from nonneg.applications import SourceSeparation
 from nonneg.applications.audio.files import read_sound, resampled, write_sound
 from nonneg.exceptions import (
     FileFormatError,
@@ -135,3 +138,23 @@ def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "soundfile", None)
     with pytest.raises(MissingDependencyError, match=r"needs soundfile.*pip install 'nonneg\[audio\]'"):
         read_sound(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize("method", ["stft", "tl"])
+def test_huge_floats_are_separated_or_named(method, tmp_path):
+    time = np.arange(4000) / 8000
+    signal = np.sin(2765 * time) * (time < 0.25) + np.sin(5655 * time) * (time > 0.2)
+    model = SourceSeparation(2, method=method, frame_length=64, max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for size in (1e37, 1e300):
+            soundfile.write(tmp_path / "a.wav", signal * size, 8000, subtype="DOUBLE")
+            sound = read_sound(tmp_path / "a.wav")
+            if size == 1e300:
+                with pytest.raises(
+                    InvalidDataError, match=r"largest sample is .*e\+300: products of powers overflow"
+                ):
+                    model.fit(sound.samples, sound.rate)
+            else:
+                sources = model.fit_separate(sound.samples, sound.rate)
+                np.testing.assert_allclose(sources.sum(axis=0), sound.samples, atol=1e-12 * size)

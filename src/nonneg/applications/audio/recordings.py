@@ -62,6 +62,12 @@ def checked_recordings(signals: Any, kind: str) -> Recordings:
                 f"Sample {at} of recording {row} is {part[row, at]}. Expected finite numbers. Replace it, or "
                 "cut that part out."
             )
+        # Files of floats may hold such samples; the fifth root leaves room for sums over a frame.
+        if (peak := float(np.abs(part).max(initial=0.0))) > float(np.finfo(part.dtype).max) ** 0.2:
+            raise InvalidDataError(
+                f"The largest sample is {peak:.3g}: products of powers overflow in {part.dtype}. Divide the "
+                "recording by its largest sample, or read the file again if it is damaged."
+            )
     if one_by_one:
         return Recordings(parts, True, tuple(np.ndim(signal) == 1 for signal in signals))
     single = not ragged and np.ndim(signals) == 1

@@ -75,7 +75,8 @@ def block_pivoting_rows(factor, gram, cross, own_grams, max_pivots, start, stop,
         patience = 3
         solved = False
         for _ in range(max_pivots):
-            n_passive = 0
+            # A plain 0 would be a type of its own, for which `solve_passive` were compiled once more.
+            n_passive = np.int64(0)
             for a in range(k):
                 if is_passive[a]:
                     passive[n_passive] = a

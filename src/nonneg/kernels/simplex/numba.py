@@ -150,7 +150,8 @@ def simplex_rows(factor, gram, projector, full, cross, max_pivots, start, stop, 
         fewest, patience = k + 1, 3
         solved = False
         for _ in range(max_pivots):
-            n_passive, n_active = 0, 0
+            # Plain zeros would be a type of their own, for which all functions above were compiled once more.
+            n_passive, n_active = np.int64(0), np.int64(0)
             for a in range(k):
                 if is_passive[a]:
                     passive[n_passive] = a

@@ -174,7 +174,8 @@ def rotate_range(
     m, n = V.shape[1], V.shape[2]
     E, gradient, raised = work[8], work[9], powers[3]
     for p in range(start, stop):
-        current, norm, taken, good, moved = 0, 0.0, 0.0, True, False
+        # A plain 0 would be a type of its own, for which `search` were compiled once more.
+        current, norm, taken, good, moved = np.int64(0), 0.0, 0.0, True, False
         copy(transforms[p], phis[0])
         copy(V[p], powers[0])
         copy(cross[p], crosses[0])
