@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import struct
 import warnings
 import zipfile
 import zlib
@@ -168,6 +169,18 @@ def test_deeply_nested_json(tmp_path):
     (tmp_path / "a.jsonl").write_text("[" * 200_000)
     with pytest.raises(FileFormatError, match="line 1: not JSON"):
         read_documents([tmp_path / "a.jsonl"], column="text")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_sizes_in_matlab_files_of_version_4(order, tmp_path, rng):
+    X, path = rng.random((3, 4)), tmp_path / "a.mat"
+    good = struct.pack(f"{order}5i", 0 if order == "<" else 1000, 3, 4, 0, 2) + b"X\0"
+    path.write_bytes(good + X.astype(f"{order}f8").tobytes(order="F"))
+    np.testing.assert_array_equal(read_table(path).X, X)
+    # One header of 20 bytes would make SciPy ask for 32 GB.
+    path.write_bytes(path.read_bytes() + struct.pack(f"{order}5i", 0, 2**16, 2**16, 0, 2) + b"Y\0")
+    with pytest.raises(FileFormatError, match="65536 x 65536 entries in a file of"):
+        read_table(path)
 
 
 @pytest.mark.parametrize("packed", [False, True])
