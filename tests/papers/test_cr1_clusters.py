@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from reproduction.artifacts import Measured, Table
@@ -18,7 +20,12 @@ from reproduction.published_values import published_values
 from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
+from nonneg import ConeNMF
+from nonneg.cones.geometry.size_angle import smallest_cone
+from nonneg.data import as_data_matrix
+from nonneg.datasets import circular_cones
 from nonneg.datasets.store import is_available
+from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from nonneg.metrics.clustering import purity
 
 PRINTED = published_values("cr1_nmf")["table_7_clustering_tr11"]
@@ -134,3 +141,27 @@ def test_deterministic_rows_of_the_paper():
     found = run_clusterings({"set": "tr11", "run": 0, "group": "hals"})
     row = next(record for record in found if record["method"] == "nndsvd+hals")
     assert [row[key] for key in ("nmi", "dice", "purity")] == pytest.approx([0.583, 0.511, 0.768], abs=0.02)
+
+
+def test_a_direction_of_duplicates_is_better_than_their_centroid():
+    """Section VI-B2: with a duplicate, rank-one NMF has the error 1 and the normalized mean 1.0954."""
+    X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    found = ConeNMF(1).fit(X).components_[0]
+    np.testing.assert_allclose(found / np.linalg.norm(found), [1, 0], atol=1e-9)
+    center = spherical_kmeans(as_data_matrix(X), 1, rng=0)[:, 0]
+    np.testing.assert_allclose(center, [2 / 5**0.5, 1 / 5**0.5], atol=1e-9)
+    assert np.linalg.norm(X - np.outer(X @ center, center)) == pytest.approx(1.0954, abs=5e-5)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_cones_apart_have_the_smallest_largest_size_angle(seed):
+    """Equation (13): where the geometric assumption (3) holds, no other clustering has a smaller one."""
+    data = circular_cones(7, 20, 2, size_angle=0.15, rng=seed)
+    found = ConeNMF(2).fit(data.X).labels_
+
+    def largest(labels):
+        return max(smallest_cone(data.X[labels == k]).angle for k in (0, 1))
+
+    others = (np.array([0, *rest]) for rest in product((0, 1), repeat=6))
+    best = min(largest(labels) for labels in others if labels.any())
+    assert largest(found) == pytest.approx(best, abs=1e-9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -13,10 +13,17 @@ from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.datasets.synthetic.planted import PlantedData
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
 # Draws with a negative entry are rejected; where this many fail, the angle is too large.
 MAX_DRAWS = 100
+SQUARED_LENGTHS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
+    "rayleigh": lambda rng, n: rng.standard_exponential(n),
+    "half-normal": lambda rng, n: rng.standard_normal(n) ** 2,
+    "uniform": lambda rng, n: 3.0 * rng.random(n) ** 2,
+    "constant": lambda rng, n: np.ones(n),
+}
+"""Names of distributions of lengths -> draws of their squares, of mean 1."""
 # In the paper the angle between two axes exceeds four times the size angle by this (section VI-A).
 EXTRA_ANGLE = 0.01
 
@@ -111,6 +118,7 @@ def circular_cones(
     size_angle: float | Sequence[float] = 0.2,
     between_angle: float | None = None,
     mean_squared_lengths: float | Sequence[float] | None = None,
+    lengths: str = "rayleigh",
     proportions: Sequence[float] | None = None,
     project: bool = True,
     noise: float = 0.0,
@@ -134,6 +142,9 @@ def circular_cones(
         plus 0.01 (``4 size_angle + 0.01`` for equal ones), as the paper's geometric assumption requires.
     mean_squared_lengths : float or sequence of float, optional
         The means 1 / lambda_k of the squared lengths of the points; by default 1, 2, 3, ... cone by cone.
+    lengths : {"rayleigh", "half-normal", "uniform", "constant"}, default "rayleigh"
+        The distribution of the lengths. The squares of Rayleigh lengths are exponential, as in Theorem 6;
+        all of them are sub-Gaussian, to which Remark 1 extends it.
     proportions : sequence of float, optional
         The probabilities of the cones, up to scale; equal by default.
     project : bool, default True
@@ -154,7 +165,7 @@ def circular_cones(
     Notes
     -----
     The cone of a point is drawn by `proportions`, its angle to the axis uniformly from ``(0, size_angle)``,
-    its squared length from an exponential distribution. Directions at that angle are uniform on the circle of
+    its length from the distribution `lengths`. Directions at that angle are uniform on the circle of
     the first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and
     the length is restored.
 
@@ -171,6 +182,8 @@ def circular_cones(
         n_cones,
     )
     noise = checked_nonnegative("noise", noise)
+    if lengths not in SQUARED_LENGTHS:
+        raise UnknownNameError.of("lengths", lengths, SQUARED_LENGTHS)
     rng = generator(rng)
     if between_angle is None:
         between_angle = 3 * sizes.max() + np.sort(sizes)[-2:][0] + EXTRA_ANGLE
@@ -180,7 +193,7 @@ def circular_cones(
     else:
         parts = _one_each("proportions", proportions, n_cones)
         labels = rng.choice(n_cones, size=n_samples, p=parts / parts.sum())
-    lengths = np.sqrt(rng.exponential(means[labels]))
+    radii = np.sqrt(means[labels] * SQUARED_LENGTHS[lengths](rng, n_samples))
     angles = rng.uniform(0.0, sizes[labels], size=n_samples)
     X = rng.standard_normal((n_samples, n_features))
     X[:, 0] = 0.0
@@ -191,7 +204,7 @@ def circular_cones(
         X[rows] = _reflected(X[rows], axis)
     if project:
         np.maximum(X, 0.0, out=X)
-    X *= (lengths / np.linalg.norm(X, axis=1))[:, None]
+    X *= (radii / np.linalg.norm(X, axis=1))[:, None]
     if noise > 0:
         X += noise * rng.standard_normal(X.shape)
         np.maximum(X, 0.0, out=X)
