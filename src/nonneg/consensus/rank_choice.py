@@ -8,27 +8,49 @@ import numpy as np
 
 from nonneg.consensus.result import RankConsensus
 
-# The least stable component of a rank that is too large has a silhouette far below that of the best rank.
-# Chosen on planted programs, on other draws than those that report (docs/reproduced/studies/consensus-rank).
-CLOSE = 0.1
+# The least stable component of a rank that is too large has a silhouette this far below that of the best
+# rank; resampling lowers the silhouettes of components that fit noise further. Chosen on planted programs, on
+# other draws than those that report (docs/reproduced/studies/consensus-rank).
+CLOSE, CLOSE_RESAMPLED = 0.15, 0.25
+# A component of a stable rank that lowers the squared error by less than this multiple of what components of
+# larger ranks do fits noise, however stably. Same choice: 2 and 3 are equally good there, 1.5 and 4 are not.
+GAIN = 2.5
 # A mean silhouette of at least 0.8 is what SigProfilerExtractor calls stable (Islam et al. 2022).
 STABLE = 0.8
 
 
-def recommended(found: Sequence[RankConsensus]) -> tuple[int, str]:
+def recommended(found: Sequence[RankConsensus], *, resampled: bool = False) -> tuple[int, str]:
     """Return the recommended rank with its reason."""
     if len(found) == 1:
         return found[0].n_components, f"{found[0].n_components} components were asked for."
     least = np.array([float(each.stability.min()) for each in found])
-    at = int(np.flatnonzero(least >= least.max() - CLOSE)[-1])
-    best = found[at]
+    stable = np.flatnonzero(least >= least.max() - (CLOSE_RESAMPLED if resampled else CLOSE)).tolist()
+    dropped = []
+    while len(stable) > 1 and _fits_noise(found, stable[-1]):
+        dropped.append(stable.pop())
+    best, at = found[stable[-1]], stable[-1]
     reason = (
         f"{best.n_components} is the largest of {len(found)} ranks whose components are all about as stable "
         f"as those of the most stable rank: its least stable one has a silhouette of {least[at]:.2f}; the "
         f"highest of all ranks is {least.max():.2f}."
     )
+    if dropped:
+        ranks = " and ".join(str(found[each].n_components) for each in reversed(dropped))
+        reason += f" {ranks} would be as stable, but lower the error no more than still larger ranks do."
     if best.silhouette < STABLE:
-        reason += f" Its mean silhouette of {best.silhouette:.2f} is below {STABLE}: hardly any agreement."
+        reason += f" Its mean silhouette of {best.silhouette:.2f} is below {STABLE}: restarts hardly agree."
     elif at == len(found) - 1:
         reason += " It is the largest candidate, so that larger ones may be stable too."
     return best.n_components, reason
+
+
+def _fits_noise(found: Sequence[RankConsensus], at: int) -> bool:
+    """Tell whether a rank lowers the squared error hardly more per component than larger ones."""
+    if at in (0, len(found) - 1):
+        return False
+
+    def gain(start: int, stop: int) -> float:
+        fall = found[start].error ** 2 - found[stop].error ** 2
+        return fall / (found[stop].n_components - found[start].n_components)
+
+    return gain(at - 1, at) < GAIN * gain(at, len(found) - 1)

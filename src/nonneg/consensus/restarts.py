@@ -13,21 +13,25 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from nonneg._arrays import to_float64
+from nonneg._arrays import is_dask, to_float64
 from nonneg._threads import current_threads, serial, threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.consensus.resampling import resampled
 from nonneg.consensus.store import RestartStore
 from nonneg.data import DataMatrix
+from nonneg.data.sparse import SparseMatrix
 from nonneg.exceptions import InterruptedFitWarning
-from nonneg.initializers.registry import INITS
 from nonneg.iteration import History, Progress, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.registry import SOLVERS, choose_solver
+from nonneg.solvers.restarts import COLUMNS, run_restarts
 
 # Maximum number of samples whose labels are compared: the consensus matrix is quadratic in it.
 MAX_POINTS = 1000
+
+# From this many nonzeros on, restarts run in single precision, which halves what products read and write.
+# Losses agree to eight digits; medians, usages and errors are computed in the precision of X.
+SINGLE_PRECISION = 500_000
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,10 @@ class RestartData:
 
     @classmethod
     def of(cls, counts: Any, scaled: Any, scale: FloatArray | None, root: int) -> RestartData:
-        """Choose the points."""
+        """Choose the points, and the precision of the restarts."""
         order = np.random.default_rng([root, 1]).permutation(scaled.shape[0])
+        if isinstance(scaled, SparseMatrix) and scaled.csr.nnz >= SINGLE_PRECISION:
+            scaled = SparseMatrix(scaled.csr.astype(np.float32), weights=_single(scaled.weights))
         return cls(counts, scaled, scale, np.sort(order[:MAX_POINTS]))
 
 
@@ -73,64 +79,88 @@ class Restart:
     converged: bool
 
 
+def _single(weights: Any) -> Any:
+    return None if weights is None else weights.astype(np.float32)
+
+
 def restart_seed(root: int, k: int, number: int) -> int:
     """Return the seed of a restart, which does not depend on how many others there are."""
     return int(np.random.SeedSequence([root, k, number]).generate_state(1, np.uint32)[0])
 
 
-def run_restart(
-    data: RestartData, k: int, number: int, seed: int, options: RestartOptions, *, alone: bool = True
-) -> Restart:
-    """Factorize once; `alone` keeps it on the calling thread."""
+def run_batch(
+    data: RestartData,
+    k: int,
+    batch: Sequence[tuple[int, int]],
+    options: RestartOptions,
+    *,
+    alone: bool = True,
+) -> list[Restart]:
+    """Run restarts, given by number and seed; `alone` keeps them on the calling thread."""
     if alone:
         with serial():
-            return run_restart(data, k, number, seed, options, alone=False)
-    rng = np.random.default_rng(seed)
-    scaled = data.scaled
+            return run_batch(data, k, batch, options, alone=False)
     if options.resample is not None:
         # The initialization takes the first numbers of the seed, as `NMF` does with it.
-        drawn = np.random.default_rng([seed, 1])
-        scaled = resampled(data.counts, scaled, data.scale, options.resample, drawn)  # type: ignore[arg-type]
-    shape = (round(scaled.counted_rows()), scaled.shape[1])
-    name = choose_solver(
-        options.solver,
-        container=scaled.container,
-        shape=shape,
-        k=k,
-        beta=options.beta,
-        missing=scaled.has_missing,
-    )
-    W, Ht = INITS[options.init](scaled, k, rng=rng)
-    run = SOLVERS[name].run(
+        scaled = [_resampled(data, options.resample, seed) for _, seed in batch]
+        return [
+            _run_together(data, each, k, [one], options)[0] for each, one in zip(scaled, batch, strict=True)
+        ]
+    return _run_together(data, data.scaled, k, batch, options)
+
+
+def _resampled(data: RestartData, kind: str, seed: int) -> Any:
+    drawn = np.random.default_rng([seed, 1])
+    return resampled(data.counts, data.scaled, data.scale, kind, drawn)  # type: ignore[arg-type]
+
+
+def _run_together(
+    data: RestartData, scaled: Any, k: int, batch: Sequence[tuple[int, int]], options: RestartOptions
+) -> list[Restart]:
+    runs = run_restarts(
         scaled,
-        W,
-        Ht,
-        penalties=options.penalties,
+        k,
+        [np.random.default_rng(seed) for _, seed in batch],
+        solver=options.solver,
         beta=options.beta,
+        penalties=options.penalties,
+        init=options.init,
         max_iter=options.max_iter,
         tol=options.tol,
     )
-    if run.stop_reason is StopReason.INTERRUPTED:
+    if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
         raise KeyboardInterrupt
-    H = to_float64(run.state.Ht).T
-    # The scale of a component is arbitrary: compare what the components add to a sample.
-    W = to_float64(run.state.W)[data.points] if scaled.container != "dask" else _rows_of(run, data.points)
-    shares = W * H.sum(axis=1)
-    loss = float(run.history.loss[-1]) if len(run.history) else math.nan
+    return [
+        _finished(data, run, k, number, seed, options)
+        for run, (number, seed) in zip(runs, batch, strict=True)
+    ]
+
+
+def _finished(
+    data: RestartData, run: Any, k: int, number: int, seed: int, options: RestartOptions
+) -> Restart:
+    H = np.ascontiguousarray(to_float64(run.state.Ht).T)
+    W = run.state.W[data.points]
+    W = to_float64(W.compute() if is_dask(W) else W)
     return Restart(
         k,
         number,
         seed,
-        np.ascontiguousarray(H),
-        np.argmax(shares, axis=1).astype(np.int32),
-        loss,
+        H,
+        # The scale of a component is arbitrary: compare what the components add to a sample.
+        np.argmax(W * H.sum(axis=1), axis=1).astype(np.int32),
+        float(run.history.loss[-1]) if len(run.history) else math.nan,
         run.n_iter,
         run.stop_reason is not StopReason.MAX_ITER or options.tol <= 0,
     )
 
 
-def _rows_of(run: Any, points: IntArray) -> FloatArray:
-    return to_float64(run.state.W[points].compute())
+def batch_size(data: RestartData, k: int, options: RestartOptions) -> int:
+    """Return how many restarts share their products with the data."""
+    # Products of a sparse matrix give the same digits however many columns they have, those of BLAS do not: a
+    # restart must not depend on which others are still to be done.
+    shared = data.scaled.container == "sparse" and options.beta == 2.0 and options.resample is None
+    return max(1, COLUMNS // k) if shared else 1
 
 
 def run_all(
@@ -152,15 +182,15 @@ def run_all(
     is stopped has about as many restarts of each rank.
     """
     done: dict[int, list[Restart]] = {k: [] for k in ranks}
-    missing = []
-    for number in range(n_init):
-        for k in ranks:
+    missing: dict[int, list[int]] = {k: [] for k in ranks}
+    for k in ranks:
+        for number in range(n_init):
             stored = None if store is None else store.load(k, number)
             if stored is None:
-                missing.append((k, number))
+                missing[k].append(number)
             else:
                 done[k].append(_from_stored(stored, k, number))
-    counter = StepCounter(caller, len(missing), verbose)
+    counter = StepCounter(caller, sum(map(len, missing.values())), verbose)
     history, started = History(), time.perf_counter()
     try:
         with threads(n_jobs), _closing(_computed(data, missing, options, root)) as restarts:
@@ -199,28 +229,39 @@ def _closing(restarts: Generator[Restart]) -> Iterator[Generator[Restart]]:
 
 
 def _computed(
-    data: RestartData,
-    missing: Sequence[tuple[int, int]],
-    options: RestartOptions,
-    root: int,
+    data: RestartData, missing: dict[int, list[int]], options: RestartOptions, root: int
 ) -> Generator[Restart]:
     """Yield restarts as they finish."""
-    tasks = [(k, number, restart_seed(root, k, number)) for k, number in missing]
-    n_threads = min(current_threads(), max(1, len(tasks)))
+    tasks = []
+    for k, numbers in missing.items():
+        size = batch_size(data, k, options)
+        seeded = [(number, restart_seed(root, k, number)) for number in numbers]
+        tasks += [(k, seeded[at : at + size]) for at in range(0, len(seeded), size)]
+    # Restart by restart through all ranks.
+    tasks.sort(key=lambda task: (task[1][0][0], task[0]))
     if data.scaled.container not in ("dense", "sparse"):
         # Tensors on a device and Dask arrays are factorized in parallel themselves.
-        for task in tasks:
-            yield run_restart(data, *task, options, alone=False)
+        for k, batch in tasks:
+            yield from run_batch(data, k, batch, options, alone=False)
         return
     if data.scaled.container == "sparse" and options.resample is None:
         _ = data.scaled.transposed  # type: ignore[attr-defined]  # once, before threads ask for it
-    # joblib, so that `joblib.parallel_config(backend="loky" | "dask")` sends restarts to processes or to
-    # a cluster. Arrays that processes share are mapped as private copies: compiled kernels take
-    # read-only ones for another type.
+    # joblib, so that `joblib.parallel_config(backend="loky" | "dask")` sends restarts to processes or to a
+    # cluster. Arrays that processes share are mapped as private copies: compiled kernels take read-only ones
+    # for another type.
     parallel = Parallel(
-        n_jobs=n_threads, prefer="threads", return_as="generator_unordered", mmap_mode="c", batch_size=1
+        n_jobs=min(current_threads(), max(1, len(tasks))),
+        prefer="threads",
+        return_as="generator_unordered",
+        mmap_mode="c",
+        batch_size=1,
     )
-    yield from parallel(delayed(run_restart)(data, *task, options) for task in tasks)
+    finished = parallel(delayed(run_batch)(data, k, batch, options) for k, batch in tasks)
+    try:
+        for batch in finished:
+            yield from batch
+    finally:
+        finished.close()
 
 
 def _keep(store: RestartStore, restart: Restart) -> None:

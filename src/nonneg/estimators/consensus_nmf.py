@@ -295,7 +295,7 @@ class ConsensusNMF(FactorizingEstimator):
             verbose=self.verbose, callback=self.callback, caller=name,
         )  # fmt: skip
         self.column_scale_ = np.ones(counts.shape[1]) if scale is None else scale
-        k, self.rank_reason_ = recommended(self.ranks_)
+        k, self.rank_reason_ = recommended(self.ranks_, resampled=self.resample is not None)
         self.components_ = data.to_device(self._rank(k).spectra)
         self._take(k)
         warn_unless_converged(self.restarts_, k, self.max_iter, self.tol)
@@ -343,7 +343,8 @@ class ConsensusNMF(FactorizingEstimator):
         """
         check_is_fitted(self)
         k = self._rank(n_components).n_components
-        self.rank_reason_ = f"{k} components were chosen by hand. Recommended: {recommended(self.ranks_)[1]}"
+        _, why = recommended(self.ranks_, resampled=self.resample is not None)
+        self.rank_reason_ = f"{k} components were chosen by hand. Recommended: {why}"
         self._take(k)
         return self
 
