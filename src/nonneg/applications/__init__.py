@@ -1,4 +1,4 @@
-"""Applications: topics of documents, communities of graphs, recordings, hyperspectral images, pictures."""
+"""Applications: topics, communities, recordings, hyperspectral images, mutational signatures, pictures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ if TYPE_CHECKING:
     from nonneg.applications.communities import MixedMembership as MixedMembership
     from nonneg.applications.hyperspectral import Unmixing as Unmixing
     from nonneg.applications.images import show_components as show_components
+    from nonneg.applications.signatures import MutationalSignatures as MutationalSignatures
     from nonneg.applications.topics import TopicModel as TopicModel
 
-__all__: list[str] = ["MixedMembership", "SourceSeparation", "TopicModel", "Unmixing", "show_components"]
+__all__: list[str] = [
+    "MixedMembership",
+    "MutationalSignatures",
+    "SourceSeparation",
+    "TopicModel",
+    "Unmixing",
+    "show_components",
+]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "MixedMembership": "nonneg.applications.communities",
+        "MutationalSignatures": "nonneg.applications.signatures",
         "SourceSeparation": "nonneg.applications.audio",
         "TopicModel": "nonneg.applications.topics",
         "Unmixing": "nonneg.applications.hyperspectral",

@@ -20,7 +20,7 @@ ESTIMATORS = (
     "SeparableNMF",
     "TransformNMF",
 )
-APPLICATIONS = ("MixedMembership", "SourceSeparation", "TopicModel", "Unmixing")
+APPLICATIONS = ("MixedMembership", "MutationalSignatures", "SourceSeparation", "TopicModel", "Unmixing")
 
 
 def model_classes() -> dict[str, Callable[[], Any]]:

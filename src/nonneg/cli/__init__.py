@@ -20,6 +20,8 @@ COMMANDS = {
     "demo": "factorize handwritten digits and write a report",
     "fit": "factorize a file, and write the factors, a summary and a report",
     "rank": "estimate the number of components by several methods, and write a report",
+    "consensus": "find the programs on which many restarts agree, and write tables and a report",
+    "signatures": "find mutational signatures and their exposures, and write tables and a report",
     "anchors": "find the samples of which all others are mixtures, and write a report",
     "topics": "find the topics of documents, and write a report with top words and representative documents",
     "edit-topics": "merge, split and rename topics that were found, and write everything again",
@@ -46,6 +48,14 @@ EXAMPLES = {
         "nonneg fit big.npy -k 30 --checkpoint run",
     ),
     "rank": ("nonneg rank table.csv", "nonneg rank counts.mtx --json > rank.json"),
+    "consensus": (
+        "nonneg consensus counts.h5ad -k 5:15 --restarts 100",
+        "nonneg consensus counts.h5ad -k 8 --group-by cell_type --checkpoint run --open",
+    ),
+    "signatures": (
+        "nonneg signatures catalog.tsv -k 2:15",
+        "nonneg signatures catalog.tsv -k 6 --reference COSMIC_SBS.txt --open",
+    ),
     "anchors": ("nonneg anchors table.csv", "nonneg anchors spectra.npy -k 6"),
     "topics": (
         "nonneg topics letters/ -k 12",

@@ -39,6 +39,17 @@ def counts(text: str) -> list[int]:
     return [count(part.strip()) for part in text.split(",")]
 
 
+def candidates(text: str) -> list[int]:
+    """Read a number, a range that includes its end, or a list."""
+    found = re.fullmatch(r"(\d+)(?::(\d+)(?::(\d+))?)?", text.strip())
+    if found is None:
+        return counts(text)
+    first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+    if not 1 <= first <= last or step < 1:
+        raise argparse.ArgumentTypeError(f"expected a number, a range such as 5:15 or a list, got {text!r}")
+    return list(range(first, last + 1, step))
+
+
 def named_counts(text: str) -> tuple[str, list[int]]:
     """Read a name and positive integers."""
     name, sign, numbers = text.partition("=")

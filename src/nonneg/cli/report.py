@@ -29,7 +29,10 @@ def run(options: argparse.Namespace) -> int:
     if not (folder / RESULT).is_file():
         raise FileFormatError(f"{folder} holds no {RESULT}. {hint}")
     record = read_run(folder / RESULT)
-    pages = {"fit": _fit, "rank": _rank, "anchors": _anchors, "topics": _topics, "communities": _communities}
+    pages = {
+        "fit": _fit, "rank": _rank, "anchors": _anchors, "topics": _topics, "communities": _communities,
+        "consensus": _consensus, "signatures": _consensus,
+    }  # fmt: skip
     command = record["command"]
     if command not in pages:
         raise FileFormatError(
@@ -75,3 +78,10 @@ def _communities(folder: Path, record: dict[str, Any]) -> str:
     from nonneg.report.community_page import build_community_page
 
     return build_community_page(record, nonneg.load(folder / MODEL))
+
+
+def _consensus(folder: Path, record: dict[str, Any]) -> str:
+    from nonneg.applications.signatures import CHANNELS
+    from nonneg.report.consensus_page import build_consensus_page
+
+    return build_consensus_page(record, CHANNELS)

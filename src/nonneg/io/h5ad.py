@@ -58,6 +58,29 @@ def _highly_variable(variables: Any, source: str) -> list[int]:
     return [int(at) for at in kept]
 
 
+def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
+    """Return a column of the cells, such as their type, as text."""
+    with opened(path, "Reading a .h5ad file") as file:
+        frame = file.get("obs", {})
+        names = list(frame if is_group(frame) else [])
+        if name not in names:
+            raise FileFormatError(f"{path} holds no column {name!r} of cells. It holds: {', '.join(names)}.")
+        return tuple(_column(frame[name], name))
+
+
+def _column(column: Any, name: str) -> list[str]:
+    if not is_group(column):
+        values = column[()]
+        return [str(value) for value in values] if values.dtype.kind in "biuf" else text_of(values)
+    if "categories" not in column:
+        return _column(column["values"], name)
+    categories = _column(column["categories"], name)
+    codes = column["codes"][()].tolist()
+    if not all(-1 <= code < len(categories) for code in codes):
+        raise FileFormatError(f"The column {name!r} has codes without a category: it is damaged.")
+    return [categories[code] if code >= 0 else "none" for code in codes]
+
+
 def _matrices(file: Any) -> list[str]:
     found = [name for name in ("X", "raw/X") if name in file]
     return found + [f"layers/{name}" for name in file.get("layers", {})]

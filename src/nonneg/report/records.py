@@ -30,6 +30,8 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "communities": ("communities", "connectivity", "eigenvalues"),
     "separate": ("sources", "atoms"),
     "unmix": ("endmembers", "library"),
+    "consensus": ("ranks", "programs", "clustergram", "density", "groups", "tables"),
+    "signatures": ("ranks", "programs", "clustergram", "density", "groups", "tables"),
     "transform": ("model",),
 }
 """What the record of a command holds beside that."""

@@ -1,0 +1,108 @@
+"""Catalogs of single base substitutions: the 96 channels by name, in COSMIC's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import FloatArray
+from nonneg.exceptions import InvalidDataError, NegativeDataError, NonFiniteDataError, ShapeError
+
+SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
+CHANNELS = tuple(
+    f"{left}[{change}]{right}" for change in SUBSTITUTIONS for left in "ACGT" for right in "ACGT"
+)
+"""COSMIC's names of the 96 channels of single base substitutions (SBS), in COSMIC's order."""
+
+_PLACES = {name: at for at, name in enumerate(CHANNELS)}
+
+
+def read_catalog(X: Any) -> tuple[FloatArray, list[str] | None, bool]:
+    """Return counts with samples in rows and COSMIC's order in columns, the names of samples, and the layout.
+
+    A data frame names its channels, in rows (COSMIC's layout, 96 x n) or in columns, in any order. An array
+    has the 96 channels of COSMIC's order in rows or, if it does not have 96 rows, in columns.
+    """
+    frame = hasattr(X, "iloc")
+    if frame:
+        names = [[str(name).strip() for name in axis] for axis in (X.index, X.columns)]
+        known = [sum(name in _PLACES for name in axis) for axis in names]
+        in_rows = known[0] >= known[1]
+        order = _places(names[0] if in_rows else names[1])
+        samples = names[1] if in_rows else names[0]
+        table = X.to_numpy()
+    else:
+        table, samples = X.toarray() if hasattr(X, "toarray") else np.asarray(X), None
+        if table.ndim != 2 or len(CHANNELS) not in table.shape:
+            raise ShapeError(
+                "Expected counts of 96 mutation types x n samples, as in COSMIC's tables, or n x 96, got an "
+                f"array of shape {table.shape}."
+            )
+        in_rows, order = table.shape[0] == len(CHANNELS), np.arange(len(CHANNELS))
+    counts = np.ascontiguousarray(table.T if in_rows else table)
+    return _checked(counts[:, order]), samples, in_rows
+
+
+def _places(names: Sequence[str]) -> Any:
+    """Return where each channel of COSMIC's order stands, or say which names are wrong."""
+    found = {name: at for at, name in enumerate(names)}
+    missing = [name for name in CHANNELS if name not in found]
+    strange = [name for name in names if name not in _PLACES]
+    if missing or strange or len(found) < len(names):
+        twice = sorted({name for name in names if list(names).count(name) > 1})
+        problems = [
+            f"{len(words)} {what} ({', '.join(words[:4])}{', ...' if len(words) > 4 else ''})"
+            for what, words in (("missing", missing), ("unknown", strange), ("repeated", twice))
+            if words
+        ]
+        raise InvalidDataError(
+            "Expected the 96 channels of single base substitutions by COSMIC's names, such as A[C>A]A, in "
+            f"rows or columns: {'; '.join(problems)}. Rename or leave out the others."
+        )
+    return np.array([found[name] for name in CHANNELS])
+
+
+def _checked(counts: Any) -> FloatArray:
+    try:
+        values = np.ascontiguousarray(counts, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError("Expected counts of mutations as numbers; the table holds text.") from error
+    if not np.isfinite(values).all():
+        i, j = np.argwhere(~np.isfinite(values))[0]
+        raise NonFiniteDataError(f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]}: expected a count.")
+    if values.size and values.min() < 0:
+        i, j = np.argwhere(values < 0)[0]
+        raise NegativeDataError(f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]:g}: expected a count.")
+    if np.any(values != np.rint(values)):
+        i, j = np.argwhere(values != np.rint(values))[0]
+        raise InvalidDataError(
+            f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]:g}, and mutations are counted in whole "
+            "numbers. Pass counts, not shares or rates."
+        )
+    return values
+
+
+def read_signatures(table: Any) -> tuple[FloatArray, list[str]]:
+    """Return reference signatures, one per row and summing to one, and their names."""
+    if not hasattr(table, "iloc"):
+        values = np.asarray(table, dtype=np.float64)
+        if values.ndim != 2 or len(CHANNELS) not in values.shape:
+            raise ShapeError(
+                "Expected reference signatures as a table of 96 channels, got an array of shape "
+                f"{values.shape}."
+            )
+        values = values.T if values.shape[0] == len(CHANNELS) else values
+        names = [str(at) for at in range(len(values))]
+    else:
+        rows = [str(name).strip() for name in table.index]
+        in_rows = sum(name in _PLACES for name in rows) >= sum(str(name).strip() in _PLACES for name in table)
+        columns = [str(name).strip() for name in table.columns]
+        order = _places(rows if in_rows else columns)
+        values = np.asarray(table.to_numpy().T if in_rows else table.to_numpy(), dtype=np.float64)[:, order]
+        names = columns if in_rows else rows
+    sums = values.sum(axis=1, keepdims=True)
+    if not np.isfinite(values).all() or values.min() < 0 or not (sums > 0).all():
+        raise InvalidDataError("Expected reference signatures of nonnegative numbers, none of them all zero.")
+    return values / sums, names

@@ -1,0 +1,96 @@
+"""Which known signature a found one is, if any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.applications.signatures.catalog import read_signatures
+
+THRESHOLD = 0.85
+"""From this cosine on, MutationalPatterns (Blokzijl et al. 2018) takes two signatures for the same one."""
+# Shuffled copies of a signature: with 200 the 99% quantile is the second largest.
+_N_SHUFFLED, _QUANTILE = 200, 0.99
+
+
+@dataclass(frozen=True)
+class SignatureMatch:
+    """The most similar known signature of a found one.
+
+    Attributes
+    ----------
+    signature : int
+        Which of the found signatures.
+    name : str or None
+        The known signature it matches; None where none is similar enough.
+    nearest : str
+        The most similar one, match or not.
+    cosine : float
+        Their cosine similarity.
+    second, second_cosine : str, float
+        The next one. A match whose next one is nearly as similar is ambiguous.
+    chance : float
+        99% of signatures with the same numbers in shuffled channels have a smaller largest cosine with the
+        reference. A cosine below is no evidence, however high.
+    """
+
+    signature: int
+    name: str | None
+    nearest: str
+    cosine: float
+    second: str
+    second_cosine: float
+    chance: float
+
+
+def match_signatures(
+    signatures: Any, reference: Any, *, threshold: float = THRESHOLD, rng: Seed = 0
+) -> list[SignatureMatch]:
+    """Match signatures with a table of known ones by cosine similarity.
+
+    Parameters
+    ----------
+    signatures : array of shape (n_signatures, 96)
+        One per row, in COSMIC's order, such as `signatures_`.
+    reference : data frame or array
+        Known signatures: a table with COSMIC's names of the 96 channels in rows or columns, or an array in
+        COSMIC's order. None comes with nonneg; COSMIC has them at cancer.sanger.ac.uk/signatures.
+    threshold : float, default 0.85
+        Smallest cosine of a match. It also has to exceed what shuffled channels reach.
+    rng : None, int, Generator or RandomState
+        Random numbers for the shuffling.
+
+    Returns
+    -------
+    list of SignatureMatch
+        One per signature. Two signatures may match the same known one.
+    """
+    known, names = read_signatures(reference)
+    unit = known / np.linalg.norm(known, axis=1, keepdims=True)
+    random = generator(rng)
+    return [_match(at, row, unit, names, threshold, random) for at, row in enumerate(np.asarray(signatures))]
+
+
+def _match(
+    at: int, row: FloatArray, unit: FloatArray, names: list[str], threshold: float, rng: np.random.Generator
+) -> SignatureMatch:
+    row = row / max(float(np.linalg.norm(row)), np.finfo(float).tiny)
+    cosines = unit @ row
+    order = np.argsort(-cosines, kind="stable")
+    shuffled = np.array([row[rng.permutation(len(row))] for _ in range(_N_SHUFFLED)])
+    chance = float(np.quantile((shuffled @ unit.T).max(axis=1), _QUANTILE))
+    best, second = order[0], order[min(1, len(order) - 1)]
+    matched = cosines[best] >= threshold and cosines[best] > chance
+    return SignatureMatch(
+        at,
+        names[best] if matched else None,
+        names[best],
+        float(cosines[best]),
+        names[second],
+        float(cosines[second]),
+        chance,
+    )

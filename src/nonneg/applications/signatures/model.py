@@ -1,0 +1,318 @@
+"""Mutational signatures of tumors, their exposures, and how sure both are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.applications.signatures.catalog import CHANNELS, read_catalog
+from nonneg.applications.signatures.matching import THRESHOLD, SignatureMatch, match_signatures
+from nonneg.certificates.certificate import Certificate
+from nonneg.consensus.result import RankConsensus
+from nonneg.data import as_data_matrix
+from nonneg.estimators.consensus_nmf import ConsensusNMF
+from nonneg.estimators.saving import Model, SavableEstimator
+from nonneg.estimators.stored_fields import Fields, Names, StoredArray
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.iteration import Progress
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.encoding import encode
+
+
+class MutationalSignatures(SavableEstimator):
+    """Extract mutational signatures from counts of single base substitutions.
+
+    Poisson-resampled catalogs are factorized many times for every number of signatures, with the
+    Kullback-Leibler divergence, which is maximum likelihood for counts. Signatures on which the restarts
+    agree are kept (`nonneg.ConsensusNMF`), and stability and error recommend their number, in the way of
+    SigProfilerExtractor [1]_.
+
+    Parameters
+    ----------
+    n_signatures : int, list of int or range, default 2 to 10
+        Number of signatures, or the candidates among which one is recommended.
+    n_init : int, default 100
+        Number of restarts for each number of signatures.
+    resample : {"poisson", "bootstrap"} or None, default "poisson"
+        Whether each restart sees counts drawn anew, tumors drawn with replacement, or the same counts.
+    clustering : {"matched", "kmeans"}, default "matched"
+        See `nonneg.ConsensusNMF`.
+    max_iter : int, default 1000
+        Maximum number of iterations of a restart.
+    tol : float, default 1e-4
+        Tolerance of the stopping rule.
+    random_state : int, RandomState, Generator or None
+        Where the seeds of the restarts come from.
+    n_jobs : int or None
+        Number of restarts at a time; None uses all cores.
+    verbose : int, default 0
+        1 shows how many restarts are done, and the time left.
+    callback : callable, optional
+        Called with a :class:`nonneg.results.Progress` after each restart; returning True ends the fit.
+    checkpoint : str or path, optional
+        Folder in which each restart is saved, and from which a run continues.
+
+    Attributes
+    ----------
+    signatures_ : array of shape (n_signatures, 96)
+        The signatures in the order of `nonneg.applications.signatures.CHANNELS`; each sums to one.
+    exposures_ : array of shape (n_samples, n_signatures)
+        Number of mutations of each tumor that each signature explains.
+    n_signatures_ : int
+        The number of signatures, given or recommended.
+    rank_reason_ : str
+        Why it is recommended.
+    stability_ : array of shape (n_signatures,)
+        Mean silhouette of each signature over the restarts.
+    ranks_ : list of RankConsensus
+        Stability and error of every candidate.
+    certificate_ : Certificate
+        How stable each signature is.
+    sample_names_ : list of str
+        Names of the tumors, if X has any.
+    consensus_ : ConsensusNMF
+        The model behind it.
+
+    Notes
+    -----
+    Only single base substitutions in their 96 trinucleotide contexts (SBS-96) are read. No table of known
+    signatures comes with nonneg; `match` takes yours.
+
+    References
+    ----------
+    .. [1] Islam et al. (2022), Cell Genomics 2(11), 100179.
+    .. [2] Alexandrov et al. (2013), Cell Reports 3(1), 246-259.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg.applications import MutationalSignatures
+    >>> rng = np.random.default_rng(0)
+    >>> signatures = rng.dirichlet(np.full(96, 0.1), size=2)
+    >>> X = rng.poisson(rng.gamma(1.0, 500.0, size=(40, 2)) @ signatures).T  # 96 x 40
+    >>> model = MutationalSignatures([2, 3], n_init=5, random_state=0).fit(X)
+    >>> model.n_signatures_, model.exposures_.shape
+    (2, (40, 2))
+    """
+
+    consensus_: ConsensusNMF
+    signatures_: FloatArray
+    exposures_: FloatArray
+    sample_names_: list[str]
+    _stored: ClassVar[Fields] = {
+        "consensus_": Model(ConsensusNMF),
+        "signatures_": StoredArray("n_signatures_", 96, nonnegative=True),
+        "exposures_": StoredArray("samples", "n_signatures_", nonnegative=True),
+        "sample_names_": Names("samples", container=list, optional=True),
+    }
+
+    def __init__(
+        self,
+        n_signatures: int | Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 9, 10),
+        *,
+        n_init: int = 100,
+        resample: str | None = "poisson",
+        clustering: str = "matched",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Progress], bool | None] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_signatures = n_signatures
+        self.n_init = n_init
+        self.resample = resample
+        self.clustering = clustering
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    def fit(self, X: Any, y: Any = None) -> MutationalSignatures:
+        """Extract the signatures.
+
+        Parameters
+        ----------
+        X : data frame or array of counts
+            96 mutation types x n tumors (COSMIC's layout) or n x 96. A data frame names its channels, such as
+            A[C>A]A, in any order; an array has them in COSMIC's order. Never modified.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        MutationalSignatures
+            The fitted estimator.
+        """
+        counts, names, _ = read_catalog(X)
+        found = counts.sum(axis=0) > 0
+        used = counts[counts.sum(axis=1) > 0][:, found]
+        if not used.size:
+            raise InvalidDataError("There are no mutations in X: all counts are zero.")
+        model = ConsensusNMF(
+            self.n_signatures, n_init=self.n_init, resample=self.resample, clustering=self.clustering,
+            beta_loss="kullback-leibler", max_iter=self.max_iter, tol=self.tol, verbose=self.verbose,
+            random_state=self.random_state, n_jobs=self.n_jobs, callback=self.callback,
+            checkpoint=self.checkpoint,
+        )  # fmt: skip
+        try:
+            model.fit(used)
+        except InvalidParameterError as error:
+            # The parameter that the user typed.
+            raise InvalidParameterError(str(error).replace("n_components", "n_signatures")) from error
+        self.consensus_ = model
+        self.sample_names_ = names or [str(at) for at in range(len(counts))]
+        self._take(counts, found)
+        return self
+
+    def _take(self, counts: FloatArray, found: Any) -> None:
+        self.signatures_ = np.zeros((self.n_signatures_, len(CHANNELS)))
+        self.signatures_[:, found] = self.consensus_.components_
+        self.signatures_ /= self.signatures_.sum(axis=1, keepdims=True)
+        self.exposures_ = self._exposures(counts)
+
+    @property
+    def n_signatures_(self) -> int:
+        """The number of signatures."""
+        return self.consensus_.n_components_
+
+    @property
+    def rank_reason_(self) -> str:
+        """Why this number is recommended."""
+        return self.consensus_.rank_reason_.replace("component", "signature")
+
+    @property
+    def stability_(self) -> FloatArray:
+        """Mean silhouette of each signature."""
+        return self.consensus_.stability_
+
+    @property
+    def ranks_(self) -> list[RankConsensus]:
+        """Stability and error of every candidate."""
+        return self.consensus_.ranks_
+
+    @property
+    def certificate_(self) -> Certificate:
+        """How stable each signature is."""
+        return self.consensus_.certificate_
+
+    def use_rank(self, n_signatures: int, X: Any) -> MutationalSignatures:
+        """Take another candidate than the recommended one.
+
+        Parameters
+        ----------
+        n_signatures : int
+            One of the candidates.
+        X : data frame or array of counts
+            The counts that the model was fitted to.
+
+        Returns
+        -------
+        MutationalSignatures
+            Itself, with signatures, exposures and certificate of that number.
+        """
+        check_is_fitted(self, "consensus_")
+        self.consensus_.use_rank(n_signatures)
+        counts, _, _ = read_catalog(X)
+        self._take(counts, counts.sum(axis=0) > 0)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the exposures of tumors to the signatures.
+
+        Parameters
+        ----------
+        X : data frame or array of counts
+            96 mutation types x n tumors, or n x 96.
+
+        Returns
+        -------
+        array of shape (n_samples, n_signatures)
+            Numbers of mutations; maximum likelihood for Poisson counts.
+        """
+        check_is_fitted(self, "consensus_")
+        return self._exposures(read_catalog(X)[0])
+
+    def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
+        """Extract the signatures and return the exposures.
+
+        Parameters
+        ----------
+        X, y : Any
+            See `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_signatures)
+            Numbers of mutations.
+        """
+        return self.fit(X, y).exposures_
+
+    def _exposures(self, counts: FloatArray) -> FloatArray:
+        W, _ = encode(as_data_matrix(counts), self.signatures_.T.copy(), beta=1.0, penalties=Penalties())
+        return np.asarray(W)
+
+    def exposure_intervals(
+        self, X: Any, *, level: float = 0.95, n_bootstrap: int = 100, rng: Seed = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bootstrap intervals of the exposures.
+
+        Parameters
+        ----------
+        X : data frame or array of counts
+            96 mutation types x n tumors, or n x 96.
+        level : float, default 0.95
+            Probability that an interval shall cover.
+        n_bootstrap : int, default 100
+            Number of catalogs drawn for each tumor, from Poisson distributions with its counts as means.
+        rng : None, int, Generator or RandomState
+            Random numbers for the draws.
+
+        Returns
+        -------
+        low, high : array of shape (n_samples, n_signatures)
+            Quantiles of the exposures of the drawn catalogs to the same signatures. Uncertainty of the
+            signatures themselves is not part of it.
+        """
+        check_is_fitted(self, "consensus_")
+        if not 0.0 < level < 1.0 or n_bootstrap < 2:
+            raise InvalidParameterError(
+                f"level must lie between 0 and 1 and n_bootstrap be at least 2, got {level} and "
+                f"{n_bootstrap}."
+            )
+        counts, _, _ = read_catalog(X)
+        random = generator(rng)
+        drawn = np.stack([self._exposures(random.poisson(counts).astype(float)) for _ in range(n_bootstrap)])
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return low, high
+
+    def match(self, reference: Any, *, threshold: float = THRESHOLD, rng: Seed = 0) -> list[SignatureMatch]:
+        """Match the signatures with a table of known ones.
+
+        Parameters
+        ----------
+        reference : data frame or array
+            Known signatures, such as COSMIC's table, which does not come with nonneg.
+        threshold : float, default 0.85
+            Smallest cosine of a match. It also has to exceed what shuffled channels reach.
+        rng : None, int, Generator or RandomState
+            Random numbers for the shuffling.
+
+        Returns
+        -------
+        list of SignatureMatch
+            One per signature.
+        """
+        check_is_fitted(self, "consensus_")
+        return match_signatures(self.signatures_, reference, threshold=threshold, rng=rng)
