@@ -123,3 +123,19 @@ def test_text_of_others_is_escaped():
 
 def test_plotting_is_public():
     assert "plotting" in nonneg.__all__
+
+
+def test_consensus_and_signatures():
+    from tests.consensus.planted import planted
+
+    from nonneg import ConsensusNMF
+    from nonneg.plotting import plot_consensus, plot_signatures
+
+    model = ConsensusNMF([2, 3], n_init=4, max_iter=50, random_state=0).fit(planted(2, n=40, m=20)[0])
+    display = plot_consensus(model)
+    assert len(display.axes_) == 3
+    assert "outliers" in display.axes_[1].get_title()
+    figure = plot_signatures(np.full((2, 96), 1 / 96))
+    assert len(figure.axes) == 2
+    with pytest.raises(ShapeError):
+        plot_signatures(np.ones((2, 90)))

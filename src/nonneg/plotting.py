@@ -11,6 +11,7 @@ import numpy as np
 from nonneg._arrays import to_numpy
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
+from nonneg.applications.consensus_plots import ConsensusDisplay, plot_consensus, plot_signatures
 from nonneg.exceptions import InvalidParameterError, ShapeError
 from nonneg.iteration import History
 from nonneg.rank_selection.comparison import RankComparison
@@ -18,11 +19,14 @@ from nonneg.rank_selection.result import RankCurve, RankResult
 
 __all__ = [
     "ComponentsDisplay",
+    "ConsensusDisplay",
     "HistoryDisplay",
     "RankDisplay",
     "plot_components",
+    "plot_consensus",
     "plot_history",
     "plot_rank",
+    "plot_signatures",
 ]
 
 

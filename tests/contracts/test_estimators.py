@@ -62,6 +62,12 @@ def recording(dtype):
     ).astype(dtype)
 
 
+def mutations(dtype):
+    """Counts of 96 mutation types in 30 tumors."""
+    rng = np.random.default_rng(4)
+    return rng.poisson(rng.gamma(1.0, 300.0, (30, K)) @ rng.dirichlet(np.full(96, 0.2), K)).T.astype(dtype)
+
+
 @dataclass(frozen=True)
 class Case:
     """An estimator with data for it."""
@@ -125,6 +131,11 @@ CASES = {
         graph,
         lambda model: model.memberships_,
         LOCAL,
+    ),
+    "MutationalSignatures": Case(
+        lambda: applications.MutationalSignatures(K, n_init=3, random_state=0, max_iter=30),
+        mutations,
+        lambda model: model.signatures_,
     ),
     "Unmixing": Case(lambda: applications.Unmixing(K, random_state=0), cube, lambda model: model.endmembers_),
     "SourceSeparation": Case(

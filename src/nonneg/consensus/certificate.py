@@ -13,13 +13,15 @@ STABLE = 0.8
 MAX_EXCESS = 0.05
 
 
-def consensus_certificate(found: RankConsensus, restarts: RestartTable) -> Certificate:
+def consensus_certificate(
+    found: RankConsensus, restarts: RestartTable, *, resampled: bool = False
+) -> Certificate:
     """Return the statements about the consensus of one rank."""
     rows = restarts.of(found.n_components)
     return Certificate(
         (
             *(_stability(found, at) for at in range(found.n_components)),
-            _error(found),
+            _error(found, resampled),
             _converged(restarts.converged[rows]),
         )
     )
@@ -40,7 +42,10 @@ def _stability(found: RankConsensus, at: int) -> Statement:
     )
 
 
-def _error(found: RankConsensus) -> Statement:
+def _error(found: RankConsensus, resampled: bool) -> Statement:
+    if resampled:
+        sentence = "Restarts saw resampled data, so that their errors cannot be compared with the consensus."
+        return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
     best = float(np.sqrt(2.0 * max(found.best_loss, 0.0)))
     if best == 0.0 or not np.isfinite(best):
         sentence = "The best restart is exact, so that errors cannot be compared."

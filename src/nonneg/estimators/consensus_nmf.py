@@ -119,10 +119,8 @@ class ConsensusNMF(FactorizingEstimator):
         What the columns of X were divided by; ones without `scale`.
     certificate_ : Certificate
         How stable each component is, and how the error compares with the best restart.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : array of str
-        Names of features seen during `fit`, if X has any.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of features seen during `fit`, and their names, if X has any.
 
     See Also
     --------
@@ -312,14 +310,14 @@ class ConsensusNMF(FactorizingEstimator):
         found = self._rank(k)
         self.n_components_ = k
         spectra = found.spectra * self.column_scale_
-        like = self.components_
-        self.components_ = (
-            to_device(spectra, like, like.dtype) if is_non_numpy(like) else spectra.astype(like.dtype)
-        )
-        self.stability_ = found.stability
-        self.reconstruction_err_ = found.error
+        if is_non_numpy(self.components_):
+            self.components_ = to_device(spectra, self.components_, self.components_.dtype)
+        else:
+            self.components_ = spectra.astype(self.components_.dtype)
+        self.stability_, self.reconstruction_err_ = found.stability, found.error
         self.n_iter_ = int(self.restarts_.n_iter[self.restarts_.of(k)].max())
-        self.certificate_ = consensus_certificate(found, self.restarts_)
+        resampled = self.resample is not None
+        self.certificate_ = consensus_certificate(found, self.restarts_, resampled=resampled)
 
     def _rank(self, k: int) -> RankConsensus:
         for found in self.ranks_:

@@ -7,18 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg.applications.signatures.catalog import SUBSTITUTION_COLORS
 from nonneg.report.curves import COLORS
 from nonneg.report.figures import ACCENT, FAINT, INK, page_figure, svg_text
 
-SUBSTITUTION_COLORS = {
-    "C>A": "#03bcee",
-    "C>G": "#5a5a5a",
-    "C>T": "#e32926",
-    "T>A": "#bdbcbc",
-    "T>C": "#a1cf64",
-    "T>G": "#edb6c2",
-}
-"""The colors that papers on mutational signatures use; black is dark gray, to be seen on a dark page."""
 _ERROR = "#d55e00"
 
 

@@ -16,6 +16,16 @@ CHANNELS = tuple(
 )
 """COSMIC's names of the 96 channels of single base substitutions (SBS), in COSMIC's order."""
 
+SUBSTITUTION_COLORS = {
+    "C>A": "#03bcee",
+    "C>G": "#5a5a5a",
+    "C>T": "#e32926",
+    "T>A": "#bdbcbc",
+    "T>C": "#a1cf64",
+    "T>G": "#edb6c2",
+}
+"""The colors that papers on mutational signatures use; black is dark gray, to be seen on a dark page."""
+
 _PLACES = {name: at for at, name in enumerate(CHANNELS)}
 
 

@@ -1,0 +1,291 @@
+"""Claim: the programs of cNMF, at least ten times sooner on two cores; signatures in under a minute.
+
+    python -m benchmarks.consensus parity [--data planted|pbmc3k]
+    python -m benchmarks.consensus speed [--restarts N] [--cnmf-restarts N] [--ranks 5:12]
+    python -m benchmarks.consensus signatures [--restarts N]
+
+cNMF (PyPI `cnmf`, with scanpy) has to be importable; without it, parity and speed fail with an ImportError.
+`parity` runs cNMF's own steps (prepare, factorize, combine, consensus) unchanged, then again with
+`nonneg.non_negative_factorization` in place of scikit-learn's, then `ConsensusNMF` on the same counts, and
+compares matched programs. `speed` times cNMF's `factorize_multi_process` with two workers on a few restarts
+per rank, from which the time of all follows, and the whole of `ConsensusNMF.fit` (restarts, clusters, refits
+of all ranks) with two threads. BLAS has one thread. Each line of output is a record; --write appends it to
+benchmarks/results/consensus.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import platform
+import resource
+import tempfile
+import time
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.records import append
+
+SEED = 20261116
+N_JOBS = 2
+
+
+def planted_counts(n: int, m: int, k: int, density: float, seed: int) -> Any:
+    """Draw counts of planted programs with a share `density` of nonzeros."""
+    rng = np.random.default_rng(seed)
+    H = rng.gamma(0.2, size=(k, m)) * rng.gamma(0.6, size=(1, m))
+    H /= H.sum(axis=1, keepdims=True)
+    rates = rng.dirichlet(np.full(k, 0.2), size=n) * rng.lognormal(0.0, 0.4, size=(n, 1)) @ H
+    low, high = 1.0, 1e7
+    for _ in range(60):
+        depth = np.sqrt(low * high)
+        found = float(np.mean(-np.expm1(-depth * rates)))
+        low, high = (depth, high) if found < density else (low, depth)
+    counts = sp.csr_matrix(rng.poisson(depth * rates).astype(np.float64))
+    return counts[:, np.asarray((counts > 0).sum(axis=0)).ravel() >= 3]
+
+
+def pbmc3k() -> Any:
+    """Return the counts of 2,700 cells of 10x Genomics, genes seen in three cells or more."""
+    from nonneg.datasets import load_pbmc3k
+
+    counts = sp.csr_matrix(load_pbmc3k().X)
+    return counts[:, np.asarray((counts > 0).sum(axis=0)).ravel() >= 3]
+
+
+def run_cnmf(
+    counts: Any,
+    folder: Path,
+    name: str,
+    ranks: list[int],
+    n_iter: int,
+    n_genes: int,
+    *,
+    ours: bool,
+    workers: int,
+) -> tuple[Any, float]:
+    """Run cNMF up to `factorize`; return it and the seconds of `factorize`."""
+    import anndata
+    import cnmf.cnmf as package
+    import pandas as pd
+    import sklearn.decomposition
+
+    import nonneg
+
+    package.non_negative_factorization = (
+        nonneg.non_negative_factorization if ours else sklearn.decomposition.non_negative_factorization
+    )
+    path = folder / "counts.h5ad"
+    if not path.exists():
+        n, m = counts.shape
+        anndata.AnnData(
+            counts,
+            obs=pd.DataFrame(index=[f"cell{i}" for i in range(n)]),
+            var=pd.DataFrame(index=[f"gene{j}" for j in range(m)]),
+        ).write_h5ad(path)
+    model = package.cNMF(output_dir=str(folder), name=name)
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.prepare(
+            counts_fn=str(path), components=ranks, n_iter=n_iter, seed=SEED, num_highvar_genes=n_genes
+        )
+        started = time.perf_counter()
+        if workers > 1:
+            model.factorize_multi_process(total_workers=workers)
+        else:
+            model.factorize()
+        seconds = time.perf_counter() - started
+    return model, seconds
+
+
+def cnmf_programs(model: Any, k: int) -> tuple[Any, list[str]]:
+    """Return the consensus spectra of cNMF and the genes they are about."""
+    import cnmf
+
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.combine(components=[k])
+        model.consensus(k, density_threshold=0.5, show_clustering=False, build_ref=False)
+    spectra = cnmf.load_df_from_npz(model.paths["consensus_spectra"] % (k, "0_5"))
+    scores = cnmf.load_df_from_npz(model.paths["gene_spectra_score"] % (k, "0_5"))
+    return spectra, scores
+
+
+def matched(first: Any, second: Any) -> list[float]:
+    """Return Pearson correlations of matched rows."""
+    from scipy.optimize import linear_sum_assignment
+
+    k = len(first)
+    table = np.corrcoef(np.asarray(first), np.asarray(second))[:k, k:]
+    rows, columns = linear_sum_assignment(-table)
+    return [round(float(value), 5) for value in table[rows, columns]]
+
+
+def parity(data: str, k: int, n_iter: int) -> dict[str, Any]:
+    """Compare the programs of cNMF, of cNMF with ours inside, and of ConsensusNMF."""
+    from nonneg import ConsensusNMF
+
+    counts = pbmc3k() if data == "pbmc3k" else planted_counts(1000, 1000, k, 0.1, SEED)
+    n_genes = min(2000, counts.shape[1])
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        theirs, seconds = run_cnmf(counts, folder, "theirs", [k], n_iter, n_genes, ours=False, workers=1)
+        spectra, scores = cnmf_programs(theirs, k)
+        swapped, seconds_swapped = run_cnmf(
+            counts, folder, "ours", [k], n_iter, n_genes, ours=True, workers=1
+        )
+        spectra_swapped, _ = cnmf_programs(swapped, k)
+    genes = [int(name.removeprefix("gene")) for name in spectra.columns]
+    started = time.perf_counter()
+    model = ConsensusNMF(k, n_init=n_iter, random_state=SEED, n_jobs=1)
+    W = model.fit_transform(counts[:, genes])
+    seconds_ours = time.perf_counter() - started
+    ours = model.components_ / model.column_scale_
+    return {
+        "what": "parity",
+        "data": data,
+        "shape": list(counts.shape),
+        "genes": len(genes),
+        "k": k,
+        "restarts": n_iter,
+        "cnmf with ours, correlations": matched(spectra, spectra_swapped),
+        "ConsensusNMF, correlations": matched(spectra, ours),
+        "gene scores, correlations": matched(scores, model.gene_spectra(counts, W)),
+        "s of cnmf's factorize": round(seconds, 2),
+        "s with ours inside": round(seconds_swapped, 2),
+        "s of ConsensusNMF": round(seconds_ours, 2),
+        "threads": 1,
+    }
+
+
+def speed(ranks: list[int], restarts: int, cnmf_restarts: int) -> list[dict[str, Any]]:
+    """Time cNMF's factorize on some restarts of every rank, and all of ConsensusNMF."""
+    from nonneg import ConsensusNMF
+
+    counts = planted_counts(10_000, 2000, 8, 0.05, SEED)
+    about = {
+        "what": "speed",
+        "shape": list(counts.shape),
+        "nonzeros": round(counts.nnz / np.prod(counts.shape), 4),
+        "ranks": ranks,
+        "threads": N_JOBS,
+    }
+    ConsensusNMF(2, n_init=2, max_iter=2, tol=0, n_jobs=N_JOBS).fit(counts)  # compiled code is loaded
+    started = time.perf_counter()
+    model = ConsensusNMF(ranks, n_init=restarts, random_state=SEED, n_jobs=N_JOBS, verbose=1).fit(counts)
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    table = model.restarts_
+    best = {k: float(table.loss[table.of(k)].min()) for k in ranks}
+    medians = {k: float(np.median(table.loss[table.of(k)])) for k in ranks}
+    records = [
+        {
+            **about,
+            "who": "ConsensusNMF",
+            "restarts": restarts,
+            "s": round(seconds, 1),
+            "s per restart": round(seconds / (restarts * len(ranks)), 4),
+            "GB": round(peak / 1e9, 3),
+            "recommended": model.n_components_,
+            "lowest loss": best,
+            "median loss": medians,
+        }
+    ]
+    if cnmf_restarts:
+        with tempfile.TemporaryDirectory() as place:
+            theirs, taken = run_cnmf(
+                counts, Path(place), "t", ranks, cnmf_restarts, counts.shape[1], ours=False, workers=N_JOBS
+            )
+            losses = {k: _cnmf_losses(theirs, k, cnmf_restarts) for k in ranks}
+        whole = taken / cnmf_restarts * restarts
+        records.append(
+            {
+                **about,
+                "who": "cNMF factorize, 2 workers",
+                "restarts": cnmf_restarts,
+                "s": round(taken, 1),
+                "s for all restarts (extrapolated)": round(whole, 1),
+                "times ConsensusNMF": round(whole / seconds, 1),
+                "median loss": {k: float(np.median(values)) for k, values in losses.items()},
+                "lowest loss": {k: float(min(values)) for k, values in losses.items()},
+            }
+        )
+    return records
+
+
+def _cnmf_losses(model: Any, k: int, n_iter: int) -> list[float]:
+    """Return half the squared error of cNMF's restarts, with the exact usages for their spectra."""
+    import anndata
+    import cnmf
+
+    from nonneg.data import as_data_matrix
+    from nonneg.losses.penalties import Penalties
+    from nonneg.solvers.encoding import encode
+
+    X = anndata.read_h5ad(model.paths["normalized_counts"]).X
+    # Ours divides by the population's standard deviation.
+    data = as_data_matrix(sp.csr_array(X) * np.sqrt(X.shape[0] / (X.shape[0] - 1)))
+    found = []
+    for number in range(n_iter):
+        H = cnmf.load_df_from_npz(model.paths["iter_spectra"] % (k, number)).to_numpy()
+        found.append(float(encode(data, np.ascontiguousarray(H.T), beta=2.0, penalties=Penalties())[1]))
+    return found
+
+
+def signatures(restarts: int) -> dict[str, Any]:
+    """Time the extraction of signatures from 500 simulated tumors."""
+    from nonneg.applications import MutationalSignatures
+
+    rng = np.random.default_rng(SEED)
+    true = rng.dirichlet(np.full(96, 0.15), size=6)
+    counts = rng.poisson(rng.gamma(0.5, 1000.0, size=(500, 6)) @ true).T
+    MutationalSignatures(2, n_init=2, max_iter=2).fit(counts)
+    started = time.perf_counter()
+    model = MutationalSignatures(range(2, 16), n_init=restarts, random_state=0, n_jobs=N_JOBS).fit(counts)
+    seconds = time.perf_counter() - started
+    return {
+        "what": "signatures",
+        "shape": list(counts.shape),
+        "ranks": "2 to 15",
+        "restarts": restarts,
+        "planted": 6,
+        "recommended": model.n_signatures_,
+        "s": round(seconds, 1),
+        "threads": N_JOBS,
+    }
+
+
+def main() -> None:
+    """Run one of the three."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["parity", "speed", "signatures"])
+    parser.add_argument("--data", choices=["planted", "pbmc3k"], default="planted")
+    parser.add_argument("--components", type=int, default=8)
+    parser.add_argument("--ranks", default="5:12")
+    parser.add_argument("--restarts", type=int, default=None)
+    parser.add_argument("--cnmf-restarts", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="append the records to benchmarks/results")
+    options = parser.parse_args()
+    first, last = (int(side) for side in options.ranks.split(":"))
+    if options.what == "parity":
+        records = [parity(options.data, options.components, options.restarts or 20)]
+    elif options.what == "speed":
+        records = speed(list(range(first, last + 1)), options.restarts or 100, options.cnmf_restarts)
+    else:
+        records = [signatures(options.restarts or 100)]
+    stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": platform.machine()}
+    for record in records:
+        print(json.dumps(record | stamp), flush=True)
+    if options.write:
+        append("consensus", [record | stamp for record in records])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Mutational signatures: planted ones are found, names are checked, matches are honest."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import nonneg
+from nonneg.applications import MutationalSignatures
+from nonneg.applications.signatures import CHANNELS, SUBSTITUTIONS, match_signatures
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError, ShapeError
+from nonneg.metrics import match_components
+
+pandas = pytest.importorskip("pandas")
+K, TUMORS = 3, 50
+
+
+def catalog(seed=0):
+    rng = np.random.default_rng(seed)
+    signatures = rng.dirichlet(np.full(96, 0.15), size=K)
+    exposures = rng.gamma(0.7, 800.0, size=(TUMORS, K))
+    return rng.poisson(exposures @ signatures), signatures, exposures
+
+
+@pytest.fixture(scope="module")
+def model():
+    counts, _, _ = catalog()
+    return MutationalSignatures([2, 3, 4], n_init=6, random_state=0).fit(counts.T)
+
+
+def frame_of(counts):
+    order = np.random.default_rng(5).permutation(96)
+    return pandas.DataFrame(
+        counts.T[order], index=[CHANNELS[at] for at in order], columns=[f"T{i}" for i in range(len(counts))]
+    )
+
+
+def test_the_96_channels_are_those_of_cosmic():
+    assert len(set(CHANNELS)) == 96
+    assert CHANNELS[:5] == ("A[C>A]A", "A[C>A]C", "A[C>A]G", "A[C>A]T", "C[C>A]A")
+    assert CHANNELS[-1] == "T[T>G]T"
+    assert [CHANNELS[16 * at][2:5] for at in range(6)] == list(SUBSTITUTIONS)
+
+
+def test_planted_signatures_and_exposures_are_found(model):
+    counts, signatures, exposures = catalog()
+    assert model.n_signatures_ == K
+    np.testing.assert_allclose(model.signatures_.sum(axis=1), 1.0)
+    found = match_components(signatures, model.signatures_)
+    assert found.cosines.min() > 0.99
+    np.testing.assert_allclose(model.exposures_.sum(axis=1), counts.sum(axis=1), rtol=1e-6)
+    error = np.abs(model.exposures_[:, found.permutation] - exposures)
+    assert np.median(error / np.sqrt(exposures + 1)) < 3
+    assert "signature" in model.rank_reason_
+    assert all(model.certificate_[f"stability-{at}"].holds for at in range(K))
+
+
+def test_layouts_and_orders_of_names_do_not_matter(model):
+    counts, _, _ = catalog()
+    for X in (frame_of(counts), frame_of(counts).T, counts):
+        np.testing.assert_allclose(model.transform(X), model.exposures_, rtol=1e-9, atol=1e-9)
+    again = MutationalSignatures(3, n_init=2, random_state=0).fit(frame_of(counts))
+    assert again.sample_names_[:2] == ["T0", "T1"]
+
+
+def test_intervals_cover_the_true_exposures_about_as_often_as_they_say(model):
+    counts, signatures, exposures = catalog()
+    known = copy.copy(model)
+    known.signatures_ = signatures  # the uncertainty of the signatures is not part of the intervals
+    low, high = known.exposure_intervals(counts, n_bootstrap=60, level=0.9)
+    assert (low <= high).all()
+    inside = (low <= exposures) & (exposures <= high)
+    assert 0.82 < inside.mean() < 0.97
+    narrow = known.exposure_intervals(counts, n_bootstrap=60, level=0.5)
+    assert np.mean(narrow[1] - narrow[0]) < np.mean(high - low)
+
+
+def test_matches_are_named_only_where_they_are_evidence(model):
+    _, signatures, _ = catalog()
+    rng = np.random.default_rng(1)
+    others = rng.dirichlet(np.full(96, 0.3), size=30)
+    table = pandas.DataFrame(
+        np.vstack([signatures[:2], others]).T, index=list(CHANNELS), columns=[f"SBS{at}" for at in range(32)]
+    )
+    found = model.match(table)
+    assert sorted(each.name for each in found if each.name) == ["SBS0", "SBS1"]
+    (unknown,) = [each for each in found if each.name is None]
+    assert unknown.cosine < 0.85
+    assert all(each.cosine >= each.second_cosine for each in found)
+    # A flat signature is similar to any flat reference: the cosine is high and says nothing.
+    flat = np.full(96, 1 / 96) * rng.uniform(0.9, 1.1, 96)
+    flat_table = pandas.DataFrame(rng.uniform(0.8, 1.2, (96, 5)), index=list(CHANNELS))
+    (match,) = match_signatures(flat[None], flat_table)
+    assert match.cosine > 0.95
+    assert match.name is None
+    assert match.chance > 0.95
+
+
+def test_saved_models_and_other_ranks(model, tmp_path):
+    counts, _, _ = catalog()
+    model.save(tmp_path / "m.npz")
+    again = nonneg.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.transform(counts), model.transform(counts))
+    assert again.n_signatures_ == K
+    again.use_rank(2, counts)
+    assert again.signatures_.shape == (2, 96)
+    assert again.exposures_.shape == (TUMORS, 2)
+
+
+def test_channels_without_counts_and_tumors_without_mutations():
+    counts, _, _ = catalog()
+    counts = counts.copy()
+    counts[:, 7] = 0
+    counts[4] = 0
+    model = MutationalSignatures(3, n_init=3, random_state=0).fit(counts)
+    np.testing.assert_array_equal(model.signatures_[:, 7], 0.0)
+    np.testing.assert_array_equal(model.exposures_[4], 0.0)
+
+
+def test_wrong_tables_are_refused():
+    counts, _, _ = catalog()
+    good = frame_of(counts)
+    with pytest.raises(InvalidDataError, match=r"1 missing .*1 unknown \(N\[C>A\]A\)"):
+        MutationalSignatures(2).fit(good.rename(index={good.index[0]: "N[C>A]A"}))
+    with pytest.raises(ShapeError, match="96 mutation types"):
+        MutationalSignatures(2).fit(counts[:, :90])
+    with pytest.raises(NegativeDataError, match=r"Sample 0, channel A\[C>A\]A"):
+        MutationalSignatures(2).fit(np.where(np.eye(TUMORS, 96) > 0, -1, counts))
+    with pytest.raises(InvalidDataError, match="whole numbers"):
+        MutationalSignatures(2).fit(counts / counts.sum(axis=1, keepdims=True))
+    with pytest.raises(InvalidParameterError, match="n_signatures=200"):
+        MutationalSignatures([2, 200]).fit(counts)
+    with pytest.raises(InvalidDataError, match="no mutations"):
+        MutationalSignatures(2).fit(np.zeros((96, 3)))
