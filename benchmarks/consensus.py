@@ -235,7 +235,8 @@ def _cnmf_losses(model: Any, k: int, n_iter: int) -> list[float]:
     found = []
     for number in range(n_iter):
         H = cnmf.load_df_from_npz(model.paths["iter_spectra"] % (k, number)).to_numpy()
-        found.append(float(encode(data, np.ascontiguousarray(H.T), beta=2.0, penalties=Penalties())[1]))
+        _, loss = encode(data, np.ascontiguousarray(H.T), beta=2.0, penalties=Penalties())
+        found.append(float(loss or 0.0))
     return found
 
 

@@ -140,8 +140,8 @@ def _finished(
     data: RestartData, run: Any, k: int, number: int, seed: int, options: RestartOptions
 ) -> Restart:
     H = np.ascontiguousarray(to_float64(run.state.Ht).T)
-    W = run.state.W[data.points]
-    W = to_float64(W.compute() if is_dask(W) else W)
+    W = run.state.W
+    W = to_float64(W[data.points].compute()) if is_dask(W) else to_float64(W)[data.points]
     return Restart(
         k,
         number,

@@ -172,12 +172,14 @@ class MutationalSignatures(SavableEstimator):
             # The parameter that the user typed.
             raise InvalidParameterError(str(error).replace("n_components", "n_signatures")) from error
         self.consensus_ = model
+        single = getattr(X, "dtype", None) == np.float32
+        self.signatures_ = np.zeros(0, dtype=np.float32 if single else np.float64)
         self.sample_names_ = names or [str(at) for at in range(len(counts))]
         self._take(counts, found)
         return self
 
     def _take(self, counts: FloatArray, found: Any) -> None:
-        self.signatures_ = np.zeros((self.n_signatures_, len(CHANNELS)))
+        self.signatures_ = np.zeros((self.n_signatures_, len(CHANNELS)), dtype=self.signatures_.dtype)
         self.signatures_[:, found] = self.consensus_.components_
         self.signatures_ /= self.signatures_.sum(axis=1, keepdims=True)
         self.exposures_ = self._exposures(counts)
@@ -260,8 +262,9 @@ class MutationalSignatures(SavableEstimator):
         return self.fit(X, y).exposures_
 
     def _exposures(self, counts: FloatArray) -> FloatArray:
-        W, _ = encode(as_data_matrix(counts), self.signatures_.T.copy(), beta=1.0, penalties=Penalties())
-        return np.asarray(W)
+        signatures = self.signatures_.astype(np.float64)
+        W, _ = encode(as_data_matrix(counts), signatures.T.copy(), beta=1.0, penalties=Penalties())
+        return np.asarray(W, dtype=self.signatures_.dtype)
 
     def exposure_intervals(
         self, X: Any, *, level: float = 0.95, n_bootstrap: int = 100, rng: Seed = 0
