@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import pytest
 
-from nonneg import _blas, _threads
+from nonneg import _blas, _cores, _threads
 from nonneg._lazy import cached_property
 from nonneg._threads import (
     available_threads,
@@ -69,6 +71,141 @@ def test_small_work_stays_on_the_calling_thread():
     with threads(4):
         found = parallel_for(lambda start, stop: threading.get_ident(), 100, chunk_size=1, operations=10.0)
     assert found == [threading.get_ident()]
+
+
+def test_the_work_decides_how_many_threads_are_woken(monkeypatch):
+    monkeypatch.setattr(_threads, "waking_seconds", lambda: 1e-5)
+    per_thread = _threads.RATE * _threads.WORTH * 1e-5
+    with threads(16):
+        found = [_threads.threads_for(work * per_thread) for work in (0.5, 3.9, 4.1, 101, 1e4)]
+    assert found == [1, 1, 2, 10, 16]
+    with threads(1):
+        assert _threads.threads_for(1e12) == 1
+
+
+def test_callers_side_by_side_share_the_cores(monkeypatch):
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    monkeypatch.setattr(_threads, "available_threads", lambda: 4)
+    working, most, lock = [], [], threading.Lock()
+    both = threading.Barrier(2, timeout=60)
+
+    def work(start, stop):
+        with lock:
+            working.append(start)
+            most.append(len(working))
+        time.sleep(0.01)
+        with lock:
+            working.pop()
+        return start
+
+    def caller():
+        with threads(4):
+            both.wait()
+            found.append(parallel_for(work, 40, chunk_size=1))
+
+    found = []
+    callers = [threading.Thread(target=caller) for _ in range(2)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join()
+    assert found == [[0, 10, 20, 30]] * 2
+    assert 2 <= max(most) <= 5  # the first caller cannot know of the second
+    assert _threads._pool.n_helpers <= 3
+    assert _threads._pool.n_callers == 0
+
+
+def test_threads_are_kept_and_used_again():
+    with threads(2):
+        first, second = (
+            parallel_for(lambda start, stop: threading.get_ident(), 10, chunk_size=1) for _ in range(2)
+        )
+    assert first == second
+
+
+def test_an_interruption_waits_for_the_others():
+    finished = []
+
+    def work(start, stop):
+        if start == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+        finished.append(start)
+
+    with threads(2), pytest.raises(KeyboardInterrupt):
+        parallel_for(work, 10, chunk_size=5)
+    assert finished == [5]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"proc": "0::/\n", "cpu.max": "max 100000\n"}, math.inf),
+        ({"proc": "0::/\n", "cpu.max": "150000 100000\n"}, 2),
+        ({"proc": "0::/a/b\n", "a/cpu.max": "300000 100000\n", "a/b/cpu.max": "max 100000\n"}, 3),
+        ({"proc": "0::/gone\n", "cpu.max": "50000 100000\n"}, 1),
+        (
+            {
+                "proc": "4:memory:/x\n3:cpu,cpuacct:/docker/1\n0::/\n",
+                "cpu/cpu.cfs_quota_us": "250000\n",
+                "cpu/cpu.cfs_period_us": "100000\n",
+            },
+            3,
+        ),
+        (
+            {"proc": "1:cpu:/\n", "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
+            math.inf,
+        ),
+        ({"proc": "nonsense\n", "cpu.max": "what\n"}, math.inf),
+        ({}, math.inf),
+    ],
+)
+def test_quotas_of_containers_are_respected(files, expected, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert _cores.cgroup_quota(tmp_path / "proc", tmp_path) == expected
+
+
+def test_the_quota_limits_the_threads(monkeypatch):
+    monkeypatch.setattr(_cores, "_quota", lambda: 1)
+    assert available_threads() == 1
+
+
+def test_workers_of_joblib_share_the_cores():
+    joblib = pytest.importorskip("joblib")
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(available_threads)() for _ in range(2))
+    # A number that the user has set for all processes comes first.
+    share = int(os.environ.get("OMP_NUM_THREADS", max(1, joblib.cpu_count() // 2)))
+    assert found == [min(share, available_threads())] * 2
+
+
+def test_measurements_are_kept_per_machine(monkeypatch, tmp_path):
+    monkeypatch.setattr(_cores, "user_cache", lambda: tmp_path / "cache")
+    assert _cores.remembered("thing", lambda: 3.0) == 3.0
+    assert _cores.remembered("thing", lambda: 4.0) == 3.0
+    (file,) = (tmp_path / "cache" / "machine").iterdir()
+    file.write_text("broken")
+    assert _cores.remembered("thing", lambda: 5.0) == 5.0
+    assert _cores.remembered("thing", lambda: 6.0) == 5.0
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(_cores, "user_cache", lambda: tmp_path / "file")
+    assert _cores.remembered("thing", lambda: 3.0) == 3.0
+
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(_cores, "user_cache", no_home)
+    assert _cores.remembered("thing", lambda: 4.0) == 4.0
+
+
+def test_the_measured_cost_is_a_power_of_two_in_bounds():
+    cost = _threads._measure_waking()
+    assert math.log2(cost) == round(math.log2(cost))
+    assert 3e-6 < cost < 6e-4
 
 
 def test_a_pool_inside_the_pool_stays_on_its_thread():

@@ -7,34 +7,36 @@ and on a machine with other work to do it was seen to be thirty times slower.
 
 from __future__ import annotations
 
+import functools
+import math
 import numbers
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from nonneg import _cores
 from nonneg._blas import single_threaded_blas
 from nonneg.exceptions import InvalidParameterError
 
 Result = TypeVar("Result")
 
-# Operations that a thread does in about the time that handing work to another one and back pays for.
-SMALL_WORK = 2e6
+# Operations of a kernel per second: what turns the count of a caller into time. A factor of two does not
+# matter.
+RATE = 2e9
+# A thread must save this many times what waking it takes: others wait for the interpreter meanwhile.
+WORTH = 4.0
 
 _n_threads: ContextVar[int | None] = ContextVar("nonneg_n_threads", default=None)
 _in_worker = threading.local()
-_pool_lock = threading.Lock()
-_pool: ThreadPoolExecutor | None = None
 
 
 def available_threads() -> int:
     """Return the number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return max(1, os.cpu_count() or 1)
+    return _cores.available_cores()
 
 
 def current_threads() -> int:
@@ -52,7 +54,8 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         raise InvalidParameterError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
     if n_jobs is not None and n_jobs < 0:
         n_jobs = max(1, available_threads() + 1 + n_jobs)
-    token = _n_threads.set(_n_threads.get() if n_jobs is None else n_jobs)
+    # Asked once: a small iteration would spend a tenth of its time on asking the system again.
+    token = _n_threads.set(n_jobs or _n_threads.get() or available_threads())
     try:
         with single_threaded_blas():
             yield
@@ -71,42 +74,162 @@ def serial() -> Iterator[None]:
         _in_worker.busy = before
 
 
-def _the_pool() -> ThreadPoolExecutor:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(available_threads(), thread_name_prefix="nonneg")
-        return _pool
+class _Task:
+    """A range, and where its result goes."""
+
+    __slots__ = ("arguments", "done", "error", "value")
+
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
+
+    def run(self) -> None:
+        try:
+            function, start, stop = self.arguments
+            self.value = function(start, stop)
+        except BaseException as error:  # raised again by the thread that waits
+            self.error = error
+
+
+class _Helper:
+    """A thread that waits for a task. A lock wakes it in half the time of an executor's queue and futures."""
+
+    def __init__(self, pool: _Pool) -> None:
+        self.pool = pool
+        self.task: _Task | None = None
+        self.ready = threading.Lock()
+        self.ready.acquire()
+        threading.Thread(target=self._work, name="nonneg", daemon=True).start()
+
+    def give(self, task: _Task | None) -> None:
+        """Wake the thread with something to do; with None it ends."""
+        self.task = task
+        self.ready.release()
+
+    def _work(self) -> None:
+        _in_worker.busy = True
+        while True:
+            self.ready.acquire()
+            task, self.task = self.task, None
+            if task is None:
+                return
+            task.run()
+            # Before the caller goes on, so that it finds this thread again.
+            self.pool.idle.append(self)
+            task.done.release()
+            del task  # it holds the arrays of the caller
+
+
+class _Pool:
+    """Helpers for all callers together, never more than there are cores for."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.idle: list[_Helper] = []
+        self.n_helpers = 0
+        self.n_callers = 0
+
+    def enter(self, wanted: int) -> list[_Helper]:
+        """Count a caller and return the helpers it gets."""
+        with self.lock:
+            self.n_callers += 1
+            busy = self.n_helpers - len(self.idle)
+            free = available_threads() - self.n_callers - busy
+            count = max(0, min(wanted, free))
+            helpers = [self.idle.pop() for _ in range(min(count, len(self.idle)))]
+            while len(helpers) < count:
+                helpers.append(_Helper(self))
+                self.n_helpers += 1
+            return helpers
+
+    def leave(self) -> None:
+        """Count a caller less."""
+        with self.lock:
+            self.n_callers -= 1
+
+
+_pool = _Pool()
 
 
 def _forget_pool() -> None:
-    # A forked child inherits the pool object without its threads, and a lock that nobody may release.
-    global _pool, _pool_lock
-    _pool = None
-    _pool_lock = threading.Lock()
+    # A forked child inherits the pool without its threads, and a lock that nobody may release.
+    global _pool
+    _pool = _Pool()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
+@functools.cache
+def waking_seconds() -> float:
+    """Return what handing work to another thread and waiting for it takes; measured once per machine."""
+    return _cores.remembered("waking", _measure_waking)
+
+
+def _measure_waking() -> float:
+    helper = _Helper(_Pool())
+
+    def once() -> float:
+        task = _Task(lambda start, stop: None, 0, 0)
+        begun = time.perf_counter()
+        helper.give(task)
+        task.done.acquire()
+        return time.perf_counter() - begun
+
+    taken = sorted([once() for _ in range(41)][10:])[15]
+    helper.give(None)
+    # A power of two, so that another measurement gives the same numbers of threads.
+    return 2.0 ** math.ceil(math.log2(min(max(taken, 4e-6), 2.5e-4)))
+
+
+def threads_for(operations: float) -> int:
+    """Return the number of threads that some operations are worth, up to `current_threads`."""
+    most = current_threads()
+    if most == 1 or operations == math.inf:
+        return most
+    # With n threads the work takes w / n and the waking n h: the sum is smallest for n = sqrt(w / h).
+    worth = math.sqrt(operations / (RATE * WORTH * max(waking_seconds(), 1e-9)))
+    return max(1, min(most, int(worth)))
+
+
 def parallel_for(
     function: Callable[[int, int], Result], n_rows: int, *, chunk_size: int, operations: float = float("inf")
 ) -> list[Result]:
     """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads."""
-    n_threads = current_threads() if operations > SMALL_WORK else 1
     blocks = -(-n_rows // chunk_size)
-    n_ranges = min(n_threads, blocks)
+    n_ranges = min(threads_for(operations), blocks) if blocks > 1 else 1
     if n_ranges <= 1:
         return [function(0, n_rows)]
     edges = [min(n_rows, chunk_size * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
-    pool = _the_pool()
-
-    def work(start: int, stop: int) -> Result:
+    tasks = [_Task(function, edges[i], edges[i + 1]) for i in range(n_ranges)]
+    pool = _pool
+    # The ranges, and with them the results, depend on the number of threads asked for; who works on them, on
+    # what others are doing. The calling thread takes a share itself: one hand-over less.
+    helpers = pool.enter(n_ranges - 1)
+    try:
+        shared = len(helpers)
+        for helper, task in zip(helpers, tasks[n_ranges - shared :], strict=True):
+            helper.give(task)
         with serial():
-            return function(start, stop)
+            for task in tasks[: n_ranges - shared]:
+                task.run()
+        for task in tasks[n_ranges - shared :]:
+            task.done.acquire()
+    finally:
+        pool.leave()
+    for task in tasks:
+        if task.error is not None:
+            raise task.error
+    return [task.value for task in tasks]
 
-    # The calling thread takes a share itself: one hand-over less.
-    futures = [pool.submit(work, edges[i], edges[i + 1]) for i in range(1, n_ranges)]
-    first = work(edges[0], edges[1])
-    return [first, *(future.result() for future in futures)]
+
+def parallel_sum(
+    function: Callable[[int, int], Any], n_rows: int, *, chunk_size: int, operations: float = float("inf")
+) -> Any:
+    """Return the sum of `function(start, stop)` over ranges that cover the rows, in their order."""
+    parts = parallel_for(function, n_rows, chunk_size=chunk_size, operations=operations)
+    return functools.reduce(lambda a, b: a + b, parts)

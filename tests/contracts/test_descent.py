@@ -90,6 +90,16 @@ def test_the_same_call_gives_the_same_bytes(name, beta):
 
 
 @pytest.mark.parametrize(("name", "beta"), CASES)
+def test_the_number_of_threads_changes_nothing_but_rounding(name, beta, monkeypatch):
+    monkeypatch.setattr("nonneg._threads.waking_seconds", lambda: 0.0)  # threads for the smallest work
+    X = np.vstack([(1 + i / 40) * entries(beta) for i in range(20)])
+    one, *others = (run(X, name, beta, init="random", rng=5, max_iter=5, n_jobs=n) for n in (1, 2, 3))
+    for other in others:
+        np.testing.assert_allclose(other.W @ other.H, one.W @ one.H, rtol=1e-7, atol=1e-9)
+        assert other.loss == pytest.approx(one.loss, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "beta"), CASES)
 def test_it_stops_at_the_tolerance_and_says_so(name, beta):
     X = entries(beta)
     result = factorize(X, K, solver=name, beta_loss=beta, max_iter=3000, tol=1e-3)

@@ -62,7 +62,7 @@ def full_search(X, n_picks, *, rates=None, shift=0.0):
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("drawn", [False, True])
 def test_comparisons_put_off_do_not_change_the_picks(form, n_threads, drawn, rng, monkeypatch):
-    monkeypatch.setattr("nonneg._threads.SMALL_WORK", 0.0)
+    monkeypatch.setattr("nonneg._threads.waking_seconds", lambda: 0.0)
     X = sparse_rows(rng)
     rates = 1.0 / rng.exponential(size=(25, 400, 1)) if drawn else None
     shift = 1.0 if drawn else 0.0
@@ -121,7 +121,7 @@ def rows_about(centroids, rng, n_rows, spread):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_settled_rows_have_their_nearest_centroid(dtype, n_threads, rng, monkeypatch):
-    monkeypatch.setattr("nonneg._threads.SMALL_WORK", 0.0)
+    monkeypatch.setattr("nonneg._threads.waking_seconds", lambda: 0.0)
     centroids = rng.gamma(0.3, size=(12, 480)).astype(dtype)
     centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
     X, _ = rows_about(centroids, rng, 1500, 0.3)

@@ -27,9 +27,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.kernels.rows import sum_rows
 
 DEFAULT_THRESHOLD = 1e-3  # an energy of 1e-6 ||X||^2
 
@@ -47,8 +50,13 @@ def gram_residual(
 ) -> Array:
     """Return the sum of c min(f, g / c)^2 for half the squared loss, from products alone."""
     curvature = xp.linalg.diagonal(gram) + l2
-    gradient = factor @ gram + l2 * factor - cross + l1
-    return _energy(xp, factor, gradient, curvature[None, :] + xp.zeros_like(factor), weights, frozen)
+
+    def energy(factor: Array, cross: Array, weights: Array | None = None) -> Array:
+        gradient = factor @ gram + l2 * factor - cross + l1
+        return _energy(xp, factor, gradient, curvature[None, :] + xp.zeros_like(factor), weights, frozen)
+
+    arrays = (factor, cross) if weights is None else (factor, cross, weights)
+    return sum_rows(energy, *arrays) if isinstance(factor, np.ndarray) else energy(*arrays)
 
 
 def ratio_residual(

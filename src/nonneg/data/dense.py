@@ -11,6 +11,7 @@ from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, float64_sum, rows_per_block
 from nonneg.data.observed import Observed
+from nonneg.kernels.rows import map_rows, sum_rows
 
 
 class DenseMatrix(LocalMatrix):
@@ -55,7 +56,7 @@ class DenseMatrix(LocalMatrix):
                 np.matmul(W.T, self.array[:, start:stop], out=out[:, start:stop])
 
             parallel_for(work, self.shape[1], chunk_size=16, operations=self._operations(W))
-            return np.ascontiguousarray(out.T)
+            return map_rows(lambda rows: rows, out.T)
         return self.array.T @ W
 
     def _block_sum(self, function: Any) -> float:
@@ -101,12 +102,20 @@ class DenseMatrix(LocalMatrix):
     def count_nonzero(self) -> int:
         """Return the number of entries other than zero."""
         if self.container == "dense":
-            return int(np.count_nonzero(self.array))
+            return int(sum_rows(lambda rows: np.count_nonzero(rows != 0), self.array))
         blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(1 << 22))
         return sum(int(self.xp.count_nonzero(block)) for block in blocks)
 
     def _compute_extremes(self) -> tuple[float, float]:
-        return float(self.xp.min(self.array)), float(self.xp.max(self.array))
+        if self.container != "dense" or 0 in self.shape:
+            return float(self.xp.min(self.array)), float(self.xp.max(self.array))
+        found = parallel_for(
+            lambda start, stop: (self.array[start:stop].min(), self.array[start:stop].max()),
+            self.shape[0],
+            chunk_size=64,
+            operations=2.0 * self.shape[0] * self.shape[1],
+        )
+        return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
 
     def to_device(self, array: Any) -> Array:
         """Return an array in the namespace and dtype and on the device of the data."""

@@ -17,6 +17,7 @@ import numpy as np
 from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data.observed import Observed
 from nonneg.kernels.grams import Gram, SharedGram
+from nonneg.kernels.rows import gram_of
 
 RowFunction: TypeAlias = Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]]
 
@@ -185,7 +186,7 @@ class LocalMatrix(DataMatrix):
 
     def weighted_gram(self, W: SampleArray) -> Array:
         """Return W' diag(weights) W."""
-        return W.T @ self.weighted(W)
+        return gram_of(W, self.weighted(W))
 
     def inverse_row_norms(self) -> Array:
         """Return one over the norm of every row, a column; 0 for rows of zeros."""
@@ -197,7 +198,7 @@ class LocalMatrix(DataMatrix):
     def row_grams(self, Ht: Array) -> Gram:
         """Return the Gram matrices of the row subproblems: one for all, or one per row."""
         if self.observed is None:
-            return SharedGram(Ht.T @ Ht)
+            return SharedGram(gram_of(Ht))
         return self.observed.row_grams(Ht)
 
     def column_grams(self, W: Array) -> Gram:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from nonneg._cores import user_cache
 from nonneg.datasets.content import Known, differences, read_archive
 from nonneg.exceptions import FileFormatError, UnknownNameError
 
@@ -40,18 +40,6 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path | None:
     if given is None:
         given = os.environ.get(ENVIRONMENT_VARIABLE) or None
     return None if given is None else Path(given).expanduser()
-
-
-def user_cache() -> Path:
-    """Return the folder that caches downloaded data sets for this user."""
-    home = Path.home()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = str(home / "Library" / "Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
-    return Path(base) / "nonneg"
 
 
 def homes(given: str | os.PathLike[str] | None = None) -> list[Path]:

@@ -9,6 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._arrays import numpy_view
+from nonneg.kernels.rows import gram_of
 from nonneg.kernels.sparse_products import sampled_product
 
 
@@ -112,7 +113,7 @@ def quadratic_form(factor: Any, gram: Gram) -> float:
         return quadratic_form(factor, SharedGram(gram.base)) + gram.sign * listed
     xp = array_namespace(factor)
     if isinstance(gram, SharedGram):
-        values = xp.astype(factor.T @ factor, xp.float64) * xp.astype(gram.matrix, xp.float64)
+        values = xp.astype(gram_of(factor), xp.float64) * xp.astype(gram.matrix, xp.float64)
     else:
         values = factor[:, None, :] @ gram.matrices @ factor[:, :, None]
     return float(xp.sum(values, dtype=xp.float64))

@@ -21,6 +21,7 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.compressed import compressed
 from nonneg.data.dense import DenseMatrix
+from nonneg.kernels.rows import BLAS, map_rows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
@@ -47,8 +48,8 @@ EXPECTED = 20
 SMALLEST = 1e7
 # A copy of X in float32 may take this many bytes, half of what a fit may need beyond X and the factors.
 COPY_BYTES = 32 << 20
-# BLAS does several operations in the time of one in our kernels; rows stop after about three passes.
-BLAS, ROW_PASSES = 0.2, 3
+# Rows stop after about three passes.
+ROW_PASSES = 3
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class AcceleratedProblem:
         # A product reads the zeros of a dense array too.
         stored = not isinstance(self.data, DenseMatrix)
         self.entries = float(self.data.count_nonzero()) if stored else self.shape[0] * self.shape[1]
-        self.updates: Any = exact.update_W, exact.update_H
+        self.updates: tuple[Any, Any] = (exact.update_W, exact.update_H)
         passes = [update.keywords["max_passes"] for update in self.updates]
         self.cost = operations(self.shape, k, self.entries, passes)
         self._built: dict[int, Level | None] = {}
@@ -220,4 +221,10 @@ def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: fl
 def _converted_rows(
     block: LocalMatrix, *rows: Array, dtype: Any, factor: float
 ) -> tuple[tuple[Array, ...], tuple[()]]:
-    return tuple(block.xp.astype(part * factor, dtype) for part in rows), ()
+    def converted(part: Array) -> Array:
+        return block.xp.astype(part * factor, dtype)
+
+    return tuple(
+        map_rows(converted, part, dtype=dtype) if isinstance(part, np.ndarray) else converted(part)
+        for part in rows
+    ), ()

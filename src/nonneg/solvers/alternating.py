@@ -19,6 +19,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
+from nonneg.kernels.rows import gram_of, sum_rows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.extrapolation import Schedule, extrapolate
 
@@ -50,15 +51,17 @@ class AlternatingState:
 def dot(a: Array, b: Array) -> float:
     """Return the sum of the products of the entries, accumulated in float64."""
     xp = array_namespace(a)
-    if isinstance(a, np.ndarray) and a.dtype == np.float64:
-        return float(np.vdot(a, b))
+    if isinstance(a, np.ndarray):
+        return sum_rows(lambda x, y: np.vdot(*(z.astype(np.float64, copy=False) for z in (x, y))), a, b)
     return float(xp.sum(xp.astype(a, xp.float64) * xp.astype(b, xp.float64)))
 
 
 def rounding(cross: Array) -> Any:
     """Return what rounding alone adds to the violation, so that an optimum has none."""
     xp = array_namespace(cross)
-    return 8 * float(xp.finfo(cross.dtype).eps) * xp.sum(xp.abs(cross))
+    numpy = isinstance(cross, np.ndarray)
+    total = sum_rows(lambda rows: np.abs(rows).sum(), cross) if numpy else xp.sum(xp.abs(cross))
+    return 8 * float(xp.finfo(cross.dtype).eps) * total
 
 
 def update_W_block(
@@ -133,7 +136,7 @@ class AlternatingProblem:
         sample_arrays = (state.W, state.W_plain) if momentum else (state.W,)
         shared = {
             "Ht": Ht,
-            "gram": None if self.data.has_missing else SharedGram(Ht.T @ Ht),
+            "gram": None if self.data.has_missing else SharedGram(gram_of(Ht)),
             "update": self.update_W,
             "order": self.order,
             "penalties": self.penalties,

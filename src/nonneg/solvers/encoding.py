@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
+from nonneg.kernels.rows import gram_of, map_rows
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import dot
@@ -53,10 +56,13 @@ def _encode_rows(
     system = gram.plus_ridge(penalties.l2_W)
     cross = block.times(Ht)
     target = cross - penalties.l1_W if penalties.l1_W else cross
-    start = xp.clip(target, min=0.0)
     # Any positive multiple of the curvature would do; this one is right for orthogonal components.
-    scale = xp.max(xp.abs(Ht.T @ Ht)) + penalties.l2_W
-    start = start / xp.where(scale > 0, scale, xp.ones_like(scale))
+    scale = xp.max(xp.abs(gram_of(Ht))) + penalties.l2_W
+    scale = xp.where(scale > 0, scale, xp.ones_like(scale))
+    if isinstance(target, np.ndarray):
+        start = map_rows(lambda rows: np.maximum(rows, 0) / scale, target)
+    else:
+        start = xp.clip(target, min=0.0) / scale
     guess, _ = hals_passes(start, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
     W = nonnegative_least_squares(system, target, start=guess)
     if block.weights is None:

@@ -14,6 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
+from nonneg.kernels.rows import map_rows
 
 # An extrapolated entry is at least this fraction of the plain one: a zero could make the model zero where the
 # data are not.
@@ -53,11 +54,9 @@ class Schedule:
 
 def extrapolate(new: Array, old: Array, momentum: float) -> Array:
     """Return max(new + momentum (new - old), 0)."""
-    xp = array_namespace(new)
-    out = new - old
-    out *= momentum
-    out += new
-    return np.maximum(out, 0, out=out) if isinstance(out, np.ndarray) else xp.clip(out, min=0.0)
+    if isinstance(new, np.ndarray):
+        return map_rows(lambda x, y: np.maximum(x + momentum * (x - y), 0), new, old)
+    return array_namespace(new).clip(new + momentum * (new - old), min=0.0)
 
 
 def extrapolate_bounded(new: Array, old: Array | None, momentum: float) -> Array:

@@ -112,16 +112,18 @@ def hals_passes(
     factor: Any, gram: Any, cross: Any, order: Any, max_passes: int, shrink: float
 ) -> tuple[Any, float]:
     """Update all rows; see `kernels.hals.hals_passes`."""
-    out = np.array(factor, order="C", copy=True)
+    out = np.empty(factor.shape, dtype=factor.dtype)
     cross = np.ascontiguousarray(cross)
     n_rows, k = out.shape
     if isinstance(gram, ListedGrams):
+        out[:] = factor
         return _listed_passes(out, gram, cross, order, max_passes, shrink)
     padded = np.zeros((k, -(-k // UNROLL) * UNROLL), dtype=out.dtype)
     padded[:, :k] = gram.matrix
     violations = np.zeros(max(1, -(-n_rows // BLOCK)))
 
     def work(start: int, stop: int) -> None:
+        out[start:stop] = factor[start:stop]
         row = np.empty(BLOCK, dtype=np.int64)
         hals_block(out, padded, cross, order, max_passes, shrink, start, stop, row, violations)
 

@@ -1,0 +1,60 @@
+"""Sums and elementwise operations over the rows of tall NumPy arrays, on all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nonneg._threads import parallel_for, parallel_sum
+
+# Entries that a thread takes at once; temporary arrays of this size stay in its cache.
+CHUNK_ENTRIES = 1 << 14
+# BLAS does several operations in the time of one in our kernels.
+BLAS = 0.2
+
+
+def _chunk(array: Any) -> int:
+    return max(1, CHUNK_ENTRIES // max(1, array.shape[1]))
+
+
+def map_rows(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
+    """Return an array of the shape of the first one, from a function of some rows of all of them."""
+    first = arrays[0]
+    out = np.empty(first.shape, dtype=first.dtype if dtype is None else dtype)
+    step = _chunk(first)
+
+    def work(start: int, stop: int) -> None:
+        for begin in range(start, stop, step):
+            rows = slice(begin, min(begin + step, stop))
+            out[rows] = function(*(array[rows] for array in arrays))
+
+    parallel_for(work, first.shape[0], chunk_size=step, operations=4.0 * first.size)
+    return out
+
+
+def sum_rows(function: Callable[..., Any], *arrays: Any) -> float:
+    """Return the sum of what a function returns for some rows of the arrays."""
+    first = arrays[0]
+    step = _chunk(first)
+
+    def work(start: int, stop: int) -> float:
+        ranges = (slice(begin, min(begin + step, stop)) for begin in range(start, stop, step))
+        return sum((float(function(*(array[rows] for array in arrays))) for rows in ranges), 0.0)
+
+    return float(parallel_sum(work, first.shape[0], chunk_size=step, operations=4.0 * first.size))
+
+
+def gram_of(factor: Any, other: Any = None) -> Any:
+    """Return factor' other; factor' factor by default."""
+    other = factor if other is None else other
+    if not isinstance(factor, np.ndarray):
+        return factor.T @ other
+    n_rows, k = factor.shape
+    return parallel_sum(
+        lambda start, stop: factor[start:stop].T @ other[start:stop],
+        n_rows,
+        chunk_size=_chunk(factor),
+        operations=2.0 * BLAS * n_rows * k * k,
+    )
