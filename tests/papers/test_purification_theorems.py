@@ -15,6 +15,10 @@ from reproduction.purification.planted_artifacts import geometric_rate, power_of
 from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
+from nonneg.data import as_data_matrix
+from nonneg.purification.decode import Decoder
+from nonneg.purification.moments import moments_of
+
 PLANTED = (
     "rate", "floor", "adversarial-noise", "unbiased-noise", "weights", "sparsity", "relu", "balancing",
     "basin",
@@ -256,3 +260,54 @@ def test_the_basin(quick):
     assert ends_at(0.2) == [True, False, False, False, True]
     assert ends_at(0.05) == [False, False, False, False, True]
     assert ends_at(9) == [True, True, True, True, False]
+
+
+SPARSITY, THRESHOLD = 1.5, 0.25
+
+
+def one_step(n, rule, noise=None):
+    """Return Z and the covariances of decoded weights x = phi(Z x*) with x*, over the whole distribution."""
+    rng = np.random.default_rng(n)
+    W, shares = all_patterns(np.full(n, SPARSITY / n))
+    Z = np.diag(rng.uniform(0.9, 1.1, n))
+    for i in range(n):
+        Z[i, rng.choice(np.delete(np.arange(n), i), 2, replace=False)] = rng.uniform(-0.5, 0.5, 2)
+    H = np.hstack([rng.random((n, n)), np.zeros((n, 1))])  # noise may have the last feature to itself
+    X = W @ H
+    if noise is not None:
+        X[:, -1] = noise(np.where(W @ Z.T > THRESHOLD, W @ Z.T, 0.0), shares / shares.sum())
+    decoder = Decoder(np.linalg.pinv(np.linalg.inv(Z.T) @ H).T, np.full(n, THRESHOLD), rule)
+    moments = moments_of(as_data_matrix(X, weights=shares), decoder, np.zeros(n))
+    cross = moments.cross / moments.total
+    return Z, cross @ np.linalg.pinv(H), cross[:, -1]
+
+
+@pytest.mark.parametrize("n", [6, 9, 12])
+@pytest.mark.parametrize("rule", ["unshifted", "shifted"])
+def test_lemmas_3_and_4_bound_one_step(n, rule):
+    """Constants are 1, and the sparsity c where a weight's probability c / n comes in."""
+    Z, covariance, _ = one_step(n, rule)
+    size, others = np.abs(Z), ~np.eye(n, dtype=bool)
+    negative, positive = others & (Z < 0), others & (Z > 0)
+    assert (np.abs(covariance) <= (size + SPARSITY) / n**2)[negative].all()
+    assert (covariance >= -SPARSITY * size / n**2)[positive].all()
+    assert (covariance <= SPARSITY * (size / n + 1 / n**2))[positive].all()
+    assert (np.diag(covariance) >= (np.diag(Z) - THRESHOLD) / n).all()
+    # Without the ReLU negative entries count as much as positive ones.
+    Z, covariance, _ = one_step(n, "linear")
+    assert (np.abs(covariance) > (size + SPARSITY) / n**2)[negative].any()
+
+
+@pytest.mark.parametrize("n", [6, 9, 12])
+def test_lemma_5_bounds_one_step_with_the_worst_noise(n):
+    """Noise of size 0.3 (N1) that an adversary who knows the decoded weights aligns with one of them."""
+
+    def worst(x, shares):
+        return 0.3 * np.sign(x[:, 0] - shares @ x[:, 0])
+
+    def random(x, shares):
+        return 0.3 * np.random.default_rng(0).choice([-1.0, 1.0], len(x))
+
+    aligned, drawn = (np.abs(one_step(n, "unshifted", noise)[2]) for noise in (worst, random))
+    assert aligned.max() == aligned[0] <= 2 * SPARSITY * 0.3 / n
+    assert drawn[0] < 0.5 * aligned[0]
