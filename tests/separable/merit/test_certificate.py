@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from nonneg import select_anchors
 from nonneg.certificates.certificate import Verdict
@@ -142,6 +143,34 @@ def test_statements_of_a_run():
     assert found.certificate["anchor-margin"].number == pytest.approx(found.margin)
     short = select_anchors(data.X, 4, max_iter=2, method_params={"recovery": False})
     assert short.certificate.names == names
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_theorem_1_and_fact_1_over_the_iterates(seed):
+    """Without noise the oracle names anchors alone, by a unique minimum, until a column is optimal."""
+    data = separable_dirichlet(60, 12, 4, rng=seed)
+    X, anchors = data.X.T, np.array(data.anchors)
+    C = np.zeros((60, 60))
+    for t in range(30):
+        residual = X @ C - X
+        slopes = X.T @ residual
+        of_anchors = np.sort(slopes[anchors], axis=0)
+        unfinished = np.linalg.norm(residual, axis=0) > 1e-9
+        assert (of_anchors[1] - of_anchors[0])[unfinished].min() > 1e-12
+        vertices = slopes.argmin(axis=0)
+        assert np.isin(vertices[unfinished], anchors).all()
+        C *= 1 - 2 / (t + 2)
+        C[vertices, np.arange(60)] += 2 / (t + 2)
+    # A column that is its own anchor has a gradient of zero, where any sample is a minimum: the published
+    # iteration leaves the anchors there and only there, and columns that are skipped do not.
+    for skip in (False, True):
+        parameters = {"lam": 0.0, "steps": "open-loop", "recovery": False, "skip_converged": skip}
+        run = select_anchors(data.X, 4, max_iter=30, tol=1e-12 * skip, method_params=parameters)
+        used = sp.coo_array(run.coefficients)
+        columns = set(used.col[(used.data > 0) & ~np.isin(used.row, anchors)])
+        assert set(run.anchors) == set(anchors)
+        assert columns <= set(anchors)
+        assert bool(columns) is not skip
 
 
 def test_statements_of_noisy_points_and_a_warm_start():

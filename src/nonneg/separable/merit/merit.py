@@ -83,7 +83,8 @@ def merit(
         mean squared residual ``||X - W H||^2 / N`` of a sample, with the K anchors of successive projections
         as W and the best mixtures of them as H; with fully corrective steps, 0.3 to 1 times
         ``||X - W H||^2 / K``. Neither depends on the unit of X; the reason is in
-        `nonneg.separable.merit.penalty_weight`. "paper" is ``||X - W H|| / (2 K)``.
+        `nonneg.separable.merit.penalty_weight`. "paper" is ``||X - W H|| / (2 K)`` as in the
+        authors' code, about half of the printed ``||X - X C0|| / Phi(C0)``.
     mu : float
         Smoothing of the row sparsity, positive.
     max_iter : int
