@@ -27,7 +27,10 @@ GOOD = b"%%MatrixMarket matrix coordinate real general\n% made by hand\n\n2 3 3\
 def test_a_sound_matrix_market_file_is_read(tmp_path):
     (tmp_path / "a.mtx").write_bytes(GOOD)
     (tmp_path / "a.mtx.gz").write_bytes(gzip.compress(GOOD.replace(b"\n", b"\r\n")))
-    for name in ("a.mtx", "a.mtx.gz"):
+    # A blank at the end and no newline crash SciPy's reader.
+    (tmp_path / "b.mtx").write_bytes(GOOD.rstrip() + b" \t")
+    (tmp_path / "b.mtx.gz").write_bytes(gzip.compress(GOOD.rstrip() + b" "))
+    for name in ("a.mtx", "a.mtx.gz", "b.mtx", "b.mtx.gz"):
         found = read_table(tmp_path / name).X
         np.testing.assert_array_equal(found.toarray(), [[1.5, 0, 0], [0, 0.2, 0.5]])
 
@@ -47,12 +50,14 @@ def test_what_scipy_writes_passes_the_check(field, dense, tmp_path, rng):
 @pytest.mark.parametrize(
     ("old", "new", "match"),
     [
-        (b"2e-1", b"2e", "line 6: expected numbers, got b'2 2 2e'"),
-        (b"2e-1", b"2e-", "expected numbers"),
-        (b"1.5", b"1\x00.5", "expected numbers"),
-        (b".5\n", b".5\xff\n", "expected numbers"),
-        (b"2 3 .5\n", b"2 3 0.5e+", "expected numbers"),
-        (b"1 1 1.5", b"1 1 1.5 2 3 4 5 6", "expected numbers"),
+        (b"2e-1", b"2e", "line 6: expected the numbers of one entry, got b'2 2 2e'"),
+        (b"3 .5\n", b"3 .5 6", "line 7: expected the numbers of one entry, got b'2 3 .5 6'"),
+        (b"2 3 3\n1 1 1.5", b"2 3 3\n1 1", "line 5: expected the numbers of one entry, got b'1 1'"),
+        (b"2e-1", b"2e-", "expected the numbers"),
+        (b"1.5", b"1\x00.5", "expected the numbers"),
+        (b".5\n", b".5\xff\n", "expected the numbers"),
+        (b"2 3 .5\n", b"2 3 0.5e+", "expected the numbers"),
+        (b"1 1 1.5", b"1 1 1.5 2 3 4 5 6", "expected the numbers"),
         (b"2 3 3\n", b"2 3 999999999999\n", "declares 999999999999 entries"),
         (b"2 3 3\n", b"2 3 x\n", "as whole numbers"),
         (b"%%Matrix", b"%%Matrox", "is not a Matrix Market file"),
@@ -169,6 +174,15 @@ def test_deeply_nested_json(tmp_path):
     (tmp_path / "a.jsonl").write_text("[" * 200_000)
     with pytest.raises(FileFormatError, match="line 1: not JSON"):
         read_documents([tmp_path / "a.jsonl"], column="text")
+
+
+def test_rows_that_take_far_more_memory_than_the_file(tmp_path):
+    few = sp.coo_array(([1.0], ([0], [0])), shape=(2**40, 5))
+    sp.save_npz(tmp_path / "a.npz", few)
+    (tmp_path / "a.mtx").write_bytes(GOOD.replace(b"2 3 3", b"%d 3 3" % 2**40))
+    for name in ("a.npz", "a.mtx"):
+        with pytest.raises(FileFormatError, match="NONNEG_MAX_EXPANSION"):
+            read_table(tmp_path / name)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

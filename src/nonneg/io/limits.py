@@ -39,6 +39,12 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
         raise _too_large(path)
 
 
+def check_rows(n_rows: int, path: Path) -> None:
+    """Refuse a sparse matrix whose rows, nearly all of them empty, take far more memory than the file."""
+    if 8.0 * n_rows > expansion_limit(path):
+        raise _too_large(path)
+
+
 def open_gzip(path: Path) -> Any:
     """Open a compressed file for reading, with a limit on what it expands to."""
     return _LimitedGzip(path)

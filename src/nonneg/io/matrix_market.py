@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
@@ -11,16 +12,19 @@ from scipy import io, sparse
 from nonneg._scipy import read_matrices
 from nonneg._typing import MatrixLike
 from nonneg.exceptions import FileFormatError
-from nonneg.io.limits import open_gzip
+from nonneg.io.limits import check_rows, open_gzip
 from nonneg.io.table import Contents, ReadOptions
 
 _NUMBER = (
     rb"[+-]?+(?:(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
     rb"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?+)"
 )
-# SciPy's reader trusts the text: a truncated exponent or a NUL makes it read beyond its buffer. Possessive
-# quantifiers keep the check linear.
-_BODY = re.compile(rb"(?:[ \t]*+(?:%s(?:[ \t]++%s){0,3}+[ \t]*+)?+\r?+\n)*+" % (_NUMBER, _NUMBER))
+# SciPy's reader trusts the text: a truncated exponent, a NUL or one more number in the last line makes it
+# read beyond its buffer. Lines have one to four numbers; possessive quantifiers keep the check linear.
+_BODIES = {
+    n: re.compile(rb"(?:[ \t]*+(?:%s(?:[ \t]++%s){%d}+[ \t]*+)?+\r?+\n)*+" % (_NUMBER, _NUMBER, n - 1))
+    for n in (1, 2, 3, 4)
+}
 _HEADER = re.compile(
     rb"%%MatrixMarket[ \t]+matrix[ \t]+(coordinate|array)[ \t]+(real|double|integer|complex|pattern|"
     rb"unsigned-integer)[ \t]+(general|symmetric|skew-symmetric|hermitian)[ \t]*\r?\n",
@@ -37,13 +41,22 @@ def read(path: Path, options: ReadOptions) -> Contents:
 
 def read_matrix(path: Path) -> MatrixLike:
     """Check that the text is a Matrix Market file, and read it."""
-    with open_gzip(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
-        _check_text(stream, path)
-    matrix = read_matrices(io.mmread, path)
+
+    def opened() -> IO[bytes]:
+        return open_gzip(path) if path.name.lower().endswith(".gz") else path.open("rb")
+
+    with opened() as stream:
+        last = _check_text(stream, path)
+    if last != last.rstrip():  # which SciPy reads on from, too
+        with opened() as stream:
+            matrix = read_matrices(io.mmread, BytesIO(stream.read().rstrip()))
+    else:
+        matrix = read_matrices(io.mmread, path)
     return sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix
 
 
-def _check_text(stream: IO[bytes], path: Path) -> None:
+def _check_text(stream: IO[bytes], path: Path) -> bytes:
+    """Refuse a text that is damaged, and return the last line if it does not end with a newline."""
     header = _HEADER.fullmatch(stream.readline(_LONGEST_LINE))
     if header is None:
         raise FileFormatError(
@@ -60,17 +73,21 @@ def _check_text(stream: IO[bytes], path: Path) -> None:
         raise FileFormatError(
             f"{path}, line {number}: expected {wanted} as whole numbers, got {line[:60]!r}."
         )
+    if coordinate:
+        check_rows(int(sizes[0]), path)
+    kind = header.group(2).lower()
+    body = _BODIES[2 * coordinate + {b"pattern": 0, b"complex": 2}.get(kind, 1) or 1]
     n_bytes, rest, number = 0, b"", number + 1
     while block := stream.read(_BLOCK):
         n_bytes += len(block)
         block = rest + block
         end = block.rfind(b"\n") + 1
-        number = _check_lines(block[:end], path, number)
+        number = _check_lines(block[:end], path, number, body)
         rest = block[end:]
         if len(rest) > _LONGEST_LINE:
             raise FileFormatError(f"{path}, line {number}: a line of over {_LONGEST_LINE} characters.")
     if rest:
-        _check_lines(rest + b"\n", path, number)
+        _check_lines(rest + b"\n", path, number, body)
     declared = int(sizes[2]) if coordinate else int(sizes[0]) * int(sizes[1])
     symmetric = header.group(3).lower() != b"general"
     # An entry takes two characters at least, one with indices four; symmetric files hold half.
@@ -80,17 +97,18 @@ def _check_text(stream: IO[bytes], path: Path) -> None:
             f"{path} declares {declared} entries and holds {n_bytes} bytes for them: it is truncated, or its "
             "header is wrong. Write it again from its source."
         )
+    return rest
 
 
-def _check_lines(text: bytes, path: Path, first: int) -> int:
-    """Refuse lines that are not numbers, and return the number of the next line."""
-    good = _BODY.match(text)
+def _check_lines(text: bytes, path: Path, first: int, body: re.Pattern[bytes]) -> int:
+    """Refuse lines that are not the numbers of an entry, and return the number of the next line."""
+    good = body.match(text)
     assert good is not None
     if good.end() < len(text):
         line = first + text.count(b"\n", 0, good.end())
         bad = text[good.end() :].split(b"\n", 1)[0]
         raise FileFormatError(
-            f"{path}, line {line}: expected numbers, got {bad[:60]!r}. The file is damaged; write it again "
-            "from its source."
+            f"{path}, line {line}: expected the numbers of one entry, got {bad[:60]!r}. The "
+            "file is damaged; write it again from its source."
         )
     return first + text.count(b"\n")

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import FileFormatError
-from nonneg.io.limits import check_archive
+from nonneg.io.limits import check_archive, check_rows
 from nonneg.io.npy import read_array, read_header
 from nonneg.io.table import Contents, ReadOptions, compressed_matrix
 from nonneg.io.variables import choose_variable
@@ -70,6 +70,7 @@ def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], path: Path) 
     if layout in ("csr", "csc"):
         data, indices, indptr = (part(name) for name in ("data", "indices", "indptr"))
         return compressed_matrix(data, indices, indptr, shape, by_rows=layout == "csr", source=str(path))
+    check_rows(shape[0], path)
     if layout == "coo":
         coordinates = part("coords") if "coords" in members else (part("row"), part("col"))
         # SciPy checks the coordinates of this layout itself.
