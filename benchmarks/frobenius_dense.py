@@ -12,6 +12,6 @@ CLAIM = RaceClaim(
     cases=(cases.DIGITS, cases.FACES, cases.SCENE, cases.LOW_RANK, cases.CONES),
     reference="scikit-learn cd",
     passes=200,
-    bars=(Bar("median", "dense", 3.5, 5.0), Bar("worst", "dense", 1.5, 3.0)),
+    bars=(Bar("median", "dense", 6.0, 10.0), Bar("worst", "dense", 3.0, 4.0)),
     others=("pyplanc anlsbpp", "pyplanc hals", "nmf-rs hals", "nmf-rs ehals"),
 )

@@ -63,6 +63,10 @@ class ScaledBlocks(DataMatrix):
         """Return the weighted number of observed entries."""
         return self.base.observed_weight()
 
+    def sample_matrix(self, W: SampleArray) -> DataMatrix | None:
+        """Return an array with one row per sample as data, with the same row weights."""
+        return self.base.sample_matrix(W)
+
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample, chunked as the data."""
         return self.base.to_sample_array(array)

@@ -16,7 +16,7 @@ from nonneg.iteration import Checkpoint, RelativeMeasure, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.acceleration import AcceleratedProblem
+from nonneg.solvers.acceleration import CONTAINERS, AcceleratedProblem
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
 # The inner passes of a row end when one changes it by at most this fraction of its first pass.
@@ -114,7 +114,8 @@ def hals(
     if variant == "extrapolated":
         state = replace(state, momentum=SCHEDULE.initial)
     with single_threaded_blas():
-        if accelerate and variant == "extrapolated" and (free is None or len(free) == k):
+        whole = variant == "extrapolated" and (free is None or len(free) == k)
+        if accelerate and whole and data.container in CONTAINERS:
             faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
             step = faster.step if faster.pays else step
         return iterate(
