@@ -27,10 +27,14 @@ FEW_FORMS = ("csr", "strict", TORCH)
 BLOCK_FORMS = ("dask-columns", "dask-sparse", "streamed", "streamed-sparse")
 REQUIRED = {
     2.0: {"hals": {"dense", "sparse", "array", "dask"}, "anls": {"dense", "sparse", "dask"}},
-    1.0: {"mu": {"dense", "sparse", "array", "dask"}, "kl-cd": {"dense", "sparse"}},
-    0.0: {"me": {"dense", "array", "dask"}, "mu": {"dense", "array", "dask"}},
-    1.5: {"mu": {"dense", "sparse", "array", "dask"}},
-    -1.0: {"mu": {"dense", "array", "dask"}},
+    1.0: {
+        "mu": {"dense", "sparse", "array", "dask"},
+        "newton": {"dense", "sparse", "array", "dask"},
+        "kl-cd": {"dense", "sparse"},
+    },
+    0.0: {"newton": {"dense", "array", "dask"}, "mu": {"dense", "array", "dask"}},
+    1.5: {"newton": {"dense", "sparse", "array", "dask"}, "mu": {"dense", "sparse", "array", "dask"}},
+    -1.0: {"newton": {"dense", "array", "dask"}, "mu": {"dense", "array", "dask"}},
 }
 
 
@@ -41,6 +45,7 @@ def test_the_registry_is_at_least_the_promised_matrix():
     for name in ("hals", "hals-accelerated", "hals-plain"):
         assert ALL[name].takes_missing(2.0)
     assert ALL["mu"].takes_missing(1.0)
+    assert all(ALL["newton"].takes_missing(beta) for beta in REQUIRED)
     for solver in ALL.values():
         assert solver.weights
         assert solver.frozen

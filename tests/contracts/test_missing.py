@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import CASES, MISSING_CASES, PENALTIES, close, entries, initial, run
+from tests.contracts.cases import CASES, MISSING_CASES, PENALTIES, close, entries, initial, run, with_forms
 from tests.references.containers import TORCH, as_container, plain
 from tests.references.factorizations import plain_hals
 from tests.references.objectives import objective
@@ -59,8 +59,10 @@ def test_a_full_mask_is_no_mask(name, beta):
     close(result.H, expected.H, 1e-8)
 
 
-@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
-@pytest.mark.parametrize("form", ["csr", "strict", TORCH, "dask-columns", "dask-sparse"])
+@pytest.mark.parametrize(
+    ("name", "beta", "form"),
+    with_forms(MISSING_CASES, ["csr", "strict", TORCH, "dask-columns", "dask-sparse"]),
+)
 @pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
 def test_every_container_agrees_with_dense(name, beta, form, mask):
     X = entries(beta)
@@ -111,7 +113,8 @@ def test_plain_hals_takes_the_steps_of_the_slow_version(mask, penalized):
     close(result.H, Ht.T, 1e-10)
 
 
-@pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
+# The data are of low rank up to a constant, which negative betas fit before all else.
+@pytest.mark.parametrize(("name", "beta"), [case for case in MISSING_CASES if case.values[1] >= 0])
 def test_missing_entries_of_low_rank_data_are_found_again(name, beta):
     rng = np.random.default_rng(5)
     truth = rng.gamma(1.0, size=(40, 2)) @ rng.gamma(1.0, size=(2, 30)) + 0.01

@@ -23,6 +23,7 @@ def block(rng):
 @pytest.mark.parametrize("beta", BETAS)
 def test_compiled_equals_portable(beta, block):
     x, v, _, weights = block
+    mask = (x < 2.0).astype(float)
     tight = {"rtol": 1e-12, "atol": 1e-12}
     for got, wanted in zip(
         kernels.ratio_terms(x, v.copy(), beta, FLOOR), portable.ratio_terms(x, v, beta, FLOOR), strict=True
@@ -31,16 +32,21 @@ def test_compiled_equals_portable(beta, block):
             assert got is None
         else:
             np.testing.assert_allclose(got, wanted, **tight)
-    for chosen in (None, weights):
+    for chosen in (None, weights, mask):
         got, wanted = (
             kernels.row_losses(x, v, beta, FLOOR, chosen),
             portable.row_losses(x, v, beta, FLOOR, chosen),
         )
         np.testing.assert_allclose(got, wanted, **tight)
+        np.testing.assert_allclose(
+            kernels.column_losses(x, v, beta, FLOOR, x[:, 0], chosen),
+            portable.column_losses(x, v, beta, FLOOR, x[:, 0], chosen),
+            **tight,
+        )
         for exact in (None, np.arange(9) % 2 == 0):
             for got, wanted in zip(
-                kernels.newton_terms(x, v, chosen, beta, FLOOR, exact),
-                portable.newton_terms(x, v, chosen, beta, FLOOR, exact),
+                kernels.newton_terms(x, v, chosen, beta, FLOOR, curvature_bound=0.3, exact=exact),
+                portable.newton_terms(x, v, chosen, beta, FLOOR, curvature_bound=0.3, exact=exact),
                 strict=True,
             ):
                 np.testing.assert_allclose(got, wanted, **tight)

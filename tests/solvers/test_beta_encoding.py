@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from nonneg._threads import threads
 from nonneg.data import as_data_matrix
+from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import gradients, objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.beta_encoding import encode_beta
@@ -145,3 +146,15 @@ def test_threads_do_not_matter(rng):
         with threads(n_jobs):
             found.append(encode_beta(as_data_matrix(X), Ht, beta=1.0, penalties=NONE))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-8)
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-5, 1e-7, 0.0])
+def test_rows_are_solved_in_a_few_rounds_where_components_nearly_repeat(gap, rng):
+    H = rng.gamma(0.3, size=(3, 120)) + 1e-3
+    Ht = np.concatenate([H * (1 + gap * rng.standard_normal(H.shape)) for _ in range(5)]).T.copy()
+    counts = sp.csr_array(rng.poisson(0.3 * rng.gamma(0.5, size=(20, 15)) @ Ht.T).astype(float))
+    start = np.repeat(counts.sum(axis=1)[:, None] / Ht.sum(), 15, axis=1)
+    csr = counts.indptr, counts.indices, counts.data
+    options = {"max_rounds": 12, "max_sweeps": 6, "shrink": 0.1, "tol": 1e-9}
+    _, _, residuals = kl_passes(csr, start, Ht, Ht.sum(axis=0), **options)
+    assert residuals.max() <= 1e-9

@@ -54,7 +54,7 @@ def test_a_solver_refuses_losses_it_cannot_minimize_and_names_those_that_can(nam
         ) as caught:
             choose_solver(name, **{**CALL, "beta": beta})
         assert "'mu'" in str(caught.value)
-    assert refused or name == "mu"
+    assert refused or name in ("mu", "newton")
 
 
 def test_sparse_data_are_refused_where_every_zero_would_count():
@@ -70,7 +70,7 @@ def test_coordinate_descent_is_that_of_the_loss(beta):
 
 
 def test_coordinate_descent_for_another_loss_is_refused():
-    with pytest.raises(UnsupportedLossError, match=r"solver 'cd' does not handle.*itakura-saito.*'me'"):
+    with pytest.raises(UnsupportedLossError, match=r"solver 'cd' does not handle.*itakura-saito.*'newton'"):
         choose_solver("cd", **{**CALL, "beta": 0.0})
 
 

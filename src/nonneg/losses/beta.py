@@ -25,6 +25,8 @@ from nonneg.losses.penalties import Penalties
 # Entries of W H in memory at a time: two megabytes per thread, or enough work for a GPU.
 BLOCK_ENTRIES = 1 << 18
 ARRAY_ENTRIES = 1 << 22
+# Part of the mean of the data below which second derivatives for 1 < beta < 2 are bounded.
+CURVATURE_BOUND = 1e-3
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class BetaLoss:
     beta: float
     lower_bound: float  # of the model where it is divided by; depends on dtype and scale of the data
     offset: float = 0.0  # added to data and model: part of the objective, not a safeguard
+    # Lower bound of the model in the part of second derivatives that does not depend on x. It has a pole at
+    # zero for beta between 1 and 2, where it holds for no step, and where its value would be rounding.
+    curvature_bound: float = 0.0
 
     @classmethod
     def of(cls, data: DataMatrix, beta: float, offset: float = 0.0) -> BetaLoss:
@@ -50,7 +55,8 @@ class BetaLoss:
         single = is_float32(data.dtype)
         eps = float(np.finfo(np.float32 if single else np.float64).eps)
         scale = data.mean()
-        return cls(float(beta), eps * eps * (scale if scale > 0 else 1.0), offset)
+        scale = scale if scale > 0 else 1.0
+        return cls(float(beta), eps * eps * scale, offset, CURVATURE_BOUND * scale if 1 < beta < 2 else 0.0)
 
     @property
     def convex(self) -> bool:
@@ -62,7 +68,7 @@ class BetaLoss:
         if self._gram_form(block):
             loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
             return Terms(block.times(Ht), W @ (Ht.T @ Ht), loss)
-        if self._nonzero_form(block):
+        if self.at_nonzeros(block):
             return Terms(*terms_of_W(block, W, Ht, self.lower_bound, want_loss=want_loss))
         xp = block.xp
 
@@ -84,7 +90,7 @@ class BetaLoss:
         if self._gram_form(block):
             loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
             return Terms(block.transposed_times(W), Ht @ block.weighted_gram(W), loss)
-        if self._nonzero_form(block):
+        if self.at_nonzeros(block):
             return Terms(*terms_of_H(block, W, Ht, self.lower_bound, want_loss=want_loss))
         xp = block.xp
         weighted = block.weighted(W)
@@ -103,7 +109,7 @@ class BetaLoss:
         """Return the weighted divergence over the observed entries of a block."""
         if self._gram_form(block) and block.container == "sparse":
             return self._gram_loss(block, W, Ht)
-        if self._nonzero_form(block):
+        if self.at_nonzeros(block):
             return divergence(block, W, Ht, self.lower_bound)
 
         def visit(start: int, stop: int) -> float:
@@ -115,7 +121,8 @@ class BetaLoss:
     def _gram_form(self, block: LocalMatrix) -> bool:
         return self.beta == 2.0 and block.observed is None and self.offset == 0.0
 
-    def _nonzero_form(self, block: LocalMatrix) -> bool:
+    def at_nonzeros(self, block: LocalMatrix) -> bool:
+        """Tell whether the model is needed at the nonzeros of the block only."""
         return self.beta == 1.0 and block.container == "sparse" and self.offset == 0.0
 
     def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> float:

@@ -6,7 +6,7 @@ not depend on other rows, on chunks or on threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,14 @@ from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import BetaLoss, over_blocks
 from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.row_newton import Pairs, RowSubproblem, newton_step, shared_correlations
+from nonneg.solvers.row_newton import (
+    Buffers,
+    Pairs,
+    RowSubproblem,
+    damped_squares,
+    newton_step,
+    shared_correlations,
+)
 
 # Steps with shared correlations before those with a Hessian per row, which converge quadratically.
 SHARED_STEPS = 4
@@ -75,21 +82,19 @@ def _encode_block(
     if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
         own = Pairs.of(Ht)
     shared = shared_correlations(loss, Ht, block.xp.sum(Ht, axis=1), None)
-    squares = Ht * Ht
+    squares = damped_squares(Ht)
 
     def visit(begin: int, end: int) -> Array:
         x = block.dense_rows(begin, end)
         mask = None if block.observed is None else block.observed.dense_rows(begin, end)
-        problem = RowSubproblem(
-            block.dense_rows, block.shape[0], block.shape[1], mask, penalties.l1_W, penalties.l2_W
-        )
+        problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
         factor = _best_multiple(x, Ht, loss, mask) if start is None else start[begin:end, :]
         rows = _Rows(loss, problem, Ht, squares, shared, own, tol, max_iter)
         if by_nonzeros and (few := _few_nonzeros(x)).any():
             out, many = np.array(factor), ~few
             sums = Ht.sum(axis=0)
             out[few] = _encode_nonzeros(sp.csr_array(x[few]), factor[few], Ht, sums, penalties, tol, max_iter)
-            out[many] = rows.solve(x[many], factor[many])
+            out[many] = rows.only(many).solve(x[many], factor[many])
             return out
         return rows.solve(x, factor) if local else rows.solve_together(x, factor)
 
@@ -177,9 +182,11 @@ class _Rows:
         guarded = not self.loss.convex and not shared
         exact = before.residuals < before.near if guarded else None
         model = self.shared if self.own is None or shared else self.own
-        new, _, residuals = newton_step(
-            self.loss, self.problem, x, factor, self.Ht, self.squares, model, exact=exact
-        )
+        v = factor @ self.Ht.T
+        if self.loss.offset:
+            x, v = x + self.loss.offset, v + self.loss.offset
+        fixed = self.Ht, self.squares, model, Buffers(*x.shape, factor)
+        new, _, residuals = newton_step(self.loss, self.problem, x, v, factor, *fixed, exact)
         going = residuals > self.tol
         near, used = before.near, before.used
         if not shared:
@@ -197,13 +204,19 @@ class _Rows:
         out = np.array(factor)
         left = np.arange(len(out))
         now = _Progress.begin(out)
+        rows = self
         for number in range(self.max_iter):
-            out[left], now = self.step(number, x, out[left], now)
+            out[left], now = rows.step(number, x, out[left], now)
             if not now.going.all():
-                left, x, now = left[now.going], x[now.going], now.rows(now.going)
+                rows, left, x, now = rows.only(now.going), left[now.going], x[now.going], now.rows(now.going)
             if left.size == 0:
                 break
         return out
+
+    def only(self, chosen: Any) -> _Rows:
+        """Return the same for some of the rows, with their own observed entries."""
+        mask = self.problem.weights
+        return self if mask is None else replace(self, problem=replace(self.problem, weights=mask[chosen]))
 
     def solve_together(self, x: Array, factor: Array) -> Array:
         """Rows that are done stay as they are: no indexing by values, which would make a GPU wait."""

@@ -46,17 +46,14 @@ class MultiplicativeState:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a factor is updated: the loss, and the exponent of the step that is tried first."""
+    """How a factor is updated: the loss and the penalties."""
 
     loss: BetaLoss
     penalties: Penalties
-    exponent_scale: float = 1.0  # the exponent of the update is that of guaranteed descent times this
 
     def update(self, factor: Array, ratio: Array, power: Array, l1: float, l2: float) -> Array:
         """Return the updated factor."""
         step = update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=self.loss.beta)
-        if self.exponent_scale != 1.0:
-            step = step**self.exponent_scale
         xp = array_namespace(factor)
         new = factor * step
         # Numbers too small to be normal are slow and carry no information.
@@ -84,18 +81,17 @@ def _sums(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple
 
 @dataclass(frozen=True)
 class MultiplicativeProblem:
-    """Data, rules and the components that may change: all that a step needs besides its state."""
+    """Data, rule and the components that may change: all that a step needs besides its state."""
 
     data: DataMatrix  # the data
-    rule: Rule  # the update that is tried
-    safe: Rule  # the update that never increases the loss
+    rule: Rule  # the update, which never increases the loss
     free: Array | None  # which components of Ht may change
     extrapolate: bool  # whether steps are extrapolated
 
-    def update_H(self, rule: Rule, Ht: Array, ratio: Array, power: Array) -> Array:
+    def update_H(self, Ht: Array, ratio: Array, power: Array) -> Array:
         """Return the update of Ht; frozen components stay."""
-        penalties = rule.penalties
-        new = rule.update(Ht, ratio, power, penalties.l1_H, penalties.l2_H)
+        penalties = self.rule.penalties
+        new = self.rule.update(Ht, ratio, power, penalties.l1_H, penalties.l2_H)
         return new if self.free is None else array_namespace(Ht).where(self.free, new, Ht)
 
     def evaluate(
@@ -122,7 +118,7 @@ class MultiplicativeProblem:
         """Do one iteration that does not increase the loss."""
         if state.ratio is None:
             state = self.evaluate(state, state.W, state.Ht)
-        new = self.update_H(self.rule, state.Ht, state.ratio, state.power)
+        new = self.update_H(state.Ht, state.ratio, state.power)
         chosen = extrapolate_geometric(new, state.Ht_plain, state.momentum)
         if self.free is not None:
             chosen = array_namespace(new).where(self.free, chosen, new)
@@ -138,9 +134,9 @@ class MultiplicativeProblem:
     def fall_back(self, state: MultiplicativeState) -> MultiplicativeState:
         """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
         momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
-        (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.safe)
-        _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.safe)
-        Ht = self.update_H(self.safe, state.Ht, ratio, power)
+        (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.rule)
+        _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.rule)
+        Ht = self.update_H(state.Ht, ratio, power)
         after = self.evaluate(state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
         if after.loss <= state.loss:
             return after
@@ -173,7 +169,6 @@ def multiplicative(
     # Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4. Ang & Gillis (2019), Neural
     # Computation 31(2), Algorithm 3 (extrapolation with restarts).
     loss = BetaLoss.of(data, beta, float(options.get("offset", 0.0)))
-    safe = Rule(loss, penalties)
     mask = None
     if free is not None:
         chosen = np.zeros(Ht.shape[1], dtype=bool)
@@ -183,13 +178,8 @@ def multiplicative(
             if data.container != "array"
             else data.xp.asarray(chosen, device=Ht.device)
         )
-    problem = MultiplicativeProblem(
-        data,
-        replace(safe, exponent_scale=float(options.get("exponent_scale", 1.0))),
-        safe,
-        mask,
-        bool(options.get("extrapolate", True)),
-    )
+    extrapolate = bool(options.get("extrapolate", True))
+    problem = MultiplicativeProblem(data, Rule(loss, penalties), mask, extrapolate)
     with single_threaded_blas():
         return iterate(
             problem.step,

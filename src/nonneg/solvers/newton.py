@@ -1,69 +1,195 @@
-"""Alternating Newton steps on rows for beta-divergences of dense data."""
+"""Newton steps on the rows of both factors for any beta-divergence, one pass over the data per iteration.
+
+A pass moves the rows of W, each along its own line, and returns the gradient and the diagonal of the Hessian
+for every column of H. Columns of H move by steps of their own; the losses of the columns, which the next
+pass returns, say how good the steps were. So the loss of the accepted pair is always known.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from nonneg._blas import single_threaded_blas
-from nonneg._typing import Array, IntArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
-from nonneg.losses.beta import BetaLoss, objective
+from nonneg.kernels.newton_targets import newton_targets
+from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.mu import multiplicative
-from nonneg.solvers.row_descent import DescentState, RowDescent
-from nonneg.solvers.row_newton import RowSubproblem, newton_rows, shared_correlations
+from nonneg.solvers.extrapolation import Schedule, extrapolate_bounded
+from nonneg.solvers.newton_pass import RowPass, newton_pass
+from nonneg.solvers.row_newton import DAMPING, correlations_of, shared_correlations
+
+# Steeper than for least squares (Ang & Gillis 2019), from a smaller first momentum.
+SCHEDULE = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
+# A rejected iteration is tried again with shorter steps of the columns that became worse.
+TRIES = 8
+# Steps of columns are powers of two, so that the rounding of losses does not change them, and at least this.
+SHORTEST = 2.0**-4
+# What is to be gained below this part of the loss drowns in rounding.
+NOTHING = 1e-14
 
 
 @dataclass(frozen=True)
-class NewtonSteps:
-    """The row subproblems of both factors, and the loss."""
+class NewtonState:
+    """The accepted pair, what the update of H needs there, and what extrapolation remembers."""
 
-    data: DataMatrix  # the data, dense
-    loss: BetaLoss  # the divergence
-    penalties: Penalties  # L1 and L2
-    rows: RowSubproblem  # the rows of W against Ht, and of Ht against W
-    columns: RowSubproblem
+    W: SampleArray  # the accepted factors; X is about W H
+    Ht: Array
+    loss: float = float("inf")  # of the accepted pair, penalties included
+    W_before: SampleArray | None = None  # the accepted W one iteration earlier
+    Ht_plain: Array | None = None  # the last H' before it was extrapolated
+    gradient: Array | None = None  # of the divergence with respect to Ht
+    diagonal: Array | None = None  # of the Hessian of every column of H, and its curvatures' sum
+    gram: Array | None = None  # whose correlations the Hessians share
+    total: Array | None = None  # the weighted sum of the rows of W
+    columns: Array | None = None  # the divergence of every column
+    steps: Array | None = None  # of the columns, between 0 and 1
+    momentum: float = 0.0  # see `extrapolation.Momentum`
+    ceiling: float = 1.0
 
-    def update_W(self, W: Array, Ht: Array) -> Array:
-        """Move the rows of W."""
-        xp, weights = self.data.xp, self.data.weights
-        total = xp.sum(W if weights is None else W * weights[:, None], axis=0)
-        shared = shared_correlations(self.loss, Ht, Ht @ total, None)
-        return newton_rows(self.loss, self.rows, W, Ht, shared)[0]
 
-    def update_H(self, W: Array, Ht: Array) -> tuple[Array, float]:
-        """Move the rows of Ht and evaluate the pair."""
-        weights = self.data.weights
-        shared = shared_correlations(self.loss, W, W @ self.data.xp.sum(Ht, axis=0), weights)
-        new, value, _ = newton_rows(self.loss, self.columns, Ht, W, shared, want_loss=True)
-        return new, value + self.penalties.of_W(W, weights) + self.penalties.of_H(new)
+@dataclass(frozen=True)
+class NewtonProblem:
+    """Data, loss and the components that may change: all that an iteration needs besides its state."""
 
-    def safe(self, W: Array, Ht: Array) -> tuple[Array, Array, float]:
-        """Do one multiplicative iteration, whose descent is guaranteed."""
-        run = multiplicative(
-            self.data,
-            W,
+    data: DataMatrix
+    loss: BetaLoss
+    penalties: Penalties
+    free: IntArray | None
+    extrapolate: bool
+    unit: float  # about the sum of a row of the data
+
+    def column_penalties(self, Ht: Array) -> Array:
+        """Return the penalty on every row of Ht, in float64."""
+        xp = self.data.xp
+        wide = xp.astype(Ht, xp.float64)
+        return xp.sum(wide * (self.penalties.l1_H + 0.5 * self.penalties.l2_H * wide), axis=1)
+
+    def evaluate(
+        self, state: NewtonState, Ht: Array, momentum: float, **changes: Any
+    ) -> tuple[NewtonState, Array]:
+        """Pass over the data at Ht; return the state after it, and the losses of the columns before it."""
+        total = state.total
+        means = self.data.xp.sum(Ht, axis=1) if total is None else Ht @ total
+        shared = RowPass(
             Ht,
-            penalties=self.penalties,
-            beta=self.loss.beta,
-            max_iter=1,
-            tol=0.0,
-            free=self.columns.order,
-            extrapolate=False,
-            offset=self.loss.offset,
+            self.loss,
+            self.penalties,
+            shared_correlations(self.loss, Ht, means, None),
+            momentum,
+            self.unit,
         )
-        return run.state.W, run.state.Ht, float(run.history.loss[-1])
+        rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
+        (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
+        at_start, columns, gradient, diagonal, gram, total, penalty = sums
+        loss = float(self.data.xp.sum(columns)) + penalty + self.penalties.of_H(Ht)
+        after = replace(
+            state,
+            W=W,
+            Ht=Ht,
+            loss=loss,
+            W_before=state.W,
+            gradient=gradient,
+            diagonal=diagonal,
+            gram=gram,
+            total=total,
+            columns=columns,
+            **changes,
+        )
+        return after, at_start
+
+    def direction(self, state: NewtonState) -> tuple[Array, Array]:
+        """Return the step of every column of H, and the derivatives of their losses along it."""
+        xp, Ht, penalties = self.data.xp, state.Ht, self.penalties
+        gradient = state.gradient + (penalties.l1_H + penalties.l2_H * Ht)
+        damping = DAMPING * (state.total / self.data.total_weight()) ** 2
+        diagonal = state.diagonal[:, :-1] + (state.diagonal[:, -1:] * damping + penalties.l2_H)
+        correlations = correlations_of(state.gram)
+        direction, _, _, _, slopes = newton_targets(
+            Ht, gradient, diagonal, correlations, self.free, penalties.l1_H, penalties.l2_H
+        )
+        slopes = xp.astype(slopes, xp.float64)
+        # A column whose model misleads stays.
+        down = slopes < 0
+        kept = xp.where(down[:, None], direction, xp.zeros_like(direction))
+        return kept, xp.where(down, slopes, xp.zeros_like(slopes))
+
+    def step(self, state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
+        """Do one iteration that does not increase the loss."""
+        if state.gradient is None:
+            # The rows of W alone: nothing is known of the columns yet.
+            state = replace(self.evaluate(state, state.Ht, 0.0)[0], W_before=None)
+        xp = self.data.xp
+        direction, slopes = self.direction(state)
+        base = state.columns + self.column_penalties(state.Ht)
+        steps = xp.ones_like(slopes) if state.steps is None else state.steps
+        momentum, ceiling = state.momentum, state.ceiling
+        for _ in range(TRIES):
+            Ht = state.Ht + xp.astype(steps, direction.dtype)[:, None] * direction
+            chosen = extrapolate_bounded(Ht, state.Ht_plain, momentum)
+            after, at_start = self.evaluate(state, chosen, momentum, Ht_plain=Ht)
+            if after.loss <= state.loss:
+                change = None if momentum else at_start + self.column_penalties(chosen) - base
+                after = self.accepted(after, momentum, ceiling, steps, slopes, change)
+                return after, {"loss": after.loss}
+            if momentum:
+                momentum, ceiling = 0.0, momentum
+                continue
+            gained = steps * slopes
+            if float(xp.sum(gained)) > -NOTHING * abs(state.loss):
+                break
+            change = at_start + self.column_penalties(chosen) - base
+            steps = xp.where(change > 0, steps * _factor(xp, gained, change, most=0.5), steps)
+        # Rounding only: keep the better pair and let the stopping rule end the run.
+        after = replace(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None)
+        return after, {"loss": after.loss}
+
+    def accepted(
+        self,
+        after: NewtonState,
+        momentum: float,
+        ceiling: float,
+        steps: Array,
+        slopes: Array,
+        change: Array | None,
+    ) -> NewtonState:
+        """Return the accepted state with the momentum and the steps of the next iteration."""
+        xp = self.data.xp
+        if change is None:
+            # What the columns gained by their own steps is not known.
+            steps = xp.clip(2.0 * steps, max=1.0)
+        else:
+            gained = steps * slopes
+            unclear = -gained < 1e-12 * after.columns
+            best = _factor(xp, gained, change, most=2.0)
+            steps = xp.clip(xp.where(unclear, 2.0 * steps, steps * best), min=SHORTEST, max=1.0)
+        if not self.extrapolate:
+            return replace(after, steps=steps)
+        # A momentum of zero may have been a rejected one: the schedule goes on below it.
+        rejected = not momentum and ceiling < 1.0
+        following = SCHEDULE.rejected(ceiling) if rejected else SCHEDULE.accepted(momentum, ceiling)
+        return replace(after, steps=steps, momentum=following.momentum, ceiling=following.ceiling)
+
+
+def _factor(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
+    """Return about where a parabola with this slope at 0 and this change at 1 is lowest: a power of two."""
+    bend = change - slope
+    factor = xp.full_like(slope, 0.125)
+    for power in (0.25, 0.5, 1.0, 2.0):
+        # The lowest point is -slope / (2 bend).
+        reached = -slope >= 2.0 * (0.7 * power) * bend
+        if power <= most:
+            factor = xp.where(reached, xp.full_like(factor, power), factor)
+    return factor
 
 
 def scaled_newton(
     data: DataMatrix,
-    W: Array,
+    W: SampleArray,
     Ht: Array,
     *,
     penalties: Penalties,
@@ -75,35 +201,19 @@ def scaled_newton(
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
     **options: Any,
-) -> Run[DescentState]:
-    """Minimize a beta-divergence of dense data plus penalties by Newton steps on rows of both factors."""
-    # An iteration costs eight products of the size of the data, twice a multiplicative one, and did the work
-    # of 6 to 50 of them on the sets where it was raced. Rows search along their own lines, so that the loss
-    # falls; if it should not, a multiplicative iteration takes the place of the step.
+) -> Run[NewtonState]:
+    """Minimize a beta-divergence plus penalties by Newton steps on the rows of both factors."""
+    # An iteration is one pass with six products of the size of the data, a multiplicative one has four.
+    # Rejected iterations cost a pass more; they are rare.
     loss = BetaLoss.of(data, beta, float(options.get("offset", 0.0)))
-    entries: Any = data.array  # type: ignore[attr-defined]
-    n_rows, n_columns = data.shape
-
-    def columns(start: int, stop: int) -> Array:
-        part = entries[:, start:stop].T
-        return np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
-
-    steps = NewtonSteps(
-        data,
-        loss,
-        penalties,
-        RowSubproblem(lambda a, b: entries[a:b, :], n_rows, n_columns, None, penalties.l1_W, penalties.l2_W),
-        RowSubproblem(columns, n_columns, n_rows, data.weights, penalties.l1_H, penalties.l2_H, free),
-    )
+    mean = data.mean() + loss.offset
+    unit = data.shape[1] * mean if mean > 0 else 1.0
     extrapolate = bool(options.get("extrapolate", True))
-    problem = RowDescent(steps.update_W, steps.update_H, steps.safe, extrapolate)
+    problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit)
     with single_threaded_blas():
-        state = DescentState(
-            W, Ht, objective(data, W, Ht, beta=beta, penalties=penalties, offset=loss.offset)
-        )
         return iterate(
             problem.step,
-            state,
+            NewtonState(W, Ht),
             max_iter=max_iter,
             stop=RelativeDecrease(tol),
             callback=callback,

@@ -114,20 +114,11 @@ _ENTRIES = {
     ),
     "newton": Solver(
         "nonneg.solvers.newton:scaled_newton",
-        "Newton steps on rows, with shared correlations and a line search per row",
-        (0.0, 2.0),
-        inputs=frozenset({"dense", "array"}),
-        sparse_betas=None,
+        "Newton steps on rows and columns with shared correlations, one pass over the data per iteration",
+        (-INFINITE, INFINITE),
+        sparse_betas=(1.0, 2.0),
+        missing=(-INFINITE, INFINITE),
         tol=DECREASE_RULE,
-    ),
-    "me": Solver(
-        "nonneg.solvers.me:majorization_equalization",
-        "majorization-equalization, safeguarded and extrapolated",
-        (0.0, 0.0),
-        inputs=frozenset({"dense", "array", "dask", "streamed"}),
-        sparse_betas=None,
-        tol=DECREASE_RULE,
-        positive_init=True,
     ),
 }
 SOLVERS = Registry("solver", _ENTRIES)
@@ -161,13 +152,8 @@ def automatic(container: str, shape: tuple[int, int], k: int, beta: float, *, mi
     """Choose a solver by loss, shape and container."""
     if beta == 1.0 and container == "sparse" and not missing:
         return "kl-cd"
-    # Newton steps where the entries are in host memory. Chunks and missing entries take multiplicative
-    # updates, and so does a GPU, where a Newton step costs dozens of them (4.5 s against 0.05 s for
-    # 200000 x 2000).
-    if 0.0 <= beta < 2.0 and not missing and container == "dense":
-        return "newton"
     if beta != 2.0:
-        return "me" if beta == 0.0 else "mu"
+        return "newton"
     # Where a product with the data costs little compared with the row subproblems, exact steps pay:
     # coordinate descent would need many passes over strongly correlated components. The container does not
     # matter, so that all of them take the same steps.
@@ -209,10 +195,9 @@ def choose_solver(
         )
     if missing and not solver.takes_missing(beta):
         able = [other for other in _able(beta, container) if SOLVERS[other].takes_missing(beta)]
-        none = "none; missing entries need the Frobenius or Kullback-Leibler loss"
         raise UnsupportedError(
             f"solver={name!r} with beta_loss={loss_name(beta)!r} does not take missing entries. "
-            f"Solvers that do for this loss: {able or none}."
+            f"Solvers that do for this loss: {able}."
         )
     return name
 

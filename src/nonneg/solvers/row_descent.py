@@ -1,4 +1,4 @@
-"""Alternating descent with extrapolation: the iteration of `kl-cd` and `newton`.
+"""Alternating descent with extrapolation: the iteration of `kl-cd`.
 
 The accepted pair is the extrapolated W with the H fitted to it: its loss comes out of the update of H, so
 that the safeguard costs nothing while extrapolation helps.
@@ -37,9 +37,6 @@ class RowDescent:
     update_W: Callable[[Array, Array], Array]  # takes W and Ht and returns a better W
     # Takes W and Ht and returns a better Ht with the loss of the pair; frozen components stay.
     update_H: Callable[[Array, Array], tuple[Array, float]]
-    # Takes W and Ht and returns a pair whose loss is certainly not higher, with its loss. None where the
-    # updates guarantee that themselves.
-    safe: Callable[[Array, Array], tuple[Array, Array, float]] | None = None
     extrapolate: bool = True  # whether iterations are extrapolated
 
     def advance(self, state: DescentState, momentum: float) -> DescentState:
@@ -61,9 +58,6 @@ class RowDescent:
         elif self.extrapolate:
             faster, ceiling, _ = SCHEDULE.accepted(momentum, state.ceiling)
             after = replace(after, momentum=faster, ceiling=ceiling)
-        if not after.loss <= state.loss and self.safe is not None:
-            W, Ht, loss = self.safe(state.W, state.Ht)
-            after = DescentState(W, Ht, loss)
         if not after.loss <= state.loss:
             # Rounding only: keep the better pair and let the stopping rule end the run.
             after = replace(state, momentum=0.0)

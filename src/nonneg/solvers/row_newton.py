@@ -3,52 +3,42 @@
 The Hessian of a row's problem is O' diag(c) O, with O the other factor and c the second derivatives along
 the row: one matrix per row. Its diagonal is one more product. Its correlations are taken from a model that
 all rows share, so that the quadratic problem of all rows has one Gram matrix and is solved by the same
-coordinate passes as least squares. A line search along each row makes up for what the model lacks; its end
-is the model W H for the update of the other factor, so that it costs one product.
+coordinate passes as least squares. A line search along each row makes up for what the model lacks.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._threads import parallel_for
-from nonneg._typing import Array, IntArray
-from nonneg.data.matrix import rows_per_block
+from nonneg._typing import Array
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.block_pivoting import block_pivoting
-from nonneg.kernels.grams import DenseGrams, SharedGram
-from nonneg.kernels.hals import hals_passes
-from nonneg.losses.beta import ARRAY_ENTRIES, BLOCK_ENTRIES, BetaLoss
+from nonneg.kernels.grams import DenseGrams
+from nonneg.kernels.newton_targets import newton_targets
+from nonneg.kernels.newton_targets.array_api import along
+from nonneg.kernels.newton_targets.array_api import residuals as row_residuals
+from nonneg.losses.beta import BetaLoss
 from nonneg.solvers.majorizer import update_ratio
 
-# Coordinate passes over the quadratic problem of a row; one that changes it by at most this fraction of the
-# first is the last.
-PASSES, SHRINK = 4, 0.1
-# An entry decreases at most to this fraction in one step; to zero only if it is a small part of its row.
-LARGEST_FALL, SMALL_PART = 0.2, 1e-3
+# The part of the squared mean of a component that is added to its squares in the diagonals of Hessians: a row
+# with few observed entries may see next to nothing of a component, which then would grow without limit.
+DAMPING = 1e-3
 # A row whose step is shorter than this takes a multiplicative step instead.
 SHORTEST_STEP = 0.02
-# Rows are processed in at least PARTS parts, unless these would have fewer than PART_ENTRIES entries.
-PARTS, PART_ENTRIES = 4, 1 << 16
 
 
 @dataclass(frozen=True)
 class RowSubproblem:
     """The subproblem of the rows of one factor, given the other factor."""
 
-    # Takes `start, stop` and returns these rows of the data (columns, for H).
-    entries: Callable[[int, int], Array]
-    n_rows: int  # of the data, transposed for H
-    n_columns: int
-    weights: Array | None  # weights of the entries along a row
+    weights: Array | None  # weights of the columns, or of the entries
     l1: float  # penalties of this factor
     l2: float
-    order: IntArray | None = None  # the components that may change
 
 
 @dataclass(frozen=True)
@@ -90,119 +80,116 @@ def shared_correlations(loss: BetaLoss, other: Array, means: Array, weights: Arr
     if weights is not None:
         scale = scale * weights
     rows = other * xp.sqrt(scale / xp.max(scale))[:, None]
-    gram = rows.T @ rows
+    return correlations_of(rows.T @ rows)
+
+
+def correlations_of(gram: Array) -> Array:
+    """Return a Gram matrix scaled to a unit diagonal."""
+    xp = array_namespace(gram)
     eye = xp.eye(gram.shape[0], dtype=gram.dtype, device=gram.device)
     diagonal = xp.sum(gram * eye, axis=1)
     root = xp.sqrt(xp.where(diagonal > 0, diagonal, xp.ones_like(diagonal)))
     return gram / root[:, None] / root[None, :] * (1 - eye) + eye
 
 
-def newton_rows(
-    loss: BetaLoss,
-    problem: RowSubproblem,
-    factor: Array,
-    other: Array,
-    correlations: Array,
-    *,
-    want_loss: bool = False,
-) -> tuple[Array, float, Array]:
-    """Move every row of a factor by one guarded Newton step."""
-    # Four products of the size of the data. A row depends on nothing but itself, the other factor and the
-    # correlations.
-    xp = array_namespace(factor)
-    numpy = isinstance(factor, np.ndarray)
-    rows = rows_per_block(problem.n_columns, BLOCK_ENTRIES if numpy else ARRAY_ENTRIES)
-    # Small data are cut as well, into parts that are worth a thread each.
-    rows = min(rows, max(-(-problem.n_rows // PARTS), -(-PART_ENTRIES // problem.n_columns)))
-    squares = other * other
+def damped_squares(other: Array) -> Array:
+    """Return the squares of the fixed factor for the diagonals of Hessians."""
+    xp = array_namespace(other)
+    return other * other + DAMPING * xp.mean(other, axis=0) ** 2
 
-    def work(start: int, stop: int) -> list[tuple[Array, float, Array]]:
-        parts = []
-        for begin in range(start, max(stop, start + 1), rows):
-            x, part = (
-                problem.entries(begin, min(begin + rows, stop)),
-                factor[begin : min(begin + rows, stop), :],
-            )
-            parts.append(newton_step(loss, problem, x, part, other, squares, correlations, want_loss))
-        return parts
 
-    ranges = parallel_for(work, problem.n_rows, chunk_size=rows) if numpy else [work(0, problem.n_rows)]
-    parts = [part for some in ranges for part in some]
-    moved = xp.concat([part[0] for part in parts], axis=0)
-    return moved, sum(part[1] for part in parts), xp.concat([part[2] for part in parts], axis=0)
+class Buffers:
+    """Memory for a few arrays of the size of a block, used again for every block; NumPy only."""
+
+    # Fresh arrays of this size are mapped and cleared by the system each time, one thread after another.
+
+    def __init__(self, rows: int, columns: int, like: Array) -> None:
+        self._shape = rows, columns
+        self._like = like
+        self._arrays: dict[str, Array] = {}
+
+    def take(self, name: str, rows: int) -> Any:
+        """Return memory for the rows of a block; None where arrays are not NumPy's."""
+        if not isinstance(self._like, np.ndarray):
+            return None
+        if name not in self._arrays:
+            self._arrays[name] = np.empty(self._shape, dtype=self._like.dtype)
+        return self._arrays[name][:rows]
+
+    def product(self, name: str, a: Array, b: Array) -> Array:
+        """Return a b."""
+        out = self.take(name, a.shape[0])
+        return a @ b if out is None else np.matmul(a, b, out=out)
+
+    def pair(self, *names: str, rows: int) -> Any:
+        """Return memory for two arrays."""
+        found = tuple(self.take(name, rows) for name in names)
+        return None if found[0] is None else found
 
 
 def newton_step(
     loss: BetaLoss,
     problem: RowSubproblem,
     x: Array,
+    v: Array,
     factor: Array,
     other: Array,
     squares: Array,
     model: Array | Pairs,
-    want_loss: bool = False,
+    buffers: Buffers,
     exact: Array | None = None,
-) -> tuple[Array, float, Array]:
-    """Move a block of rows by one guarded Newton step."""
+) -> tuple[Array, Array, Array]:
+    """Move a block of rows by one guarded Newton step; return them, their model and their residuals.
+
+    `x` and the model `v` include the offset of the loss; the memory of `v` is used again.
+    """
     xp = array_namespace(factor)
-    v = factor @ other.T
-    if loss.offset:
-        x, v = x + loss.offset, v + loss.offset
-    slope, curvature = beta_kernels.newton_terms(x, v, problem.weights, loss.beta, loss.lower_bound, exact)
-    gradient = slope @ other + (problem.l1 + problem.l2 * factor)
+    out = buffers.pair("slope", "curvature", rows=x.shape[0])
+    slope, curvature = beta_kernels.newton_terms(
+        x,
+        v,
+        problem.weights,
+        loss.beta,
+        loss.lower_bound,
+        curvature_bound=loss.curvature_bound,
+        exact=exact,
+        out=out,
+    )
+    gradient = slope @ other
+    if problem.l1 or problem.l2:
+        gradient = gradient + (problem.l1 + problem.l2 * factor)
     if isinstance(model, Pairs):
         hessians = model.hessians(curvature, problem.l2)
         residuals, target = _own_target(factor, gradient, hessians)
+        direction = target - factor
+        linear, quadratic, slopes = along(factor, gradient, direction, problem.l1, problem.l2)
     else:
-        residuals, target = _shared_target(
-            factor, gradient, curvature @ squares + problem.l2, model, problem.order
+        diagonal = curvature @ squares
+        if problem.l2:
+            diagonal = diagonal + problem.l2
+        direction, residuals, linear, quadratic, slopes = newton_targets(
+            factor, gradient, diagonal, model, None, problem.l1, problem.l2
         )
     del slope, curvature
-    direction = target - factor
-    linear = xp.sum((problem.l1 + problem.l2 * factor) * direction, axis=1)
     v, steps = beta_kernels.line_search(
         x,
         v,
-        direction @ other.T,
+        buffers.product("slope", direction, other.T),
         problem.weights,
         loss.beta,
         loss.lower_bound,
         linear,
-        problem.l2 * xp.sum(direction * direction, axis=1),
-        xp.sum(gradient * direction, axis=1),
+        quadratic,
+        slopes,
     )
-    new = xp.clip(factor + steps[:, None] * direction, min=0.0)
+    new = factor + steps[:, None] * direction
+    new = np.maximum(new, 0) if isinstance(new, np.ndarray) else xp.clip(new, min=0.0)
     if isinstance(new, np.ndarray):
         short = np.flatnonzero((steps < SHORTEST_STEP) & (residuals > 0))
         if short.size:
-            new[short] = _multiplicative(loss, problem, x[short], factor[short], other)
+            new[short] = _multiplicative(loss, problem, x, short, factor[short], other)
             v[short] = new[short] @ other.T + loss.offset
-    total = 0.0
-    if want_loss:
-        total = float(xp.sum(beta_kernels.row_losses(x, v, loss.beta, loss.lower_bound, problem.weights)))
-    return new, total, residuals
-
-
-def _shared_target(
-    factor: Array, gradient: Array, diagonal: Array, correlations: Array, order: IntArray | None
-) -> tuple[Array, Array]:
-    xp = array_namespace(factor)
-    root = xp.sqrt(xp.clip(diagonal, min=float(xp.finfo(factor.dtype).smallest_normal) * 1e8))
-    scaled, slope = factor * root, gradient / root
-    target, _ = hals_passes(
-        scaled,
-        SharedGram(correlations),
-        scaled @ correlations - slope,
-        order=None if order is None else order.tolist(),
-        max_passes=PASSES,
-        shrink=SHRINK,
-    )
-    target = _not_too_low(target / root, factor)
-    if order is not None:
-        moving = np.zeros(factor.shape[1], dtype=bool)
-        moving[order] = True
-        target = xp.where(xp.asarray(moving, device=factor.device), target, factor)
-    return _residuals(scaled, slope), target
+    return new, v, residuals
 
 
 def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, Array]:
@@ -236,34 +223,18 @@ def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array,
     else:
         target, unsolved = block_pivoting(factor, DenseGrams(hessians), cross)
     target = xp.where(unsolved[:, None], factor, target)
-    return _residuals(factor * root, gradient / root), target
+    return row_residuals(factor * root, gradient / root), target
 
 
-def _residuals(scaled: Array, gradient: Array) -> Array:
-    # The projected gradient relative to the row, in the metric of the diagonal.
-    xp = array_namespace(scaled)
-    projected = xp.where(scaled > 0, gradient, xp.clip(gradient, max=0.0))
-    projected = scaled - xp.clip(scaled - projected, min=0.0)
-    size = xp.sqrt(xp.sum(scaled * scaled, axis=1))
-    return xp.sqrt(xp.sum(projected * projected, axis=1)) / xp.where(size > 0, size, xp.ones_like(size))
-
-
-def _not_too_low(target: Array, factor: Array) -> Array:
-    xp = array_namespace(factor)
-    part = SMALL_PART * xp.max(factor, axis=1)[:, None]
-    lowest = xp.where(factor > part, LARGEST_FALL * factor, xp.zeros_like(factor))
-    return xp.where(target < lowest, lowest, target)
-
-
-def _multiplicative(loss: BetaLoss, problem: RowSubproblem, x: Array, factor: Array, other: Array) -> Array:
-    held = other if problem.weights is None else other * problem.weights[:, None]
+def _multiplicative(
+    loss: BetaLoss, problem: RowSubproblem, x: Array, chosen: Any, factor: Array, other: Array
+) -> Array:
+    weights = problem.weights
     v = factor @ other.T + loss.offset
-    ratio, power = beta_kernels.ratio_terms(x, v, loss.beta, loss.lower_bound)
-    numerator = ratio @ held
-    denominator = np.sum(held, axis=0) if power is None else power @ held
-    step = update_ratio(factor, numerator, denominator, l1=problem.l1, l2=problem.l2, beta=loss.beta)
-    if problem.order is None:
-        return factor * step
-    new = factor.copy()
-    new[:, problem.order] *= step[:, problem.order]
-    return new
+    ratio, power = beta_kernels.ratio_terms(x[chosen], v, loss.beta, loss.lower_bound)
+    if weights is not None:
+        weights = weights[chosen] if weights.ndim == 2 else weights
+        ratio, power = ratio * weights, weights if power is None else power * weights
+    cost = np.sum(other, axis=0) if power is None else power @ other
+    step = update_ratio(factor, ratio @ other, cost, l1=problem.l1, l2=problem.l2, beta=loss.beta)
+    return factor * step

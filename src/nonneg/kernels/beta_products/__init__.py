@@ -45,19 +45,39 @@ def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = Non
 
 
 def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: Any = None) -> Any:
-    """Return the divergence of every row of x from the row of v, in float64; `weights` are per column."""
+    """Return the divergence of every row of x from the row of v, in float64.
+
+    `weights`, here and below, are those of the columns or of the entries.
+    """
     return _implementation(x, mask).row_losses(x, v, beta, lower_bound, weights, mask)
 
 
+def column_losses(
+    x: Any, v: Any, beta: float, lower_bound: float, row_weights: Any = None, weights: Any = None
+) -> Any:
+    """Return the divergence of every column of x from the column of v, in float64."""
+    return _implementation(x).column_losses(x, v, beta, lower_bound, row_weights, weights)
+
+
 def newton_terms(
-    x: Any, v: Any, weights: Any, beta: float, lower_bound: float, exact: Any = None
+    x: Any,
+    v: Any,
+    weights: Any,
+    beta: float,
+    lower_bound: float,
+    *,
+    curvature_bound: float = 0.0,
+    exact: Any = None,
+    out: Any = None,
 ) -> tuple[Any, Any]:
     """Return first and second derivatives of the divergence with respect to v, times the weights.
 
     Where the divergence is not convex the second derivative is v^(beta - 2), its expectation under the model,
-    except in rows that `exact` names.
+    except in rows that `exact` names. Between 1 and 2, v is at least `curvature_bound` in the part of it that
+    does not depend on x. `out` is memory that may be used for both.
     """
-    return _implementation(x).newton_terms(x, v, weights, beta, lower_bound, exact)
+    terms = _implementation(x).newton_terms
+    return terms(x, v, weights, beta, lower_bound, curvature_bound, exact, out)
 
 
 def line_search(

@@ -66,18 +66,30 @@ def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound):
     return change
 
 
+# Added to the diagonal of a Hessian, relative to its largest entry; and the part of itself below which a
+# component is zero.
+RIDGE, SMALL = 1e-11, 1e-14
+
+
 @jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def newton_row(
     x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound, hessian, slope, passive, work
 ):
     """Move the positive active components of a row by one Newton step, in place."""
-    # The step ends at the first component that it makes zero, or where the derivative along it vanishes.
+    # The step is to the minimizer of the quadratic model over nonnegative components, and ends where the
+    # derivative along it vanishes. Components that the model makes zero leave one after another, as in Lawson
+    # and Hanson's least squares: ending the step at the first of them took hundreds of rounds where
+    # components nearly repeat. `step` holds the whole step, `work[2, 0]` that of the passive components.
     kind = wh.dtype.type
     n_passive = 0
+    largest = 0.0
+    step = work[1, 1]
     for b in range(n_active):
+        step[b] = 0.0
         if w[active[b]] > 0:
             passive[n_passive] = b
             n_passive += 1
+    n_positive = n_passive
     for q in range(n_passive):
         b = passive[q]
         hb = h[b]
@@ -93,17 +105,56 @@ def newton_row(
             hessian[b, passive[r]] = total
             hessian[passive[r], b] = total
         hessian[b, b] += l2
-    if not solve_passive(hessian, slope, passive, n_passive, work[0], work[1, 0], work[2, 0]):
+        largest = max(largest, hessian[b, b])
+    for q in range(n_passive):
+        # Components that repeat make the equations singular.
+        hessian[passive[q], passive[q]] += RIDGE * largest
+    rest = work[2, 1]
+    for q in range(n_positive):
+        rest[passive[q]] = slope[passive[q]]
+    while n_passive > 0:
+        if not solve_passive(hessian, rest, passive, n_passive, work[0], work[1, 0], work[2, 0]):
+            return
+        longest = 1.0
+        for q in range(n_passive):
+            b = passive[q]
+            if work[2, 0, q] < 0:
+                longest = min(longest, -(w[active[b]] + step[b]) / work[2, 0, q])
+        for q in range(n_passive):
+            step[passive[q]] += longest * work[2, 0, q]
+        if longest >= 1.0:
+            break
+        kept = 0
+        for q in range(n_passive):
+            b = passive[q]
+            if w[active[b]] + step[b] > SMALL * w[active[b]]:
+                passive[kept] = b
+                kept += 1
+            else:
+                step[b] = -w[active[b]]
+        if kept == n_passive:
+            break
+        n_passive = kept
+        # The gradient of the model at the point reached.
+        for q in range(n_passive):
+            b = passive[q]
+            total = slope[b]
+            for c in range(n_active):
+                if step[c] != 0.0:
+                    total -= hessian[b, c] * step[c]
+            rest[b] = total
+    down = 0.0
+    n_passive = 0
+    for b in range(n_active):
+        if step[b] != 0.0:
+            passive[n_passive] = b
+            work[2, 0, n_passive] = step[b]
+            down += slope[b] * step[b]
+            n_passive += 1
+    if not down > 0:
         return
     step = work[2, 0]
     longest = 1.0
-    down = 0.0
-    for q in range(n_passive):
-        down += slope[passive[q]] * step[q]
-        if step[q] < 0:
-            longest = min(longest, -w[active[passive[q]]] / step[q])
-    if not down > 0:
-        return
     for p in range(n):
         wh_step = 0.0
         for q in range(n_passive):
@@ -186,7 +237,7 @@ def kl_rows(
     passive = np.empty(k, dtype=np.int64)
     hessian = np.empty((k, k), dtype=np.float64)
     slope = np.empty(k, dtype=np.float64)
-    work = np.empty((3, k, k), dtype=np.float64)
+    work = np.empty((3, k + 1, k), dtype=np.float64)
     own_sums = sums.shape[0] > 1
     for i in range(start, stop):
         n = indptr[i + 1] - indptr[i]

@@ -62,59 +62,67 @@ def quick_log(value):
     return np.float64(exponent) * 0.6931471805599453 + (f - (half - s * (half + (even + odd))))
 
 
-@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
-def row_loss(x, v, beta, lower_bound):
-    """Return the divergence of the row x from the row v, accumulated in float64."""
+@jit(inline="always", error_model="numpy")
+def quick_exp(value):
+    """Return the exponential of a float64, a normal number, in operations that vectorize."""
+    whole = np.floor(value * 1.4426950408889634 + 0.5)
+    r = (value - whole * 0.6931471803691238) - whole * 1.9082149292705877e-10
+    # Taylor's polynomial: |r| <= log(2) / 2, where the next term is below 1e-17.
+    p = 1.6059043836821613e-10 * r + 2.08767569878681e-09
+    p = (p * r + 2.505210838544172e-08) * r + 2.755731922398589e-07
+    p = (p * r + 2.7557319223985893e-06) * r + 2.48015873015873e-05
+    p = (p * r + 0.0001984126984126984) * r + 0.001388888888888889
+    p = (p * r + 0.008333333333333333) * r + 0.041666666666666664
+    p = (p * r + 0.16666666666666666) * r + 0.5
+    p = (p * r + 1.0) * r + 1.0
+    return p * _from_bits((np.int64(whole) + np.int64(1023)) << np.int64(52))
+
+
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def divergences(x, v, weights, beta, lower_bound, out):
+    """Write the weighted divergence of every entry of the row x from the row v, in float64."""
     n = len(x)
-    total = 0.0
     if beta == 1.0:
         for j in range(n):
             value = np.float64(max(v[j], lower_bound))
             entry = np.float64(x[j])
-            total += (value - entry) + entry * quick_log(max(entry / value, 1e-300))
+            out[j] = weights[j] * ((value - entry) + entry * quick_log(max(entry / value, 1e-300)))
     elif beta == 0.0:
-        # One logarithm for several ratios: their product, while it is far from the ends of the range.
-        product = 1.0
         for j in range(n):
-            ratio = np.float64(x[j]) / np.float64(max(v[j], lower_bound))
-            total += ratio - 1.0
-            product *= ratio
-            if not 1e-200 < product < 1e200:
-                total -= np.log(product / ratio) + np.log(ratio)
-                product = 1.0
-        total -= np.log(product)
+            ratio = max(np.float64(x[j]) / np.float64(max(v[j], lower_bound)), 1e-300)
+            out[j] = weights[j] * (ratio - 1.0 - quick_log(ratio))
     elif beta == 2.0:
         for j in range(n):
             gap = np.float64(x[j]) - np.float64(v[j])
-            total += 0.5 * gap * gap
+            out[j] = weights[j] * (0.5 * gap * gap)
     else:
         scale = 1.0 / (beta * (beta - 1.0))
         for j in range(n):
             value = np.float64(max(v[j], lower_bound))
-            power = value ** (beta - 1.0)
-            term = (beta - 1.0) * power * value
-            if x[j] > 0:
-                term += np.float64(x[j]) ** beta - beta * np.float64(x[j]) * power
-            total += term * scale
-    return total
+            entry = np.float64(x[j])
+            power = quick_exp((beta - 1.0) * quick_log(value))
+            own = quick_exp(beta * quick_log(max(entry, 1e-300))) - beta * entry * power
+            term = (beta - 1.0) * power * value + (own if entry > 0.0 else 0.0)
+            out[j] = weights[j] * (term * scale)
 
 
 @jit(error_model="numpy")
-def weighted_loss(x, v, weights, uniform, beta, lower_bound):
-    """Return the divergence of a row with a weight for every entry, all 1 where `uniform`."""
-    if uniform:
-        return row_loss(x, v, beta, lower_bound)
-    total = 0.0
-    for j in range(len(x)):
-        total += weights[j] * row_loss(x[j : j + 1], v[j : j + 1], beta, lower_bound)
-    return total
-
-
-@jit(error_model="numpy")
-def losses_block(x, v, weights, uniform, beta, lower_bound, losses):
+def losses_block(x, v, weights, beta, lower_bound, losses):
     """Write the divergence of every row into `losses`."""
+    terms = np.empty(x.shape[1])
     for i in range(x.shape[0]):
-        losses[i] = weighted_loss(x[i], v[i], weights, uniform, beta, lower_bound)
+        divergences(x[i], v[i], weights[i % weights.shape[0]], beta, lower_bound, terms)
+        losses[i] = terms.sum()
+
+
+@jit(error_model="numpy")
+def column_losses_block(x, v, weights, row_weights, beta, lower_bound, losses):
+    """Add the divergences of every column, with weights of the rows, to `losses`."""
+    terms = np.empty(x.shape[1])
+    for i in range(x.shape[0]):
+        divergences(x[i], v[i], weights[i % weights.shape[0]], beta, lower_bound, terms)
+        for j in range(x.shape[1]):
+            losses[j] += row_weights[i] * terms[j]
 
 
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
@@ -124,7 +132,6 @@ def ratio_terms_block(x, v, beta, lower_bound, power):
     kind = v.dtype.type
     one = kind(1)
     lower_bound = kind(lower_bound)
-    exponent = kind(beta - 2.0)
     for i in range(n_rows):
         xi = x[i]
         vi = v[i]
@@ -141,13 +148,13 @@ def ratio_terms_block(x, v, beta, lower_bound, power):
         else:
             for j in range(n):
                 value = max(vi[j], lower_bound)
-                raised = value**exponent
+                raised = kind(quick_exp((beta - 2.0) * quick_log(np.float64(value))))
                 pi[j] = raised * value
                 vi[j] = xi[j] * raised
 
 
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def newton_terms_block(x, v, weights, beta, lower_bound, exact, slope, curvature):
+def newton_terms_block(x, v, weights, beta, lower_bound, curvature_bound, exact, slope, curvature):
     """Write the weighted first and second derivatives of the divergence with respect to v."""
     # The second derivative is the true one in rows that are `exact`, elsewhere its mean under the model,
     # v^(beta - 2), which is positive.
@@ -155,19 +162,22 @@ def newton_terms_block(x, v, weights, beta, lower_bound, exact, slope, curvature
     kind = v.dtype.type
     one = kind(1)
     lower_bound = kind(lower_bound)
-    exponent = kind(beta - 2.0)
+    most = kind(np.inf)
+    if 1.0 < beta < 2.0:
+        most = kind(max(curvature_bound, lower_bound) ** (beta - 2.0))
     own = kind(beta - 1.0)
     rest = kind(2.0 - beta)
     for i in range(n_rows):
         xi = x[i]
         vi = v[i]
+        wi = weights[i % weights.shape[0]]
         si = slope[i]
         ci = curvature[i]
         if beta == 1.0:
             for j in range(n):
                 inverse = one / max(vi[j], lower_bound)
-                ratio = weights[j] * xi[j] * inverse
-                si[j] = weights[j] - ratio
+                ratio = wi[j] * xi[j] * inverse
+                si[j] = wi[j] - ratio
                 ci[j] = ratio * inverse
         elif beta == 0.0:
             # (2 x / v - 1) / v^2, or 1 / v^2.
@@ -175,16 +185,18 @@ def newton_terms_block(x, v, weights, beta, lower_bound, exact, slope, curvature
             less = kind(-1) if exact[i] else one
             for j in range(n):
                 inverse = one / max(vi[j], lower_bound)
-                scaled = weights[j] * inverse
+                scaled = wi[j] * inverse
                 ratio = xi[j] * inverse
                 si[j] = scaled - scaled * ratio
                 ci[j] = scaled * inverse * (double * ratio + less)
         else:
             for j in range(n):
                 value = max(vi[j], lower_bound)
-                raised = weights[j] * value**exponent
+                raised = wi[j] * kind(quick_exp((beta - 2.0) * quick_log(np.float64(value))))
                 si[j] = raised * (value - xi[j])
-                ci[j] = raised * (own + rest * xi[j] / value) if exact[i] else raised
+                ci[j] = raised
+                if exact[i]:
+                    ci[j] = own * min(raised, wi[j] * most) + rest * raised * xi[j] / value
 
 
 @jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
@@ -201,12 +213,13 @@ def slope_along(x, v, d, t, weights, beta, lower_bound):
     else:
         for j in range(n):
             value = max(v[j] + t * d[j], lower_bound)
-            total += weights[j] * d[j] * (value - x[j]) * value ** kind(beta - 2.0)
+            raised = kind(quick_exp((beta - 2.0) * quick_log(np.float64(value))))
+            total += weights[j] * d[j] * (value - x[j]) * raised
     return np.float64(total)
 
 
 @jit(error_model="numpy")
-def line_search_block(x, v, d, weights, uniform, beta, lower_bound, linear, quadratic, slopes, tries, steps):
+def line_search_block(x, v, d, weights, beta, lower_bound, linear, quadratic, slopes, tries, steps):
     """Choose a step in (0, 1] along d for every row, move v there, and write the steps."""
     # The penalty of a row along d is `linear t + quadratic t^2 / 2`, `slopes` the derivative of the whole at
     # 0, which is negative. Where the divergence is convex a negative derivative at the end says that the loss
@@ -214,7 +227,9 @@ def line_search_block(x, v, d, weights, uniform, beta, lower_bound, linear, quad
     n_rows, n = x.shape
     convex = 1.0 <= beta <= 2.0
     trial = np.empty(n, dtype=v.dtype)
+    terms = np.empty(n)
     for i in range(n_rows):
+        wi = weights[i % weights.shape[0]]
         down = -slopes[i]
         t = 1.0
         found = not down > 0.0
@@ -222,11 +237,7 @@ def line_search_block(x, v, d, weights, uniform, beta, lower_bound, linear, quad
             t = 0.0
         if convex and not found:
             for _ in range(tries):
-                up = (
-                    slope_along(x[i], v[i], d[i], t, weights, beta, lower_bound)
-                    + linear[i]
-                    + quadratic[i] * t
-                )
+                up = slope_along(x[i], v[i], d[i], t, wi, beta, lower_bound) + linear[i] + quadratic[i] * t
                 if up <= 0.0:
                     found = True
                     break
@@ -236,11 +247,13 @@ def line_search_block(x, v, d, weights, uniform, beta, lower_bound, linear, quad
                     found = True
                     break
         elif not found:
-            base = weighted_loss(x[i], v[i], weights, uniform, beta, lower_bound)
+            divergences(x[i], v[i], wi, beta, lower_bound, terms)
+            base = terms.sum()
             for _ in range(tries):
                 for j in range(n):
                     trial[j] = v[i, j] + v.dtype.type(t) * d[i, j]
-                gain = base - weighted_loss(x[i], trial, weights, uniform, beta, lower_bound)
+                divergences(x[i], trial, wi, beta, lower_bound, terms)
+                gain = base - terms.sum()
                 gain -= t * (linear[i] + 0.5 * quadratic[i] * t)
                 # At the end what is to be gained drowns in rounding; the direction is good all the same.
                 if gain > 0.0 or (down < 1e-9 * base and gain > -1e-14 * base):
@@ -272,24 +285,40 @@ def row_losses(
 ) -> Any:
     """Return the divergence of every row; see `kernels.beta_products.row_losses`."""
     losses = np.empty(x.shape[0])
+    losses_block(np.ascontiguousarray(x), v, _weights(weights, v), float(beta), float(lower_bound), losses)
+    return losses
+
+
+def column_losses(
+    x: Any, v: Any, beta: float, lower_bound: float, row_weights: Any = None, weights: Any = None
+) -> Any:
+    """Return the divergence of every column; see `kernels.beta_products.column_losses`."""
+    losses = np.zeros(x.shape[1])
+    of_rows = np.ones(len(x)) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
     entry_weights = _weights(weights, v)
-    losses_block(
-        np.ascontiguousarray(x), v, entry_weights, weights is None, float(beta), float(lower_bound), losses
+    column_losses_block(
+        np.ascontiguousarray(x), v, entry_weights, of_rows, float(beta), float(lower_bound), losses
     )
     return losses
 
 
 def newton_terms(
-    x: Any, v: Any, weights: Any, beta: float, lower_bound: float, exact: Any = None
+    x: Any,
+    v: Any,
+    weights: Any,
+    beta: float,
+    lower_bound: float,
+    curvature_bound: float = 0.0,
+    exact: Any = None,
+    out: Any = None,
 ) -> tuple[Any, Any]:
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
-    slope, curvature = np.empty_like(v), np.empty_like(v)
+    slope, curvature = (np.empty_like(v), np.empty_like(v)) if out is None else out
     if exact is None or 1 <= beta <= 2:
         exact = np.full(x.shape[0], 1 <= beta <= 2)
     weights = _weights(weights, v)
-    newton_terms_block(
-        np.ascontiguousarray(x), v, weights, float(beta), float(lower_bound), exact, slope, curvature
-    )
+    bounds = float(lower_bound), float(curvature_bound)
+    newton_terms_block(np.ascontiguousarray(x), v, weights, float(beta), *bounds, exact, slope, curvature)
     return slope, curvature
 
 
@@ -300,12 +329,13 @@ def line_search(
     """Choose a step along d for every row; see `kernels.beta_products.line_search`."""
     steps = np.empty(x.shape[0])
     rows = [np.asarray(values, dtype=np.float64) for values in (linear, quadratic, slopes)]
-    loss = _weights(weights, v), weights is None, float(beta), float(lower_bound)
+    loss = _weights(weights, v), float(beta), float(lower_bound)
     line_search_block(np.ascontiguousarray(x), v, d, *loss, *rows, tries, steps)
     return v, steps.astype(v.dtype)
 
 
 def _weights(weights: Any, v: Any) -> Any:
+    """Return the weights of the entries as rows: one that serves all, or one for each."""
     if weights is None:
-        return np.ones(v.shape[1], dtype=v.dtype)
-    return np.ascontiguousarray(weights, dtype=v.dtype)
+        return np.ones((1, v.shape[1]), dtype=v.dtype)
+    return np.ascontiguousarray(np.atleast_2d(weights), dtype=v.dtype)

@@ -1,0 +1,44 @@
+"""Newton steps of rows whose Hessians share their correlations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nonneg.kernels.newton_targets import array_api
+
+
+def newton_targets(
+    factor: Any, gradient: Any, diagonal: Any, correlations: Any, order: Any, l1: float, l2: float
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Return the steps to the minimizers of the quadratic models of all rows, and what a line search needs.
+
+    Parameters
+    ----------
+    factor : array of shape (n_rows, k)
+        The rows, nonnegative; not modified.
+    gradient, diagonal : array of shape (n_rows, k)
+        Gradients, and diagonals of the Hessians, penalties included.
+    correlations : array of shape (k, k)
+        The Hessians scaled to a unit diagonal: the same for all rows.
+    order : array of int or None
+        The components that may change; all by default.
+    l1, l2 : float
+        The penalties.
+
+    Returns
+    -------
+    direction : array of shape (n_rows, k)
+        The steps. They come from a few coordinate passes and make no entry negative; an entry that is not
+        small in its row loses at most four fifths.
+    residuals : array of shape (n_rows,)
+        Norms of the projected gradients relative to the rows, in the metric of the diagonal.
+    linear, quadratic, slopes : array of shape (n_rows,)
+        The penalty along the step is ``linear t + quadratic t^2 / 2``; derivatives of the whole at 0.
+    """
+    if isinstance(factor, np.ndarray):
+        from nonneg.kernels.newton_targets import numba
+
+        return numba.newton_targets(factor, gradient, diagonal, correlations, order, l1, l2)
+    return array_api.newton_targets(factor, gradient, diagonal, correlations, order, l1, l2)

@@ -1,0 +1,215 @@
+"""One pass of Newton's method over the rows of a block: it moves W and sums up what the update of H needs.
+
+Entries of the data and of W H are read once, in pieces that stay in a core's cache: six products of the size
+of the data and no array of their size. Sparse data under the Kullback-Leibler divergence are read at their
+nonzeros only; the steps are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._threads import parallel_for
+from nonneg._typing import Array
+from nonneg.data import LocalMatrix
+from nonneg.data.matrix import rows_per_block
+from nonneg.kernels import beta_products as beta_kernels
+from nonneg.kernels.newton_targets import newton_targets
+from nonneg.kernels.sparse_products import sampled_product, sparse_times
+from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss
+from nonneg.losses.nonzeros import sums_for_H, sums_for_W
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.extrapolation import extrapolate_bounded
+from nonneg.solvers.majorizer import update_ratio
+from nonneg.solvers.row_newton import SHORTEST_STEP, Buffers, RowSubproblem, damped_squares, newton_step
+
+# Entries of a piece: its four arrays are about the size of a core's second-level cache.
+PIECE_ENTRIES = 1 << 16
+# Rows of a piece are a multiple of the block of rows of `kernels.hals`; fewer would also make the sums for H,
+# which are as large as H, cost more than the products. Very wide data have pieces of MOST_ENTRIES.
+PIECE_ROWS, MOST_ENTRIES = 128, 1 << 20
+
+
+@dataclass(frozen=True)
+class RowPass:
+    """What a pass needs besides the rows: the same for all blocks."""
+
+    Ht: Array  # the present H'
+    loss: BetaLoss  # the divergence
+    penalties: Penalties  # L1 and L2
+    correlations: Array  # the shared model of the Hessians of the rows
+    momentum: float  # of the extrapolation with which rows start
+    unit: float  # about the sum of a row of the data
+
+    def gram(self, rows: Array, weights: Array | None) -> Array:
+        """Return the Gram matrix of the rows, weighted as a column of the Hessian is on average."""
+        xp = array_namespace(rows)
+        means = rows @ (xp.sum(self.Ht, axis=0) / self.unit)
+        means = np.maximum(means, 1e-6) if isinstance(means, np.ndarray) else xp.clip(means, min=1e-6)
+        scale = means ** (self.loss.beta - 2.0)
+        return (rows * (scale if weights is None else scale * weights)[:, None]).T @ rows
+
+
+def newton_pass(
+    block: LocalMatrix, W: Array, W_before: Array | None = None, *, shared: RowPass
+) -> tuple[tuple[Array], tuple[Any, ...]]:
+    """Move the rows of a block; return them and sums over the block.
+
+    The sums: the losses of the columns where the rows started (0 where they were extrapolated, which would
+    say nothing about the columns) and where they ended; gradient, diagonal of the Hessians (and their traces
+    for rows of ones, in a last column) and Gram matrix for the update of H; the sum of the rows, and the
+    penalty on them.
+    """
+    work = _nonzeros if shared.loss.at_nonzeros(block) else _entries
+    rows, sums = work(block, W, W_before, shared)
+    return (rows,), (*sums, shared.penalties.of_W(rows, block.weights))
+
+
+def _entries(
+    block: LocalMatrix, W: Array, W_before: Array | None, shared: RowPass
+) -> tuple[Array, tuple[Any, ...]]:
+    xp, Ht, loss, penalties = block.xp, shared.Ht, shared.loss, shared.penalties
+    n_rows, n_columns = block.shape
+    numpy = isinstance(Ht, np.ndarray)
+    squares = damped_squares(Ht)
+    if numpy:
+        size = max(rows_per_block(n_columns, PIECE_ENTRIES) // PIECE_ROWS, 1) * PIECE_ROWS
+        size = min(size, rows_per_block(n_columns, MOST_ENTRIES))
+    else:
+        size = rows_per_block(n_columns, ARRAY_ENTRIES)
+
+    def visit(begin: int, end: int, buffers: Buffers) -> tuple[Array, tuple[Any, ...]]:
+        x = block.dense_rows(begin, end)
+        mask = None if block.observed is None else block.observed.dense_rows(begin, end)
+        weights = None if block.weights is None else block.weights[begin:end]
+        before = None if W_before is None else W_before[begin:end, :]
+        start = extrapolate_bounded(W[begin:end, :], before, shared.momentum)
+        v = buffers.product("model", start, Ht.T)
+        if loss.offset:
+            x, v = x + loss.offset, v + loss.offset
+        bounds = loss.beta, loss.lower_bound
+        at_start = 0.0 if shared.momentum else beta_kernels.column_losses(x, v, *bounds, weights, mask)
+        problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
+        new, v, _ = newton_step(loss, problem, x, v, start, Ht, squares, shared.correlations, buffers)
+        if loss.beta not in (1.0, 2.0):
+            # Where x is zero the model tends to zero and its negative powers matter: the sum of the model and
+            # the step would be rounding there.
+            v = buffers.product("model", new, Ht.T)
+            v = v + loss.offset if loss.offset else v
+        at_end = beta_kernels.column_losses(x, v, *bounds, weights, mask)
+        out = buffers.pair("slope", "curvature", rows=x.shape[0])
+        slope, curvature = beta_kernels.newton_terms(
+            x, v, mask, *bounds, curvature_bound=loss.curvature_bound, out=out
+        )
+        weighted = new if weights is None else new * weights[:, None]
+        squared = _squares_and_weights(xp, weighted, new, weights)
+        sums = slope.T @ weighted, curvature.T @ squared, shared.gram(new, weights)
+        return new, (at_start, at_end, *sums, xp.sum(weighted, axis=0))
+
+    def work(start: int, stop: int) -> tuple[list[Array], tuple[Any, ...]]:
+        buffers = Buffers(max(1, min(size, stop - start)), n_columns, Ht)
+        parts: list[Array] = []
+        total: tuple[Any, ...] = ()
+        for begin in range(start, max(stop, start + 1), size):
+            new, sums = visit(begin, min(begin + size, stop), buffers)
+            parts.append(new)
+            total = _added(total, sums)
+        return parts, total
+
+    if numpy:
+        # Products are BLAS's, which does several operations in the time of one of our kernels.
+        operations = 0.2 * 12.0 * n_rows * n_columns * Ht.shape[1]
+        ranges = parallel_for(work, n_rows, chunk_size=size, operations=operations)
+    else:
+        ranges = [work(0, n_rows)]
+    total: tuple[Any, ...] = ()
+    for _, sums in ranges:
+        total = _added(total, sums)
+    return xp.concat([part for parts, _ in ranges for part in parts], axis=0), total
+
+
+def _squares_and_weights(xp: Any, weighted: Array, rows: Array, weights: Array | None) -> Array:
+    # One more column, for the damping of the diagonals.
+    last = xp.ones_like(rows[:, :1]) if weights is None else weights[:, None]
+    return xp.concat([weighted * rows, last], axis=1)
+
+
+def _added(total: tuple[Any, ...], sums: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(total, sums, strict=True)) if total else sums
+
+
+def _nonzeros(block: Any, W: Any, W_before: Any | None, shared: RowPass) -> tuple[Array, tuple[Any, ...]]:
+    csr, turned, Ht, penalties = block.csr, block.transposed, shared.Ht, shared.penalties
+    lower_bound = W.dtype.type(shared.loss.lower_bound)
+    start = extrapolate_bounded(W, W_before, shared.momentum)
+    x, lengths = csr.data, np.diff(csr.indptr)
+    sums = sums_for_W(block, Ht)
+
+    def at_nonzeros(rows: Any) -> Any:
+        return sampled_product(csr.indptr, csr.indices, rows, Ht)
+
+    def by_row(values: Any) -> Any:
+        return np.bincount(np.repeat(np.arange(len(lengths)), lengths), values, minlength=len(lengths))
+
+    v = np.maximum(at_nonzeros(start), lower_bound)
+    at_start = 0.0 if shared.momentum else _column_losses(block, start, Ht, v, csr)
+    ratio = x / v
+    pull = sparse_times(csr.indptr, csr.indices, ratio, Ht)
+    gradient = sums - pull + (penalties.l1_W + penalties.l2_W * start)
+    diagonal = sparse_times(csr.indptr, csr.indices, ratio / v, damped_squares(Ht)) + penalties.l2_W
+    direction, residuals, linear, quadratic, slopes = newton_targets(
+        start, gradient, diagonal, shared.correlations, None, penalties.l1_W, penalties.l2_W
+    )
+    d = at_nonzeros(direction)
+    linear = linear + np.sum(direction * sums, axis=1)
+    down = -slopes
+    steps = np.where(down > 0, 1.0, 0.0)
+    found = down <= 0
+    for _ in range(beta_kernels.TRIES):
+        # As in `kernels.beta_products.line_search`, where the divergence is convex.
+        ahead = np.maximum(v + np.repeat(steps, lengths).astype(v.dtype) * d, lower_bound)
+        up = linear + quadratic * steps - by_row(x * d / ahead)
+        longer = np.logical_or(found, up <= 0)
+        steps = np.where(longer, steps, steps * down / np.where(longer, 1.0, down + up))
+        found = np.logical_or(longer, up <= 2 * down)
+        if found.all():
+            break
+    steps = np.where(found, steps, 0.0).astype(start.dtype)
+    new = np.maximum(start + steps[:, None] * direction, 0)
+    short = np.flatnonzero((steps < SHORTEST_STEP) & (residuals > 0))
+    if short.size:
+        cost = np.broadcast_to(sums, start.shape)[short]
+        penalty = {"l1": penalties.l1_W, "l2": penalties.l2_W}
+        new[short] = start[short] * update_ratio(start[short], pull[short], cost, beta=1.0, **penalty)
+    return new, (at_start, *_sums_for_H(block, new, turned, lower_bound, shared))
+
+
+def _sums_for_H(
+    block: Any, W: Any, turned: Any, lower_bound: Any, shared: RowPass
+) -> tuple[Any, Any, Any, Any, Any]:
+    Ht, weighted = shared.Ht, block.weighted(W)
+    v = np.maximum(sampled_product(turned.indptr, turned.indices, Ht, W), lower_bound)
+    at_end = _column_losses(block, W, Ht, v, turned, by_columns=True)
+    ratio = turned.data / v
+    sums = sums_for_H(block, W)
+    gradient = np.broadcast_to(sums, Ht.shape) - sparse_times(turned.indptr, turned.indices, ratio, weighted)
+    squared = _squares_and_weights(np, weighted, W, block.weights)
+    diagonal = sparse_times(turned.indptr, turned.indices, ratio / v, squared)
+    return at_end, gradient, diagonal, shared.gram(W, block.weights), weighted.sum(axis=0)
+
+
+def _column_losses(block: Any, W: Any, Ht: Any, v: Any, csr: Any, *, by_columns: bool = False) -> Any:
+    # Sum of x log(x / v) - x over the nonzeros, and of v over all entries.
+    x = csr.data.astype(np.float64)
+    terms = x * (np.log(np.maximum(x / v, 1e-300)) - 1.0)
+    lengths = np.diff(csr.indptr)
+    outer = np.repeat(np.arange(len(lengths)), lengths)
+    rows, columns = (csr.indices, outer) if by_columns else (outer, csr.indices)
+    if block.weights is not None:
+        terms = terms * block.weights[rows]
+    model = np.sum(np.multiply(Ht, sums_for_H(block, W), dtype=np.float64), axis=1)
+    return np.bincount(columns, terms, minlength=len(Ht)) + model
