@@ -185,7 +185,7 @@ class _Rows:
         v = factor @ self.Ht.T
         if self.loss.offset:
             x, v = x + self.loss.offset, v + self.loss.offset
-        fixed = self.Ht, self.squares, model, Buffers(*x.shape, factor)
+        fixed = self.Ht, self.squares, model, Buffers(x.shape[0], x.shape[1], factor)
         new, _, residuals = newton_step(self.loss, self.problem, x, v, factor, *fixed, exact)
         going = residuals > self.tol
         near, used = before.near, before.used

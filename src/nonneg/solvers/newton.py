@@ -106,6 +106,8 @@ class NewtonProblem:
         """Return the step of every column of H, and the derivatives of their losses along it."""
         xp, Ht, penalties = self.data.xp, state.Ht, self.penalties
         gradient = state.gradient + (penalties.l1_H + penalties.l2_H * Ht)
+        assert state.total is not None
+        assert state.diagonal is not None
         damping = DAMPING * (state.total / self.data.total_weight()) ** 2
         diagonal = state.diagonal[:, :-1] + (state.diagonal[:, -1:] * damping + penalties.l2_H)
         correlations = correlations_of(state.gram)
@@ -164,6 +166,7 @@ class NewtonProblem:
             steps = xp.clip(2.0 * steps, max=1.0)
         else:
             gained = steps * slopes
+            assert after.columns is not None
             unclear = -gained < 1e-12 * after.columns
             best = _factor(xp, gained, change, most=2.0)
             steps = xp.clip(xp.where(unclear, 2.0 * steps, steps * best), min=SHORTEST, max=1.0)
