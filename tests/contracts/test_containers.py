@@ -104,6 +104,16 @@ def test_a_cluster_agrees_with_dense(name, beta, dask_client):
     close(plain(result.H), expected.H, 1e-8)
 
 
+@pytest.mark.parametrize("loss", ["kullback-leibler", "itakura-saito", 0.5])
+def test_the_automatic_choice_is_as_good_on_chunks_as_on_numpy(loss):
+    X = entries(0.0)
+    local, chunked = (
+        factorize(as_container(X, form), K, beta_loss=loss, max_iter=20, tol=0) for form in ("dense", "dask")
+    )
+    assert chunked.solver == local.solver
+    assert chunked.loss == pytest.approx(local.loss, rel=1e-8)
+
+
 @pytest.mark.parametrize("form", OTHER_FORMS)
 def test_the_automatic_choice_runs_for_every_form(form):
     X = entries(2.0)
