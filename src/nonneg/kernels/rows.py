@@ -11,6 +11,8 @@ from nonneg._threads import parallel_for, parallel_sum
 
 # Entries that a thread takes at once; temporary arrays of this size stay in its cache.
 CHUNK_ENTRIES = 1 << 14
+# Arrays up to this size are done at once, without ranges.
+SMALL = 1 << 16
 # BLAS does several operations in the time of one in our kernels.
 BLAS = 0.2
 
@@ -22,6 +24,8 @@ def _chunk(array: Any) -> int:
 def map_rows(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
     """Return an array of the shape of the first one, from a function of some rows of all of them."""
     first = arrays[0]
+    if first.size <= SMALL:
+        return np.ascontiguousarray(function(*arrays), dtype=first.dtype if dtype is None else dtype)
     out = np.empty(first.shape, dtype=first.dtype if dtype is None else dtype)
     step = _chunk(first)
 
@@ -37,6 +41,8 @@ def map_rows(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> A
 def sum_rows(function: Callable[..., Any], *arrays: Any) -> float:
     """Return the sum of what a function returns for some rows of the arrays."""
     first = arrays[0]
+    if first.size <= SMALL:
+        return float(function(*arrays))
     step = _chunk(first)
 
     def work(start: int, stop: int) -> float:

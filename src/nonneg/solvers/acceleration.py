@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class AcceleratedProblem:
         # A product reads the zeros of a dense array too.
         stored = not isinstance(self.data, DenseMatrix)
         self.entries = float(self.data.count_nonzero()) if stored else self.shape[0] * self.shape[1]
-        self.updates: tuple[Any, Any] = (exact.update_W, exact.update_H)
+        self.updates = cast("tuple[Any, Any]", (exact.update_W, exact.update_H))
         passes = [update.keywords["max_passes"] for update in self.updates]
         self.cost = operations(self.shape, k, self.entries, passes)
         self._built: dict[int, Level | None] = {}

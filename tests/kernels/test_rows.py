@@ -1,0 +1,37 @@
+"""Sums and elementwise operations over rows: the same on any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg._threads import threads
+from nonneg.kernels import rows
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("small", [0, 1 << 16])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_ranges_of_rows_give_what_whole_arrays_do(n_jobs, small, order, monkeypatch):
+    monkeypatch.setattr(rows, "SMALL", small)
+    monkeypatch.setattr(rows, "CHUNK_ENTRIES", 40)
+    monkeypatch.setattr("nonneg._threads.waking_seconds", lambda: 0.0)
+    rng = np.random.default_rng(0)
+    a, b = (np.asarray(rng.random((57, 4)), order=order) for _ in range(2))
+    with threads(n_jobs):
+        mapped = rows.map_rows(lambda x, y: x - 2 * y, a, b, dtype=np.float32)
+        total = rows.sum_rows(lambda x, y: np.vdot(x, y), a, b)
+        gram, other = rows.gram_of(a), rows.gram_of(a, b)
+    assert mapped.dtype == np.float32
+    assert mapped.flags.c_contiguous
+    np.testing.assert_allclose(mapped, a - 2 * b, rtol=1e-6)
+    assert total == pytest.approx(np.sum(a * b))
+    np.testing.assert_allclose(gram, a.T @ a)
+    np.testing.assert_allclose(other, a.T @ b)
+
+
+def test_no_rows_are_no_error():
+    empty = np.empty((0, 3))
+    assert rows.map_rows(lambda x: x + 1, empty).shape == (0, 3)
+    assert rows.sum_rows(lambda x: x.sum(), empty) == 0.0
+    np.testing.assert_array_equal(rows.gram_of(empty), np.zeros((3, 3)))
