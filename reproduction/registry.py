@@ -67,6 +67,7 @@ TITLES: dict[str, str] = {
     "studies/topic-tools": "Topics beyond the fit: trees over topics, seed words and streams of documents",
     "studies/tables": "The default of NMF on tables, beside its peers, and whether the unit of X matters",
     "studies/integration": "Data sets that share components: integrative NMF beside NMF, on planted batches",
+    "studies/count-losses": "Overdispersed counts: negative binomial and generalized Poisson beside KL",
     "studies/initialization": "Which initialization is the first to reach an error, on twenty data sets",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``reproduction/paper/table_1.py``."""

@@ -18,6 +18,7 @@ from nonneg.exceptions import (
 )
 from nonneg.integrations import anndata as annotated
 from nonneg.integrations.scanpy import nmf
+from nonneg.io.stored import StoredMatrix
 
 anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
@@ -181,6 +182,35 @@ def test_results_of_another_object_are_refused(adata):
     named = NMF(K).fit(adata)
     with pytest.raises(ShapeError, match="not in the object"):
         annotated.store(adata[:, :5].copy(), named, W)
+
+
+@pytest.mark.parametrize("layout", ["csr", "dense"])
+def test_a_backed_object_is_read_block_by_block(tmp_path, monkeypatch, layout):
+    adata = make(dtype=np.float64)
+    adata.X = adata.layers["counts"] if layout == "csr" else adata.layers["counts"].toarray()
+    del adata.layers["counts"]
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    expected = nmf(adata, K, copy=True)
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    monkeypatch.setattr("nonneg.io.memory.memory_limit", lambda: 8000)
+    monkeypatch.setattr(StoredMatrix, "read_all", lambda self: pytest.fail("X was read whole"))
+    most = []
+    read_rows = StoredMatrix.read_rows
+
+    def watched(self, start, stop):
+        most.append(stop - start)
+        return read_rows(self, start, stop)
+
+    monkeypatch.setattr(StoredMatrix, "read_rows", watched)
+    nmf(backed, K)
+    assert max(most) < N_CELLS
+    for slot, key in (("obsm", "X_nmf"), ("varm", "NMF")):
+        found, wanted = (np.asarray(getattr(one, slot)[key]) for one in (backed, expected))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * wanted.max())
+    # The genes of a fit in another order are found by name.
+    model = NMF(K).fit(adata[:, ::-1])
+    np.testing.assert_allclose(model.transform(backed), model.transform(adata), atol=1e-8)
+    backed.file.close()
 
 
 def test_results_are_written_into_a_copy_of_a_file_and_never_over_it(adata, tmp_path):

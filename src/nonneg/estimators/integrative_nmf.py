@@ -16,23 +16,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy
-from nonneg._random import Seed, generator
+from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import FloatArray
-from nonneg.estimators._base import FactorizingEstimator, reconstructed
+from nonneg.estimators._base import reconstructed
 from nonneg.estimators.data_sets import DataSets, data_sets_of
-from nonneg.estimators.stored_fields import Fields, Names, StoredArray, Value
+from nonneg.estimators.integrative_online import OnlineIntegration
 from nonneg.exceptions import UnknownNameError
-from nonneg.integrative.factorize import INITS, initial_components, integrate, online_step
-from nonneg.integrative.problem import Components, DataSet, Sums, encode, objective
+from nonneg.integrative.factorize import INITS, integrate
+from nonneg.integrative.problem import Components, DataSet, encode, objective
 from nonneg.iteration import Progress, StopReason
 from nonneg.solvers.factorize import checked_rank
-from nonneg.solvers.online import decay_of
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-class IntegrativeNMF(FactorizingEstimator):
+class IntegrativeNMF(OnlineIntegration):
     r"""Integrative NMF (iNMF): several data sets with the same features, and what they share.
 
     Minimize over nonnegative weights :math:`W_i`, shared components H and specific components :math:`V_i`
@@ -126,10 +124,6 @@ class IntegrativeNMF(FactorizingEstimator):
     [(30, 3), (20, 3)]
     """
 
-    missing = "error"
-    specific_components_: FloatArray
-    batch_scale_: FloatArray
-    batch_names_: list[str]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": COUNT,
         "lam": [Interval(Real, 0, None, closed="left")],
@@ -145,17 +139,6 @@ class IntegrativeNMF(FactorizingEstimator):
         "verbose": ["verbose"],
         "callback": [callable, None],
         "checkpoint": [str, PathLike, None],
-    }
-    _stored: ClassVar[Fields] = {
-        **FactorizingEstimator._stored,
-        "n_batches_": Value(int),
-        "batch_names_": Names("n_batches_", container=list),
-        "batch_scale_": StoredArray("n_batches_", "n_features_in_", nonnegative=True),
-        "specific_components_": StoredArray(
-            "n_batches_", "n_components_", "n_features_in_", nonnegative=True
-        ),
-        "_gram": StoredArray("n_batches_", "n_components_", "n_components_", finite=True),
-        "_cross": StoredArray("n_batches_", "n_features_in_", "n_components_", finite=True),
     }
 
     def __init__(
@@ -190,16 +173,6 @@ class IntegrativeNMF(FactorizingEstimator):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
-
-    @property
-    def n_batches_(self) -> int:
-        """Number of data sets."""
-        return len(self.batch_names_)
-
-    @n_batches_.setter
-    def n_batches_(self, value: int) -> None:
-        # A saved model holds it as the length of an axis; the names say it again.
-        pass
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -284,84 +257,6 @@ class IntegrativeNMF(FactorizingEstimator):
                 stacklevel=4,
             )
         return given, result.W
-
-    def _scaled(self, matrix: Any) -> DataSet:
-        return DataSet.of(matrix, scale=None if self.scale else np.ones(matrix.shape[1]))
-
-    def _keep(self, found: Components, sums: list[Sums]) -> None:
-        H = found.Ht.T
-        self.components_ = np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H
-        self.n_components_ = int(H.shape[0])
-        self.specific_components_ = np.ascontiguousarray(to_numpy(found.Vt).transpose(0, 2, 1))
-        self._gram = np.stack([to_numpy(one.gram) for one in sums])
-        self._cross = np.stack([to_numpy(one.cross) for one in sums])
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: Any, y: Any = None, *, batch: Any = None, batch_key: str | None = None
-    ) -> IntegrativeNMF:
-        """Update all components with a mini-batch of one or several data sets, known or new.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, AnnData, or list or dict of them
-            The mini-batch, as in `fit`. Not kept.
-        y : Any
-            Ignored.
-        batch : str, int or array of shape (n_samples,), optional
-            The data set of all rows, or of each. A new name is a new data set, whose scale is that of this
-            mini-batch.
-        batch_key : str, optional
-            As in `fit`.
-
-        Returns
-        -------
-        self : IntegrativeNMF
-            The estimator, with updated components. After `fit`, training goes on from its components.
-        """
-        first = not hasattr(self, "components_")
-        given = data_sets_of(self, X, batch, batch_key, reset=first)
-        if first:
-            self.batch_names_, self.batch_scale_ = [], np.empty((0, given.shape[1]))
-        with threads(self.n_jobs):
-            for name, matrix in zip(given.names, given.matrices, strict=True):
-                self._learn(name, self._scaled(matrix))
-        for name in ("history_", "certificate_", "reconstruction_err_", "n_iter_"):
-            self.__dict__.pop(name, None)
-        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
-        return self
-
-    def _learn(self, name: str, data: DataSet) -> None:
-        matrix, p = data.matrix, data.matrix.shape[1]
-        begin = not self.batch_names_
-        if begin:
-            k = checked_rank(self.n_components, matrix.shape, type(self).__name__)
-            found = initial_components([data], k, init=self.init, rng=generator(self.random_state))
-            past: list[Sums] = []
-        else:
-            k = self.n_components_
-            found = self._found(matrix)
-            past = [
-                Sums(matrix.to_device(gram), matrix.to_device(cross))
-                for gram, cross in zip(self._gram, self._cross, strict=True)
-            ]
-        if name in self.batch_names_:
-            at = self.batch_names_.index(name)
-            data = DataSet.of(matrix, scale=self.batch_scale_[at])
-        else:
-            at = len(self.batch_names_)
-            self.batch_names_.append(name)
-            self.batch_scale_ = np.concatenate([self.batch_scale_, to_numpy(data.scale).T])
-            past.append(Sums(matrix.to_device(np.zeros((k, k))), matrix.to_device(np.zeros((p, k)))))
-            if not begin:
-                zero = matrix.to_device(np.zeros((1, p, k)))
-                found = Components(found.Ht, matrix.xp.concat([found.Vt, zero]))
-        decay = decay_of(self.forget_factor, self.batch_size, matrix.shape[0])
-        self._keep(*online_step(data, at, found, past, lam=float(self.lam), decay=decay, first=begin))
-
-    def _found(self, matrix: Any) -> Components:
-        Vt = to_numpy(self.specific_components_).transpose(0, 2, 1)
-        return Components(matrix.to_device(to_numpy(self.components_).T), matrix.to_device(Vt))
 
     def _place(self, name: str | None) -> int | None:
         """Return the position of a data set; None for samples of an unknown one."""
