@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.integrations.test_anndata import HIGHLY_VARIABLE, K, make
+from tests.references.annotated import HIGHLY_VARIABLE, K
+from tests.references.annotated import annotated_counts as make
 
 from nonneg.cli import main
 
