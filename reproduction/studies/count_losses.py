@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
         # A generalized Poisson variable with rate theta has the mean theta / (1 - lam).
         means = own_W @ H / (1.0 - parameter if name == GP else 1.0)
         means = np.maximum(means, FLOOR * X.mean(axis=0))
-        phi = _fitted(PHI, lambda phi, means=means: _nb_log_likelihood(X[seen], means[seen], phi))
+        phi = _fitted(PHI, partial(_nb_log_likelihood, X[seen], means[seen]))
         record = {
             "candidate": name,
             "log_likelihood": round(_nb_log_likelihood(X[~seen], means[~seen], phi), 5),
@@ -145,6 +146,14 @@ def _updated(
     return W, H * (W.T @ negative) / np.maximum(W.T @ positive, 1e-300)
 
 
+def _nb_terms(X: FloatArray, M: FloatArray, *, r: float) -> tuple[FloatArray, FloatArray]:
+    return X / M, (X + r) / (M + r)
+
+
+def _gp_terms(X: FloatArray, T: FloatArray, *, lam: float) -> tuple[FloatArray, FloatArray]:
+    return (X > 0) / T + np.maximum(X - 1, 0) / (T + lam * X), np.ones_like(T)
+
+
 def _negative_binomial(
     X: FloatArray, seen: FloatArray, W: FloatArray, H: FloatArray, n_iter: int
 ) -> tuple[FloatArray, FloatArray, float]:
@@ -153,9 +162,8 @@ def _negative_binomial(
     for iteration in range(n_iter):
         if iteration % 30 == 0:
             means = np.maximum(W @ H, 1e-12)[seen]
-            phi = _fitted(PHI, lambda one, means=means: _nb_log_likelihood(X[seen], means, one))
-        r = 1.0 / phi
-        W, H = _updated(X, seen, W, H, lambda X, M, r=r: (X / M, (X + r) / (M + r)))
+            phi = _fitted(PHI, partial(_nb_log_likelihood, X[seen], means))
+        W, H = _updated(X, seen, W, H, partial(_nb_terms, r=1.0 / phi))
     return W, H, phi
 
 
@@ -167,12 +175,9 @@ def _generalized_poisson(
     for iteration in range(n_iter):
         if iteration % 30 == 0:
             means = np.maximum(W @ H, 1e-12)[seen] / (1.0 - lam)
-            new = _fitted(LAM, lambda one, means=means: _gp_log_likelihood(X[seen], means, one))
+            new = _fitted(LAM, partial(_gp_log_likelihood, X[seen], means))
             H, lam = H * (1.0 - new) / (1.0 - lam), new
-        W, H = _updated(
-            X, seen, W, H,
-            lambda X, T, lam=lam: ((X > 0) / T + np.maximum(X - 1, 0) / (T + lam * X), np.ones_like(T)),
-        )  # fmt: skip
+        W, H = _updated(X, seen, W, H, partial(_gp_terms, lam=lam))
     return W, H, lam
 
 

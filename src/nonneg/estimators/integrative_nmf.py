@@ -48,8 +48,8 @@ class IntegrativeNMF(OnlineIntegration):
         Number of components.
     lam : float, default 0.1
         Weight :math:`\lambda` of the penalty on what is specific to a data set. More of it makes the data
-        sets share more; the limit is NMF of all samples. The default is that of the study
-        ``studies/integration``; LIGER's is 5.
+        sets share more; the limit is NMF of all samples. The default was chosen on planted batches
+        (``studies/integration``); LIGER's is 5.
     scale : bool, default True
         Whether to divide every feature of every data set by its root mean square in that data set, which
         removes factors by which a whole data set differs in a feature.

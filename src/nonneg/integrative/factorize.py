@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +71,15 @@ def integrate(
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     caller: str = "integrate",
 ) -> IntegrativeResult:
     """Minimize the objective of `problem.py` by exact updates of one block at a time."""
     # Welch et al. (2019), Cell 177(7), Algorithm 1, with all subproblems solved by block pivoting.
-    verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
+    verbose, folder = (
+        checked_verbose(verbose),
+        checked_checkpoint(None if checkpoint is None else Path(checkpoint)),
+    )
     if n_init > 1 and init != "random":
         raise InvalidParameterError(
             f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
