@@ -26,6 +26,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     machine,
     memory,
     merit_iteration,
+    out_of_core,
     purification,
     records,
     start_up,
@@ -49,6 +50,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
         purification,
         transforms,
         memory,
+        out_of_core,
         start_up,
     )
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ import numpy as np
 from nonneg.exceptions import InvalidParameterError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-# Limits of control groups, as versions 2 and 1 of Linux show them to a process in a container.
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# Where versions 2 and 1 of Linux's control groups keep their limits: root, and name of the file.
+_GROUPS = {"": ("/sys/fs/cgroup", "memory.max"), "memory": ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")}
 _DEFAULT_BYTES = 8 * 10**9  # where the system does not say how much it has
 
 
@@ -23,14 +25,25 @@ def memory_limit() -> int:
     found = [_DEFAULT_BYTES]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    for place in _LIMITS:
-        try:
-            said = Path(place).read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        if said.isdecimal():
-            found.append(int(said))
+    for place in _limit_files():
+        with contextlib.suppress(OSError):
+            said = place.read_text(encoding="ascii").strip()
+            found += [int(said)] if said.isdecimal() else []
     return min(found)
+
+
+def _limit_files() -> Iterator[Path]:
+    """Yield the files that limit this process: those of its control group and of the groups around it."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for _, kinds, name in (line.split(":", 2) for line in lines):
+        for kind in set(kinds.split(",")) & _GROUPS.keys():
+            root, file = Path(_GROUPS[kind][0]), _GROUPS[kind][1]
+            inner = root / name.lstrip("/")
+            # In a container the name may be that of the host, and the root stands for the group.
+            yield from (folder / file for folder in (inner, *inner.parents) if folder.is_relative_to(root))
 
 
 def checked_memory(memory: Any) -> int:

@@ -196,8 +196,8 @@ def run_factorization(
     free = _free_components(frozen_components, k, H)
     _warn_of_one_sided_l1(penalties, free)
     init = _checked_init(init, n_init, data.shape, k, given=W is not None or H is not None)
-    # At the end: the final W, its loss unless that comes with it, and the certificate.
-    if plan := data.planned_passes(init, max_iter * n_init, n_init, 2 if beta == 2.0 else 3):
+    # At the end: the final W, its loss where it must be computed anew, and the certificate.
+    if plan := data.planned_passes(init, max_iter * n_init, n_init, end=3):
         announce(plan, verbose)
     run_options: dict[str, Any] = {
         "beta": beta,
