@@ -66,6 +66,7 @@ TITLES: dict[str, str] = {
     "studies/purification-plausibility": "Purification or NMF: do the data tell which one is better?",
     "studies/topic-tools": "Topics beyond the fit: trees over topics, seed words and streams of documents",
     "studies/tables": "The default of NMF on tables, beside its peers, and whether the unit of X matters",
+    "studies/consensus": "Consensus NMF on planted truth: programs, their number, mutational signatures",
     "studies/integration": "Data sets that share components: integrative NMF beside NMF, on planted batches",
     "studies/count-losses": "Overdispersed counts: negative binomial and generalized Poisson beside KL",
     "studies/initialization": "Which initialization is the first to reach an error, on twenty data sets",

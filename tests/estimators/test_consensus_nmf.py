@@ -268,3 +268,35 @@ def test_input_that_is_no_counts_is_refused(planted_counts):
 def test_warns_when_restarts_do_not_converge(planted_counts):
     with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
         ConsensusNMF(5, n_init=3, max_iter=2, density_threshold=2).fit(planted_counts)
+
+
+def test_restarts_that_share_products_do_not_depend_on_each_other(planted_counts):
+    X = sp.csr_array(planted_counts)
+    some = ConsensusNMF(4, n_init=3, random_state=0).fit(X).restarts_
+    more = ConsensusNMF([3, 4], n_init=8, random_state=0).fit(X).restarts_
+    np.testing.assert_array_equal(more.loss[more.of(4)][:3], some.loss)
+    np.testing.assert_array_equal(more.n_iter[more.of(4)][:3], some.n_iter)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+def test_restarts_in_single_precision_find_the_same(planted_counts, monkeypatch, loss):
+    X = sp.csr_array(planted_counts) if loss == "frobenius" else planted_counts
+    options = {"n_init": 4, "beta_loss": loss, "random_state": 0}
+    double = ConsensusNMF(4, **options).fit(X)
+    monkeypatch.setattr("nonneg.consensus.restarts.SINGLE_PRECISION", 100)
+    monkeypatch.setattr("nonneg.consensus.restarts.SINGLE_PRECISION_KL", 100)
+    single = ConsensusNMF(4, **options).fit(X)
+    assert single.components_.dtype == np.float64
+    assert single.reconstruction_err_ == pytest.approx(double.reconstruction_err_, rel=1e-4)
+    assert match_components(double.components_, single.components_).cosines.min() > 0.9999
+
+
+def test_ctrl_c_keeps_the_restarts_so_far(planted_counts):
+    def interrupt(progress):
+        if progress.n_iter == 5:
+            raise KeyboardInterrupt
+
+    model = ConsensusNMF(2, n_init=20, callback=interrupt, n_jobs=1, random_state=0)
+    with pytest.warns(NonnegWarning, match="Interrupted after 5 of 20 restarts"):
+        model.fit(planted_counts)
+    assert len(model.restarts_) == 5

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_data_arguments(parser.add_argument_group("data"))
     parser.add_argument_group("output").add_argument(
-        "--quiet", action="store_true", help="do not show progress"
+        "-q", "--quiet", action="store_true", help="do not show progress"
     )
 
 
@@ -136,6 +136,9 @@ def run(options: argparse.Namespace) -> int:
         started = time.perf_counter()
         W = to_float64(model.fit_transform(counts[:, genes]))
         seconds = time.perf_counter() - started
+        if table.column_names is not None:
+            # By which `nonneg transform` finds the genes in other data.
+            model.feature_names_in_ = np.array([names[at] for at in genes], dtype=object)
         scores = model.gene_spectra(counts[:, found], W)
         tpm = model.gene_spectra(counts[:, found], W, units="tpm")
     known = [names[at] for at in found]

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="draws for the intervals of the exposures (default: 100)",
     )  # fmt: skip
     parser.add_argument_group("output").add_argument(
-        "--quiet", action="store_true", help="do not show progress"
+        "-q", "--quiet", action="store_true", help="do not show progress"
     )
 
 

@@ -18,6 +18,7 @@ from nonneg.report.records import read_record
 _N_SHOWN = 5
 
 NO_WEIGHTS = {
+    "MutationalSignatures": "its exposures come from `model.transform(catalog)` in Python.",
     "MixedMembership": "it describes the nodes of one graph only. Run `nonneg communities` on the new graph.",
 }
 """Models without a transform: why, and what to do."""

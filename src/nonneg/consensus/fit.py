@@ -89,7 +89,7 @@ class ConsensusProblem:
         """Run the restarts and combine those of each rank."""
         root, store = self.root_and_store(seed, folder)
         found = run_all(
-            RestartData.of(self.counts, self.data, self.scale, root),
+            RestartData.of(self.counts, self.data, self.scale, root, self.restarts.beta),
             self.ranks,
             self.n_init,
             self.restarts,

@@ -10,7 +10,7 @@ from nonneg.consensus.result import RankConsensus
 
 # The least stable component of a rank that is too large has a silhouette this far below that of the best
 # rank; resampling lowers the silhouettes of components that fit noise further. Chosen on planted programs, on
-# other draws than those that report (docs/reproduced/studies/consensus-rank).
+# other draws than those that report (docs/reproduced/studies/consensus).
 CLOSE, CLOSE_RESAMPLED = 0.15, 0.25
 # A component of a stable rank that lowers the squared error by less than this multiple of what components of
 # larger ranks do fits noise, however stably. On the same draws 1.5 to 3 do about equally well; 1.5 is the
