@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.references.annotated import HIGHLY_VARIABLE, K
 from tests.references.annotated import annotated_counts as make
 
+from nonneg import IntegrativeNMF
 from nonneg.cli import main
+from nonneg.integrations.anndata import matrix
 
 anndata = pytest.importorskip("anndata")
 
@@ -43,6 +48,22 @@ def test_a_fit_and_its_transform_write_copies_of_the_file(file, capsys):
     assert "takes 8 of the 15 variables" in said
     np.testing.assert_array_equal(anndata.read_h5ad("new.h5ad").obsm["X_nmf"], fitted.obsm["X_nmf"])
     assert file.read_bytes() == before
+
+
+def test_an_integrative_model_takes_cells_of_a_new_data_set(file, capsys):
+    adata = make()
+    donor = ["a", "b"] * 20
+    model = IntegrativeNMF(K, max_iter=300).fit(matrix(adata, layer="counts"), batch=donor)
+    model.save("model.npz")
+    code, _ = run(
+        capsys, "transform", "model.npz", file, "--layer", "counts", "-o", "w", "--write-h5ad", "x.h5ad"
+    )
+    assert code == 0
+    found = anndata.read_h5ad("x.h5ad")
+    np.testing.assert_allclose(found.obsm["X_nmf"], model.transform(matrix(adata, layer="counts")), atol=1e-5)
+    assert found.uns["nmf"]["estimator"] == "IntegrativeNMF"
+    # Its components are in units of scaled data sets, so that no error in units of the file is stated.
+    assert json.loads(Path("w/result.json").read_text())["result"]["relative_error"] is None
 
 
 @pytest.mark.parametrize(

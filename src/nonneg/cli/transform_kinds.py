@@ -42,7 +42,7 @@ OPTIONS = {
     "sound": ("group", "format"),
 }
 """The options that say something about each kind of data."""
-NONNEGATIVE = ("ConeNMF", "NMF", "TopicModel")
+NONNEGATIVE = ("ConeNMF", "IntegrativeNMF", "NMF", "TopicModel")
 """Models that never take negative entries; others check them on their own."""
 
 
@@ -119,8 +119,9 @@ def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     started = time.perf_counter()
     W = np.asarray(model.transform(table.X))
     seconds = time.perf_counter() - started
-    # Components of the other classes are variances, or words of documents that are scaled to shares.
-    is_product = saved.class_name not in ("TopicModel", "TransformNMF")
+    # Components of the other classes are variances, words of documents that are scaled to shares, or in the
+    # units of scaled data sets.
+    is_product = saved.class_name not in ("IntegrativeNMF", "TopicModel", "TransformNMF")
     scale = getattr(model, "column_scale_", None)
     H = model.components_ if scale is None else model.components_ / scale
     error = observed_relative_error(divided(table.X, scale), W, H) if is_product else None
