@@ -57,9 +57,11 @@ def _scene(dtype: Any) -> tuple[Any, str]:
     return datasets.scene_like(rng=SEED, dtype=dtype).X, "look-alike (scene_like)"
 
 
-def _low_rank(noise: str, level: float) -> Callable[[Any], tuple[Any, str]]:
+def _low_rank(
+    noise: str, level: float, size: tuple[int, int, int] = (2000, 1000, 20)
+) -> Callable[[Any], tuple[Any, str]]:
     def load(dtype: Any) -> tuple[Any, str]:
-        X = datasets.low_rank_plus_noise(2000, 1000, 20, noise=noise, level=level, rng=SEED, dtype=dtype).X
+        X = datasets.low_rank_plus_noise(*size, noise=noise, level=level, rng=SEED, dtype=dtype).X
         return X, f"generated (low rank, {noise} noise)"
 
     return load
@@ -99,9 +101,13 @@ CONES = Case("cones 10000x1600 k=40", "dense", 40, _cones)
 SMALL_CONES = Case("cones 1000x400 k=20", "dense", 20, _small_cones, quick=True)
 TEXT = Case("text 9394x36771 k=30", "sparse", 30, _text_tfidf, quick=True)
 COUNTS = Case("low rank counts 2000x1000 k=20", "dense", 20, _low_rank("poisson", 0.3), quick=True)
+TALL_COUNTS = Case(
+    "low rank counts 20000x500 k=40", "dense", 40, _low_rank("poisson", 0.3, (20_000, 500, 40))
+)
 TEXT_COUNTS = Case("text counts 9394x36771 k=30", "sparse", 30, _text_counts, quick=True)
 POSITIVE = Case("positive 2000x1000 k=20", "dense", 20, _low_rank("gamma", 0.5), quick=True)
 
 ALL = {
-    case.name: case for case in (DIGITS, FACES, SCENE, LOW_RANK, CONES, TEXT, COUNTS, TEXT_COUNTS, POSITIVE)
+    case.name: case
+    for case in (DIGITS, FACES, SCENE, LOW_RANK, CONES, TEXT, COUNTS, TALL_COUNTS, TEXT_COUNTS, POSITIVE)
 }
