@@ -130,7 +130,12 @@ BAD = {
         UnsupportedError,
         "does not take missing.*hals",
     ),
-    "missing and beta": (X + 1, {"mask": X > 0, "beta_loss": 0.5}, UnsupportedError, "missing entries"),
+    "missing and mu": (
+        X + 1,
+        {"mask": X > 0, "beta_loss": 0.5, "solver": "mu"},
+        UnsupportedError,
+        "missing entries.*newton",
+    ),
     "no restarts": (
         X,
         {"n_init": 0},
