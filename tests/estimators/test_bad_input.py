@@ -150,7 +150,7 @@ def test_zeros_and_itakura_saito(low_rank):
 
 
 def test_missing_entries_of_a_solver_without_them(low_rank):
-    with pytest.raises(ValueError, match="does not take missing entries.*'newton'"):
+    with pytest.raises(ValueError, match=r"does not take missing entries.*'newton'"):
         NMF(2, beta_loss="itakura-saito", solver="mu", missing="mask").fit(changed(low_rank, np.nan))
 
 
