@@ -1,15 +1,15 @@
-"""Mutational signatures: patterns of mutations in 500 tumors.
+"""
+Mutational signatures: patterns of mutations in 500 tumors
+==========================================================
 
 The mutations of simulated tumors, 96 types x 500, are sums of five planted signatures. Restarts on resampled
-counts agree on them, and stability and error tell their number. Draws ``signatures.png``.
+counts agree on them, and stability and error tell their number.
 """
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib import use
-
-use("Agg")
 
 from nonneg.applications import MutationalSignatures
 from nonneg.metrics import match_components
@@ -30,9 +30,9 @@ catalog = rng.poisson(exposures @ planted).T  # 96 x 500, in COSMIC's order
 # %%
 # Signatures
 # ----------
-# Six restarts per number are enough here; real data deserve the default of 100.
+# Five restarts per number are enough here; real data deserve the default of 100.
 
-model = MutationalSignatures(range(3, 8), n_init=6, random_state=0).fit(catalog)
+model = MutationalSignatures(range(4, 7), n_init=5, random_state=0).fit(catalog)
 print(model.rank_reason_)
 print(model.certificate_)
 found = match_components(planted, model.signatures_)
@@ -52,5 +52,6 @@ for at, (one, other) in enumerate(zip(low[0], high[0], strict=True)):
 # -------
 # The signatures in the usual six colors, and how the restarts agree.
 
-plot_signatures(model).savefig("signatures.png", dpi=70)
-plot_consensus(model).figure_.savefig("signatures_stability.png", dpi=70)
+plot_signatures(model)
+plot_consensus(model)
+plt.show()
