@@ -23,7 +23,7 @@ RANKS, PLANTED = range(2, 10), (3, 5, 7)
 N_CHOOSING, N_RANK, N_OTHER = 6, 50, 6
 FIRST_REPORTED = 1000
 # Programs: how many, counts per sample, draws, single runs that are compared.
-N_PROGRAMS, PROGRAM_DEPTHS, N_PROGRAM_DRAWS, N_SINGLE = 12, (300, 1000, 3000, 10_000), 4, 10
+N_PROGRAMS, PROGRAM_DEPTHS, N_PROGRAM_DRAWS, N_SINGLE = 20, (300, 1000, 3000, 10_000), 4, 10
 # Signatures: in a table of known ones, mutations per tumor, draws.
 N_SIGNATURES, N_KNOWN, MUTATIONS, N_SIGNATURE_DRAWS = 5, 40, (50, 200, 1000, 5000), 4
 RECOVERED = 0.95
