@@ -190,9 +190,7 @@ def measure(case: Case, path: Path, threads: int) -> dict[str, Any]:
 
     peak, how = peak_beyond(fit)
     disk.append(disk_bandwidth(path))
-    # The entries of a block twice while the transpose of a sparse one is in use.
-    blocks = (3 if case.kind == "h5ad" else 2) * found["block_bytes"]
-    allowed = blocks + 6 * found["factor_bytes"] + FLOOR
+    allowed = 2 * found["block_bytes"] + 6 * found["factor_bytes"] + FLOOR
     part = found["bandwidth"] / statistics.mean(disk)
     met = (
         found["reads_per_iteration"] < 1.5

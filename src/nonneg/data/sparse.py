@@ -10,6 +10,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import to_numpy
 from nonneg._lazy import cached_property
+from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, float64_sum
 from nonneg.data.observed import Observed
@@ -20,6 +21,7 @@ class SparseMatrix(LocalMatrix):
     """A CSR matrix; entries that are not stored are zeros."""
 
     container = "sparse"
+    single_use = False  # a block of a file, whose transpose would be used once and double its memory
 
     def __init__(self, csr: Any, *, weights: Array | None = None, observed: Observed | None = None) -> None:
         self.csr = csr
@@ -40,8 +42,23 @@ class SparseMatrix(LocalMatrix):
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
+        W = self.weighted(W)
+        if self.single_use and "transposed" not in vars(self):
+            return self._scattered(W)
         Xt = self.transposed
-        return sparse_times(Xt.indptr, Xt.indices, Xt.data, self.weighted(W))
+        return sparse_times(Xt.indptr, Xt.indices, Xt.data, W)
+
+    def _scattered(self, W: Array) -> Array:
+        """Return X' W from the rows of X, each thread with a sum of its own."""
+        csr, n_columns = self.csr, self.shape[1]
+
+        def work(start: int, stop: int) -> Any:
+            first, last = csr.indptr[start], csr.indptr[stop]
+            parts = csr.data[first:last], csr.indices[first:last], csr.indptr[start : stop + 1] - first
+            return sp.csc_array(parts, shape=(n_columns, stop - start)) @ W[start:stop]
+
+        products = parallel_for(work, self.shape[0], chunk_size=256, operations=2.0 * csr.nnz * W.shape[1])
+        return sum(products[1:], start=products[0])
 
     def _entry_weights(self) -> Array:
         return np.repeat(np.asarray(self.weights, dtype=np.float64), np.diff(self.csr.indptr))

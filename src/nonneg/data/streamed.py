@@ -34,6 +34,7 @@ from nonneg.iteration.progress import PassReporter
 
 # A solver holds about six arrays of the size of W; beyond this part of the budget each they go to disk.
 _SAMPLE_PART = 12
+_PART = 1 << 20  # entries that are cast at a time
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,10 @@ class StreamedMatrix(DataMatrix):
         mask = None if self._mask is None else self._mask[start:stop]
         if self._nan_is_missing and self.has_mask:
             mask = _with_nan(entries, mask)
-        return local_matrix(entries, weights=weights, mask=mask)
+        block = local_matrix(entries, weights=weights, mask=mask)
+        if isinstance(block, SparseMatrix):
+            block.single_use = True
+        return block
 
     def _blocks(self) -> Iterator[tuple[int, int, LocalMatrix]]:
         """Yield the blocks; while one is worked on, the next one is read."""
@@ -298,11 +302,15 @@ class _Digest:
         parts: tuple[Any, ...]
         if isinstance(block, SparseMatrix):
             csr = block.csr
-            parts = (csr.data, csr.indices.astype(np.int64), np.diff(csr.indptr).astype(np.int64))
+            parts = (csr.data, csr.indices, np.diff(csr.indptr))
         else:
             parts = (np.ascontiguousarray(block.dense_rows(0, block.shape[0])),)
         for at, part in enumerate(parts):
-            self._sums[at] = zlib.crc32(part.data, self._sums[at])
+            # Indices may be of any size; a part at a time, so that no copy of a block is made.
+            wide = np.int64 if part.dtype.kind == "i" else part.dtype
+            for start in range(0, len(part), _PART if part.ndim == 1 else max(1, len(part))):
+                some = part[start : start + _PART] if part.ndim == 1 else part
+                self._sums[at] = zlib.crc32(some.astype(wide, copy=False).data, self._sums[at])
 
     def hexdigest(self) -> str:
         """Return the checksums as text."""
@@ -316,7 +324,7 @@ def _statistics(block: LocalMatrix) -> _Statistics:
         n_missing = n_rows * n_columns - round(block.observed.weight(None))
     if not isinstance(block, DenseMatrix):
         low, high = block.extremes()
-        norm, total, weight = block.squared_norm(), block.total(), block.observed_weight()
+        norm, total, weight = _squared_norm(block), block.total(), block.observed_weight()
         return _Statistics(norm, total, weight, block.count_nonzero(), (low,), (high,), n_missing)
     # Sums of rows first, and parts that stay in the cache: the same numbers for any number of threads.
     squares, sums, counts, lows, highs = (np.empty(n_rows) for _ in range(5))
@@ -337,6 +345,15 @@ def _statistics(block: LocalMatrix) -> _Statistics:
     squared_norm, total = (float(np.sum(weights * of_rows)) for of_rows in (squares, sums))
     extremes = (float(lows.min()),), (float(highs.max()),)
     return _Statistics(squared_norm, total, block.observed_weight(), int(counts.sum()), *extremes, n_missing)
+
+
+def _squared_norm(block: LocalMatrix) -> float:
+    """Return the squared norm of a sparse block without a copy of it in float64."""
+    if block.weights is not None or not isinstance(block, SparseMatrix):
+        return block.squared_norm()
+    data = block.csr.data
+    parts = (data[at : at + _PART].astype(np.float64) for at in range(0, len(data), _PART))
+    return float(sum(float(np.sum(part * part)) for part in parts))
 
 
 def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
