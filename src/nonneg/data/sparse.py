@@ -54,8 +54,11 @@ class SparseMatrix(LocalMatrix):
 
         def work(start: int, stop: int) -> Any:
             first, last = csr.indptr[start], csr.indptr[stop]
-            parts = csr.data[first:last], csr.indices[first:last], csr.indptr[start : stop + 1] - first
-            return sp.csc_array(parts, shape=(n_columns, stop - start)) @ W[start:stop]
+            # Set one by one: SciPy's constructor copies slices of less than half of an array.
+            part = sp.csc_array((n_columns, stop - start), dtype=csr.dtype)
+            part.data, part.indices = csr.data[first:last], csr.indices[first:last]
+            part.indptr = csr.indptr[start : stop + 1] - first
+            return part @ W[start:stop]
 
         products = parallel_for(work, self.shape[0], chunk_size=256, operations=2.0 * csr.nnz * W.shape[1])
         return sum(products[1:], start=products[0])
