@@ -181,7 +181,10 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
         stored, missing=getattr(options, "missing", None) or "error", signed=signed, positive=beta <= 0,
         who="a nonnegative factorization", verbose=0 if options.quiet else 1,
     )  # fmt: skip
-    return Table(data, stored.row_names, stored.column_names, str(path), kind)
+    rows, columns = (
+        None if names is None else tuple(names) for names in (stored.row_names, stored.column_names)
+    )
+    return Table(data, rows, columns, str(path), kind)
 
 
 def largest_entry(table: Table) -> float:
