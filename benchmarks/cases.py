@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from nonneg import datasets
@@ -57,6 +58,55 @@ def _scene(dtype: Any) -> tuple[Any, str]:
     return datasets.scene_like(rng=SEED, dtype=dtype).X, "look-alike (scene_like)"
 
 
+def _cbcl(dtype: Any) -> tuple[Any, str]:
+    if store.is_available("cbcl_faces"):
+        return datasets.load_cbcl_faces(dtype=dtype).X, "real (CBCL faces)"
+    return datasets.faces_like(243, 10, 19, rng=SEED, dtype=dtype).X, "look-alike (faces_like)"
+
+
+def _objects(dtype: Any) -> tuple[Any, str]:
+    if store.is_available("coil20"):
+        return datasets.load_coil20(dtype=dtype).X, "real (COIL-20)"
+    return datasets.faces_like(20, 72, 32, rng=SEED, dtype=dtype).X, "look-alike (faces_like)"
+
+
+def _mutations(dtype: Any) -> tuple[Any, str]:
+    if store.is_available("brca_sbs96_wgs"):
+        return datasets.load_brca_sbs96(dtype=dtype).X, "real (mutations of breast cancers)"
+    X = datasets.low_rank_plus_noise(793, 96, 8, noise="poisson", level=0.3, rng=SEED, dtype=dtype).X
+    return X, "look-alike (low rank, poisson noise)"
+
+
+@cache
+def _cells() -> tuple[Any, str]:
+    if store.is_available("pbmc3k"):
+        counts, source = sp.csr_array(datasets.load_pbmc3k().X), "real (PBMC 3k)"
+    else:
+        counts = sp.csr_array(datasets.text_like(2700, 13714, 9, mean_length=900.0, rng=SEED).X)
+        source = "look-alike (text_like)"
+    # The usual preparation: equal totals, then logarithms.
+    totals = np.asarray(counts.sum(axis=1)).ravel()
+    scaled = sp.csr_array(sp.diags_array(np.median(totals) / np.maximum(totals, 1.0)) @ counts)
+    return scaled.log1p(), f"{source}, logarithms"
+
+
+def _expression(dtype: Any) -> tuple[Any, str]:
+    X, source = _cells()
+    return X.astype(dtype), source
+
+
+@cache
+def _stories() -> tuple[Any, str]:
+    if store.is_available("bbc"):
+        return datasets.load_bbc().X, "real (BBC)"
+    return datasets.text_like(2225, 9635, 5, rng=SEED).X, "look-alike (text_like)"
+
+
+def _stories_tfidf(dtype: Any) -> tuple[Any, str]:
+    counts, source = _stories()
+    return datasets.tfidf(counts).astype(dtype), f"{source}, TF-IDF"
+
+
 def _low_rank(
     noise: str, level: float, size: tuple[int, int, int] = (2000, 1000, 20)
 ) -> Callable[[Any], tuple[Any, str]]:
@@ -100,6 +150,11 @@ LOW_RANK = Case("low rank 2000x1000 k=20", "dense", 20, _low_rank("gaussian", 0.
 CONES = Case("cones 10000x1600 k=40", "dense", 40, _cones)
 SMALL_CONES = Case("cones 1000x400 k=20", "dense", 20, _small_cones, quick=True)
 TEXT = Case("text 9394x36771 k=30", "sparse", 30, _text_tfidf, quick=True)
+CBCL = Case("faces 2429x361 k=49", "dense", 49, _cbcl)
+OBJECTS = Case("objects 1440x1024 k=20", "dense", 20, _objects)
+MUTATIONS = Case("mutations 793x96 k=8", "dense", 8, _mutations, quick=True, n_init=9)
+CELLS = Case("cells 2700x13714 k=9", "sparse", 9, _expression)
+STORIES = Case("stories 2225x9635 k=5", "sparse", 5, _stories_tfidf, quick=True)
 COUNTS = Case("low rank counts 2000x1000 k=20", "dense", 20, _low_rank("poisson", 0.3), quick=True)
 TALL_COUNTS = Case(
     "low rank counts 20000x500 k=40", "dense", 40, _low_rank("poisson", 0.3, (20_000, 500, 40))
@@ -109,5 +164,21 @@ POSITIVE = Case("positive 2000x1000 k=20", "dense", 20, _low_rank("gamma", 0.5),
 
 ALL = {
     case.name: case
-    for case in (DIGITS, FACES, SCENE, LOW_RANK, CONES, TEXT, COUNTS, TALL_COUNTS, TEXT_COUNTS, POSITIVE)
+    for case in (
+        DIGITS,
+        FACES,
+        SCENE,
+        CBCL,
+        OBJECTS,
+        MUTATIONS,
+        LOW_RANK,
+        CONES,
+        TEXT,
+        CELLS,
+        STORIES,
+        COUNTS,
+        TALL_COUNTS,
+        TEXT_COUNTS,
+        POSITIVE,
+    )
 }

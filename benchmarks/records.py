@@ -36,6 +36,16 @@ def latest(records: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]
     return list(newest.values())
 
 
+def keep_newest(claim: str, folder: Path, where: Path) -> None:
+    """Write the records behind the tables of a claim beside its page."""
+    newest = latest(read(claim, folder), "case", "dtype", "threads", "contender")
+    if not newest:
+        return
+    where.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(record, allow_nan=False) for record in newest]
+    (where / f"{claim}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def mark(claim: str, head: dict[str, Any], folder: Path = RESULTS) -> None:
     """Note which contender is about to run, so that one that ends the process can be named."""
     folder.mkdir(parents=True, exist_ok=True)

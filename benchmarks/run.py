@@ -35,6 +35,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     transforms,
 )
 from benchmarks.race import Settings, run_claim  # noqa: E402
+from nonneg._threads import available_threads  # noqa: E402
 
 RACES = {
     module.CLAIM.name: module.CLAIM
@@ -66,7 +67,11 @@ def parser() -> argparse.ArgumentParser:
     size.add_argument("--full", action="store_true", help="five repeats, and the race against sklearn's mu")
     given.add_argument("--only", default="", help=f"claims, with commas between; of {', '.join(NAMES)}")
     given.add_argument("--cases", default="", help="parts of the names of cases, with commas between")
-    given.add_argument("--threads", default="", help="numbers of threads, with commas between (default 1,2)")
+    given.add_argument(
+        "--threads",
+        default="",
+        help="numbers of threads, with commas between (default 1, 2 and 16, where there are as many cores)",
+    )
     given.add_argument("--dtypes", default="", help="with commas between (default float64,float32)")
     given.add_argument("--repeats", type=int, default=0, help="turns of each contender (default 3)")
     given.add_argument("--no-peers", action="store_true", help="only scikit-learn, not the further peers")
@@ -75,6 +80,11 @@ def parser() -> argparse.ArgumentParser:
     given.add_argument("--write-docs", action="store_true", help="also write the tables to docs/benchmarks")
     given.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return given
+
+
+def default_threads(quick: bool) -> list[int]:
+    """Return the numbers of threads that this machine has cores for."""
+    return [count for count in (1, 2, 16) if count <= available_threads()][: 1 if quick else None]
 
 
 def settings_from(given: argparse.Namespace, threads: int) -> Settings:
@@ -148,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     given = parser().parse_args(arguments)
     claims = claims_from(given)
-    threads = [int(word) for word in (given.threads or ("1" if given.quick else "1,2")).split(",")]
+    threads = [int(word) for word in given.threads.split(",") if word] or default_threads(given.quick)
     if given.child:
         run_here(claims[0], settings_from(given, threads[0]), given.results)
         return 0
@@ -165,6 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
         if given.write_docs:
             DOCS.mkdir(parents=True, exist_ok=True)
             (DOCS / f"{name}.md").write_text(text, encoding="utf-8")
+            records.keep_newest(name, given.results, DOCS / "records")
     return int(failed)
 
 

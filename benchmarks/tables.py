@@ -40,6 +40,8 @@ def race_table(claim: RaceClaim, records: list[dict[str, Any]]) -> str:
     duels = [record for record in records if record["contender"] == "nonneg"]
     others = [record for record in records if record["contender"] != "nonneg"]
     parts = [_duel_table(claim, duels, others)]
+    if len({record["threads"] for record in duels}) > 1:
+        parts.append("Ratio by number of threads, for every contender the same:\n\n" + _threads_table(duels))
     if claim.bars:
         parts.append(
             markdown(("bar", "cases", "type", "threads", "found", "to land", "goal"), _bars(claim, duels))
@@ -102,6 +104,20 @@ def _duel_row(record: dict[str, Any], others: list[dict[str, Any]]) -> list[str]
         str(record.get("solver", DASH)),
         target,
     ]
+
+
+def _threads_table(duels: list[dict[str, Any]]) -> str:
+    """Return the ratios with one column per number of threads."""
+    counts = sorted({record["threads"] for record in duels})
+    rows = []
+    for case, dtype in dict.fromkeys((record["case"], record["dtype"]) for record in duels):
+        found = {r["threads"]: r for r in duels if (r["case"], r["dtype"]) == (case, dtype)}
+        ratios = [found[count].get("ratio") if count in found else None for count in counts]
+        missed = [count in found and not found[count].get("reached") for count in counts]
+        cells = ["missed" if miss else number(ratio) for ratio, miss in zip(ratios, missed, strict=True)]
+        rows.append([case, dtype, *cells])
+    head = ("data", "type", *(f"{count} thread{'s' if count > 1 else ''}" for count in counts))
+    return markdown(head, rows)
 
 
 def _others_table(duels: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:

@@ -262,3 +262,27 @@ def test_the_page_of_a_race_names_machine_command_and_data(tmp_path):
 def test_unknown_claims_are_refused():
     with pytest.raises(SystemExit, match="expected some of frobenius_dense"):
         run.claims_from(run.parser().parse_args(["--only", "frobenius"]))
+
+
+def test_ratios_have_a_column_per_number_of_threads():
+    def duel(threads, ratio, reached=True):
+        return {"case": "a", "dtype": "float64", "threads": threads, "ratio": ratio, "reached": reached}
+
+    lines = tables._threads_table([duel(16, 3.0), duel(1, 5.0), duel(2, 4.0, reached=False)]).splitlines()
+    assert [word.strip() for word in lines[0].split("|")[3:6]] == ["1 thread", "2 threads", "16 threads"]
+    assert [word.strip() for word in lines[2].split("|")[3:6]] == ["5", "missed", "3"]
+
+
+def test_as_many_threads_as_there_are_cores(monkeypatch):
+    monkeypatch.setattr(run, "available_threads", lambda: 2)
+    assert run.default_threads(quick=False) == [1, 2]
+    monkeypatch.setattr(run, "available_threads", lambda: 64)
+    assert run.default_threads(quick=False) == [1, 2, 16]
+    assert run.default_threads(quick=True) == [1]
+
+
+def test_the_newest_records_are_kept_beside_the_page(tmp_path):
+    first = {"case": "a", "dtype": "float64", "threads": 1, "contender": "nonneg", "ratio": 1.0}
+    records.append("c", [first, first | {"ratio": 2.0}, first | {"threads": 2}], tmp_path)
+    records.keep_newest("c", tmp_path, tmp_path / "kept")
+    assert [record["ratio"] for record in records.read("c", tmp_path / "kept")] == [2.0, 1.0]

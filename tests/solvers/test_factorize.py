@@ -10,6 +10,7 @@ from tests.references.objectives import objective
 
 from nonneg import factorize
 from nonneg._random import spawn
+from nonneg.certificates.stationarity import stationarity_statement
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import (
     DataTypeError,
@@ -27,6 +28,7 @@ from nonneg.exceptions import (
 )
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers import certificate
 from nonneg.solvers.factorize import run_factorization
 from nonneg.solvers.registry import SOLVERS
 
@@ -307,3 +309,24 @@ def test_penalties_that_bound_both_factors_are_not_warned_of():
     for options in ({"alpha_W": 0.1, "l1_ratio": 1.0}, {"alpha_W": 0.1, "alpha_H": 0.0}):
         factorize(X, 3, max_iter=2, **options)
     factorize(X, 3, H=GIVEN["H"], frozen_components=[0, 1, 2], alpha_W=0.1, alpha_H=0, l1_ratio=1, max_iter=2)
+
+
+def test_a_default_fit_goes_on_until_its_certificate_holds(monkeypatch):
+    first = factorize(X, 3, beta_loss="kl", max_iter=400)
+    residuals = []
+
+    def strict(*found, **options):
+        residuals.append(max(found))
+        return stationarity_statement(*found, threshold=0.1 * residuals[0], **options)
+
+    monkeypatch.setattr(certificate, "stationarity_statement", strict)
+    longer = factorize(X, 3, beta_loss="kl", max_iter=400)
+    assert len(residuals) >= 2
+    assert longer.n_iter > first.n_iter
+    assert longer.loss <= first.loss
+    assert longer.history.loss[: first.n_iter] == first.history.loss
+    assert longer.certificate["stationarity"].verdict == "holds"
+    # A solver that was asked for stops by its rule.
+    residuals.clear()
+    asked = factorize(X, 3, beta_loss="kl", max_iter=400, solver=first.solver)
+    assert (asked.n_iter, len(residuals)) == (first.n_iter, 1)

@@ -56,7 +56,7 @@ class NMF(ScalingEstimator):
         reason (scikit-learn takes the number of features, as None does here).
     init : str, optional
         Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cone",
-        "cone-or-random", ...), "anchors" (samples found by successive projections), or "custom" for the `W`
+        "merge", ...), "anchors" (samples found by successive projections), or "custom" for the `W`
         and `H` passed to `fit`. None stands for "custom" if factors are given, for "nndsvd-scaled" if
         ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for "random" otherwise.
         "nndsvda" and "nndsvdar" are scikit-learn's to the digit: what they put in place of zeros is in the

@@ -38,21 +38,23 @@ class Never:
 
 @dataclass(frozen=True)
 class RelativeMeasure:
-    """Stop when a measure is at most `tol` times its first value."""
+    """Stop when a measure is at most `tol` times its first value, or times `first` where that is larger."""
 
     # With the violation of the optimality conditions as the measure this is the rule of scikit-learn's
     # coordinate descent. It needs `tol` above zero.
 
     name: str  # the measure
     tol: float = 1e-4  # relative to its first value
+    first: float = 0.0  # what was measured before the run, by an initialization that has iterated itself
 
     def __call__(self, history: History) -> bool:
         values = history[self.name]
         if self.tol <= 0 or not values:
             return False
-        if values[0] == 0:
+        first = max(values[0], self.first)
+        if first == 0:
             return True
-        return bool(values[-1] <= self.tol * values[0])
+        return bool(values[-1] <= self.tol * first)
 
 
 @dataclass(frozen=True)

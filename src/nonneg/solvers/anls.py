@@ -43,7 +43,7 @@ def anls(
             problem.step,
             AlternatingState(W, Ht, momentum=momentum),
             max_iter=max_iter,
-            stop=RelativeMeasure("violation", tol),
+            stop=RelativeMeasure("violation", tol, options.get("first_violation", 0.0)),
             callback=callback,
             progress=progress,
             checkpoint=checkpoint,

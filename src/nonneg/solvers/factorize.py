@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,26 +13,32 @@ from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
 from nonneg._random import Seed, generator, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
-from nonneg.certificates.certificate import Certificate
+from nonneg.certificates.certificate import Certificate, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.checks import checked_data
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
-from nonneg.iteration import Checkpoint, Progress, Run
+from nonneg.iteration import Checkpoint, Progress, Run, StopReason
 from nonneg.iteration.checkpoint import checkpoint_key
 from nonneg.iteration.progress import announce, reporter
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.numbers import check_numbers
+from nonneg.solvers.numbers import check_numbers, warn_of_one_sided_l1
 from nonneg.solvers.recovery import solve
-from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
-from nonneg.solvers.restarts import Restart, best_run
+from nonneg.solvers.registry import SOLVERS, VIOLATION_RULE, beta_of, choose_solver, loss_name
+from nonneg.solvers.restarts import Paused, Restart, best_run
 from nonneg.solvers.result import FactorizationResult
+
+DEFAULT_TOL = 1e-4
+NOT_A_NUMBER = (
+    "The loss became NaN: products of entries of X leave the range of {dtype}. {caller} needs another unit "
+    "or precision; divide X by its mean, or use float64."
+)
 
 
 def factorize(
@@ -194,25 +199,22 @@ def run_factorization(
         solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
     )
     free = _free_components(frozen_components, k, H)
-    _warn_of_one_sided_l1(penalties, free)
+    warn_of_one_sided_l1(penalties, free)
+    # A default fit goes on until its certificate holds. A solver or tolerance that was asked for is obeyed.
+    until_certified = solver == "auto" and init is None and 0 < tol <= DEFAULT_TOL and not shuffle
     init = _checked_init(init, n_init, data.shape, k, given=W is not None or H is not None)
     # At the end: the final W, its loss where it must be computed anew, and the certificate.
     if plan := data.planned_passes(init, max_iter * n_init, n_init, end=3):
         announce(plan, verbose)
-    run_options: dict[str, Any] = {
-        "beta": beta,
-        "penalties": penalties,
-        "max_iter": max_iter,
-        "tol": tol,
-        "free": free,
-    }
+    run_options: dict[str, Any] = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol}
     if SOLVERS[name].accelerates:
         run_options["accelerate"] = accelerate
-    run_options |= {"callback": callback} | dict(solver_options or {})
+    run_options |= {"free": free, "callback": callback} | dict(solver_options or {})
 
     def begin(number: int, random: np.random.Generator) -> Restart:
-        first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
-        restart = Restart(first_W, first_Ht)
+        notes: dict[str, Any] = {}
+        first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free, notes=notes)
+        restart = Restart(first_W, first_Ht, options=notes if SOLVERS[name].tol == VIOLATION_RULE else {})
         if folder is not None:
             restart.saved = Checkpoint(
                 folder if n_init == 1 else folder / f"restart-{number}",
@@ -243,19 +245,25 @@ def run_factorization(
                 data, k, spawn(rng, n_init), solver=name, begin=begin, verbose=verbose, caller=caller,
                 **run_options,
             )  # fmt: skip
-        W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)
-        if final_encoding or not len(best.history):
-            W, rows_loss = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
-            if rows_loss is None:
-                value = objective(data, W, Ht, beta=beta, penalties=penalties)
-            else:
-                value = rows_loss + penalties.of_H(Ht)
-        if math.isnan(value):
-            raise InvalidDataError(
-                f"The loss became NaN: products of entries of X leave the range of {data.dtype}. {caller} "
-                "needs another unit or precision; divide X by its mean, or use float64."
-            )
-        statements = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
+        while True:
+            W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)
+            if final_encoding or not len(best.history):
+                W, rows_loss = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
+                if rows_loss is None:
+                    value = objective(data, W, Ht, beta=beta, penalties=penalties)
+                else:
+                    value = rows_loss + penalties.of_H(Ht)
+            if math.isnan(value):
+                raise InvalidDataError(NOT_A_NUMBER.format(dtype=data.dtype, caller=caller))
+            statements = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
+            goes_on = until_certified and statements[0].verdict is Verdict.FAILS and best.n_iter < max_iter
+            if not goes_on or best.stop_reason is not StopReason.CONVERGED or run_options["tol"] < 1e-9:
+                break
+            run_options["tol"] /= 10
+            best = solve(
+                SOLVERS[name].run, data, best.state.W, best.state.Ht, progress=reporter(caller, verbose),
+                checkpoint=Paused(best), **run_options,
+            )  # fmt: skip
     return FactorizationResult(
         W=W,
         H=Ht.T,
@@ -286,22 +294,6 @@ def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int,
     return init
 
 
-def _warn_of_one_sided_l1(penalties: Penalties, free: IntArray | None) -> None:
-    if free is not None and len(free) == 0:
-        return
-    for factor, other, l1, rest in (
-        ("W", "H", penalties.l1_W, penalties.l1_H + penalties.l2_H),
-        ("H", "W", penalties.l1_H, penalties.l1_W + penalties.l2_W),
-    ):
-        if l1 > 0 and rest == 0:
-            warnings.warn(
-                f"The L1 penalty is on {factor} only: scaling {factor} down and {other} up makes it "
-                f"arbitrarily small without changing W H. Set alpha_{other} > 0 as well.",
-                NonnegWarning,
-                stacklevel=4,
-            )
-
-
 def checked_rank(n_components: Any, shape: tuple[int, int], caller: str) -> int:
     """Return the number of components, or say what is wrong with it."""
     whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
@@ -328,8 +320,9 @@ def initial_factors(
     H: Any,
     rng: np.random.Generator,
     free: IntArray | None = None,
+    notes: dict[str, Any] | None = None,
 ) -> tuple[SampleArray, Array]:
-    """Return the initial W and H'."""
+    """Return the initial W and H'; `notes` receives what the initialization measured."""
     given = W is not None or H is not None
     if init is None:
         init = "custom" if given else default_init(data.shape, k)
@@ -341,7 +334,7 @@ def initial_factors(
             f"W or H is given together with init={init!r}. Use init='custom' (or None) to start from them, "
             "or leave them out."
         )
-    W, Ht = initializer(data, k, rng=rng)
+    W, Ht = initializer(data, k, rng=rng, **({"notes": notes} if initializer.fits else {}))
     if initializer.unit_in_W:
         W, Ht = _balanced(data, W, Ht)
     if free is not None:

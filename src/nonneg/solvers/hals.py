@@ -122,7 +122,7 @@ def hals(
             step,
             state,
             max_iter=max_iter,
-            stop=RelativeMeasure("violation", tol),
+            stop=RelativeMeasure("violation", tol, options.get("first_violation", 0.0)),
             callback=callback,
             progress=progress,
             checkpoint=checkpoint,

@@ -1,12 +1,15 @@
-"""Ranges of the numbers that users pass."""
+"""Ranges of the numbers that users pass, and penalties that do nothing."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from nonneg.exceptions import InvalidParameterError
+from nonneg._typing import IntArray
+from nonneg.exceptions import InvalidParameterError, NonnegWarning
+from nonneg.losses.penalties import Penalties
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -28,3 +31,20 @@ def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio:
     number("l1_ratio", l1_ratio, 0, 1)
     if alpha_H != "same":
         number("alpha_H", alpha_H, 0, LARGEST)
+
+
+def warn_of_one_sided_l1(penalties: Penalties, free: IntArray | None) -> None:
+    """Warn of an L1 penalty on one factor alone, which scaling makes ineffective."""
+    if free is not None and len(free) == 0:
+        return
+    for factor, other, l1, rest in (
+        ("W", "H", penalties.l1_W, penalties.l1_H + penalties.l2_H),
+        ("H", "W", penalties.l1_H, penalties.l1_W + penalties.l2_W),
+    ):
+        if l1 > 0 and rest == 0:
+            warnings.warn(
+                f"The L1 penalty is on {factor} only: scaling {factor} down and {other} up makes it "
+                f"arbitrarily small without changing W H. Set alpha_{other} > 0 as well.",
+                NonnegWarning,
+                stacklevel=4,
+            )

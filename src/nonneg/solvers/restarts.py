@@ -43,9 +43,11 @@ MEMORY = 1 << 29
 class Paused(Checkpoint):
     """A run that waits in memory for its next round."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run[Any] | None = None) -> None:
         super().__init__(Path(), "")
         self.found: tuple[Any, int, float, History] | None = None
+        if run is not None:
+            self.save(run.state, run.n_iter, run.history["seconds"][-1], run.history)
 
     def due(self) -> bool:
         """Save at the end of a round only."""
@@ -206,17 +208,25 @@ def _rounds(max_iter: int) -> list[int]:
 
 def _prune(restarts: Sequence[Restart], n_iter: int, lowest: float) -> None:
     """End the restarts that are not expected to reach the lowest loss so far."""
-    losses = [each.run.history.loss[:n_iter] for each in restarts if each.run is not None]
-    lowest = min([lowest, *(loss[-1] for loss in losses if len(loss))])
+    runs = [each.run for each in restarts if each.run is not None and len(each.run.history)]
+    lowest = min([lowest, *(_loss_after(run, n_iter) for run in runs)])
     for each in restarts:
-        if each.run is not None and each.is_live and hopeless(each.run.history.loss[:n_iter], lowest):
+        if each.run is None or not each.is_live:
+            continue
+        half, now = _loss_after(each.run, (n_iter + 1) // 2), _loss_after(each.run, n_iter)
+        if hopeless(half, now, lowest):
             each.run = replace(each.run, stop_reason=StopReason.PRUNED, sentence=StopReason.PRUNED.value)
 
 
-def hopeless(losses: Sequence[float], lowest: float) -> bool:
-    """Tell whether a restart with these losses is not expected to reach the lowest loss."""
-    gained = losses[(len(losses) - 1) // 2] - losses[-1]
-    return bool(losses[-1] - OPTIMISM * gained > lowest)
+def _loss_after(run: Run[Any], n_iter: int) -> float:
+    # Not every iteration has a row of the history. What has ended earlier keeps its last loss.
+    row = int(np.searchsorted(run.history["n_iter"], n_iter, side="right")) - 1
+    return float(run.history.loss[max(row, 0)])
+
+
+def hopeless(half: float, now: float, lowest: float) -> bool:
+    """Tell whether a restart is not expected to reach a loss, from its losses halfway and now."""
+    return now - OPTIMISM * (half - now) > lowest
 
 
 @dataclass(frozen=True)
