@@ -204,7 +204,7 @@ def flat(iterations: int) -> dict[str, Any]:
 
 
 def recovery(rows: int, chunks: int, workers: int) -> dict[str, Any]:
-    """Kill a worker in the middle of a fit; what the kill costs beyond the iterations that one worker less does."""
+    """Kill a worker in the middle of a fit, and see how long the next iteration takes."""
     with cluster(workers) as client:
         undisturbed = Watch()
         X = dask_data(rows, chunks)
@@ -213,7 +213,7 @@ def recovery(rows: int, chunks: int, workers: int) -> dict[str, Any]:
         killed: dict[str, float] = {}
 
         def kill() -> None:
-            victim = sorted(client.run(os.getpid).values())[0]
+            victim = min(client.run(os.getpid).values())
             killed["at"] = time.perf_counter()
             os.kill(victim, signal.SIGKILL)
 
@@ -234,7 +234,7 @@ def recovery(rows: int, chunks: int, workers: int) -> dict[str, Any]:
 
 
 def overhead(chunks: int, workers: int) -> dict[str, Any]:
-    """Measure what Dask takes for a pass over chunks without work: all of it in one process, an upper bound."""
+    """Measure what Dask takes for a pass without work, in one process: an upper bound."""
     from distributed import Client, LocalCluster
 
     from nonneg.data import as_data_matrix

@@ -105,6 +105,32 @@ def dask_client(dask_cluster: Any) -> Iterator[Any]:
         yield dask_cluster
 
 
+@pytest.fixture(scope="session")
+def process_cluster() -> Iterator[Any]:
+    """A client of a cluster of two worker processes; not the default client."""
+    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit="900MB",
+            dashboard_address=":0",
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def dask_processes(process_cluster: Any) -> Iterator[Any]:
+    """The client of the worker processes, current for this test alone, with both of them alive."""
+    with process_cluster.as_current():
+        process_cluster.wait_for_workers(2, timeout=120)
+        yield process_cluster
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """A generator with a fixed seed."""

@@ -83,7 +83,7 @@ class ChunkedMatrix(DataMatrix):
         if client is None:
             self._advise([])
             return None
-        if self._held is None or self._held.client is not client:
+        if self._held is None or self._held.client is not client or self._held.is_lost:
             from nonneg.data.cluster import Cluster, worker_sizes
 
             self._advise(worker_sizes(client))

@@ -14,14 +14,18 @@ and the caller computes W anew for the last H.
 
 from __future__ import annotations
 
+import asyncio
+import time
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
 import dask
 import numpy as np
-from distributed import Future, get_client, get_worker, wait
+from distributed import futures_of, get_worker, wait
+from distributed.utils import sync
 
 from nonneg.data.block_tasks import (
     FAN_IN,
@@ -45,6 +49,8 @@ from nonneg.exceptions import LostRowsError
 PASSES_PER_WORKER, MOST_PASSES = 2, 10
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
+# Seconds for which copies are awaited after a loss; they take as long as sending W once.
+LONGEST_WAIT = 30.0
 
 
 class Copies:
@@ -54,12 +60,19 @@ class Copies:
         self.detached, self.copies = detached, copies
         self.origin, self.older = origin, older
 
-    def settle(self) -> bool:
-        """Let go of what is no longer needed, and tell whether the copies are complete."""
-        done = not self.origin or all(one.status == "finished" for one in (*self.detached, *self.copies))
-        if done:
-            self.origin, self.older = [], set()
-        return done
+    def settle(self, client: Any) -> bool:
+        """Let go of what is no longer needed, and tell whether there are two copies of everything."""
+        if not self.origin:
+            return True
+        if any(one.status != "finished" for one in (*self.detached, *self.copies)):
+            return False
+        # Dask may have moved a task to the worker where the other copy is.
+        places = client.who_has([*self.detached, *self.copies])
+        for one, other in zip(self.detached, self.copies, strict=True):
+            if len({*places.get(one.key, ()), *places.get(other.key, ())}) < 2:
+                return False
+        self.origin, self.older = [], set()
+        return True
 
 
 class Cluster:
@@ -70,32 +83,38 @@ class Cluster:
         self.entries, self.weights, self.masks = entries, weights, masks
         self.blocks: list[Any] | None = None  # futures of the chunks, where they are kept in memory
         self.places: list[str | None] = [None] * len(entries)  # the worker of each kept chunk
-        self.workers: dict[str, int] = {}  # threads of the workers when the chunks were last distributed
+        self.workers: dict[str, int] = {}  # threads of the workers, as of the last pass
+        self.is_lost = False  # whether the cluster forgot all of it
+        self._asking = ThreadPoolExecutor(1)
         self._copy_next = False  # whether the next rows are copied at once, because a worker was lost
-        self._name = f"nonneg-{uuid.uuid4().hex[:12]}"
+        self._name = uuid.uuid4().hex[:12]
         self._count = count()
 
     def keep(self, n_bytes: int | None) -> bool:
         """Load the chunks into the workers' memory if they fit; `n_bytes` is None where only they know."""
         limit = sum(memory or np.inf for memory, _ in worker_sizes(self.client))
         call = dask.delayed(make_block, pure=False)
-        parts = zip(self.entries, self.weights, self.masks, strict=True)
-        blocks = [call(*part) for part in parts]
+        blocks = [call(*part) for part in zip(self.entries, self.weights, self.masks, strict=True)]
         if n_bytes is None:
             first = self.client.compute(dask.delayed(size_of)(blocks[0])).result()
             n_bytes = first * len(blocks)
         if n_bytes <= KEPT_FRACTION * limit:
+            self.workers = self.client.nthreads()
+            placed = not futures_of(self.entries) and self.workers
             with _quietly():
-                self.blocks = self.client.compute(blocks)
+                self.blocks = self._place(blocks) if placed else self.client.compute(blocks)
+            wait(self.blocks)
+            self._find_blocks()
         return self.blocks is not None
 
     def run(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
     ) -> tuple[Rows, Result]:
         """Call the function on every chunk; return its rows, and the sum of its small results."""
-        self._follow_workers()
         for _ in range(2):
             items, total = self._submit(function, states, picks, shared)
+            # Asked while the workers compute, because the answer takes its time.
+            workers = self._asking.submit(self.client.nthreads)
             try:
                 summed = self.client.gather(total)
                 break
@@ -103,20 +122,23 @@ class Cluster:
                 # Rows that went with their worker while they were being copied: begin where they came from.
                 if not self._restore(states):
                     raise
+            except (CancelledError, asyncio.CancelledError) as error:
+                self.is_lost = True  # the cluster was restarted
+                raise LostRowsError() from error
         else:
             raise LostRowsError()
+        self._follow_workers(workers.result())
         if summed.forms:
             depth = 1 + max((state.depth for state in states), default=0)
             older = {one for state in states for one in state.copies}
-            copies = {one for one in older if not one.settle() or one.copies}
+            copies = {one for one in older if not one.settle(self.client) or one.copies}
             made = Rows(items, depth, copies)
             others = len(self.workers) - 1
             limit = min(MOST_PASSES, PASSES_PER_WORKER * others) if others > 0 else MOST_PASSES
             if depth >= limit or self._copy_next:
                 made = self._detach(made)
                 if self._copy_next:
-                    # The next loss may be near: go on when there are two copies of everything again.
-                    wait([future for one in made.copies for future in one.copies])
+                    self._await_copies(made)
                 self._copy_next = False
             return made, summed
         return Rows([]), summed
@@ -127,10 +149,10 @@ class Cluster:
         name = f"{self._name}-{next(self._count)}"
         parts = [state.items for state in states]
         with _quietly():
-            sent = self.client.submit(same, shared, key=f"{name}-shared", pure=False)
+            sent = self.client.submit(same, shared, key=f"nonneg-shared-{name}", pure=False)
             options = {"function": function, "picks": picks, "shared": sent}
             if self.blocks is not None:
-                keys = [f"{name}-{index}" for index in range(len(self.blocks))]
+                keys = [f"nonneg-pass-{name}-{index}" for index in range(len(self.blocks))]
                 results = self.client.map(run_block, self.blocks, *parts, key=keys, pure=False, **options)
             else:
                 call = dask.delayed(load_and_run, pure=False)
@@ -154,7 +176,7 @@ class Cluster:
             for index in range(at, min(at + FAN_IN, len(results)))
         ]
         if scattered:
-            keys = [f"{name}-small-{index}" for index in scattered]
+            keys = [f"nonneg-small-{name}-{index}" for index in scattered]
             small = self.client.map(
                 without_rows, [results[index] for index in scattered], key=keys, pure=False
             )
@@ -162,7 +184,7 @@ class Cluster:
                 leaves[index] = one
         while level == 0 or len(leaves) > 1:
             groups = [leaves[at : at + FAN_IN] for at in range(0, len(leaves), FAN_IN)]
-            keys = [f"{name}-sum-{level}-{index}" for index in range(len(groups))]
+            keys = [f"nonneg-sum-{name}-{level}-{index}" for index in range(len(groups))]
             leaves = self.client.map(add_results, groups, key=keys, pure=False)
             level += 1
         return leaves[0]
@@ -172,12 +194,13 @@ class Cluster:
         if len(self.workers) < 2:
             # The copies stay in the scheduler, as arguments of tasks.
             values = self.client.gather(rows.items)
-            keys = [f"{name}-rows-{index}" for index in range(len(values))]
+            keys = [f"nonneg-rows-{name}-{index}" for index in range(len(values))]
             with _quietly():
                 return Rows(
                     self.client.map(same, [Result(one.rows, ()) for one in values], key=keys, pure=False)
                 )
-        # Keys are chosen here, because each of the two copies names the other.
+        # Keys are chosen here, because each of the two copies names the other. Each kind of task has its own
+        # prefix: Dask does not move tasks of a kind that takes no time.
         holders = self.client.who_has(rows.items)
         where = [next(iter(holders.get(item.key, ())), None) for item in rows.items]
         ring = sorted(self.workers)
@@ -185,24 +208,25 @@ class Cluster:
         copies: list[Any] = [None] * len(rows.items)
         for holder in dict.fromkeys(where):
             group = [index for index, place in enumerate(where) if place == holder]
-            sources = [(rows.items[index].key, f"{name}-copy-{index}") for index in group]
-            keys = [f"{name}-rows-{index}" for index in group]
+            sources = [(rows.items[index].key, f"nonneg-copy-{name}-{index}") for index in group]
+            keys = [f"nonneg-rows-{name}-{index}" for index in group]
             placed = {"workers": [holder], "allow_other_workers": True} if holder else {}
             found = self.client.map(take_over, sources, key=keys, pure=False, **placed)
-            for index, one in zip(group, found, strict=True):
-                detached[index] = one
-            if holder is None:
-                continue
-            # The next worker around: each keeps copies for one other.
+            # The next worker around: each keeps copies for one other. No other may take these tasks.
             neighbor = ring[(ring.index(holder) + 1) % len(ring)] if holder in ring else ring[0]
-            keys = [f"{name}-copy-{index}" for index in group]
-            made = self.client.map(
-                same, found, key=keys, pure=False, workers=[neighbor], allow_other_workers=True
-            )
-            for index, one in zip(group, made, strict=True):
-                copies[index] = one
-        kept = [one for one in copies if one is not None]
-        return Rows(detached, 0, {Copies(detached, kept, rows.items, rows.copies)})
+            keys = [f"nonneg-copy-{name}-{index}" for index in group]
+            made = self.client.map(same, found, key=keys, pure=False, workers=[neighbor])
+            for index, one, other in zip(group, found, made, strict=True):
+                detached[index], copies[index] = one, other
+        return Rows(detached, 0, {Copies(detached, copies, rows.items, rows.copies)})
+
+    def _await_copies(self, rows: Rows) -> None:
+        # A worker was lost, and the next loss may be near: go on with two copies of everything.
+        end = time.monotonic() + LONGEST_WAIT
+        while not all(one.settle(self.client) for one in rows.copies) and time.monotonic() < end:
+            if not set(self.workers) <= set(self.client.nthreads()):
+                return
+            time.sleep(0.01)
 
     def _restore(self, states: Sequence[Rows]) -> bool:
         restored = False
@@ -220,32 +244,42 @@ class Cluster:
         with _quietly():
             return Rows(self.client.compute([call(block) for block in blocks]))
 
-    def _follow_workers(self) -> None:
-        # Workers that joined or came back get their part of the kept chunks.
-        workers = self.client.nthreads()
-        self._copy_next = self._copy_next or not set(self.workers) <= set(workers)
-        if self.blocks is None or not workers:
-            self.workers = workers
-            return
-        if workers == self.workers and None not in self.places:
-            return
-        if not self.workers:
-            wait(self.blocks)
+    def _place(self, blocks: list[Any]) -> list[Any]:
+        # Consecutive chunks on one worker, so that their sums need not travel.
+        edges = np.cumsum([0, *self.workers.values()]) * len(blocks) / sum(self.workers.values())
+        cuts = np.round(edges).astype(int).tolist()
+        return [
+            block
+            for worker, start, stop in zip(self.workers, cuts[:-1], cuts[1:], strict=True)
+            for block in self.client.compute(blocks[start:stop], workers=[worker], allow_other_workers=True)
+        ]
+
+    def _find_blocks(self) -> None:
+        assert self.blocks is not None
         holders = self.client.who_has(self.blocks)
-        places = [next(iter(holders.get(block.key, ())), None) for block in self.blocks]
-        # Where chunks are still being computed again, the next pass looks once more.
-        if None not in places:
-            for index, target in moves(places, workers):
-                self.blocks[index] = self.client.submit(
-                    same,
-                    self.blocks[index],
-                    key=f"{self._name}-{next(self._count)}-moved-{index}",
-                    pure=False,
-                    workers=[target],
-                    allow_other_workers=True,
-                )
-                places[index] = target
-        self.places, self.workers = places, workers
+        self.places = [next(iter(holders.get(block.key, ())), None) for block in self.blocks]
+
+    def _follow_workers(self, workers: dict[str, int]) -> None:
+        # Workers that joined or came back get their part of the kept chunks.
+        changed = workers != self.workers
+        if changed:
+            self._copy_next = self._copy_next or not set(self.workers) <= set(workers)
+            self.workers = workers
+        if self.blocks is None or not workers or not (changed or None in self.places):
+            return
+        self._find_blocks()
+        if None in self.places:
+            return  # chunks are being computed again; the next pass looks once more
+        for index, target in moves(self.places, workers):
+            self.blocks[index] = self.client.submit(
+                same,
+                self.blocks[index],
+                key=f"nonneg-moved-{self._name}-{next(self._count)}",
+                pure=False,
+                workers=[target],
+                allow_other_workers=True,
+            )
+            self.places[index] = target
 
 
 def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[int, str]]:
@@ -267,14 +301,14 @@ def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[i
 
 def take_over(sources: tuple[str, str]) -> Result:
     """Return rows by their name: those that a pass left on this worker, or a copy of them on another."""
-    here = get_worker().data
+    worker = get_worker()
     for key in sources:
-        if key in here:
-            return Result(here[key].rows, ())
-    client = get_client()
-    for future in [Future(key, client) for key in sources]:
-        if any(client.who_has([future]).values()):
-            return Result(future.result().rows, ())
+        if key in worker.data:
+            return Result(worker.data[key].rows, ())
+    for key in sources:
+        found = sync(worker.loop, worker.scheduler.gather, keys=[key])
+        if found["status"] == "OK":
+            return Result(found["data"][key].rows, ())
     raise LostRowsError()
 
 

@@ -1,0 +1,154 @@
+"""Worker processes that are killed, join, pause and are restarted: the answer stays what it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from nonneg import NMF, factorize
+from nonneg.exceptions import NonnegWarning
+from nonneg.iteration.checkpoint import Checkpoint
+
+da = pytest.importorskip("dask.array")
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("default")
+MAX_ITER = 20
+FIT = {"n_components": 3, "init": "random", "max_iter": MAX_ITER, "tol": 0.0}
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    return rng.gamma(0.5, size=(600, 3)) @ rng.gamma(0.5, size=(3, 20)) + 0.01 * rng.random((600, 20))
+
+
+def chunked(X):
+    return da.from_array(X, chunks=(40, 20))
+
+
+def kill(client, number):
+    """Kill a worker process; its nanny will start another."""
+    os.kill(list(client.cluster.workers.values())[number].pid, signal.SIGKILL)
+
+
+def fit(X, callback=None, **options):
+    result = factorize(X, solver="hals", rng=0, callback=callback, **FIT, **options)
+    return result.W.compute() if hasattr(result.W, "compute") else result.W, result
+
+
+def test_kills_change_no_digit(dask_processes, X):
+    undisturbed, expected = fit(chunked(X))
+    np.testing.assert_allclose(undisturbed, fit(X)[0], rtol=1e-8, atol=1e-10)
+    assert expected.loss == pytest.approx(fit(X)[1].loss, rel=1e-6)
+    killed = []
+
+    def callback(progress):
+        # At 25, 50 and 90% of the fit; at 50% the other one as well, before the first is back.
+        if progress.n_iter in (5, 10, 18):
+            dask_processes.wait_for_workers(2, timeout=120)
+        if progress.n_iter in (5, 10, 11, 18):
+            kill(dask_processes, len(killed) % 2)
+            killed.append(progress.n_iter)
+
+    W, result = fit(chunked(X), callback)
+    assert killed == [5, 10, 11, 18]
+    np.testing.assert_array_equal(W, undisturbed)
+    np.testing.assert_array_equal(result.H, expected.H)
+    assert result.history.loss == expected.history.loss
+
+
+def test_kills_during_the_last_encoding_and_transform(dask_processes, X):
+    model = NMF(random_state=0, **FIT | {"max_iter": 5})
+    expected = model.fit_transform(X)
+
+    def callback(progress):
+        if progress.n_iter == 5:
+            threading.Timer(0.03, kill, (dask_processes, 0)).start()
+
+    model.set_params(callback=callback)
+    with pytest.warns(Warning, match="Maximum number of iterations"):
+        W = model.fit_transform(chunked(X))
+    np.testing.assert_allclose(W.compute(), expected, rtol=1e-7, atol=1e-9)
+    dask_processes.wait_for_workers(2, timeout=120)
+    threading.Timer(0.03, kill, (dask_processes, 1)).start()
+    np.testing.assert_allclose(model.transform(chunked(X)).compute(), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_a_worker_that_comes_back_gets_its_part(dask_processes, X):
+    from nonneg.data import as_data_matrix
+
+    data = as_data_matrix(chunked(X))
+    expected = X.T @ X[:, :2]
+    W = data.to_sample_array(X[:, :2])
+    np.testing.assert_allclose(data.transposed_times(W), expected, rtol=1e-10)
+    before = set(data._held.places)
+    kill(dask_processes, 0)
+    np.testing.assert_allclose(data.transposed_times(W), expected, rtol=1e-10)
+    dask_processes.wait_for_workers(2, timeout=120)
+    for _ in range(50):
+        np.testing.assert_allclose(data.transposed_times(W), expected, rtol=1e-10)
+        if len(set(data._held.places)) == 2 and None not in data._held.places:
+            break
+        time.sleep(0.1)
+    places = data._held.places
+    assert set(places) - before, "the worker that joined holds no chunks"
+    assert min(places.count(place) for place in set(places)) >= len(places) // 2
+
+
+def hog(seconds, fraction):
+    """Take memory until Dask pauses this worker, and give it back some time later."""
+    import psutil
+    from distributed import get_worker
+
+    worker = get_worker()
+    wanted = int(fraction * worker.memory_manager.memory_limit) - psutil.Process().memory_info().rss
+    held = [np.ones(max(wanted, 0) // 8)]
+    threading.Timer(seconds, held.clear).start()
+    return worker.address
+
+
+def test_a_paused_worker_delays_nothing(dask_processes, X):
+    undisturbed, _ = fit(chunked(X))
+    paused = []
+
+    def status():
+        workers = dask_processes.cluster.scheduler.workers.values()
+        return sum(worker.status.name == "paused" for worker in workers)
+
+    def callback(progress):
+        if progress.n_iter == 4:
+            address = next(iter(dask_processes.nthreads()))
+            dask_processes.submit(hog, 2.0, 0.88, workers=[address], pure=False).result()
+            for _ in range(40):
+                if status():
+                    break
+                time.sleep(0.05)
+        paused.append(status())
+
+    W, _ = fit(chunked(X), callback)
+    assert max(paused) == 1, "no worker was paused"
+    np.testing.assert_array_equal(W, undisturbed)
+
+
+def test_a_restarted_cluster_resumes(dask_processes, X, tmp_path, monkeypatch):
+    undisturbed, expected = fit(chunked(X))
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
+
+    def restart(progress):
+        if progress.n_iter == 12 and not (tmp_path / "restarted").exists():
+            (tmp_path / "restarted").touch()
+            dask_processes.restart(timeout=120)
+
+    # With a checkpoint it goes on where it was, in the same call or in another one.
+    with pytest.warns(NonnegWarning, match="in iteration 13. The fit resumes from its checkpoint"):
+        W, result = fit(chunked(X), restart, checkpoint=tmp_path / "saved")
+    np.testing.assert_array_equal(W, undisturbed)
+    assert result.n_iter == MAX_ITER
+    again, _ = fit(chunked(X), checkpoint=tmp_path / "saved")
+    np.testing.assert_array_equal(again, undisturbed)
+    assert expected.history.loss == result.history.loss
