@@ -36,7 +36,6 @@ COLUMNS, COMPONENTS = 500, 20
 ROWS, CHUNKS = 400_000, 16
 MEMORY = "2500MB"  # per worker: X takes 1.6 GB in all, and is kept where it takes half of the memory at most
 ITERATIONS = 12
-FACTORS = "random"
 
 
 def chunk_of(index: int, rows: int, columns: int) -> Any:
@@ -62,7 +61,7 @@ def dask_data(rows: int, chunks: int, columns: int = COLUMNS) -> Any:
 
 
 @contextlib.contextmanager
-def cluster(workers: int, memory: str = MEMORY) -> Iterator[Any]:
+def cluster(workers: int, memory: str = MEMORY, **options: Any) -> Iterator[Any]:
     """Start a scheduler and workers as processes, and yield a client."""
     from distributed import Client
 
@@ -93,7 +92,7 @@ def cluster(workers: int, memory: str = MEMORY) -> Iterator[Any]:
         try:
             while not file.exists():
                 time.sleep(0.05)
-            with Client(scheduler_file=str(file)) as client:
+            with Client(scheduler_file=str(file), **options) as client:
                 client.wait_for_workers(workers)
                 yield client
                 with contextlib.suppress(Exception):
@@ -153,7 +152,7 @@ def fit(X: Any, watch: Watch, iterations: int, loss: str = "frobenius", **option
 
     with quiet():
         return factorize(
-            X, COMPONENTS, beta_loss=loss, init=FACTORS, rng=0, tol=0, max_iter=iterations, callback=watch,
+            X, COMPONENTS, beta_loss=loss, init="random", rng=0, tol=0, max_iter=iterations, callback=watch,
             **options,
         )  # fmt: skip
 
@@ -174,14 +173,11 @@ def on_cluster(rows: int, chunks: int, workers: int, loss: str = "frobenius") ->
         moved: list[int] = []
         watch = Watch(client, at={n: lambda: moved.append(sum(client.run(_moved).values())) for n in (2, 10)})
         result = fit(X, watch, ITERATIONS, loss)
-        submitted = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
         resident = max(client.run(_resident).values())
     return {
         "seconds": statistics.median(watch.seconds),
         "loss": result.loss,
         "moved_per_iteration": (moved[1] - moved[0]) / 8,
-        "transitions": submitted,
-        "tasks_per_iteration": chunks + -(-chunks // 8) + (chunks > 8) + 1 + chunks * 2 // 2,
         "resident": resident,
         "all": watch.seconds,
     }
@@ -288,9 +284,9 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
     if settings.threads != 1:  # it has its own numbers of threads
         return
     for title, part, words in plan(settings.quick):
-        yield {"claim": NAME, "title": title, "part": part, "words": list(words)} | measured_apart(
-            NAME, part, *words
-        )
+        head = {"claim": NAME, "case": f"{title} {' '.join(map(str, words))}", "threads": settings.threads}
+        head |= {"title": title, "part": part, "words": list(words)}
+        yield head | measured_apart(NAME, part, *words)
 
 
 def _by_title(records: list[dict[str, Any]], title: str) -> list[dict[str, Any]]:
@@ -312,7 +308,7 @@ def _ratio_row(records: list[dict[str, Any]], ending: str, bar: float) -> list[l
 
 def table(records: list[dict[str, Any]]) -> str:
     """Return the tables of the records."""
-    records = latest(records, "title", "words")
+    records = latest(records, "case")
     head = ("2 processes against 2 threads", "times", "ratio", "at most", "loss apart", "at most")
     rows = _ratio_row(records, "", 1e-6) + _ratio_row(records, ", KL", 1e-3)
     parts = [markdown(head, rows)] if rows else []
@@ -361,8 +357,7 @@ def table(records: list[dict[str, Any]]) -> str:
 
 def model(per_task: float) -> str:
     """Return what the design would cost on 1,000 workers with 10 TB, from the measured cost of a task."""
-    # Stated assumptions: a core does a pass over 1 GB in 1 s at k = 20 (measured: strong scaling above), and
-    # the network moves 1 GB/s per worker. X has 5,000 columns of float64.
+    # Assumptions: a core takes 1 s for 1 GB at k = 20, a link moves 1 GB/s, and X has 5,000 float64 columns.
     rate, network, columns, k = 1e9, 1e9, 5000, 20
     rows = []
     for workers, terabytes in ((10, 0.1), (100, 1.0), (1000, 10.0)):
@@ -371,8 +366,7 @@ def model(per_task: float) -> str:
             compute = terabytes * 1e12 / workers / rate
             schedule = per_task * n_chunks * (9 / 8 + 2 / 10)
             small = columns * k * 8
-            # One worker has H first; every transfer doubles the number of those that have it.
-            broadcast = np.ceil(np.log2(workers)) * small / network
+            broadcast = workers * small / network  # at worst, all ask the one worker that has H first
             tree = np.ceil(np.log(max(n_chunks / workers, 1) * workers) / np.log(8)) * (8 * small / network)
             copies = 2 * terabytes * 1e12 / columns * k / workers / network / 10
             total = max(compute, schedule) + broadcast + tree + copies

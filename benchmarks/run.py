@@ -17,6 +17,7 @@ if str(ROOT) not in sys.path:
 
 from benchmarks import (  # noqa: E402 (the folder must be importable first when this file is run as a script)
     anchor_peers,
+    cluster,
     cone_init,
     frobenius_dense,
     frobenius_mu,
@@ -53,6 +54,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
         memory,
         out_of_core,
         start_up,
+        cluster,
     )
 }
 NAMES = (*RACES, *MEASUREMENTS)

@@ -108,18 +108,11 @@ def dask_client(dask_cluster: Any) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def process_cluster() -> Iterator[Any]:
     """A client of a cluster of two worker processes; not the default client."""
-    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit="900MB",
-            dashboard_address=":0",
-            silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
+    pytest.importorskip("distributed", reason="distributed is not installed")
+    from benchmarks.cluster import cluster
+
+    # Scheduler and nannies have processes of their own, which warnings as errors do not reach.
+    with cluster(2, "900MB", set_as_default=False) as client:
         yield client
 
 

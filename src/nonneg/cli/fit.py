@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ from nonneg.cli.table_inputs import (
     check_h5ad,
     largest_entry,
     read_input,
+    stored_reader,
     table_name,
     write_h5ad,
 )
@@ -99,6 +103,11 @@ def _add_model_arguments(group: Any) -> None:
     group.add_argument(
         "--checkpoint", type=Path, metavar="DIR", help="save progress there, and resume an interrupted run"
     )
+    group.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="use the Dask cluster whose scheduler is there, such as tcp://host:8786",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -118,10 +127,10 @@ def run(options: argparse.Namespace) -> int:
     check_labels(table.labels, table.label_name)
     if largest_entry(table) == 0:
         terminal.note("note: all entries are zero, so there is nothing to find")
-    with terminal.warnings_as_notes():
-        model, W, seconds = fit_model(table.X, **_model_parameters(options))
+    with terminal.warnings_as_notes(), on_cluster(table, options) as X:
+        model, W, seconds = fit_model(X, **_model_parameters(options))
         if options.certify:
-            add_floor(model, table.X)
+            add_floor(model, X)
     fitted = FittedModel(
         model,
         W,
@@ -138,6 +147,28 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def on_cluster(table: Table, options: argparse.Namespace) -> Iterator[Any]:
+    """Yield the entries: with --scheduler in chunks on the workers of that cluster, otherwise as they are."""
+    if options.scheduler is None:
+        yield table.X
+        return
+    from nonneg._optional import import_optional
+
+    for name in ("dask.array", "distributed"):
+        import_optional(name, extra="dask", purpose="--scheduler")
+    from nonneg.data.chunked import chunked_rows
+    from nonneg.data.cluster import connected
+
+    with connected(options.scheduler) as client:
+        threads = sum(client.nthreads().values())
+        reader = stored_reader(options) if hasattr(table.X, "stored") else None
+        X = chunked_rows(table.X, threads, reader)
+        if not options.quiet:
+            terminal.note(f"{X.numblocks[0]} chunks on {len(client.nthreads())} workers, {threads} threads")
+        yield X
+
+
 def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:
     """Fit, and take the time."""
     from nonneg import NMF
@@ -145,6 +176,9 @@ def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:
     model = NMF(**parameters)
     started = time.perf_counter()
     W = model.fit_transform(X)
+    if hasattr(W, "compute"):
+        W = W.compute()
+        model.result_ = replace(model.result_, W=W)
     return model, W, time.perf_counter() - started
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,6 +186,25 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
         None if names is None else tuple(names) for names in (stored.row_names, stored.column_names)
     )
     return Table(data, rows, columns, str(path), kind)
+
+
+def stored_reader(options: argparse.Namespace) -> Any:
+    """Return a function that reads a range of rows of the file, wherever it is called."""
+    return partial(_read_stored, options.file.resolve(), _reading(options), options.dtype)
+
+
+def _read_stored(path: Path, reading: dict[str, Any], dtype: str | None, start: int, stop: int) -> Any:
+    import numpy
+
+    from nonneg.io.open_matrix import open_stored
+    from nonneg.io.table import ReadOptions
+
+    stored = open_stored(path, ReadOptions(**reading), None)
+    stored.converted_dtype = None if dtype is None else numpy.dtype(dtype)
+    try:
+        return stored.read_rows(start, stop)
+    finally:
+        stored.close()
 
 
 def largest_entry(table: Table) -> float:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -20,8 +21,8 @@ from dask.highlevelgraph import HighLevelGraph
 
 from nonneg._arrays import to_numpy
 from nonneg._typing import Array, SampleArray
-from nonneg.data.block_tasks import Rows, as_result, load_and_run, make_block, pick, take, tree_sum
-from nonneg.data.chunk_advice import chunk_advice
+from nonneg.data.block_tasks import Rows, as_result, load_and_run, make_block, pick, same, take, tree_sum
+from nonneg.data.chunk_advice import GOOD_BYTES, chunk_advice
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
 from nonneg.exceptions import NonnegWarning, ShapeError
 
@@ -34,6 +35,29 @@ def current_client(array: Any) -> Any:
     scheduler = dask.base.get_scheduler(collections=[array])
     client = getattr(scheduler, "__self__", None)
     return client if type(client).__module__.partition(".")[0] == "distributed" else None
+
+
+def chunked_rows(X: Any, n_threads: int, reader: Callable[[int, int], Any] | None = None) -> Any:
+    """Return a matrix as a Dask array, in chunks for a number of threads.
+
+    A `reader` of ranges of rows lets the workers read them; otherwise they are sent.
+    """
+    n_rows, n_columns = X.shape
+    # Two chunks for each thread even out what one of them may be slower; none is larger than advised.
+    n_chunks = max(2 * n_threads, -(-n_rows * n_columns * 8 // int(GOOD_BYTES)))
+    cuts = [*range(0, n_rows, -(-n_rows // n_chunks)), n_rows]
+    name = f"nonneg-data-{uuid.uuid4().hex}"
+    meta: Any = np.empty((0, 0), dtype=X.dtype)
+    if sp.issparse(X) or (reader is not None and sp.issparse(reader(0, 1))):
+        meta = sp.csr_array((0, 0), dtype=X.dtype)
+        X = X.tocsr() if reader is None else X
+    tasks = {
+        (name, at, 0): (same, X[start:stop]) if reader is None else (reader, start, stop)
+        for at, (start, stop) in enumerate(pairwise(cuts))
+    }
+    graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
+    chunks = (tuple(np.diff(cuts).tolist()), (n_columns,))
+    return da.Array(graph, name, chunks, dtype=X.dtype, meta=meta)
 
 
 class ChunkedMatrix(DataMatrix):

@@ -17,15 +17,17 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
 import dask
 import numpy as np
-from distributed import futures_of, get_worker, wait
+from distributed import Client, futures_of, get_worker, wait
 from distributed.utils import sync
+from distributed.worker import get_data_from_worker
 
 from nonneg.data.block_tasks import (
     FAN_IN,
@@ -41,7 +43,7 @@ from nonneg.data.block_tasks import (
     without_rows,
 )
 from nonneg.data.matrix import RowFunction
-from nonneg.exceptions import LostRowsError
+from nonneg.exceptions import InvalidParameterError, LostRowsError
 
 # A lost chunk repeats the passes since its rows were detached, on the workers that are left: this many
 # passes for each of these cost about the time of two iterations. More than ten would keep more copies of H
@@ -49,30 +51,10 @@ from nonneg.exceptions import LostRowsError
 PASSES_PER_WORKER, MOST_PASSES = 2, 10
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
-# Seconds for which copies are awaited after a loss; they take as long as sending W once.
+# Seconds for which copies are awaited; they take as long as sending W once.
 LONGEST_WAIT = 30.0
-
-
-class Copies:
-    """The second copies of detached rows; until they are there, the rows as the pass left them."""
-
-    def __init__(self, detached: list[Any], copies: list[Any], origin: list[Any], older: set[Copies]) -> None:
-        self.detached, self.copies = detached, copies
-        self.origin, self.older = origin, older
-
-    def settle(self, client: Any) -> bool:
-        """Let go of what is no longer needed, and tell whether there are two copies of everything."""
-        if not self.origin:
-            return True
-        if any(one.status != "finished" for one in (*self.detached, *self.copies)):
-            return False
-        # Dask may have moved a task to the worker where the other copy is.
-        places = client.who_has([*self.detached, *self.copies])
-        for one, other in zip(self.detached, self.copies, strict=True):
-            if len({*places.get(one.key, ()), *places.get(other.key, ())}) < 2:
-                return False
-        self.origin, self.older = [], set()
-        return True
+CONNECT_SECONDS = 15
+BUSY_RETRIES = 200  # of a twentieth of a second
 
 
 class Cluster:
@@ -86,7 +68,6 @@ class Cluster:
         self.workers: dict[str, int] = {}  # threads of the workers, as of the last pass
         self.is_lost = False  # whether the cluster forgot all of it
         self._asking = ThreadPoolExecutor(1)
-        self._copy_next = False  # whether the next rows are copied at once, because a worker was lost
         self._name = uuid.uuid4().hex[:12]
         self._count = count()
 
@@ -111,37 +92,30 @@ class Cluster:
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
     ) -> tuple[Rows, Result]:
         """Call the function on every chunk; return its rows, and the sum of its small results."""
-        for _ in range(2):
-            items, total = self._submit(function, states, picks, shared)
-            # Asked while the workers compute, because the answer takes its time.
-            workers = self._asking.submit(self.client.nthreads)
-            try:
-                summed = self.client.gather(total)
-                break
-            except LostRowsError:
-                # Rows that went with their worker while they were being copied: begin where they came from.
-                if not self._restore(states):
-                    raise
-            except (CancelledError, asyncio.CancelledError) as error:
-                self.is_lost = True  # the cluster was restarted
-                raise LostRowsError() from error
-        else:
-            raise LostRowsError()
-        self._follow_workers(workers.result())
-        if summed.forms:
-            depth = 1 + max((state.depth for state in states), default=0)
-            older = {one for state in states for one in state.copies}
-            copies = {one for one in older if not one.settle(self.client) or one.copies}
-            made = Rows(items, depth, copies)
-            others = len(self.workers) - 1
-            limit = min(MOST_PASSES, PASSES_PER_WORKER * others) if others > 0 else MOST_PASSES
-            if depth >= limit or self._copy_next:
-                made = self._detach(made)
-                if self._copy_next:
-                    self._await_copies(made)
-                self._copy_next = False
-            return made, summed
-        return Rows([]), summed
+        items, total = self._submit(function, states, picks, shared)
+        # Asked while the workers compute, because the answers take their time.
+        asked = self._asking.submit(self._look_around, states)
+        try:
+            summed = self.client.gather(total)
+        except (CancelledError, asyncio.CancelledError) as error:
+            self.is_lost = True  # the cluster was restarted
+            raise LostRowsError() from error
+        workers, are_apart = asked.result()
+        self._follow_workers(workers)
+        if not summed.forms:
+            return Rows([]), summed
+        depth = 1 + max((state.depth for state in states), default=0)
+        made = Rows(items, depth, {one for state in states for one in state.copies})
+        others = len(workers) - 1
+        limit = min(MOST_PASSES, PASSES_PER_WORKER * others) if others > 0 else MOST_PASSES
+        if depth >= limit or not are_apart:
+            made = self._detach(made)
+        return made, summed
+
+    def _look_around(self, states: Sequence[Rows]) -> tuple[dict[str, int], bool]:
+        """Return the workers, and whether all rows and their copies are on different ones."""
+        pairs = [(state.items, copies) for state in states for copies in state.copies]
+        return self.client.nthreads(), all(self._are_apart(*pair) for pair in pairs)
 
     def _submit(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
@@ -214,29 +188,32 @@ class Cluster:
             found = self.client.map(take_over, sources, key=keys, pure=False, **placed)
             # The next worker around: each keeps copies for one other. No other may take these tasks.
             neighbor = ring[(ring.index(holder) + 1) % len(ring)] if holder in ring else ring[0]
+            sources = [(rows.items[index].key, f"nonneg-rows-{name}-{index}") for index in group]
             keys = [f"nonneg-copy-{name}-{index}" for index in group]
-            made = self.client.map(same, found, key=keys, pure=False, workers=[neighbor])
+            made = self.client.map(take_over, sources, key=keys, pure=False, workers=[neighbor])
             for index, one, other in zip(group, found, made, strict=True):
                 detached[index], copies[index] = one, other
-        return Rows(detached, 0, {Copies(detached, copies, rows.items, rows.copies)})
+        # The rows stay as they were, and the next pass tries again, if a worker is lost meanwhile.
+        done = self._await(detached + copies) and self._are_apart(detached, copies)
+        return Rows(detached, 0, {tuple(copies)}) if done else rows
 
-    def _await_copies(self, rows: Rows) -> None:
-        # A worker was lost, and the next loss may be near: go on with two copies of everything.
+    def _await(self, futures: list[Any]) -> bool:
         end = time.monotonic() + LONGEST_WAIT
-        while not all(one.settle(self.client) for one in rows.copies) and time.monotonic() < end:
+        while (states := {one.status for one in futures}) != {"finished"}:
+            if states - {"finished", "pending"} or time.monotonic() > end:
+                return False
             if not set(self.workers) <= set(self.client.nthreads()):
-                return
-            time.sleep(0.01)
+                return False
+            time.sleep(0.002)
+        return True
 
-    def _restore(self, states: Sequence[Rows]) -> bool:
-        restored = False
-        for state in states:
-            for one in state.copies:
-                if one.origin and state.items is one.detached:
-                    state.items, state.depth, state.copies = one.origin, MOST_PASSES, one.older
-                    restored = True
-                    break
-        return restored
+    def _are_apart(self, rows: Sequence[Any], copies: Sequence[Any]) -> bool:
+        # Dask may move a task to the worker where the other copy is, and a worker may be gone.
+        places = self.client.who_has([*rows, *copies])
+        return all(
+            (there := places.get(other.key, ())) and not set(there) >= set(places.get(one.key, ()))
+            for one, other in zip(rows, copies, strict=True)
+        )
 
     def rows_of(self, blocks: list[Any]) -> Rows:
         """Return the rows of an array that did not come out of a pass."""
@@ -262,9 +239,7 @@ class Cluster:
     def _follow_workers(self, workers: dict[str, int]) -> None:
         # Workers that joined or came back get their part of the kept chunks.
         changed = workers != self.workers
-        if changed:
-            self._copy_next = self._copy_next or not set(self.workers) <= set(workers)
-            self.workers = workers
+        self.workers = workers
         if self.blocks is None or not workers or not (changed or None in self.places):
             return
         self._find_blocks()
@@ -300,16 +275,48 @@ def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[i
 
 
 def take_over(sources: tuple[str, str]) -> Result:
-    """Return rows by their name: those that a pass left on this worker, or a copy of them on another."""
+    """Return rows by their name: those on this worker, or those on another."""
     worker = get_worker()
     for key in sources:
         if key in worker.data:
             return Result(worker.data[key].rows, ())
+    return sync(worker.loop, _fetch, worker, sources)  # type: ignore[no-any-return]
+
+
+async def _fetch(worker: Any, sources: tuple[str, str]) -> Result:
+    # Not by a dependency: that would register a third copy, and Dask might then drop one of the other two.
+    holders = await worker.scheduler.who_has(keys=list(sources))
     for key in sources:
-        found = sync(worker.loop, worker.scheduler.gather, keys=[key])
-        if found["status"] == "OK":
-            return Result(found["data"][key].rows, ())
+        for address in holders.get(key, ()):
+            for _ in range(BUSY_RETRIES):
+                try:
+                    found = await get_data_from_worker(worker.rpc, [key], address, who=worker.address)
+                except OSError:
+                    break  # it was lost meanwhile
+                if found["status"] == "OK":
+                    if key in found["data"]:
+                        return Result(found["data"][key].rows, ())
+                    break
+                await asyncio.sleep(0.05)  # it serves others
     raise LostRowsError()
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Use a running cluster inside the block."""
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise InvalidParameterError(
+            f"No Dask scheduler answers at {address} ({error or type(error).__name__}). Expected an address "
+            "such as tcp://host:8786, which `dask scheduler` prints when it starts."
+        ) from error
+    with client:
+        if not client.nthreads():
+            raise InvalidParameterError(
+                f"The Dask scheduler at {address} has no workers. Start some: dask worker {address}"
+            )
+        yield client
 
 
 def worker_sizes(client: Any) -> list[tuple[int, int]]:
