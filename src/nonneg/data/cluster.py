@@ -280,7 +280,7 @@ def take_over(sources: tuple[str, str]) -> Result:
     for key in sources:
         if key in worker.data:
             return Result(worker.data[key].rows, ())
-    return sync(worker.loop, _fetch, worker, sources)  # type: ignore[no-any-return]
+    return sync(worker.loop, _fetch, worker, sources)
 
 
 async def _fetch(worker: Any, sources: tuple[str, str]) -> Result:
