@@ -66,7 +66,7 @@ def sparkline(values: Sequence[float], label: str) -> str:
     )
 
 
-def result(found: Any) -> str:
+def view_of_result(found: Any) -> str:
     """Return what a function found: its sentence, the loss over the iterations and the certificate."""
     history, certificate = getattr(found, "history", None), getattr(found, "certificate", None)
     pieces = [piece._repr_html_() for piece in (history, certificate) if piece is not None and len(piece)]

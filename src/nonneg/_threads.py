@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from nonneg import _cores
+import nonneg._cores as _cores
 from nonneg._blas import single_threaded_blas
 from nonneg.exceptions import InvalidParameterError
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from nonneg import _html
+from nonneg._html import Raw, badge, table
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
@@ -219,8 +219,8 @@ class Certificate:
         return f"Certificate({inside})"
 
     def _repr_html_(self) -> str:
-        rows = [(_html.Raw(_html.badge(each.verdict)), each.name, each.sentence) for each in self.statements]
-        return _html.table(["verdict", "statement", "what it says"], rows) if rows else "(no statements)"
+        rows = [(Raw(badge(each.verdict)), each.name, each.sentence) for each in self.statements]
+        return table(["verdict", "statement", "what it says"], rows) if rows else "(no statements)"
 
 
 def _plain(value: Any) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from nonneg import _html
 from nonneg._arguments import checked_count, checked_flag, checked_nonnegative
 from nonneg._arrays import to_float64
+from nonneg._html import view_of_result
 from nonneg._lazy import cached_property
 from nonneg._random import Seed, spawn
 from nonneg._threads import threads
@@ -109,7 +109,7 @@ class ConeResult:
         return f"ConeResult(relative_error={self.relative_error:.6g}, {shapes})"
 
     def _repr_html_(self) -> str:
-        return _html.result(self)
+        return view_of_result(self)
 
 
 def cone_rank_one(

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nonneg import _html
+from nonneg._html import facts
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.exceptions import NonnegError
 
@@ -67,7 +67,7 @@ class Dataset:
         shown += [("classes", len(self.names))] if self.names else []
         if hasattr(self.X, "nnz"):
             shown.append(("nonzeros", f"{self.X.nnz} ({self.X.nnz / (n_samples * n_features):.2%})"))
-        return _html.facts(self.description.split(". ")[0], shown)
+        return facts(self.description.split(". ")[0], shown)
 
 
 @dataclass(frozen=True)

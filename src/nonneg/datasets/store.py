@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._cores import user_cache
 from nonneg._typing import IntArray, SparseMatrix
 from nonneg.datasets.catalog import (
     DOWNLOAD_VARIABLE,
@@ -34,7 +35,6 @@ from nonneg.datasets.catalog import (
     is_available,
     look_up,
     offline_instructions,
-    user_cache,
 )
 from nonneg.datasets.content import read_archive
 from nonneg.datasets.dataset import Dataset, DatasetNotFoundError, Recording

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import _html
+from nonneg._html import facts, sparkline
 
 
 class History:
@@ -117,4 +117,4 @@ class History:
         last = {name: values[-1] for name, values in self._columns.items() if values}
         shown = [(name, value) for name, value in last.items() if isinstance(value, (int, float))]
         plain = [value for value in self.loss if isinstance(value, (int, float))]
-        return _html.facts("Last iteration", shown, _html.sparkline(plain, "Loss by iteration"))
+        return facts("Last iteration", shown, sparkline(plain, "Loss by iteration"))

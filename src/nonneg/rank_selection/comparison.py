@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import _html
 from nonneg._arguments import checked_verbose
+from nonneg._html import facts, table
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.data import DataMatrix
@@ -137,10 +137,12 @@ class RankComparison:
         return f"RankComparison(rank={self.rank}; {said}. {self.reason})"
 
     def _repr_html_(self) -> str:
-        rows = [(name, each.rank, each.reason) for name, each in self.estimates.items()]
+        rows: list[tuple[str, int | str, str]] = [
+            (name, each.rank, each.reason) for name, each in self.estimates.items()
+        ]
         rows += [(name, "left out", why) for name, why in self.left_out.items()]
-        facts = _html.facts(f"{self.rank} components", [("reason", self.reason)])
-        return facts + _html.table(["method", "components", "reason"], rows)
+        said = facts(f"{self.rank} components", [("reason", self.reason)])
+        return said + table(["method", "components", "reason"], rows)
 
 
 @ended_by_interrupt()

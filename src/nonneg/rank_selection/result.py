@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import _html
+from nonneg._html import facts, table
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.exceptions import ShapeError
@@ -193,12 +193,12 @@ class RankResult:
         return f"RankResult(rank={self.rank}, method={self.method!r}: {self.reason})"
 
     def _repr_html_(self) -> str:
-        facts = _html.facts(f"{self.rank} components", [("method", self.method), ("reason", self.reason)])
+        said = facts(f"{self.rank} components", [("method", self.method), ("reason", self.reason)])
         if self.curve is None:
-            return facts
+            return said
         chosen = self.curve.candidates.index(self.rank) if self.rank in self.curve.candidates else None
         rows = zip(self.curve.candidates, self.curve.mean.tolist(), self.curve.spread.tolist(), strict=True)
-        return facts + _html.table(["components", self.curve.name, "spread"], rows, strong=chosen)
+        return said + table(["components", self.curve.name, "spread"], rows, strong=chosen)
 
 
 def _rebuild(kind: type[RankResult], values: dict[str, Any]) -> RankResult:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import _html
+from nonneg._html import view_of_result
 from nonneg._typing import Array, FloatArray, IntArray, SparseMatrix
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
@@ -120,4 +120,4 @@ class SelectionResult:
         )
 
     def _repr_html_(self) -> str:
-        return _html.result(self)
+        return view_of_result(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nonneg import _html
+from nonneg._html import view_of_result
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
@@ -59,4 +59,4 @@ class FactorizationResult:
         )
 
     def _repr_html_(self) -> str:
-        return _html.result(self)
+        return view_of_result(self)

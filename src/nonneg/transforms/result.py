@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nonneg import _html
+from nonneg._html import view_of_result
 from nonneg._typing import Array, BoolArray, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
@@ -105,4 +105,4 @@ class TransformResult:
         )
 
     def _repr_html_(self) -> str:
-        return _html.result(self)
+        return view_of_result(self)
