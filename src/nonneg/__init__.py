@@ -26,10 +26,10 @@ if TYPE_CHECKING:
         non_negative_factorization,
     )
     from nonneg.io.open_matrix import open_matrix
-    from nonneg.purification import purify
+    from nonneg.purification.purify import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
     from nonneg.separable import select_anchors
-    from nonneg.solvers import factorize
+    from nonneg.solvers.factorize import factorize
     from nonneg.transforms import joint_diagonalize, learn_transform
 
 # Public name -> module that defines it; a public module maps to itself. A new name needs a line here,
@@ -49,7 +49,7 @@ _HOME = {
     "datasets": "nonneg.datasets",
     "estimate_rank": "nonneg.rank_selection",
     "exceptions": "nonneg.exceptions",
-    "factorize": "nonneg.solvers",
+    "factorize": "nonneg.solvers.factorize",
     "integrations": "nonneg.integrations",
     "joint_diagonalize": "nonneg.transforms",
     "learn_transform": "nonneg.transforms",
@@ -58,7 +58,7 @@ _HOME = {
     "non_negative_factorization": "nonneg.estimators",
     "open_matrix": "nonneg.io.open_matrix",
     "plotting": "nonneg.plotting",
-    "purify": "nonneg.purification",
+    "purify": "nonneg.purification.purify",
     "results": "nonneg.results",
     "select_anchors": "nonneg.separable",
 }
