@@ -130,7 +130,7 @@ def hog(seconds, fraction):
     return worker.address
 
 
-def test_a_paused_worker_delays_nothing(dask_processes, X):
+def test_a_paused_worker_changes_no_digit(dask_processes, X):
     undisturbed, _ = fit(chunked(X))
     paused = []
 
