@@ -156,7 +156,7 @@ def fit(X: Any, watch: Watch, iterations: int, loss: str = "frobenius", **option
     with quiet():
         return factorize(
             X, COMPONENTS, beta_loss=loss, init="random", rng=0, tol=0, max_iter=iterations, callback=watch,
-            **options,
+            accelerate=False, **options,  # every iteration is a pass over X
         )  # fmt: skip
 
 
