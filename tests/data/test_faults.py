@@ -23,6 +23,20 @@ MAX_ITER = 20
 FIT = {"n_components": 3, "init": "random", "max_iter": MAX_ITER, "tol": 0.0}
 
 
+@pytest.fixture(autouse=True)
+def _ends():
+    """End a test that waits for a cluster in vain."""
+
+    def give_up(number, frame):
+        raise TimeoutError("the cluster did not answer for three minutes")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(180)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 @pytest.fixture(scope="module")
 def X():
     rng = np.random.default_rng(0)

@@ -74,19 +74,24 @@ class Cluster:
     def keep(self, n_bytes: int | None) -> bool:
         """Load the chunks into the workers' memory if they fit; `n_bytes` is None where only they know."""
         limit = sum(memory or np.inf for memory, _ in worker_sizes(self.client))
-        call = dask.delayed(make_block, pure=False)
-        blocks = [call(*part) for part in zip(self.entries, self.weights, self.masks, strict=True)]
         if n_bytes is None:
-            first = self.client.compute(dask.delayed(size_of)(blocks[0])).result()
-            n_bytes = first * len(blocks)
+            first = dask.delayed(size_of)(self._make(0, 1)[0])
+            n_bytes = self.client.compute(first).result() * len(self.entries)
         if n_bytes <= KEPT_FRACTION * limit:
             self.workers = self.client.nthreads()
             placed = not futures_of(self.entries) and self.workers
             with _quietly():
-                self.blocks = self._place(blocks) if placed else self.client.compute(blocks)
+                self.blocks = self.client.compute(
+                    self._place() if placed else self._make(0, len(self.entries))
+                )
             wait(self.blocks)
             self._find_blocks()
         return self.blocks is not None
+
+    def _make(self, start: int, stop: int) -> list[Any]:
+        call = dask.delayed(make_block, pure=False)
+        parts = (self.entries[start:stop], self.weights[start:stop], self.masks[start:stop])
+        return [call(*part) for part in zip(*parts, strict=True)]
 
     def run(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
@@ -221,15 +226,16 @@ class Cluster:
         with _quietly():
             return Rows(self.client.compute([call(block) for block in blocks]))
 
-    def _place(self, blocks: list[Any]) -> list[Any]:
-        # Consecutive chunks on one worker, so that their sums need not travel.
-        edges = np.cumsum([0, *self.workers.values()]) * len(blocks) / sum(self.workers.values())
+    def _place(self) -> list[Any]:
+        # Consecutive chunks on one worker, so that their sums need not travel. Only these tasks are bound, and
+        # loosely: `compute(workers=...)` would bind all that they depend on to a worker that may die.
+        edges = np.cumsum([0, *self.workers.values()]) * len(self.entries) / sum(self.workers.values())
         cuts = np.round(edges).astype(int).tolist()
-        return [
-            block
-            for worker, start, stop in zip(self.workers, cuts[:-1], cuts[1:], strict=True)
-            for block in self.client.compute(blocks[start:stop], workers=[worker], allow_other_workers=True)
-        ]
+        blocks: list[Any] = []
+        for worker, start, stop in zip(self.workers, cuts[:-1], cuts[1:], strict=True):
+            with dask.annotate(workers=[worker], allow_other_workers=True):
+                blocks += self._make(start, stop)
+        return blocks
 
     def _find_blocks(self) -> None:
         assert self.blocks is not None
