@@ -227,8 +227,8 @@ class Cluster:
             return Rows(self.client.compute([call(block) for block in blocks]))
 
     def _place(self) -> list[Any]:
-        # Consecutive chunks on one worker, so that their sums need not travel. Only these tasks are bound, and
-        # loosely: `compute(workers=...)` would bind all that they depend on to a worker that may die.
+        # Consecutive chunks on one worker, so that their sums need not travel. Only these tasks are bound,
+        # and loosely: `compute(workers=...)` would bind all that they depend on to a worker that may die.
         edges = np.cumsum([0, *self.workers.values()]) * len(self.entries) / sum(self.workers.values())
         cuts = np.round(edges).astype(int).tolist()
         blocks: list[Any] = []
