@@ -18,7 +18,7 @@ def test_matched_rows_are_found_in_any_order():
 
 
 def test_cnmf_runs_unchanged_and_gives_the_same_programs():
-    pytest.importorskip("cnmf", reason="cNMF is not installed")
+    pytest.importorskip("cnmf.cnmf", reason="cNMF is not installed")
     found = parity("planted", 4, 4)
     assert min(found["cnmf with ours, correlations"]) >= 0.99
     assert min(found["ConsensusNMF, correlations"]) >= 0.99

@@ -129,6 +129,8 @@ import os, signal, sys
 import numpy as np
 from nonneg import NMF, open_matrix
 from nonneg.iteration.checkpoint import Checkpoint
+# A suite that runs in the background ignores Ctrl-C, and so would its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 Checkpoint.due = lambda self: True
 X = open_matrix("X.npy", memory="6kB")
 reads, plain = [0], X.read_rows

@@ -99,4 +99,4 @@ def test_every_solver_says_what_it_is_and_what_tol_means():
     for solver in SOLVERS.values():
         assert solver.summary
         assert solver.tol
-        assert solver.inputs <= {"dense", "sparse", "array", "dask"}
+        assert solver.inputs <= {"dense", "sparse", "array", "dask", "streamed"}

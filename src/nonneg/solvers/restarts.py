@@ -113,18 +113,24 @@ def run_restarts(
         Number of components.
     rngs : sequence of Generator
         One per restart.
-    solver, beta, penalties, max_iter, tol, free, callback, **options
-        As for a single run; a callback sees the restarts in turns.
+    solver, beta, penalties
+        As for a single run.
     init : str
         A name in `INITS`.
+    max_iter, tol, free
+        As for a single run.
     prune : bool
         Whether to stop restarts that fall behind. Without it, all of them end as single runs do.
     begin : callable, optional
         Returns a restart, given its number and generator; by default one from `init`.
     finish : callable, optional
         Takes a run as soon as it has ended. What it returns is kept in place of the run.
+    callback
+        As for a single run; it sees the restarts in turns.
     verbose, caller
         Progress is shown under the name of the caller.
+    **options
+        As for a single run.
 
     Returns
     -------
