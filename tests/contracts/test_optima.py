@@ -26,6 +26,8 @@ def near_a_truth():
 def test_all_solvers_of_a_loss_reach_one_optimum(beta, penalties, max_iter):
     if penalties and beta == 0:
         max_iter = 500
+    if penalties and beta < 0:
+        pytest.skip("the loss is not convex in a factor, and solvers end in different local minima")
     if beta > 2:
         max_iter = 10_000  # multiplicative updates take short steps here
     X, given = near_a_truth()

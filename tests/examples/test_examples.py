@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
+# `make docs` runs all examples; these take long and are run there only.
+LONG = {
+    "plot_gene_programs", "plot_initializations", "plot_signatures", "plot_penalties", "plot_pipeline",
+    "plot_separation", "plot_solo_recordings", "plot_topic_changes",
+}  # fmt: skip
+EXAMPLES = [
+    path
+    for path in sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
+    if path.stem not in LONG
+]
 SECONDS = 60
 SHOWN = "ignore:FigureCanvasAgg is non-interactive"
 # One process runs them all, each as a program of its own in a folder of its own: it starts once.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from tests.contracts.cases import ALL, MAIN_CASES, PENALTIES, K, close, entries, initial, run
 from tests.references.containers import FORMS, as_container, plain
 from tests.references.least_squares import kkt_violation, nonnegative_rows
@@ -162,3 +163,17 @@ def test_no_iterations_give_the_encoding_of_the_initialization(low_rank):
     np.testing.assert_array_equal(result.H, H)
     np.testing.assert_allclose(result.W, nonnegative_rows(H.T, low_rank), rtol=1e-8, atol=1e-10)
     assert result.loss == pytest.approx(objective(low_rank, result.W, H))
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.5])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_a_feature_that_no_component_has_does_not_end_the_search(beta, form):
+    # Second derivatives have a pole there.
+    rng = np.random.default_rng(0)
+    H = rng.gamma(0.5, size=(3, 40))
+    X = rng.poisson(3 * rng.gamma(0.5, size=(12, 3)) @ H).astype(float)
+    expected = encoded(X, H, beta)
+    H = np.hstack([H, np.zeros((3, 2))])
+    X = np.hstack([X, np.full((12, 2), 2.0)])
+    found = encoded(X if form == "dense" else scipy.sparse.csr_array(X), H, beta)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)

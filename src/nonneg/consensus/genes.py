@@ -40,6 +40,10 @@ def check_sign(data: DataMatrix, who: str) -> None:
 
 def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> None:
     """Refuse features that are zero in all samples."""
+    if data.shape[0] < 2:
+        raise InvalidDataError(
+            f"Expected at least two samples for {who}, got n_samples=1. Pass more samples."
+        )
     _, (sums,) = data.map_reduce_rows(_column_sums, n_out=0)
     empty = np.flatnonzero(sums == 0)
     if not empty.size:
