@@ -25,7 +25,7 @@ from nonneg.solvers.row_newton import (
     Buffers,
     Pairs,
     RowSubproblem,
-    damped_squares,
+    capped_squares,
     newton_step,
     shared_correlations,
 )
@@ -82,7 +82,7 @@ def _encode_block(
     if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
         own = Pairs.of(Ht)
     shared = shared_correlations(loss, Ht, block.xp.sum(Ht, axis=1), None)
-    squares = damped_squares(Ht)
+    squares = capped_squares(Ht)
 
     def visit(begin: int, end: int) -> Array:
         x = block.dense_rows(begin, end)

@@ -94,6 +94,12 @@ def correlations_of(gram: Array) -> Array:
 
 def damped_squares(other: Array) -> Array:
     """Return the squares of the fixed factor for the diagonals of Hessians."""
+    xp = array_namespace(other)
+    return other * other + DAMPING * xp.mean(other, axis=0) ** 2
+
+
+def capped_squares(other: Array) -> Array:
+    """Return the same for rows that stop by their own residual."""
     # Not beyond the largest square of a column: where all components are zero and the data are not, second
     # derivatives have a pole, and any addition would make the row look converged.
     xp = array_namespace(other)

@@ -154,7 +154,7 @@ def test_the_default_separates_two_notes_and_an_instrument_from_drums():
     assert len(model.groups_) == 16
     assert model.certificate_["energy-shares"].holds
     # Loudness does not matter.
-    louder = SourceSeparation(2, random_state=0).fit(1e3 * parts.sum(axis=0), rate)
+    louder = SourceSeparation(2, random_state=0).fit(1024 * parts.sum(axis=0), rate)
     np.testing.assert_allclose(louder.model_.components_, model.model_.components_, rtol=1e-6, atol=1e-9)
 
 
