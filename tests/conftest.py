@@ -20,7 +20,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault(variable, "1")
 
 # Without an NVIDIA driver Triton kernels run in Triton's interpreter, chosen before they are made.
-if not Path("/proc/driver/nvidia/version").exists():
+if not any(Path(place).exists() for place in ("/proc/driver/nvidia/version", "/dev/nvidiactl")):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # No test reaches for the network; tests of downloads talk to a server of their own.
@@ -83,6 +83,28 @@ def xp(request: pytest.FixtureRequest) -> Any:
 def torch() -> Any:
     """PyTorch itself; the test is skipped where it is not installed."""
     return pytest.importorskip("torch", reason="torch is not installed")
+
+
+@pytest.fixture
+def device(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Where Triton kernels run: a GPU, or else the processor, by Triton's interpreter.
+
+    There every tensor counts as one on a GPU for the length of the test, so that the library takes the paths
+    that it takes on one.
+    """
+    pytest.importorskip("triton", reason="Triton is not installed")
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if torch.cuda.is_available():
+        assert not interpreted, "TRITON_INTERPRET=1 keeps the kernels from the GPU"
+        yield torch.device("cuda")
+        return
+    if not interpreted:
+        pytest.skip("there is no GPU, and TRITON_INTERPRET is not 1")
+    from nonneg import _arrays
+
+    monkeypatch.setattr(_arrays, "GPU_DEVICES", {"cuda", "cpu"})
+    with np.errstate(all="ignore"):  # branches that are not taken are computed all the same
+        yield torch.device("cpu")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,9 @@ from array_api_compat import device as device_of
 from nonneg._typing import Array
 from nonneg.exceptions import DataTypeError
 
+# The devices whose tensors go to the kernels for GPUs. Tests add "cpu", where Triton's interpreter runs them.
+GPU_DEVICES = {"cuda"}
+
 
 def is_dask(array: Any) -> bool:
     """Tell whether an array is a Dask array, without importing Dask."""
@@ -19,12 +22,12 @@ def is_dask(array: Any) -> bool:
 
 def is_cpu_tensor(array: Any) -> bool:
     """Tell whether an array is a PyTorch tensor in host memory, without importing PyTorch."""
-    return type(array).__module__ == "torch" and array.device.type == "cpu"
+    return type(array).__module__ == "torch" and array.device.type == "cpu" and not is_cuda_tensor(array)
 
 
 def is_cuda_tensor(array: Any) -> bool:
     """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, without importing PyTorch."""
-    return type(array).__module__ == "torch" and array.device.type == "cuda"
+    return type(array).__module__ == "torch" and array.device.type in GPU_DEVICES
 
 
 def is_non_numpy(array: Any) -> bool:

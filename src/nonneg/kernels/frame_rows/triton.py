@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nonneg._arrays import is_cuda_tensor
+
 try:
     import triton
     import triton.language as tl
@@ -30,7 +32,7 @@ if triton is not None:
 
 def is_supported(X: Any) -> bool:
     """Tell whether X is a float64 tensor on an NVIDIA GPU, and Triton is installed."""
-    return triton is not None and bool(getattr(X, "is_cuda", False)) and X.element_size() == 8
+    return triton is not None and is_cuda_tensor(X) and X.element_size() == 8
 
 
 def sums_of_squares(X: Any, n_frames: int) -> Any:
