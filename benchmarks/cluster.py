@@ -283,7 +283,11 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
     """Measure everything, each part in its own process."""
     if settings.threads != 1:  # it has its own numbers of threads
         return
-    for title, part, words in plan(settings.quick):
+    planned = plan(settings.quick)
+    wanted = settings.named(dict.fromkeys(title for title, _, _ in planned))
+    for title, part, words in planned:
+        if title not in wanted:
+            continue
         head = {"claim": NAME, "case": f"{title} {' '.join(map(str, words))}", "threads": settings.threads}
         head |= {"title": title, "part": part, "words": list(words)}
         yield head | measured_apart(NAME, part, *words)

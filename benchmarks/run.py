@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from functools import partial
@@ -32,6 +33,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     records,
     start_up,
     tables,
+    threads,
     topics,
     transforms,
 )
@@ -54,6 +56,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
         memory,
         out_of_core,
         start_up,
+        threads,
         cluster,
     )
 }
@@ -113,9 +116,19 @@ def claims_from(given: argparse.Namespace) -> list[str]:
     return [name for name in NAMES if given.full or name != frobenius_mu.CLAIM.name]
 
 
-def run_here(name: str, settings: Settings, folder: Path) -> None:
+def command_of(name: str, given: argparse.Namespace) -> str:
+    """Return the command that makes the records of one claim and number of threads."""
+    words = ["python -m benchmarks --only", name, "--threads", given.threads]
+    words += [f"--{size}" for size in ("quick", "full") if getattr(given, size)]
+    for option in ("cases", "dtypes", "repeats"):
+        if value := getattr(given, option):
+            words += [f"--{option}", shlex.quote(str(value))]
+    return " ".join([*words, *(["--no-peers"] if given.no_peers else [])])
+
+
+def run_here(name: str, settings: Settings, folder: Path, command: str) -> None:
     """Run one claim in this process and add its records to their file."""
-    about = machine.describe()
+    about = machine.describe() | {"command": command}
     if name in RACES:
         with machine.limited(settings.threads) as told:
             for record in run_claim(
@@ -140,7 +153,7 @@ def _line(record: dict[str, Any]) -> str:
     )
 
 
-def page(name: str, folder: Path, command: str) -> str:
+def page(name: str, folder: Path) -> str:
     """Return the page of a claim."""
     found = records.read(name, folder)
     title = RACES[name].title if name in RACES else MEASUREMENTS[name].TITLE
@@ -149,7 +162,7 @@ def page(name: str, folder: Path, command: str) -> str:
     table = tables.race_table(RACES[name], found) if name in RACES else MEASUREMENTS[name].table(found)
     newest = records.latest(found, "case", "dtype", "threads", "contender")
     sources = dict.fromkeys(f"- {r['case']}: {r['source']}" for r in newest if "source" in r)
-    parts = [f"# {title}", table, tables.machine_lines(found[-1]["machine"], command)]
+    parts = [f"# {title}", table, tables.machines(newest)]
     if sources:
         parts.append("Data:\n\n" + "\n".join(sources))
     return "\n\n".join(parts) + "\n"
@@ -162,7 +175,8 @@ def main(arguments: list[str] | None = None) -> int:
     claims = claims_from(given)
     threads = [int(word) for word in given.threads.split(",") if word] or default_threads(given.quick)
     if given.child:
-        run_here(claims[0], settings_from(given, threads[0]), given.results)
+        command = command_of(claims[0], given)
+        run_here(claims[0], settings_from(given, threads[0]), given.results, command)
         return 0
     failed = False
     if not given.tables:
@@ -170,9 +184,8 @@ def main(arguments: list[str] | None = None) -> int:
             for count in threads:
                 child = [*arguments, "--child", "--only", name, "--threads", str(count)]
                 failed |= _in_a_process(child, name, given.results)
-    shown = " ".join(["python -m benchmarks", *(word for word in arguments if word != "--tables")]).strip()
     for name in claims:
-        text = page(name, given.results, shown)
+        text = page(name, given.results)
         _say("\n" + text)
         if given.write_docs:
             DOCS.mkdir(parents=True, exist_ok=True)

@@ -179,15 +179,30 @@ def verdict(found: float, bar: float) -> str:
     return "met" if found >= bar else "missed"
 
 
-def machine_lines(machine: dict[str, Any], command: str) -> str:
-    """Return where and how the records were made."""
+def machine_lines(machine: dict[str, Any], *commands: str, threads: str = "") -> str:
+    """Return where and how records were made; `threads` says which of them, if not all of the page."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return "\n".join(
         [
-            f"- Command: `{command}`",
+            *(f"- Command: `{command}`" for command in commands),
             f"- Date: {machine['date']}",
-            f"- Machine: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-            f"{machine['system']}; load before the run {machine['load_before']}",
+            f"- Machine{threads}: {machine['processor']}, {machine['cores']} cores, "
+            f"{machine['memory_gib']} GiB, {machine['system']}; load before the run {machine['load_before']}",
             f"- Python {machine['python']}; {versions}",
         ]
     )
+
+
+def machines(records: list[dict[str, Any]]) -> str:
+    """Return where the records of a page were made: one list for each machine, with its thread counts."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault(record["machine"]["processor"], []).append(record)
+    told = []
+    for group in groups.values():
+        counts = sorted({int(record["threads"]) for record in group})
+        threads = f" ({', '.join(map(str, counts))} thread{'s' if counts != [1] else ''})"
+        commands = dict.fromkeys(r["machine"]["command"] for r in group if "command" in r["machine"])
+        newest = max((record["machine"] for record in group), key=lambda machine: machine["date"])
+        told.append(machine_lines(newest, *commands, threads=threads if len(groups) > 1 else ""))
+    return "\n\n".join(told)

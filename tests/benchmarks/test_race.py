@@ -238,19 +238,20 @@ def test_peak_memory_is_seen_although_it_is_freed():
 
 def test_every_claim_has_a_page_before_there_are_records(tmp_path):
     for name in run.NAMES:
-        assert "No records yet" in run.page(name, tmp_path, "python -m benchmarks")
+        assert "No records yet" in run.page(name, tmp_path)
 
 
 def test_the_page_of_a_race_names_machine_command_and_data(tmp_path):
     settings = race.Settings(dtypes=("float64",), repeats=1, others=False, only_cases=("digits",))
     dense = run.RACES["frobenius_dense"]
     found = race.run_claim(dense, settings, ours=idle)
-    about = run.machine.describe()
+    given = run.parser().parse_args(["--threads", "1", "--cases", "digits,low rank", "--no-peers"])
+    about = run.machine.describe() | {"command": run.command_of(dense.name, given)}
     records.append(dense.name, [record | {"machine": about} for record in found], tmp_path)
-    text = run.page(dense.name, tmp_path, "python -m benchmarks --quick")
+    text = run.page(dense.name, tmp_path)
     for expected in (
         "digits 1797x64",
-        "`python -m benchmarks --quick`",
+        "`python -m benchmarks --only frobenius_dense --threads 1 --cases 'digits,low rank' --no-peers`",
         about["processor"],
         "scikit-learn",
         "to land",
