@@ -379,14 +379,8 @@ def model(per_task: float) -> str:
                 + [number(value) for value in (compute, schedule, broadcast + tree, copies, compute / total)]
             )
     head = (
-        "model",
-        "chunks",
-        "compute (s)",
-        "scheduler (s)",
-        "H and sums (s)",
-        "copies of W (s)",
-        "efficiency",
-    )
+        "model", "chunks", "compute (s)", "scheduler (s)", "H and sums (s)", "copies of W (s)", "efficiency"
+    )  # fmt: skip
     return markdown(head, rows)
 
 
