@@ -191,15 +191,18 @@ def measure(case: Case, path: Path, threads: int) -> dict[str, Any]:
     peak, how = peak_beyond(fit)
     disk.append(disk_bandwidth(path))
     allowed = 2 * found["block_bytes"] + 6 * found["factor_bytes"] + FLOOR
-    part = found["bandwidth"] / statistics.mean(disk)
+    # Where the system keeps the file in its cache, only the first read says something about the disk.
+    cached = found["from_disk"] < 0.1 * found["file_bytes"]
+    found["first_bandwidth"] = found["file_bytes"] / found["seconds_check"]
+    part = found["first_bandwidth"] / disk[0] if cached else found["bandwidth"] / statistics.mean(disk)
     met = (
         found["reads_per_iteration"] < 1.5
         and peak <= allowed
         and (case.kind != "npy" or part >= BAR_BANDWIDTH)
     )
     return found | {
-        "disk": disk, "part": part, "peak": peak, "allowed": allowed, "how": how, "met": met,
-        "source": f"generated, {case.shape[0]} x {case.shape[1]} float32", "limit": MEMORY,
+        "disk": disk, "part": part, "cached": cached, "peak": peak, "allowed": allowed, "how": how,
+        "met": met, "source": f"generated, {case.shape[0]} x {case.shape[1]} float32", "limit": MEMORY,
     }  # fmt: skip
 
 
@@ -250,7 +253,7 @@ def table(records: list[dict[str, Any]]) -> str:
     for record in latest(records, "case", "threads"):
         cells = [record["case"], str(record["threads"])]
         if "failure" in record:
-            rows.append([*cells, *["-"] * 7, f"failed: {record['failure']}"])
+            rows.append([*cells, *["-"] * 8, f"failed: {record['failure']}"])
             continue
         rows.append(
             [
@@ -258,16 +261,17 @@ def table(records: list[dict[str, Any]]) -> str:
                 number(record["file_bytes"] / 1e9),
                 number(record["reads_per_iteration"]),
                 number(record["from_disk"] / 1e9),
+                number(record["first_bandwidth"] / 1e9),
                 number(record["bandwidth"] / 1e9),
-                number(statistics.mean(record["disk"]) / 1e9),
-                f"{100 * record['part']:.0f}%",
+                " to ".join(number(rate / 1e9) for rate in sorted(record["disk"])),
+                f"{100 * record['part']:.0f}% ({'first read' if record['cached'] else 'iterations'})",
                 f"{number(record['peak'] / 1e6)} of {number(record['allowed'] / 1e6)}",
                 "met" if record["met"] else "missed",
             ]
         )
     heading = (
-        "file", "threads", "GB", "reads per iteration", "GB from disk per read", "GB/s", "disk's GB/s",
-        "part of the disk", "peak memory (MB)", "bar",
+        "file", "threads", "GB", "reads per iteration", "GB from disk per read", "GB/s, first read",
+        "GB/s, iterations", "disk's GB/s", "part of the disk", "peak memory (MB)", "bar",
     )  # fmt: skip
     return markdown(heading, rows)
 
