@@ -16,11 +16,13 @@
     - UnsafeFileError         reading the file would need pickle, which can run code
   - OutputError               (also an OSError)    results could not be written; previous ones are kept
   - MissingDependencyError    (also an ImportError) an optional library is not installed
+  - DeviceMemoryError         (also a MemoryError)  a GPU is too small for the data and their factors
   - LostRowsError             rows of W were lost with the workers that held them and their copies
 
 * NonnegWarning               (a UserWarning)
   - InterruptedFitWarning     the run was interrupted; the best factors so far are returned
   - DataChangedWarning        the data were modified before the fit, and how
+  - DeviceWarning             a GPU or its compiler is missing, and what is used instead
 """
 
 from __future__ import annotations
@@ -120,6 +122,10 @@ class MissingDependencyError(NonnegError, ImportError):
     """An optional library is not installed."""
 
 
+class DeviceMemoryError(NonnegError, MemoryError):
+    """A GPU is too small for the data and their factors."""
+
+
 class LostRowsError(NonnegError):
     """Rows of W were lost with the workers that held them and their copies."""
 
@@ -142,3 +148,7 @@ class InterruptedFitWarning(NonnegWarning):
 
 class DataChangedWarning(NonnegWarning):
     """The data were adapted before the fit."""
+
+
+class DeviceWarning(NonnegWarning):
+    """A GPU or its compiler is missing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from typing import Any
 
 
 def components(text: str) -> int | str:
@@ -77,6 +78,14 @@ def image_shape(text: str) -> tuple[int, int]:
     if found is None:
         raise argparse.ArgumentTypeError(f"expected rows and columns such as 8x8, got {text!r}")
     return int(found[1]), int(found[2])
+
+
+def add_device(group: Any, default: str = "the processor") -> None:
+    """Declare --device."""
+    group.add_argument(
+        "--device", metavar="NAME",
+        help=f"cuda (or cuda:1, ...): compute on that GPU; auto: if it is faster there (default: {default})",
+    )  # fmt: skip
 
 
 def number_or_name(text: str) -> float | str:

@@ -78,6 +78,7 @@ def add_restart_arguments(group: Any, default: Any) -> None:
         "--tol", type=arguments.positive_number, default=1e-4, metavar="T", help="default: 1e-4"
     )
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
+    arguments.add_device(group)
     group.add_argument("--n-jobs", type=int, metavar="N", help="restarts at a time (default: all cores)")
     group.add_argument(
         "--checkpoint", type=Path, metavar="DIR",
@@ -92,6 +93,7 @@ def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:
         "max_iter": options.max_iter,
         "tol": options.tol,
         "random_state": options.seed,
+        "device": options.device,
         "n_jobs": options.n_jobs,
         "verbose": 0 if options.quiet else 1,
         "checkpoint": options.checkpoint,

@@ -99,6 +99,7 @@ def _add_model_arguments(group: Any) -> None:
         action="store_true",
         help="also compare the error with the smallest possible at this rank; costs about as much as a fit",
     )
+    arguments.add_device(group)
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
     group.add_argument(
         "--checkpoint", type=Path, metavar="DIR", help="save progress there, and resume an interrupted run"
@@ -217,6 +218,7 @@ def _model_parameters(options: argparse.Namespace) -> dict[str, Any]:
         "scale": options.scale,
         "random_state": options.seed,
         "missing": options.missing,
+        "device": options.device,
         "n_jobs": options.n_jobs,
         "checkpoint": None if options.checkpoint is None else str(options.checkpoint),
         "verbose": 0 if options.quiet else 1,

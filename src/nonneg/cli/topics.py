@@ -95,6 +95,7 @@ def _add_method_arguments(group: Any) -> None:
     )  # fmt: skip
     group.add_argument("--max-iter", type=arguments.count, metavar="N", help="maximum number of iterations")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
+    arguments.add_device(group)
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
 
 
@@ -311,6 +312,7 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
         "min_df": options.min_df,
         "max_df": options.max_df,
         "random_state": options.seed,
+        "device": options.device,
         "n_jobs": options.n_jobs,
         "verbose": None if options.quiet else 1,
         "max_iter": options.max_iter,

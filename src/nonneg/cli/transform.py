@@ -66,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--csv", action="store_true", help="also write the weights as .csv (always done for tables)"
     )
     add_h5ad_argument(output)
+    arguments.add_device(output, "as in the fit")
     output.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: as in the fit)")
     output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 

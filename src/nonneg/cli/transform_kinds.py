@@ -73,7 +73,12 @@ def prepare(saved: SavedModel, options: argparse.Namespace) -> None:
     """Refuse options that say nothing about the model's kind of data, and set the others."""
     _check_options(saved, options)
     parameters = saved.model.get_params(deep=False)
-    said = {"missing": options.missing, "n_jobs": options.n_jobs, "verbose": 0 if options.quiet else 1}
+    said = {
+        "missing": options.missing,
+        "device": options.device,
+        "n_jobs": options.n_jobs,
+        "verbose": 0 if options.quiet else 1,
+    }
     for name, value in said.items():
         if value is not None and name in parameters:
             setattr(saved.model, name, value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import to_float64
+from nonneg._arrays import to_float64, to_numpy
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
@@ -23,13 +23,14 @@ def check_resampling(data: DataMatrix, kind: str | None) -> None:
     """Refuse containers that cannot be resampled, and Poisson draws of what is no count."""
     if kind is None:
         return
-    if not isinstance(data, DenseMatrix | SparseMatrix) or data.xp.__name__.split(".")[-1] != "numpy":
+    host = data.numpy_out or data.xp.__name__.split(".")[-1] == "numpy"
+    if not isinstance(data, DenseMatrix | SparseMatrix) or not host:
         raise UnsupportedInputError(
             f"resample={kind!r} needs X in memory as a NumPy array or a sparse matrix. Convert X, or use "
             "resample=None."
         )
     if kind == "poisson":
-        values = data.csr.data if isinstance(data, SparseMatrix) else data.dense_rows(0, data.shape[0])
+        values = data.csr.data if isinstance(data, SparseMatrix) else to_numpy(_entries(data))
         if np.any(values != np.rint(values)) or data.extremes()[1] > _LARGEST_COUNT:
             raise InvalidDataError(
                 "resample='poisson' draws every entry of X from a Poisson distribution with that mean, which "
@@ -53,14 +54,15 @@ def resampled(
         share = np.ones(scaled.shape[0]) if scaled.weights is None else to_float64(scaled.weights)
         drawn = rng.multinomial(scaled.shape[0], share / share.sum())
         weights = drawn * (share.sum() / scaled.shape[0])
-        return _with_entries(scaled, _entries(scaled), weights.astype(scaled.dtype))
+        return _with_entries(scaled, _entries(scaled), scaled.to_device(weights))
     entries = _entries(counts)
     if isinstance(counts, SparseMatrix):
         entries = entries.copy()
         entries.data = rng.poisson(entries.data).astype(counts.dtype)
         entries.eliminate_zeros()
     else:
-        entries = rng.poisson(entries).astype(counts.dtype)
+        # Drawn on the host, so that a GPU gets the same numbers.
+        entries = counts.to_device(rng.poisson(to_numpy(entries)))
     drawn_data = _with_entries(counts, entries, counts.weights)
     if scale is None:
         return drawn_data

@@ -22,9 +22,11 @@ from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseMatrix
 from nonneg.exceptions import InterruptedFitWarning
+from nonneg.initializers.registry import INITS
 from nonneg.iteration import History, Progress, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.batched import restarts_per_batch, run_batched
 from nonneg.solvers.restarts import COLUMNS, run_restarts
 
 # Maximum number of samples whose labels are compared: the consensus matrix is quadratic in it.
@@ -64,18 +66,19 @@ class RestartData:
         """Choose the points, and the precision of the restarts."""
         order = np.random.default_rng([root, 1]).permutation(scaled.shape[0])
         sparse = isinstance(scaled, SparseMatrix) and scaled.csr.nnz >= SINGLE_PRECISION
-        dense = isinstance(scaled, DenseMatrix) and scaled.xp.__name__.endswith("numpy") and beta == 1.0
+        host = scaled.numpy_out or scaled.xp.__name__.endswith("numpy")
+        dense = isinstance(scaled, DenseMatrix) and host and beta == 1.0
         if sparse or (dense and scaled.shape[0] * scaled.shape[1] >= SINGLE_PRECISION_KL):
             counts, scaled = _single(counts), _single(scaled)
         return cls(counts, scaled, scale, np.sort(order[:MAX_POINTS]))
 
 
 def _single(data: Any) -> Any:
-    weights = None if data.weights is None else data.weights.astype(np.float32)
+    xp = data.xp
+    weights = None if data.weights is None else xp.astype(data.weights, xp.float32)
     if isinstance(data, SparseMatrix):
         return SparseMatrix(data.csr.astype(np.float32), weights=weights)
-    entries = data.dense_rows(0, data.shape[0]).astype(np.float32)
-    return DenseMatrix(entries, data.xp, weights=weights)
+    return DenseMatrix(xp.astype(data.dense_rows(0, data.shape[0]), xp.float32), xp, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +115,28 @@ def run_batch(
     if options.resample is not None:
         # The initialization takes the first numbers of the seed, as `NMF` does with it.
         scaled = [_resampled(data, options.resample, seed) for _, seed in batch]
+        if len(batch) > 1:
+            return _run_as_batch(data, scaled, k, batch, options)
         return [
             _run_together(data, each, k, [one], options)[0] for each, one in zip(scaled, batch, strict=True)
         ]
     return _run_together(data, data.scaled, k, batch, options)
+
+
+def _run_as_batch(
+    data: RestartData,
+    scaled: Sequence[Any],
+    k: int,
+    batch: Sequence[tuple[int, int]],
+    options: RestartOptions,
+) -> list[Restart]:
+    """Run restarts on a GPU, each on data of its own."""
+    init = INITS.find(options.init)
+    factors = [
+        init(each, k, rng=np.random.default_rng(seed)) for each, (_, seed) in zip(scaled, batch, strict=True)
+    ]
+    runs = run_batched(scaled, "newton", factors, options.max_iter, options.tol)
+    return _all_finished(data, runs, k, batch, options)
 
 
 def _resampled(data: RestartData, kind: str, seed: int) -> Any:
@@ -137,6 +158,12 @@ def _run_together(
         max_iter=options.max_iter,
         tol=options.tol,
     )
+    return _all_finished(data, runs, k, batch, options)
+
+
+def _all_finished(
+    data: RestartData, runs: Sequence[Any], k: int, batch: Sequence[tuple[int, int]], options: RestartOptions
+) -> list[Restart]:
     if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
         raise KeyboardInterrupt
     return [
@@ -165,7 +192,17 @@ def _finished(
 
 
 def batch_size(data: RestartData, k: int, options: RestartOptions) -> int:
-    """Return how many restarts share their products with the data."""
+    """Return how many restarts share their products with the data, or are one batch on a GPU."""
+    on_gpu = restarts_per_batch(
+        data.scaled,
+        k,
+        options.solver,
+        options.beta,
+        options.penalties,
+        own_data=options.resample == "poisson",
+    )
+    if on_gpu > 1 and options.resample != "bootstrap":
+        return on_gpu
     # Products of a sparse matrix give the same digits however many columns they have, those of BLAS do not: a
     # restart must not depend on which others are still to be done.
     shared = data.scaled.container == "sparse" and options.beta == 2.0 and options.resample is None

@@ -1,4 +1,4 @@
-"""AnnData as data: which of its matrices, which variables, and the names of both sides.
+"""AnnData and data frames as data: which matrix, which variables, and the names of both sides.
 
 The anndata library is not imported: whoever passes such an object has it.
 """
@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    ShapeError,
+    UnknownNameError,
+)
 from nonneg.io.h5ad import HIGHLY_VARIABLE
 from nonneg.io.open_matrix import as_stored
 
@@ -142,3 +148,27 @@ def _some(names: Any) -> str:
     listed = [repr(str(name)) for name in names]
     rest = f" and {len(listed) - _N_SHOWN} more" if len(listed) > _N_SHOWN else ""
     return ", ".join(listed[:_N_SHOWN]) + rest
+
+
+def frame_labels(X: Any) -> tuple[Any, Any] | None:
+    """Return the labels of rows and columns of a data frame, whose columns must hold numbers."""
+    if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and len(getattr(X, "shape", ())) == 2):
+        return None
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if getattr(dtype, "kind", "O") not in "OUSMm":
+            continue
+        for row, value in zip(X.index, X[name] if list(X.columns).count(name) == 1 else (), strict=False):
+            if isinstance(value, str) and not _is_number(value):
+                raise DataTypeError(
+                    f"X holds text: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave the "
+                    f"column out, for example X.drop(columns={name!r})."
+                )
+    return X.index, X.columns
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -13,7 +13,7 @@ from array_api_compat import array_namespace, is_array_api_obj
 from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, numpy_dtype
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.annotated import annotated_matrix
+from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.data.observed import MissingEntries
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
@@ -43,6 +43,7 @@ def checked_data(
     convert: Callable[[Any], Any] | None = None,
     check_shape: Callable[[Any], None] | None = None,
     verbose: int = 0,
+    device: Any = None,
 ) -> DataMatrix:
     """Check type, shape and entries of X once, and wrap it; what is wrapped already was checked.
 
@@ -67,6 +68,8 @@ def checked_data(
         Called with arrays that `convert` does not see: tensors, Dask arrays and what is read from disk.
     verbose : int
         Whether a file that is read block by block shows how far it was read.
+    device : torch.device, optional
+        Where data of the host are worked on; what does not fit there is streamed.
 
     Returns
     -------
@@ -83,16 +86,24 @@ def checked_data(
     else:
         labels, advice = (annotated.row_names, annotated.column_names), annotated.source.advice
         X = annotated.entries
+    options = {"positive": positive, "signed": signed, "who": who, "masks": masks, "advice": advice}
     stored = as_stored(X)
     if stored is not None and not stored.fits():
-        options = {"positive": positive, "signed": signed, "who": who, "masks": masks, "advice": advice}
         options["labels"] = labels
-        return _streamed(stored, sample_weight, mask, missing, check_shape, verbose, options)
+        return _streamed(stored, sample_weight, mask, missing, check_shape, verbose, options, device)
     if stored is not None and not isinstance(X, np.memmap):
-        X = stored.read_all()
+        X, stored = stored.read_all(), None
     if annotated is None:
-        labels = _frame_labels(X)
+        labels = frame_labels(X)
     X = _checked_array(X, who, convert, check_shape)
+    if device is not None:
+        from nonneg.data.device_stream import copied, fits, host_bytes, host_rows
+
+        if not fits(host_bytes(X), device):
+            options["labels"] = labels
+            rows = host_rows(X) if stored is None else stored
+            return _streamed(rows, sample_weight, mask, missing, None, verbose, options, device)
+        X = copied(X, device)
     if not isinstance(missing, str) or missing not in ("error", "mask"):
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
     if mask is not None:
@@ -101,7 +112,8 @@ def checked_data(
         mask = _both(X, mask, _observed_from_nan(X))
     weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
     data = as_data_matrix(X, weights=weights, mask=mask)
-    check_entries(data, positive=positive, signed=signed, who=who, masks=masks, labels=labels, advice=advice)
+    data.numpy_out = device is not None
+    check_entries(data, labels=labels, **options)
     return data
 
 
@@ -113,6 +125,7 @@ def _streamed(
     check_shape: Callable[[Any], None] | None,
     verbose: int,
     options: dict[str, Any],
+    device: Any = None,
 ) -> StreamedMatrix:
     """Check what does not fit in memory, in its first pass."""
     if check_shape is not None:
@@ -124,34 +137,16 @@ def _streamed(
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
     mask = None if mask is None else _checked_mask(mask, stored.shape)
     weights = None if sample_weight is None else _checked_weights(sample_weight, stored.shape[0])
-    data = StreamedMatrix(stored, weights=weights, mask=mask, missing=missing, verbose=verbose)
+    given = {"weights": weights, "mask": mask, "missing": missing, "verbose": verbose}
+    if device is None:
+        data = StreamedMatrix(stored, **given)
+    else:
+        from nonneg.data.device_stream import DeviceStreamedMatrix
+
+        data = DeviceStreamedMatrix(stored, device, **given)
     data.examine(lambda block, first_row: check_entries(block, first_row=first_row, **options))
     check_entries(data, **options)  # what only the whole matrix shows
     return data
-
-
-def _frame_labels(X: Any) -> tuple[Any, Any] | None:
-    """Return the labels of rows and columns of a data frame, whose columns must hold numbers."""
-    if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and len(getattr(X, "shape", ())) == 2):
-        return None
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") not in "OUSMm":
-            continue
-        for row, value in zip(X.index, X[name] if list(X.columns).count(name) == 1 else (), strict=False):
-            if isinstance(value, str) and not _is_number(value):
-                raise DataTypeError(
-                    f"X holds text: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave the "
-                    f"column out, for example X.drop(columns={name!r})."
-                )
-    return X.index, X.columns
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def refuse_unsupported_types(X: Any, who: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nonneg._arrays import to_numpy
 from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data.observed import Observed
 from nonneg.kernels.grams import Gram, SharedGram
@@ -50,6 +51,8 @@ class DataMatrix(ABC):
         Which entries were observed, where some are missing.
     has_mask : bool
         Whether there is a mask that only the blocks know.
+    numpy_out : bool
+        Whether X was given in host memory and is worked on by a GPU, so that results become NumPy arrays.
     """
 
     container: str
@@ -59,6 +62,7 @@ class DataMatrix(ABC):
     weights: Array | None = None
     observed: Observed | None = None
     has_mask: bool = False
+    numpy_out: bool = False
     _extremes: tuple[float, float] | None = None
 
     @property
@@ -117,6 +121,10 @@ class DataMatrix(ABC):
     @abstractmethod
     def to_device(self, array: Any) -> Array:
         """Return a small array in the namespace and dtype and on the device of the local blocks."""
+
+    def to_caller(self, array: Any) -> Any:
+        """Return a result in the array type of the X that was given."""
+        return to_numpy(array) if self.numpy_out else array
 
     @abstractmethod
     def local_blocks(self) -> Iterator[LocalMatrix]:

@@ -38,7 +38,7 @@ _PART = 1 << 20  # entries that are cast at a time
 
 
 @dataclass(frozen=True)
-class _Statistics:
+class Statistics:
     """What the first pass finds, of a block or of all."""
 
     squared_norm: float = 0.0
@@ -49,8 +49,8 @@ class _Statistics:
     highest: tuple[float, ...] = ()
     n_missing: int = 0
 
-    def __add__(self, other: _Statistics) -> _Statistics:
-        return _Statistics(
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
             self.squared_norm + other.squared_norm,
             self.total + other.total,
             self.observed_weight + other.observed_weight,
@@ -78,7 +78,7 @@ class StreamedMatrix(DataMatrix):
         self.has_mask = mask is not None or missing == "mask"
         self._mask, self._nan_is_missing = mask, missing == "mask"
         self._edges = [int(edge) for edge in stored.cuts()]
-        self._known: _Statistics | None = None
+        self._known: Statistics | None = None
         self._digest = ""
         self.n_passes = 0  # reads of the file so far
         self.progress = PassReporter(stored.source, stored.n_bytes, verbose)
@@ -165,7 +165,7 @@ class StreamedMatrix(DataMatrix):
 
     def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
-        known: _Statistics | None = None
+        known: Statistics | None = None
         digest = _Digest()
         for start, _, block in self._blocks():
             if check is not None:
@@ -180,7 +180,7 @@ class StreamedMatrix(DataMatrix):
             self.has_mask = False  # complete data keep the solvers for complete data
 
     @property
-    def _found(self) -> _Statistics:
+    def _found(self) -> Statistics:
         if self._known is None:
             self.examine()
         assert self._known is not None
@@ -319,7 +319,7 @@ class _Digest:
         return "-".join(f"{one:08x}" for one in self._sums)
 
 
-def _statistics(block: LocalMatrix) -> _Statistics:
+def _statistics(block: LocalMatrix) -> Statistics:
     n_rows, n_columns = block.shape
     n_missing = 0
     if block.observed is not None:
@@ -327,7 +327,7 @@ def _statistics(block: LocalMatrix) -> _Statistics:
     if not isinstance(block, DenseMatrix):
         low, high = block.extremes()
         norm, total, weight = _squared_norm(block), block.total(), block.observed_weight()
-        return _Statistics(norm, total, weight, block.count_nonzero(), (low,), (high,), n_missing)
+        return Statistics(norm, total, weight, block.count_nonzero(), (low,), (high,), n_missing)
     # Sums of rows first, and parts that stay in the cache: the same numbers for any number of threads.
     squares, sums, counts, lows, highs = (np.empty(n_rows) for _ in range(5))
     step = rows_per_block(n_columns, 1 << 15)
@@ -346,7 +346,7 @@ def _statistics(block: LocalMatrix) -> _Statistics:
     weights = np.ones(n_rows) if block.weights is None else block.weights.astype(np.float64)
     squared_norm, total = (float(np.sum(weights * of_rows)) for of_rows in (squares, sums))
     extremes = (float(lows.min()),), (float(highs.max()),)
-    return _Statistics(squared_norm, total, block.observed_weight(), int(counts.sum()), *extremes, n_missing)
+    return Statistics(squared_norm, total, block.observed_weight(), int(counts.sum()), *extremes, n_missing)
 
 
 def _squared_norm(block: LocalMatrix) -> float:

@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
+from nonneg._devices import ENCODING_ITERATIONS, chosen_device
 from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.certificates.certificate import Certificate
@@ -112,7 +113,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         # `transform` has checked the entries.
         data = input_data(self, X, reset=False, sample_weight=sample_weight, signed=True)
         with threads(self.n_jobs):
-            Ht = data.to_device(self.components_.T)
+            Ht, W = data.to_device(self.components_.T), data.to_sample_array(W) if data.numpy_out else W
             return -mean_deviance(data, W, Ht, beta_of(getattr(self, "beta_loss", "frobenius")))
 
 
@@ -139,8 +140,9 @@ def input_data(
     mask: Any = None,
     positive: bool = False,
     signed: bool = False,
+    n_iter: float = ENCODING_ITERATIONS,
 ) -> DataMatrix:
-    """Validate the input as scikit-learn does, and wrap it."""
+    """Validate the input as scikit-learn does, and wrap it; `n_iter` iterations will work on it."""
     who = type(estimator).__name__
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     annotated = annotated_matrix(X, names=names, who=who)
@@ -158,6 +160,13 @@ def input_data(
         _check_n_features(estimator, array, reset=reset)
         return array
 
+    device = chosen_device(
+        getattr(estimator, "device", None),
+        X if annotated is None else annotated.entries,
+        getattr(estimator, "n_components", None),
+        n_iter=n_iter,
+        fitted=not reset,
+    )
     data = checked_data(
         X if annotated is None else annotated,
         sample_weight=sample_weight,
@@ -170,6 +179,7 @@ def input_data(
         masks="missing" in estimator.get_params(deep=False),
         convert=convert,
         check_shape=lambda array: _check_n_features(estimator, array, reset=reset),
+        device=device,
     )
     if annotated is not None and reset:
         estimator.feature_names_in_ = np.asarray(annotated.column_names, dtype=object)

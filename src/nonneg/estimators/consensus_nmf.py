@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arguments import checked_checkpoint
-from nonneg._arrays import is_non_numpy, to_device, to_float64
+from nonneg._arrays import to_device, to_float64
+from nonneg._devices import ENCODING_ITERATIONS, device_memory, likely_iterations
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, SampleArray
@@ -84,6 +85,8 @@ class ConsensusNMF(FactorizingEstimator):
         Penalties, as in :class:`nonneg.NMF`.
     random_state : int, RandomState, Generator or None
         Where the seeds of the restarts come from.
+    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
+        Where restarts run, see :class:`nonneg.NMF`: on a GPU those of a rank are one batch where they can be.
     n_jobs : int or None
         Number of restarts at a time; None uses all cores. Restarts run on threads; inside of
         ``joblib.parallel_config(backend="loky")`` on processes, and with ``backend="dask"`` on the workers of
@@ -131,7 +134,6 @@ class ConsensusNMF(FactorizingEstimator):
     -----
     Restart i of rank k has a seed that depends on `random_state`, k and i alone, and runs on one thread:
     results do not depend on `n_jobs`, on the backend, on interruptions, or on which other ranks are tried.
-    There is no batch of restarts on a GPU yet; tensors on a device are factorized one restart after another.
     `fit_transform(X)` equals `fit(X).transform(X)`.
 
     References
@@ -184,6 +186,7 @@ class ConsensusNMF(FactorizingEstimator):
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+        "device": [str, None],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "verbose": ["verbose"],
         "callback": [callable, None],
@@ -209,6 +212,7 @@ class ConsensusNMF(FactorizingEstimator):
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
         random_state: Seed = None,
+        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         callback: Callable[[Progress], bool | None] | None = None,
@@ -230,6 +234,7 @@ class ConsensusNMF(FactorizingEstimator):
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
         self.random_state = random_state
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
@@ -294,13 +299,14 @@ class ConsensusNMF(FactorizingEstimator):
         )  # fmt: skip
         self.column_scale_ = np.ones(counts.shape[1]) if scale is None else scale
         k, self.rank_reason_ = recommended(self.ranks_, resampled=self.resample is not None)
-        self.components_ = data.to_device(self._rank(k).spectra)
+        self.components_ = data.to_caller(data.to_device(self._rank(k).spectra))
         self._take(k)
         warn_unless_converged(self.restarts_, k, self.max_iter, self.tol)
         return data
 
     def _counts(self, X: Any, *, reset: bool, sample_weight: Any = None) -> DataMatrix:
-        data = input_data(self, X, reset=reset, sample_weight=sample_weight, signed=True)
+        n_iter = likely_iterations(self.max_iter, self.n_init) if reset else ENCODING_ITERATIONS
+        data = input_data(self, X, reset=reset, sample_weight=sample_weight, signed=True, n_iter=n_iter)
         check_sign(data, type(self).__name__)
         check_entries(data, positive=beta_loss_of(self) <= 0, who=type(self).__name__, masks=False)
         return data
@@ -310,21 +316,17 @@ class ConsensusNMF(FactorizingEstimator):
         found = self._rank(k)
         self.n_components_ = k
         spectra = found.spectra * self.column_scale_
-        if is_non_numpy(self.components_):
-            self.components_ = to_device(spectra, self.components_, self.components_.dtype)
-        else:
-            self.components_ = spectra.astype(self.components_.dtype)
+        self.components_ = to_device(spectra, self.components_, self.components_.dtype)
         self.stability_, self.reconstruction_err_ = found.stability, found.error
         self.n_iter_ = int(self.restarts_.n_iter[self.restarts_.of(k)].max())
-        resampled = self.resample is not None
-        self.certificate_ = consensus_certificate(found, self.restarts_, resampled=resampled)
+        self.certificate_ = consensus_certificate(found, self.restarts_, resampled=self.resample is not None)
 
     def _rank(self, k: int) -> RankConsensus:
         for found in self.ranks_:
             if found.n_components == k:
                 return found
-        tried = [found.n_components for found in self.ranks_]
-        raise InvalidParameterError(f"n_components={k!r} was not among the candidates {tried}.")
+        tried = ", ".join(str(found.n_components) for found in self.ranks_)
+        raise InvalidParameterError(f"n_components={k!r} was not among the candidates [{tried}].")
 
     def use_rank(self, n_components: int) -> ConsensusNMF:
         """Take the components of another candidate than the recommended one.
@@ -341,7 +343,7 @@ class ConsensusNMF(FactorizingEstimator):
         """
         check_is_fitted(self)
         k = self._rank(n_components).n_components
-        _, why = recommended(self.ranks_, resampled=self.resample is not None)
+        why = recommended(self.ranks_, resampled=self.resample is not None)[1]
         self.rank_reason_ = f"{k} components were chosen by hand. Recommended: {why}"
         self._take(k)
         return self
@@ -360,17 +362,16 @@ class ConsensusNMF(FactorizingEstimator):
             Usages W, of the same array type as X.
         """
         check_is_fitted(self)
-        unscaled = bool(np.all(self.column_scale_ == 1.0))
-        return self._encode(
-            scaled_columns(self._counts(X, reset=False), None if unscaled else self.column_scale_)
-        )
+        scale = None if np.all(self.column_scale_ == 1.0) else self.column_scale_
+        return self._encode(scaled_columns(self._counts(X, reset=False), scale))
 
     def _encode(self, data: DataMatrix) -> SampleArray:
         spectra = self._rank(self.n_components_).spectra
-        with threads(self.n_jobs):
-            return encode(
+        with threads(self.n_jobs), device_memory(data.shape, data.dtype, self.n_components_):
+            W, _ = encode(
                 data, data.to_device(spectra.T), beta=beta_loss_of(self), penalties=penalties_of(self, data)
-            )[0]
+            )
+        return data.to_caller(W)
 
     def gene_spectra(self, counts: Any, W: Any, *, units: str = "z-score") -> Array:
         """Return the programs for all genes, also for those that were not part of the factorization.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._devices import ENCODING_ITERATIONS, chosen_device, device_memory, likely_iterations
 from nonneg._random import Seed
 from nonneg.data.checks import checked_data
 from nonneg.estimators.nmf import NMF
@@ -37,6 +38,7 @@ def non_negative_factorization(
     random_state: Seed = None,
     verbose: int = 0,
     shuffle: bool = False,
+    device: str | None = None,
 ) -> tuple[Any, Any, int]:
     """Compute a nonnegative matrix factorization, with scikit-learn's signature and return values.
 
@@ -79,6 +81,9 @@ def non_negative_factorization(
         1 shows a progress line.
     shuffle : bool, default False
         Whether to visit the components in random order in coordinate descent.
+    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
+        Where X is worked on if it is in host memory or in a file: on a GPU through PyTorch, with NumPy
+        arrays as results. What does not fit there is streamed. "auto" takes a GPU for work that it shortens.
 
     Returns
     -------
@@ -106,7 +111,9 @@ def non_negative_factorization(
     if sp.issparse(X) and not 1 <= beta <= 2:
         # scikit-learn writes W H out for these losses, and so do our solvers X.
         X = X.toarray()
-    data = checked_data(X, positive=beta <= 0, who="non_negative_factorization")
+    n_iter = likely_iterations(max_iter) if update_H else ENCODING_ITERATIONS
+    found = chosen_device(device, X, n_components, n_iter=n_iter)
+    data = checked_data(X, positive=beta <= 0, who="non_negative_factorization", device=found)
     penalties = penalties_of(model, data)
     if not update_H:
         if W is not None:
@@ -116,7 +123,8 @@ def non_negative_factorization(
         H = _same_dtype(H, data.dtype, "H")
         k = n_components if isinstance(n_components, int) else np.shape(H)[0]
         Ht = data.to_device(check_factor(H, (k, data.shape[1]), "H", zeros=True).T.copy())
-        return encode(data, Ht, beta=beta, penalties=penalties)[0], H, 1
+        with device_memory(data.shape, data.dtype, k):
+            return data.to_caller(encode(data, Ht, beta=beta, penalties=penalties)[0]), H, 1
     if init == "custom":
         W, H = _same_dtype(W, data.dtype, "W"), _same_dtype(H, data.dtype, "H")
     else:
@@ -140,8 +148,8 @@ def non_negative_factorization(
         encoded, _ = encode(data, result.H.T, beta=beta, penalties=penalties)
         if objective(data, encoded, result.H.T, beta=beta, penalties=penalties) < result.loss:
             W = encoded
-    H = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
-    return W, H, result.n_iter
+    W, H = data.to_caller(W), data.to_caller(result.H)
+    return W, np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H, result.n_iter
 
 
 def _same_dtype(factor: Any, dtype: Any, name: str) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from nonneg._devices import likely_iterations
 from nonneg._random import Seed
 from nonneg.estimators._base import input_data
 from nonneg.estimators.preparation import (
@@ -109,6 +110,9 @@ class NMF(ScalingEstimator):
     accelerate : bool, default True
         Whether HALS may do most iterations on compressed data and in float32, where a dense X is large enough
         for that to pay. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
+    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
+        Where X is worked on if it is in host memory or in a file: on a GPU through PyTorch, with NumPy
+        arrays as results. What does not fit there is streamed. "auto" takes a GPU for work that it shortens.
     n_jobs : int or None
         Number of threads; None uses all cores.
     callback : callable, optional
@@ -194,6 +198,7 @@ class NMF(ScalingEstimator):
         "scale": [StrOptions(set(SCALES)), None],
         "missing": [StrOptions({"error", "mask"})],
         "accelerate": ["boolean"],
+        "device": [str, None],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "callback": [callable, None],
         "checkpoint": [str, PathLike, None],
@@ -224,6 +229,7 @@ class NMF(ScalingEstimator):
         scale: str | None = None,
         missing: str = "error",
         accelerate: bool = True,
+        device: str | None = None,
         n_jobs: int | None = None,
         callback: Callable[[Progress], bool | None] | None = None,
         checkpoint: str | PathLike[str] | None = None,
@@ -250,6 +256,7 @@ class NMF(ScalingEstimator):
         self.scale = scale
         self.missing = missing
         self.accelerate = accelerate
+        self.device = device
         self.n_jobs = n_jobs
         self.callback = callback
         self.checkpoint = checkpoint
@@ -337,7 +344,10 @@ class NMF(ScalingEstimator):
         beta = beta_loss_of(self)
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
-        data = input_data(self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0)
+        data = input_data(
+            self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0,
+            n_iter=likely_iterations(self.max_iter, self.n_init),
+        )  # fmt: skip
         self._log_dominant_columns(data, beta)
         data = self._scaled(data, reset=True)
         H = self._scaled_H(H, -1)
@@ -352,11 +362,12 @@ class NMF(ScalingEstimator):
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             final_encoding=True, encoding_max_iter=self.transform_max_iter, caller=type(self).__name__,
         )  # fmt: skip
-        if isinstance(result.H, np.ndarray):
-            result = replace(result, H=np.ascontiguousarray(result.H))
         self.reconstruction_err_ = reconstruction_error(
             data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss
         )
+        result = result.returned(data)
+        if isinstance(result.H, np.ndarray):
+            result = replace(result, H=np.ascontiguousarray(result.H))
         result = replace(result, H=self._scaled_H(result.H, 1))
         self.result_ = result
         self.components_ = result.H

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 
+from nonneg._arrays import to_numpy
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.data import DataMatrix
@@ -99,6 +100,13 @@ class OnlineEstimator(FactorizingEstimator):
                 penalties=penalties_of(self, data),
                 max_iter=self.fresh_restarts_max_iter if self.fresh_restarts else None,
             )
+        if data.numpy_out:
+            Ht = to_numpy(Ht)
+            sums = {
+                "numerator": to_numpy(self._online.numerator),
+                "denominator": to_numpy(self._online.denominator),
+            }
+            self._online = replace(self._online, **sums)
         for name in OF_A_FIT:
             self.__dict__.pop(name, None)
         self.components_ = np.ascontiguousarray(Ht.T) if isinstance(Ht, np.ndarray) else Ht.T

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import is_non_numpy, to_device, to_float64
+from nonneg._devices import device_memory
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Certificate
@@ -89,7 +90,7 @@ class ScalingEstimator(OnlineEstimator):
         check_is_fitted(self)
         beta = beta_loss_of(self)
         data = self._scaled(input_data(self, X, reset=False, mask=mask, positive=beta <= 0))
-        with threads(self.n_jobs):
+        with threads(self.n_jobs), device_memory(data.shape, data.dtype):
             W, _ = encode(
                 data,
                 data.to_device(self._scaled_H(self.components_, -1).T),
@@ -97,7 +98,7 @@ class ScalingEstimator(OnlineEstimator):
                 penalties=penalties_of(self, data),
                 max_iter=self.transform_max_iter,
             )
-        return W
+        return data.to_caller(W)
 
     def certify(self, X: Any, *, sample_weight: Any = None, mask: Any = None) -> Certificate:
         """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
@@ -149,7 +150,9 @@ def scaled_columns(data: DataMatrix, scale: FloatArray | None) -> DataMatrix:
         return data
     if not isinstance(data, LocalMatrix):
         raise _not_local()
-    return ScaledMatrix(data, column_scale=data.to_device(1.0 / scale)).materialized()
+    scaled = ScaledMatrix(data, column_scale=data.to_device(1.0 / scale)).materialized()
+    scaled.numpy_out = data.numpy_out
+    return scaled
 
 
 def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,15 @@ from nonneg.io.memory import checked_memory, written_bytes
 _BLOCK_BYTES = 128 * 10**6
 # Two blocks are in memory, each with what its work needs for a while; the rest is for the factors.
 _BLOCK_PART = 8
+# Parts of a block that threads copy, several per thread so that none waits for the slowest.
+N_PARTS = 32
+
+
+def in_parts(function: Callable[[int, int], Any], n: int, workers: Executor) -> None:
+    """Call a function on ranges, each of them a worker's."""
+    step = -(-n // N_PARTS)
+    for done in [workers.submit(function, at, min(at + step, n)) for at in range(0, n, step)]:
+        done.result()
 
 
 class StoredMatrix(ABC):
@@ -100,6 +110,11 @@ class StoredMatrix(ABC):
         if rows.dtype.kind in "biuf":
             rows = rows.astype(self.working_dtype, copy=False)
         return rows
+
+    def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
+        """Read a range of rows into memory that is there already, on several threads."""
+        rows = self.read_rows(start, stop)
+        in_parts(lambda at, end: np.copyto(out[at:end], rows[at:end]), stop - start, writers)
 
     def read_all(self) -> Any:
         """Read the whole matrix.

@@ -6,6 +6,7 @@ import io
 import mmap
 import os
 import threading
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from nonneg.exceptions import FileFormatError
 from nonneg.io.memory import memory_limit
-from nonneg.io.stored import StoredMatrix
+from nonneg.io.stored import StoredMatrix, in_parts
 
 # Direct reads begin and end at multiples of it: the page, which no disk's block exceeds.
 _ALIGNMENT = 4096
@@ -79,6 +80,26 @@ class FileRows(StoredMatrix):
             rows[:, column] = self._bytes(begin, (stop - start) * size).view(self.dtype)
         return rows
 
+    def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
+        """Read a range of rows into memory that is there already, on several threads."""
+        as_stored = self.dtype == out.dtype and self.columns is None and out.flags.c_contiguous
+        if self.fortran or self._direct or not as_stored:
+            super().read_into(out, start, stop, writers)
+            return
+        size = self._stored_shape[1] * self.dtype.itemsize
+        target = memoryview(out.reshape(-1).view(np.uint8).data)
+
+        def work(at: int, end: int) -> None:
+            done, last = at * size, end * size
+            while done < last:
+                place = self.offset + start * size + done
+                got = os.preadv(self._file.fileno(), [target[done : min(done + _SEGMENT, last)]], place)
+                if not got:
+                    raise FileFormatError(f"{self.source} has become shorter while it was read.")
+                done += got
+
+        in_parts(work, stop - start, writers)
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -107,6 +128,16 @@ class ArrayRows(StoredMatrix):
 
     def _read(self, start: int, stop: int) -> Any:
         return np.asarray(self.array[start:stop])
+
+    def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
+        """Read a range of rows into memory that is there already, on several threads."""
+        if self.columns is not None or not isinstance(self.array, np.ndarray):
+            super().read_into(out, start, stop, writers)
+            return
+        rows = self.array[start:stop]
+        in_parts(
+            lambda at, end: np.copyto(out[at:end], rows[at:end], casting="unsafe"), stop - start, writers
+        )
 
     def close(self) -> None:
         """Close the file, if it was opened for this matrix."""

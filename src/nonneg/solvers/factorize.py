@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._devices import chosen_device, device_memory, likely_iterations
 from nonneg._random import Seed, generator, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
@@ -63,6 +64,7 @@ def factorize(
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
     accelerate: bool = True,
+    device: str | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -119,6 +121,9 @@ def factorize(
     accelerate : bool, default True
         Whether HALS may do most iterations on compressed data and in float32, where a dense X is large enough
         for that to pay. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
+    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
+        Where X is worked on if it is in host memory or in a file: on a GPU through PyTorch, with NumPy
+        arrays as results. What does not fit there is streamed. "auto" takes a GPU for work that it shortens.
     n_jobs : int, optional
         Number of threads; all cores by default.
     verbose : int, default 0
@@ -149,17 +154,19 @@ def factorize(
     """
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
+    n_iter = likely_iterations(max_iter, checked_count("n_init", n_init))
     data = checked_data(
         X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize",
-        verbose=checked_verbose(verbose),
+        verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
     )  # fmt: skip
-    return run_factorization(
+    result = run_factorization(
         data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init, max_iter=max_iter,
         tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
         frozen_components=frozen_components, shuffle=shuffle, accelerate=accelerate, n_jobs=n_jobs,
         verbose=verbose,
         callback=callback, checkpoint=checkpoint,
     )  # fmt: skip
+    return result.returned(data)
 
 
 def run_factorization(
@@ -233,7 +240,7 @@ def run_factorization(
             restart.options["shuffle"] = random
         return restart
 
-    with threads(n_jobs):
+    with threads(n_jobs), device_memory(data.shape, data.dtype, k):
         if n_init == 1:
             only = begin(0, generator(rng))
             best = solve(

@@ -25,6 +25,7 @@ from nonneg.iteration.progress import StepCounter
 from nonneg.kernels import clock
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState, update_W_block
+from nonneg.solvers.batched import advance_batched
 from nonneg.solvers.hals import hals_problem, inner_passes
 from nonneg.solvers.registry import SOLVERS, choose_solver
 
@@ -258,11 +259,11 @@ class Cohort:
         live = [each for each in restarts if each.is_live]
         # A callback and a checkpoint in a file take one restart after the other.
         alone = self.callback is not None or any(not isinstance(each.saved, Paused) for each in live)
-        batched = self.solver == "hals" and not alone and self.data.observed is None
-        batched = (
-            batched and isinstance(self.data, LocalMatrix) and self.data.container in ("dense", "sparse")
-        )
-        size = max(1, COLUMNS // live[0].Ht.shape[1]) if batched and live else 1
+        if not alone and advance_batched(self.data, self.solver, self.options, live, until):
+            return
+        local = isinstance(self.data, LocalMatrix) and self.data.container in ("dense", "sparse")
+        together = self.solver == "hals" and local and not alone and self.data.observed is None
+        size = max(1, COLUMNS // live[0].Ht.shape[1]) if together and live else 1
         groups = [live[at : at + size] for at in range(0, len(live), size)]
 
         def work(start: int, stop: int) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nonneg._html import view_of_result
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
+from nonneg.data import DataMatrix
 from nonneg.iteration import History, StopReason
 
 
@@ -50,6 +51,10 @@ class FactorizationResult:
     def factors(self) -> tuple[SampleArray, Array]:
         """W and H."""
         return self.W, self.H
+
+    def returned(self, data: DataMatrix) -> FactorizationResult:
+        """Return the result in the array type of the X that was given."""
+        return replace(self, W=data.to_caller(self.W), H=data.to_caller(self.H)) if data.numpy_out else self
 
     def __repr__(self) -> str:
         shapes = f"W={tuple(self.W.shape)}, H={tuple(self.H.shape)}"

@@ -49,6 +49,8 @@ class MutationalSignatures(SavableEstimator):
         Tolerance of the stopping rule.
     random_state : int, RandomState, Generator or None
         Where the seeds of the restarts come from.
+    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
+        Where restarts run: on a GPU those with as many signatures are one batch, see `nonneg.NMF`.
     n_jobs : int or None
         Number of restarts at a time; None uses all cores.
     verbose : int, default 0
@@ -122,6 +124,7 @@ class MutationalSignatures(SavableEstimator):
         max_iter: int = 1000,
         tol: float = 1e-4,
         random_state: Seed = None,
+        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         callback: Callable[[Progress], bool | None] | None = None,
@@ -134,6 +137,7 @@ class MutationalSignatures(SavableEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
@@ -163,7 +167,7 @@ class MutationalSignatures(SavableEstimator):
         model = ConsensusNMF(
             self.n_signatures, n_init=self.n_init, resample=self.resample, clustering=self.clustering,
             beta_loss="kullback-leibler", max_iter=self.max_iter, tol=self.tol, verbose=self.verbose,
-            random_state=self.random_state, n_jobs=self.n_jobs, callback=self.callback,
+            random_state=self.random_state, device=self.device, n_jobs=self.n_jobs, callback=self.callback,
             checkpoint=self.checkpoint,
         )  # fmt: skip
         try:

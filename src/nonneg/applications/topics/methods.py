@@ -219,7 +219,17 @@ def _legacy(rng: Seed) -> Any:
 
 
 OF_NMF = frozenset(inspect.signature(NMF).parameters) - {
-    *("n_components", "random_state", "verbose", "n_jobs", "tol", "max_iter", "callback", "checkpoint")
+    *(
+        "n_components",
+        "random_state",
+        "verbose",
+        "n_jobs",
+        "tol",
+        "max_iter",
+        "callback",
+        "checkpoint",
+        "device",
+    )
 }
 OF_ALLOCATION = frozenset(
     {"doc_topic_prior", "topic_word_prior", "learning_method", "learning_decay", "learning_offset"}
@@ -234,7 +244,7 @@ METHODS: Registry[TopicMethod] = Registry(
             _least_squares,
             "least squares on TF-IDF weights, balanced so that large subjects do not take all topics",
             options=OF_NMF,
-            shared=ITERATIVE,
+            shared=ITERATIVE | {"device"},
             takes_anchors=True,
             takes_seeds=True,
         ),
@@ -242,7 +252,7 @@ METHODS: Registry[TopicMethod] = Registry(
             _divergence,
             "Kullback-Leibler divergence on counts",
             options=OF_NMF - {"beta_loss"},
-            shared=ITERATIVE,
+            shared=ITERATIVE | {"device"},
         ),
         "lda": TopicMethod(
             _allocation,

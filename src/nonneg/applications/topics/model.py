@@ -84,6 +84,8 @@ class TopicModel(StreamedTopics):
         1 shows progress.
     half_life : float, optional
         `partial_fit`: the number of documents after which the past counts half. None (default) never forgets.
+    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
+        "nmf" and "kl": where the counts are factorized, see `nonneg.NMF`.
     n_jobs : int or None
         Number of threads; None uses all cores.
     callback : callable, optional
@@ -192,6 +194,7 @@ class TopicModel(StreamedTopics):
         "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "verbose": ["verbose"],
         "half_life": [Interval(Real, 0, None, closed="neither"), None],
+        "device": [str, None],
         "n_jobs": [Integral, None],
         "callback": [callable, None],
         "checkpoint": [str, PathLike, None],
@@ -218,6 +221,7 @@ class TopicModel(StreamedTopics):
         random_state: Seed = None,
         verbose: int = 0,
         half_life: float | None = None,
+        device: str | None = None,
         n_jobs: int | None = None,
         callback: Callable[[Progress], bool | None] | None = None,
         checkpoint: str | PathLike[str] | None = None,
@@ -240,6 +244,7 @@ class TopicModel(StreamedTopics):
         self.random_state = random_state
         self.verbose = verbose
         self.half_life = half_life
+        self.device = device
         self.n_jobs = n_jobs
         self.callback = callback
         self.checkpoint = checkpoint
@@ -296,6 +301,7 @@ class TopicModel(StreamedTopics):
             max_iter=self.max_iter,
             callback=self.callback,
             checkpoint=self.checkpoint,
+            device=None if self.device == "auto" and "device" not in METHODS[method].shared else self.device,
         )
         if self.anchors is not None and not METHODS[method].takes_anchors:
             raise UnsupportedError(f"method={method!r} does not use anchor words. Choose 'nmf' or 'spa'.")

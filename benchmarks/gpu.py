@@ -1,0 +1,318 @@
+"""NMF on one GPU: time per iteration beside bare products and the limit of the formula, and whole fits.
+
+``python -m benchmarks.gpu`` runs every case (under five minutes on an H200) and appends its records to those
+of ``python -m benchmarks --only gpu``; parts of names of cases as arguments choose some. A case that fails is
+recorded with its reason, and the others run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import gpu_peers, machine, records
+from benchmarks.gpu_iterations import SEED, dense, guarded, iterations, median_seconds, synchronized_seconds
+from benchmarks.gpu_tables import table
+from benchmarks.race import Settings
+
+__all__ = ["NAME", "TITLE", "run", "table"]
+
+NAME = "gpu"
+TITLE = "NMF on a GPU: time per iteration, the limit of the card, and whole fits"
+
+
+def whole_fits() -> Iterator[dict[str, Any]]:
+    """Time whole fits, encoding and certificate included, against their iterations alone."""
+    for name, beta, shape, k in (
+        ("whole fit, Frobenius, 20000 x 2000, k=20", 2.0, (20_000, 2_000), 20),
+        ("whole fit, KL, 20000 x 2000, k=20", 1.0, (20_000, 2_000), 20),
+        ("whole fit, Itakura-Saito, 5000 x 1000, k=10", 0.0, (5_000, 1_000), 10),
+    ):
+        yield from guarded(name, partial(whole_fit, name, beta, shape, k))
+
+
+def whole_fit(name: str, beta: float, shape: tuple[int, int], k: int) -> Iterator[dict[str, Any]]:
+    """Time one fit."""
+    from nonneg import NMF
+
+    X = dense(shape, k, "float32") + 1e-3
+    model = NMF(k, beta_loss=beta, init="random", random_state=SEED, max_iter=100, tol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X)
+        seconds = synchronized_seconds(lambda: model.fit(X))
+    steps = model.history_.seconds[-1]
+    yield {
+        "kind": "whole", "case": name, "dtype": "float32", "contender": "nonneg", "seconds": seconds,
+        "steps": steps, "n_iter": model.n_iter_, "ratio": seconds / steps, "land": 1.5, "goal": 1.2,
+    }  # fmt: skip
+
+
+def streamed() -> Iterator[dict[str, Any]]:
+    """Time iterations on host data of three times the memory that is free on the card."""
+    import torch
+
+    from nonneg._devices import free_memory
+    from nonneg.data.checks import checked_data
+    from nonneg.losses.penalties import Penalties
+    from nonneg.solvers.hals import hals
+
+    device, (n_rows, n_columns), k = torch.device("cuda", 0), (500_000, 2_000), 40
+    X = np.empty((n_rows, n_columns), dtype=np.float32)
+    drawn = torch.empty((n_rows // 10, n_columns), pin_memory=True)
+    for at in range(0, n_rows, n_rows // 10):
+        drawn.copy_(dense((n_rows // 10, n_columns), k, "float32"))
+        X[at : at + n_rows // 10] = drawn.numpy()
+    pinned = torch.empty(1 << 26, dtype=torch.float32, pin_memory=True)
+    target = torch.empty(1 << 26, dtype=torch.float32, device=device)
+    bandwidth = pinned.numel() * 4 / median_seconds(lambda: target.copy_(pinned, non_blocking=True))
+    del drawn
+    total = torch.cuda.mem_get_info()[1]
+    torch.cuda.set_per_process_memory_fraction(X.nbytes / 3 / total)
+    head = {"kind": "streamed", "dtype": "float32", "contender": "nonneg", "bandwidth": bandwidth}
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "X.npy"
+            for name in ("array in memory", "memory-mapped file"):
+                if name != "array in memory":
+                    np.save(path, X)
+                    X = np.load(path, mmap_mode="r")
+                free = free_memory(device)
+                data: Any = None
+                started = time.perf_counter()
+                data = checked_data(X, device=device)
+                first = time.perf_counter() - started
+                rng = np.random.default_rng(SEED)
+                W, Ht = data.to_device(rng.random((n_rows, k))), data.to_device(rng.random((n_columns, k)))
+
+                def run(n: int, data: Any = data, W: Any = W, Ht: Any = Ht) -> tuple[float, int]:
+                    before = data.n_passes
+                    seconds = synchronized_seconds(
+                        lambda: hals(data, W, Ht, penalties=Penalties(), max_iter=n, tol=0, accelerate=False)
+                    )
+                    return seconds, data.n_passes - before
+
+                run(1)
+                (few, passes), (many, more) = run(1), run(7)
+                seconds = (many - few) / (more - passes)
+                yield head | {
+                    "case": f"streamed, {name}", "seconds": seconds, "size": int(X.nbytes), "free": free,
+                    "ratio": X.nbytes / seconds / bandwidth, "passes": (more - passes) / 6,
+                    "first": first, "land": 0.6, "goal": 0.85, "locked": data.stream.locked is not None,
+                }  # fmt: skip
+                del data, W, Ht, run  # locked memory and buffers of the first
+                gc.collect()
+                torch.cuda.empty_cache()
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def restarts() -> Iterator[dict[str, Any]]:
+    """Time 100 restarts as one batch and one after another."""
+    import torch
+
+    from nonneg._random import spawn
+    from nonneg.data import as_data_matrix
+    from nonneg.solvers import batched
+    from nonneg.solvers.restarts import run_restarts
+
+    n, n_iter, k = 100, 60, 20
+    rng = np.random.default_rng(SEED)
+    counts = rng.poisson(50 * rng.dirichlet(np.full(96, 0.2), k).T @ rng.gamma(0.5, 1.0, (k, 2700)))
+    for beta, dtype, land, goal in (
+        (1.0, "float32", 20, 60),
+        (1.0, "float64", 20, 60),
+        (2.0, "float64", None, None),
+    ):
+        data = as_data_matrix(torch.asarray(counts, dtype=getattr(torch, dtype), device="cuda"))
+
+        def run(number: int, data: Any = data, beta: float = beta) -> list[Any]:
+            return run_restarts(data, k, spawn(SEED, number), beta=beta, max_iter=n_iter, tol=0)
+
+        run(2)
+        together = median_seconds(lambda: run(n), 2)
+        runs = run(3)
+        batched.can_be_batched, before = (lambda *given: False), batched.can_be_batched
+        try:
+            run(1)
+            alone = synchronized_seconds(lambda: run(3)) * n / 3
+            single = run(3)
+        finally:
+            batched.can_be_batched = before
+        differ = max(
+            abs(a.history.loss[19] / b.history.loss[19] - 1) for a, b in zip(runs, single, strict=True)
+        )
+        yield {
+            "kind": "restarts", "case": f"100 restarts, 96 x 2700, beta={beta:g}, k=20", "dtype": dtype,
+            "contender": "nonneg", "seconds": together, "alone": alone, "ratio": alone / together,
+            "land": land,
+            "goal": goal, "n_iter": n_iter, "differ": differ,
+        }  # fmt: skip
+
+
+def against_sklearn(n_iter: int = 200) -> Iterator[dict[str, Any]]:
+    """Time a fit to the error that scikit-learn's coordinate descent reaches on all cores."""
+    import sklearn.decomposition
+
+    from nonneg import NMF
+    from nonneg._threads import available_threads
+
+    k = 40
+    X = dense((20_000, 1_500), k, "float32").cpu().numpy()
+    model = sklearn.decomposition.NMF(
+        k, init="random", solver="cd", random_state=SEED, max_iter=n_iter, tol=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = time.perf_counter()
+        model.fit(X)
+        theirs = time.perf_counter() - started
+        target = 0.5 * model.reconstruction_err_**2
+
+        def fit() -> Any:
+            return NMF(
+                k, init="random", random_state=SEED, max_iter=400, tol=0, device="cuda",
+                callback=lambda progress: progress.history.loss[-1] <= target,
+            ).fit(X)  # fmt: skip
+
+        fit()
+        seconds = synchronized_seconds(fit)
+        ours = fit()
+    yield {
+        "kind": "race", "case": f"to the error of scikit-learn's cd-{n_iter}, 20000 x 1500, k=40",
+        "dtype": "float32", "contender": "nonneg", "seconds": seconds, "alone": theirs,
+        "ratio": theirs / seconds, "land": 20, "goal": 50, "n_iter": ours.n_iter_,
+        "cores": available_threads(),
+        "differ": ours.reconstruction_err_ / model.reconstruction_err_ - 1,
+    }  # fmt: skip
+
+
+# (samples, features, components): what "auto" must decide about, from far below its threshold to far above.
+CROSSOVER = ((500, 200, 5), (2_000, 500, 10), (5_000, 1_000, 20), (20_000, 1_000, 20), (50_000, 2_000, 40))
+
+
+def crossover() -> Iterator[dict[str, Any]]:
+    """Time fits of NumPy arrays on the processor and on the GPU, copies included."""
+    from nonneg import NMF
+    from nonneg._devices import likely_iterations, pays
+
+    for n_rows, n_columns, k in CROSSOVER:
+        X = dense((n_rows, n_columns), k, "float32").cpu().numpy()
+        taken = {}
+        for device in ("cpu", "cuda"):
+            model = NMF(k, init="random", random_state=SEED, max_iter=50, tol=0, device=device)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(X)
+                taken[device] = synchronized_seconds(lambda model=model, X=X: model.fit(X))
+        chosen = pays((n_rows, n_columns), float(n_rows * n_columns), k, likely_iterations(50))
+        yield {
+            "kind": "crossover", "case": f"50 iterations, {n_rows} x {n_columns}, k={k}", "dtype": "float32",
+            "contender": "nonneg", "seconds": taken["cuda"], "alone": taken["cpu"],
+            "ratio": taken["cpu"] / taken["cuda"], "chosen": "cuda" if chosen else "cpu",
+            "operations": 4.0 * n_rows * n_columns * k * 50,
+        }  # fmt: skip
+
+
+def without_triton() -> Iterator[dict[str, Any]]:
+    """Time iterations with Triton's kernels and with array operations in their place."""
+    import torch
+
+    from nonneg.data import as_data_matrix
+    from nonneg.losses.penalties import Penalties
+    from nonneg.solvers.registry import SOLVERS
+
+    for solver, beta, shape, k in (("hals", 2.0, (20_000, 2_000), 20), ("newton", 1.0, (20_000, 2_000), 20)):
+        data = as_data_matrix(dense(shape, k, "float32"))
+        rng = np.random.default_rng(SEED)
+        W, Ht = (data.to_device(rng.random((side, k)) + 0.01) for side in shape)
+
+        def run(
+            n: int, data: Any = data, W: Any = W, Ht: Any = Ht, solver: str = solver, beta: float = beta
+        ) -> float:
+            return synchronized_seconds(
+                lambda: SOLVERS[solver].run(data, W, Ht, penalties=Penalties(), beta=beta, max_iter=n, tol=0)
+            )
+
+        run(2)
+        fast = (run(22) - run(2)) / 20
+        with gpu_peers.no_triton():
+            run(2)
+            slow = (run(7) - run(2)) / 5
+        torch.cuda.empty_cache()
+        yield {
+            "kind": "fallback", "case": f"without Triton, {solver}, {shape[0]} x {shape[1]}, k={k}",
+            "dtype": "float32", "contender": "nonneg", "seconds": slow, "alone": fast, "ratio": slow / fast,
+        }  # fmt: skip
+
+
+PARTS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+    "whole fit": whole_fits,
+    "restarts": restarts,
+    "streamed": streamed,
+    "scikit-learn": against_sklearn,
+    "auto": crossover,
+    "without Triton": without_triton,
+}
+
+
+def run(settings: Settings) -> Iterator[dict[str, Any]]:
+    """Measure every case; nothing without a GPU."""
+    from nonneg._optional import is_installed
+
+    if not is_installed("torch"):
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        return
+    chosen = settings.only_cases
+
+    def wanted(name: str) -> bool:
+        return not chosen or any(part in name for part in chosen)
+
+    def all_parts() -> Iterator[dict[str, Any]]:
+        yield from iterations(wanted)
+        for name, part in PARTS.items():
+            if wanted(name):
+                yield from guarded(name, part)
+
+    card = {
+        "card": torch.cuda.get_device_name(0), "driver": gpu_peers.driver(),
+        "torch": torch.__version__, "cuda": torch.version.cuda, "triton": gpu_peers.version("triton"),
+        "peers": {name: gpu_peers.version(name) for name in ("torchnmf", "nmf-torch", "scikit-learn")},
+    }  # fmt: skip
+    for record in all_parts():
+        yield {"claim": NAME, "threads": settings.threads, "gpu": card} | record
+
+
+def main() -> None:
+    """Run the cases whose names contain one of the arguments, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--results", type=Path, default=records.RESULTS)
+    given = parser.parse_args()
+    about = machine.describe()
+    settings = Settings(threads=os.cpu_count() or 1, only_cases=tuple(given.cases))
+    for record in run(settings):
+        records.append(NAME, [record | {"machine": about}], given.results)
+        shown = {name: value for name, value in record.items() if name not in ("gpu", "claim", "threads")}
+        sys.stdout.write(f"{shown}\n")
+        sys.stdout.flush()
+    found = records.read(NAME, given.results)
+    sys.stdout.write((table(found) if found else "No records: there is no GPU.") + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""The tables of the benchmark on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.records import latest
+from benchmarks.tables import DASH, markdown, number
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return DASH if seconds is None else number(1e3 * seconds)
+
+
+def _met(value: float | None, land: float | None, goal: float | None, *, less: bool) -> str:
+    if land is None or goal is None or value is None:
+        return DASH
+    if value <= goal if less else value >= goal:
+        return "goal"
+    return "met" if (value <= land if less else value >= land) else "missed"
+
+
+def table(found: list[dict[str, Any]]) -> str:
+    """Return the tables of the records."""
+    newest = latest(found, "kind", "case", "dtype", "contender")
+    of = {kind: [r for r in newest if r.get("kind") == kind] for kind in {r.get("kind") for r in newest}}
+    parts = [_card(newest), _iteration_table(of.get("iteration", []))]
+    rows = [
+        [
+            r["case"], r["dtype"], number(r["seconds"]),
+            number(r.get("alone", r.get("steps"))), number(r["ratio"]),
+            DASH if r.get("land") is None else f"{r['land']:g} / {r['goal']:g}",
+            _met(r["ratio"], r.get("land"), r.get("goal"), less=r["kind"] == "whole"),
+        ]
+        for kind in ("whole", "restarts", "race", "fallback")
+        for r in of.get(kind, [])
+    ]  # fmt: skip
+    parts.append(
+        "Whole fits beside their iterations alone, restarts as one batch beside one after another, a fit "
+        "beside scikit-learn, and array operations beside Triton's kernels, in seconds:\n\n"
+        + markdown(("what", "type", "s", "beside it (s)", "ratio", "to land / goal", "bar"), rows)
+    )
+    rows = [
+        [
+            r["case"], number(r["size"] / 1e9), number(r["free"] / 1e9), number(r["passes"]),
+            number(r["seconds"]), number(r["size"] / r["seconds"] / 1e9), number(r["bandwidth"] / 1e9),
+            f"{100 * r['ratio']:.0f}%", _met(r["ratio"], r["land"], r["goal"], less=False),
+        ]
+        for r in of.get("streamed", [])
+    ]  # fmt: skip
+    heading = (
+        "X",
+        "GB",
+        "GB free",
+        "reads per iteration",
+        "s",
+        "GB/s",
+        "copy's GB/s",
+        "part",
+        "bar (60%, goal 85%)",
+    )
+    parts.append("X larger than the memory of the card, HALS with k=40:\n\n" + markdown(heading, rows))
+    rows = [
+        [
+            r["case"],
+            number(r["operations"] / 1e9),
+            number(r["alone"]),
+            number(r["seconds"]),
+            number(r["ratio"]),
+            r["chosen"],
+        ]
+        for r in of.get("crossover", [])
+    ]
+    heading = (
+        "fit of a NumPy array",
+        "10^9 operations",
+        "processor (s)",
+        "GPU (s)",
+        "ratio",
+        'device="auto" takes',
+    )
+    parts.append(markdown(heading, rows))
+    failed = [
+        f"- {r['case']}, {r['dtype']}, {r['contender']}: {r['failure']}" for r in newest if r.get("failure")
+    ]
+    if failed:
+        parts.append("Not measured:\n\n" + "\n".join(failed))
+    return "\n\n".join(parts)
+
+
+def _card(newest: list[dict[str, Any]]) -> str:
+    about = newest[-1]["gpu"]
+    peers = ", ".join(f"{name} {version or 'not installed'}" for name, version in about["peers"].items())
+    rates = [
+        f"{r['dtype']} products {number(r['rate'] / 1e12)} TFLOP/s, copies "
+        f"{number(r['bandwidth'] / 1e12)} TB/s"
+        for r in newest
+        if r.get("kind") == "card"
+    ]
+    return (
+        f"{about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch {about['torch']}, Triton "
+        f"{about['triton']}; {peers}. Measured in the same run: {'; '.join(rates)}."
+    )
+
+
+def _iteration_table(found: list[dict[str, Any]]) -> str:
+    rows = []
+    for r in found:
+        ours = r["contender"] == "nonneg"
+        if r.get("failure"):
+            continue
+        rows.append(
+            [
+                r["case"] if ours else f"  {r['contender']}", r["dtype"], _milliseconds(r["seconds"]),
+                _milliseconds(r.get("products")), _milliseconds(r.get("limit")),
+                f"{100 * r['limit'] / r['seconds']:.0f}%" if ours else DASH,
+                f"{r['land']:g} / {r['goal']:g}" if r.get("land") else DASH,
+                _met(1e3 * r["seconds"], r.get("land"), r.get("goal"), less=True),
+                f"{r['extra_bytes'] / 1e6:.0f} of {r['allowed_bytes'] / 1e6:.0f}" if ours else DASH,
+            ]
+        )  # fmt: skip
+    heading = (
+        "iteration", "type", "ms", "bare products", "limit", "limit / ms", "to land / goal", "bar",
+        "MB beyond X",
+    )  # fmt: skip
+    return "Milliseconds per iteration:\n\n" + markdown(heading, rows)

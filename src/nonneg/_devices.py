@@ -1,0 +1,213 @@
+"""The `device` option: which GPU, whether it pays, and clear words where it is missing or full."""
+
+from __future__ import annotations
+
+import re
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from nonneg._optional import import_optional, is_installed
+from nonneg.exceptions import DeviceMemoryError, DeviceWarning, InvalidParameterError, MissingDependencyError
+
+# "auto" takes the GPU from this many operations of a whole fit on, and from this many per entry of X.
+# Measured by `python -m benchmarks.gpu` on an H200 beside 16 cores (docs/benchmarks/gpu.md): beginning on the
+# device, with kernels loaded, takes as long as the first number on the cores, and copying an entry there as
+# long as the second.
+LEAST_OPERATIONS = 1e12
+LEAST_PER_ENTRY = 2e3
+# A fit with the default `max_iter` seldom takes more iterations; what only may happen does not count.
+LIKELY_ITERATIONS = 50
+# Iterations that encoding new samples costs about.
+ENCODING_ITERATIONS = 5
+# Where the number of components is to be estimated.
+LIKELY_COMPONENTS = 10
+# Part of the free memory that X may take: factors, their copies and products need the rest.
+PART_FOR_DATA = 0.75
+
+_EXPECTED = "None, 'cpu', 'auto', 'cuda', or 'cuda:1' for the second GPU"
+_warned: set[str] = set()
+
+
+def check_device_name(device: Any, name: str = "device") -> None:
+    """Refuse what is no device, without looking for one."""
+    named = device is None or (isinstance(device, str) and re.fullmatch(r"cpu|auto|cuda(:\d+)?", device))
+    if not named:
+        raise InvalidParameterError(f"{name}={device!r} (--device) is not a device. Expected {_EXPECTED}.")
+
+
+def checked_device(device: str | None, name: str = "device") -> Any:
+    """Return a PyTorch device, None for the processor; "auto" is the GPU if there is one."""
+    check_device_name(device, name)
+    if device in (None, "cpu"):
+        return None
+    if device == "auto":
+        if not is_installed("torch"):
+            return None
+        import torch
+
+        return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
+    torch = import_optional("torch", extra="torch", purpose=f"{name}={device!r}")
+    n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not n_devices:
+        raise MissingDependencyError(
+            f"{name}={device!r}: {_why_no_gpu(torch)} Or leave {name} (--device) out."
+        )
+    found = torch.device(device)
+    if found.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    if found.index >= n_devices:
+        have = (
+            "there is one GPU, 'cuda:0'" if n_devices == 1 else f"GPUs are 'cuda:0' to 'cuda:{n_devices - 1}'"
+        )
+        raise InvalidParameterError(f"{name}={device!r} does not exist: {have}.")
+    return found
+
+
+def _why_no_gpu(torch: Any) -> str:
+    version = torch.__version__
+    if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+        return (
+            f"PyTorch {version} was built without CUDA. Install a build for your GPU with the command that "
+            "https://pytorch.org/get-started/locally shows."
+        )
+    return (
+        f"PyTorch {version} finds no GPU. nvidia-smi shows whether there is one, and whether its driver is "
+        "recent enough."
+    )
+
+
+def chosen_device(
+    device: str | None, X: Any, n_components: Any, *, n_iter: float, fitted: bool = False
+) -> Any:
+    """Return where to work on X, which is in host memory or in a file; None for the processor.
+
+    `n_iter` is about the number of iterations of all restarts. A fitted model works without its GPU too,
+    with a warning.
+    """
+    check_device_name(device)
+    if device in (None, "cpu"):
+        return None
+    if _is_elsewhere(X):
+        if device != "auto":
+            raise InvalidParameterError(
+                f"device={device!r} is for data in host memory, and X is {_container(X)}, which stays where "
+                "it is. Leave device out, or pass a NumPy array."
+            )
+        return None
+    if device == "auto" and not pays(*_size(X), n_components, n_iter):
+        return None
+    try:
+        found = checked_device(device)
+    except MissingDependencyError as error:
+        if not fitted:
+            raise
+        _warn_once("absent", f"{error} This model works on the processor here.")
+        return None
+    return None if found is not None and device == "auto" and _too_large(X, found) else found
+
+
+def likely_iterations(max_iter: float, n_init: int = 1) -> float:
+    """Return about how many iterations a fit takes."""
+    return min(max_iter, LIKELY_ITERATIONS) * n_init
+
+
+def pays(shape: tuple[int, int], n_entries: float, n_components: Any, n_iter: float) -> bool:
+    """Tell whether a GPU shortens a fit, by counts alone: the same answer on every machine."""
+    k = n_components if isinstance(n_components, int | np.integer) else LIKELY_COMPONENTS
+    per_entry = 4.0 * k * n_iter
+    # Rows and columns cost as well, which matters where X is sparse.
+    work = per_entry * (n_entries + sum(shape) * k)
+    return work >= LEAST_OPERATIONS and per_entry >= LEAST_PER_ENTRY
+
+
+def _size(X: Any) -> tuple[tuple[int, int], float]:
+    shape = tuple(int(side) for side in getattr(X, "shape", ()))
+    if len(shape) != 2:
+        return (0, 0), 0.0
+    stored = getattr(X, "nnz", None)
+    return (shape[0], shape[1]), float(shape[0] * shape[1] if stored is None else stored)
+
+
+def _too_large(X: Any, device: Any) -> bool:
+    """Tell whether X is sparse, so that it cannot be streamed, and does not fit."""
+    if getattr(X, "is_sparse", False) is True:
+        return not X.fits()
+    stored = getattr(X, "nnz", None)
+    # Indices, entries and the transpose.
+    return stored is not None and 24.0 * stored > PART_FOR_DATA * free_memory(device)
+
+
+def _container(X: Any) -> str:
+    return f"a {type(X).__module__.partition('.')[0]} {type(X).__name__}"
+
+
+def _is_elsewhere(X: Any) -> bool:
+    """Tell whether X is an array of another library than NumPy, SciPy and those that read files."""
+    from nonneg._arrays import is_non_numpy
+
+    return is_non_numpy(X) or type(X).__module__.partition(".")[0] == "cupyx"
+
+
+def free_memory(device: Any) -> float:
+    """Return the bytes that can be allocated on a device."""
+    import torch
+
+    if device.type != "cuda":
+        return float("inf")
+    free, total = torch.cuda.mem_get_info(device)
+    held = torch.cuda.memory_reserved(device)
+    part = getattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)(device)
+    return min(free, part * total - held) + held - torch.cuda.memory_allocated(device)
+
+
+@contextmanager
+def device_memory(shape: tuple[int, int], dtype: Any, n_components: int | None = None) -> Iterator[None]:
+    """Say what to do when a device runs out of memory inside the block."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != "OutOfMemoryError":  # PyTorch's and CuPy's
+            raise
+        # The frames hold what filled the memory.
+        traceback.clear_frames(error.__traceback__)
+        first = str(error).partition("\n")[0][:200]
+    else:
+        return
+    single = "float32" in str(dtype)
+    advice = (
+        [] if single else ["use float32 (X.astype(numpy.float32), --dtype float32), which takes half of it"]
+    )
+    if n_components is not None:
+        advice.append(f"ask for fewer than {n_components} components")
+    advice.append(
+        "pass X as a NumPy array or file with device='cuda': what does not fit is streamed in blocks"
+    )
+    advice.append("or leave device out")
+    raise DeviceMemoryError(
+        f"The GPU ran out of memory for X ({shape[0]} x {shape[1]} {str(dtype).removeprefix('torch.')}) and "
+        f"its factors. What you can do: {'; '.join(advice)}. ({first})"
+    )
+
+
+def warn_without_triton() -> None:
+    """Warn once if Triton is missing, where its kernels would have been used."""
+    if not is_installed("triton"):
+        _warn_once(
+            "triton",
+            "Triton is not installed, so that the GPU runs array operations in place of compiled kernels: "
+            f"{SLOWER_WITHOUT_TRITON}. Install it with: pip install triton",
+        )
+
+
+SLOWER_WITHOUT_TRITON = "iterations take many times as long"
+
+
+def _warn_once(what: str, message: str) -> None:
+    if what not in _warned:
+        _warned.add(what)
+        warnings.warn(message, DeviceWarning, stacklevel=3)

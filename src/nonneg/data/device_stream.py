@@ -1,0 +1,349 @@
+"""Data in host memory or in a file that a GPU works on: copied there once, or streamed in blocks of rows.
+
+A block goes through page-locked memory, in which several threads write it, and is copied on a stream of its
+own while the GPU works on the last one. An array that is in memory as it shall be on the device is locked in
+place and copied from there. Arrays with one row per sample stay on the device.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
+
+from nonneg._arrays import to_device
+from nonneg._devices import PART_FOR_DATA, free_memory
+from nonneg._threads import available_threads
+from nonneg._typing import Array, SampleArray
+from nonneg.data.dense import DenseMatrix
+from nonneg.data.local import local_matrix
+from nonneg.data.matrix import LocalMatrix
+from nonneg.data.streamed import Statistics, StreamedMatrix
+from nonneg.exceptions import DeviceMemoryError
+from nonneg.io.memory import memory_limit, written_bytes
+from nonneg.io.stored import StoredMatrix
+from nonneg.io.stored_dense import ArrayRows
+
+# Blocks are so large that launching their work takes no time beside copying them, and take at most this part
+# of the free memory, several of them together a quarter.
+BLOCK_BYTES, BLOCK_PART = 256 << 20, 12
+# One is worked on, one is copied, and one is written by the threads of the host.
+SLOTS = 3
+# Threads that write a block: more than saturate the memory of most machines.
+WRITERS = 12
+# Entries that are cast to float64 at a time.
+WIDE_ENTRIES = 1 << 23
+# An array is locked in memory in place if it takes at most this part of the machine's.
+LOCKED_PART = 0.6
+
+
+def fits(n_bytes: float, device: Any) -> bool:
+    """Tell whether data of this size fit on the device, with room for what a fit adds to them."""
+    return n_bytes <= PART_FOR_DATA * free_memory(device)
+
+
+def host_bytes(X: Any) -> float:
+    """Return the bytes that an array or sparse matrix takes on the device."""
+    single = X.dtype == np.float32
+    if sp.issparse(X):
+        # Products with X' keep the transpose.
+        return 2.0 * X.nnz * (8 if single else 12)
+    return float(X.shape[0] * X.shape[1] * (4 if single else 8))
+
+
+def host_rows(X: Any) -> StoredMatrix:
+    """Return an array in host memory as blocks of rows."""
+    if sp.issparse(X):
+        raise DeviceMemoryError(
+            f"The sparse X and its transpose take {written_bytes(host_bytes(X))}, more than the GPU has "
+            "free. Sparse data are not streamed through a GPU; use float32, or leave device out."
+        )
+    return ArrayRows(X, "X", memory_limit())
+
+
+def copied(X: Any, device: Any) -> Any:
+    """Return a NumPy array or SciPy sparse matrix as a tensor on the device."""
+    import torch
+
+    if sp.issparse(X):
+        csr = X.tocsr()
+        if csr.dtype not in (np.float32, np.float64):
+            csr = csr.astype(np.float64)
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        parts = (torch.from_numpy(np.ascontiguousarray(part)) for part in (csr.indptr, csr.indices, csr.data))
+        indptr, indices, data = (part.to(device) for part in parts)
+        return torch.sparse_csr_tensor(indptr, indices, data, size=csr.shape, check_invariants=False)
+    X = np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if not X.dtype.isnative:
+        X = X.astype(X.dtype.newbyteorder("="))
+    out = torch.empty(X.shape, dtype=_tensor_dtype(X.dtype), device=device)
+    stream = DeviceStream(ArrayRows(X, "X", 1 << 62), device, lock=False)
+    for start, stop, block in stream.blocks():
+        out[start:stop] = block
+    return out
+
+
+def _tensor_dtype(dtype: Any) -> Any:
+    import torch
+
+    return torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
+
+
+@dataclass
+class _Slot:
+    """Memory for a block on both sides, and events that say when it may be used again."""
+
+    host: Any  # page-locked; None where blocks are copied from where they are
+    device: Any
+    copied: Any = None  # the copy to the device has ended
+    used: Any = None  # the work on the device has ended
+
+
+class DeviceStream:
+    """Blocks of rows of a dense matrix on a device, one after another."""
+
+    def __init__(self, stored: StoredMatrix, device: Any, *, lock: bool = True) -> None:
+        self.stored, self.device = stored, device
+        self.on_gpu = device.type == "cuda"
+        row = max(1.0, stored.shape[1] * stored.working_dtype.itemsize)
+        wanted = max(1, int(min(BLOCK_BYTES, free_memory(device) / BLOCK_PART) / row))
+        step = max(1, wanted // stored.chunk_rows) * stored.chunk_rows
+        self.step = min(step, stored.shape[0])
+        self.edges = [*range(0, stored.shape[0], self.step), stored.shape[0]]
+        self.locked = self._lock() if lock and self.on_gpu else None
+        self._slots: list[_Slot] = []
+        self._stream: Any = None
+
+    def _lock(self) -> Any:
+        """Lock an array in memory where it is, so that blocks can be copied from there; None if it cannot."""
+        import torch
+
+        array = getattr(self.stored, "array", None)
+        plain = isinstance(array, np.ndarray) and not isinstance(array, np.memmap) and array.base is None
+        if not plain or self.stored.columns is not None or array.dtype != self.stored.working_dtype:
+            return None
+        if not array.flags.c_contiguous or array.nbytes > LOCKED_PART * memory_limit():
+            return None
+        runtime = torch.cuda.cudart()
+        if int(runtime.cudaHostRegister(array.ctypes.data, array.nbytes, 0)) != 0:
+            return None
+        weakref.finalize(self, _unlock, runtime, array)
+        return array
+
+    def _prepare(self) -> None:
+        import torch
+
+        if self._slots:
+            return
+        shape, dtype = (self.step, self.stored.shape[1]), _tensor_dtype(self.stored.working_dtype)
+        n_slots = min(SLOTS, len(self.edges) - 1)
+        for _ in range(n_slots):
+            pinned = self.on_gpu and self.locked is None
+            host = torch.empty(shape, dtype=dtype, pin_memory=pinned) if self.locked is None else None
+            slot = _Slot(host, torch.empty(shape, dtype=dtype, device=self.device))
+            if self.on_gpu:
+                slot.copied, slot.used = torch.cuda.Event(), torch.cuda.Event()
+            self._slots.append(slot)
+        if self.on_gpu:
+            self._stream = torch.cuda.Stream(self.device)
+
+    def _load(self, slot: _Slot, start: int, stop: int, writers: ThreadPoolExecutor) -> None:
+        """Write a block to page-locked memory and start its copy; in a thread of its own."""
+        import torch
+
+        if self.locked is not None:
+            source = torch.from_numpy(self.locked[start:stop])
+        else:
+            if self.on_gpu:
+                slot.copied.synchronize()  # the last copy from here
+            source = slot.host[: stop - start]
+            self.stored.read_into(source.numpy(), start, stop, writers)
+        if not self.on_gpu:
+            slot.device[: stop - start].copy_(source)
+            return
+        with torch.cuda.stream(self._stream):
+            self._stream.wait_event(slot.used)
+            slot.device[: stop - start].copy_(source, non_blocking=True)
+            slot.copied.record(self._stream)
+
+    def blocks(self) -> Iterator[tuple[int, int, Any]]:
+        """Yield first row, end and entries of each block; they are valid until the next one is asked for."""
+        import torch
+
+        self._prepare()
+        ranges = list(zip(self.edges[:-1], self.edges[1:], strict=True))
+        current = torch.cuda.current_stream(self.device) if self.on_gpu else None
+        if current is not None:
+            for slot in self._slots:
+                slot.used.record(current)
+        n_writers = max(1, min(WRITERS, available_threads()))
+        with (
+            ThreadPoolExecutor(1, thread_name_prefix="nonneg-load") as loader,
+            ThreadPoolExecutor(n_writers, thread_name_prefix="nonneg-write") as writers,
+        ):
+            ahead: deque[Future[None]] = deque()
+
+            def load(number: int) -> None:
+                slot = self._slots[number % len(self._slots)]
+                ahead.append(loader.submit(self._load, slot, *ranges[number], writers))
+
+            for number in range(min(len(self._slots), len(ranges))):
+                load(number)
+            for number, (start, stop) in enumerate(ranges):
+                ahead.popleft().result()
+                slot = self._slots[number % len(self._slots)]
+                if current is not None:
+                    current.wait_event(slot.copied)
+                yield start, stop, slot.device[: stop - start]
+                if current is not None:
+                    slot.used.record(current)
+                if number + len(self._slots) < len(ranges):
+                    load(number + len(self._slots))
+
+
+def _unlock(runtime: Any, array: Any) -> None:
+    runtime.cudaHostUnregister(array.ctypes.data)
+
+
+class DeviceStreamedMatrix(StreamedMatrix):
+    """A matrix in host memory or on disk, worked on in blocks of rows by a device."""
+
+    numpy_out = True
+
+    def __init__(self, stored: StoredMatrix, device: Any, *, weights: Any = None, **options: Any) -> None:
+        super().__init__(stored, **options)
+        if stored.is_sparse:
+            raise DeviceMemoryError(
+                f"{stored.source} is sparse and larger than memory. Sparse data are not streamed through a "
+                "GPU; leave device out."
+            )
+        import torch
+
+        self.device, self.stream = device, DeviceStream(stored, device)
+        self.xp = array_namespace(torch.empty(0))
+        self.dtype = _tensor_dtype(stored.working_dtype)
+        self._edges = self.stream.edges
+        if weights is not None:
+            self.weights = torch.asarray(np.asarray(weights), dtype=self.dtype, device=device)
+
+    def _wrapped(self, entries: Any, start: int, stop: int) -> LocalMatrix:
+        weights = None if self.weights is None else self.weights[start:stop]
+        return local_matrix(entries, weights=weights, mask=self._seen(entries, slice(start, stop)))
+
+    def _seen(self, entries: Any, rows: Any) -> Any:
+        """Return which entries of some rows were observed: not NaN, and not hidden by the mask."""
+        mask = None if self._mask is None else self._mask[rows]
+        if not (self._nan_is_missing and self.has_mask):
+            return mask
+        seen = self.xp.logical_not(self.xp.isnan(entries))
+        if mask is None:
+            return seen
+        mask = mask.toarray() if sp.issparse(mask) else mask
+        return self.xp.logical_and(seen, self.xp.asarray(mask, dtype=self.xp.bool, device=self.device))
+
+    def _blocks(self) -> Iterator[tuple[int, int, LocalMatrix]]:
+        """Yield the blocks; while one is worked on, the next ones are copied."""
+        self.n_passes += 1
+        self.progress.begin(self.n_passes)
+        for start, stop, entries in self.stream.blocks():
+            yield start, stop, self._wrapped(entries, start, stop)
+            self.progress.update(stop / self.shape[0])
+
+    def _rows_alone(self) -> Iterator[tuple[int, int, Any]]:
+        import torch
+
+        for start, stop in self._ranges():
+            weights = None if self.weights is None else self.weights[start:stop]
+            nothing = torch.empty((stop - start, 0), dtype=self.dtype, device=self.device)
+            yield start, stop, DenseMatrix(nothing, self.xp, weights=weights)
+
+    def _sample_array(self, columns: tuple[int, ...], dtype: Any) -> Any:
+        import torch
+
+        return torch.empty((self.shape[0], *columns), dtype=dtype, device=self.device)
+
+    def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
+        """Compute all statistics on the device, in one pass."""
+        known: Statistics | None = None
+        places = np.zeros(2)
+        for start, _, block in self._blocks():
+            if check is not None:
+                check(block, start)
+            found, sums = _statistics(block, start)
+            known = found if known is None else known + found
+            places += sums
+        assert known is not None
+        self._known = known
+        # Sums tell other data from the same, and other orders of rows and columns too.
+        facts = (known.squared_norm, known.total, *places.tolist(), *known.lowest, *known.highest)
+        self._digest = " ".join([*(f"{fact:.9g}" for fact in facts), str(known.n_nonzero)])
+        if self._mask is None and not known.n_missing:
+            self.has_mask = False
+
+    def to_sample_array(self, array: Any) -> SampleArray:
+        """Return an array with one row per sample on the device."""
+        return self.to_device(array)
+
+    def to_device(self, array: Any) -> Array:
+        """Return an array on the device."""
+        import torch
+
+        return to_device(array, torch.empty(0, device=self.device), self.dtype)
+
+    def _local(self, rows: Any) -> Any:
+        return copied(self.stored.take_rows(rows), self.device)
+
+    def select(self, rows: Any) -> LocalMatrix:
+        """Return some rows on the device, in ascending order, with their weights and mask."""
+        index = np.asarray(rows, dtype=np.int64)
+        entries = self._local(index)
+        weights = None if self.weights is None else self.weights[self.xp.asarray(index, device=self.device)]
+        return local_matrix(entries, weights=weights, mask=self._seen(entries, index))
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows on the device."""
+        index, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
+        return self._local(index)[self.xp.asarray(places, device=self.device)]
+
+
+def _statistics(block: LocalMatrix, first_row: int) -> tuple[Statistics, Any]:
+    """Return what the first pass finds in a block, and sums that depend on the places of its entries."""
+    import torch
+
+    rows = block.dense_rows(0, block.shape[0])
+    weights = block.weights
+    n_rows, n_columns = block.shape
+    squares, sums = (torch.empty(n_rows, dtype=torch.float64, device=rows.device) for _ in range(2))
+    columns = torch.zeros(n_columns, dtype=torch.float64, device=rows.device)
+    step = max(1, WIDE_ENTRIES // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        part = rows[start : start + step].double()
+        squares[start : start + step] = (part * part).sum(dim=1)
+        sums[start : start + step] = part.sum(dim=1)
+        columns += part.sum(dim=0)
+    own = torch.ones_like(sums) if weights is None else weights.double()
+    at = torch.cos(torch.arange(first_row, first_row + n_rows, device=rows.device).double())
+    across = torch.cos(torch.arange(n_columns, device=rows.device).double())
+    low, high = block.extremes()
+    found = torch.stack(
+        [(own * squares).sum(), (own * sums).sum(), (at * sums).sum(), (across * columns).sum()]
+    )
+    norm, total, by_row, by_column = found.tolist()
+    n_missing = 0
+    if block.observed is not None:
+        n_missing = n_rows * n_columns - round(float(block.observed.weight(None)))
+    statistics = Statistics(
+        norm, total, float(block.observed_weight()), block.count_nonzero(), (low,), (high,), n_missing
+    )
+    return statistics, np.array([by_row, by_column])

@@ -1,0 +1,319 @@
+"""Newton steps for the Kullback-Leibler divergence on a batch of restarts: `solvers.newton`, one axis more.
+
+Factors of all restarts are arrays (batch, rows, k). Momentum, losses and decisions of a restart are its own;
+restarts that have to try again do so together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from nonneg._arrays import to_device, to_float64
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels import batched_kl
+from nonneg.kernels.batched_hals import batched_hals
+from nonneg.kernels.newton_targets.array_api import (
+    LARGEST_FALL,
+    LEAST_DIAGONAL,
+    PASSES,
+    SHRINK,
+    SMALL_PART,
+)
+from nonneg.losses.beta import BetaLoss
+from nonneg.solvers.extrapolation import LOWEST_FRACTION
+from nonneg.solvers.newton import NOTHING, SCHEDULE, SHORTEST, TRIES, _factor
+from nonneg.solvers.row_newton import DAMPING
+
+
+def turned(array: Array) -> Array:
+    """Exchange the last two axes."""
+    return array_namespace(array).permute_dims(array, (0, 2, 1))
+
+
+@dataclass(frozen=True)
+class RestartBatch:
+    """Arrays of several restarts, their number the first axis."""
+
+    W: Array
+    Ht: Array
+    loss: FloatArray
+    numbers: IntArray  # which restarts they are
+
+    def take(self, chosen: IntArray) -> Any:
+        """Return some of the restarts."""
+        if len(chosen) == len(self.loss):
+            return self
+        xp = array_namespace(self.W)
+        index = to_device(chosen, self.W)
+
+        def part(array: Any) -> Any:
+            if array is None:
+                return None
+            return array[chosen] if isinstance(array, np.ndarray) else xp.take(array, index, axis=0)
+
+        return replace(self, **{field.name: part(getattr(self, field.name)) for field in fields(self)})
+
+    def put(self, chosen: IntArray, other: Any) -> Any:
+        """Return the batch with some restarts replaced by those of another batch."""
+        if len(chosen) == len(self.loss):
+            return other
+        index = to_device(chosen, self.W)
+
+        def merged(old: Any, new: Any) -> Any:
+            if old is None or new is None:
+                return new
+            old = old.copy() if isinstance(old, np.ndarray) else array_namespace(old).asarray(old, copy=True)
+            old[chosen if isinstance(old, np.ndarray) else index] = new
+            return old
+
+        names = [field.name for field in fields(self)]
+        return replace(self, **{name: merged(getattr(self, name), getattr(other, name)) for name in names})
+
+
+@dataclass(frozen=True)
+class NewtonBatch(RestartBatch):
+    """The fields of `newton.NewtonState`, of every restart."""
+
+    W_before: Array
+    Ht_plain: Array
+    gradient: Array
+    diagonal: Array
+    gram: Array
+    total: Array
+    columns: Array
+    steps: Array
+    momentum: FloatArray
+    ceiling: FloatArray
+
+
+@dataclass(frozen=True)
+class BatchedNewton:
+    """The problem of all restarts."""
+
+    X: Array  # of all restarts, or of each of them
+    bounds: Array  # lower bounds of the models
+    units: Array  # about the sum of a row of the data
+
+    @classmethod
+    def of(cls, data: Sequence[Any]) -> BatchedNewton:
+        """Take what an iteration needs of the data of every restart."""
+        different = {id(each): each for each in data}
+        facts = {
+            name: (BetaLoss.of(each, 1.0).lower_bound, each.shape[1] * (each.mean() or 1.0))
+            for name, each in different.items()
+        }
+        xp, X = data[0].xp, data[0].array
+        if len(different) > 1:
+            X = xp.stack([each.array for each in data])
+        bounds, units = (to_device(part, X) for part in np.array([facts[id(each)] for each in data]).T)
+        return cls(X, bounds, units)
+
+    @property
+    def xp(self) -> Any:
+        """The namespace."""
+        return array_namespace(self.X)
+
+    def _column(self, values: FloatArray, like: Array) -> Array:
+        return to_device(values, self.X, like.dtype)[:, None, None]
+
+    def begin(self, W: Array, Ht: Array) -> NewtonBatch:
+        """Return the first state: the rows of W alone have moved."""
+        zeros, numbers = np.zeros(W.shape[0]), np.arange(W.shape[0])
+        found, _ = self.evaluate(numbers, W, W, Ht, None, zeros)
+        ones = self.xp.ones_like(found["columns"])
+        return NewtonBatch(
+            **found, numbers=numbers, Ht=Ht, W_before=found["W"], Ht_plain=Ht, steps=ones, momentum=zeros,
+            ceiling=zeros + 1.0,
+        )  # fmt: skip
+
+    def evaluate(
+        self,
+        numbers: IntArray,
+        W: Array,
+        W_before: Array,
+        Ht: Array,
+        total: Array | None,
+        momentum: FloatArray,
+    ) -> tuple[dict[str, Any], Array | None]:
+        """Move the rows of W; return them and sums, and the losses of the columns before it."""
+        xp, X = self.xp, self.X if self.X.ndim == 2 else _some(self.X, numbers)
+        bounds, units = _some(self.bounds, numbers), _some(self.units, numbers)
+        means = xp.sum(Ht, axis=2) if total is None else (Ht @ total[:, :, None])[:, :, 0]
+        correlations = shared_correlations(Ht, means)
+        H = turned(Ht)
+        start = bounded(W, W_before, self._column(momentum, W)) if momentum.any() else W
+        v = start @ H
+        # What the columns gain by extrapolated rows would say nothing about their own steps.
+        at_start = None if momentum.all() else batched_kl.column_losses(X, v, bounds)
+        slope, curvature = batched_kl.newton_terms(X, v, bounds)
+        squares = Ht * Ht + DAMPING * xp.mean(Ht, axis=1, keepdims=True) ** 2
+        gradient, diagonal = slope @ Ht, curvature @ squares
+        direction, slopes = targets(start, gradient, diagonal, correlations)
+        del slope, curvature
+        v, steps = batched_kl.line_search(X, v, direction @ H, slopes, bounds)
+        new = xp.clip(start + steps[:, :, None] * direction, min=0.0)
+        columns = batched_kl.column_losses(X, v, bounds)
+        slope, curvature = batched_kl.newton_terms(X, v, bounds)
+        squares = xp.concat([new * new, xp.ones_like(new[:, :, :1])], axis=2)
+        sums = xp.sum(Ht, axis=1) / xp.astype(units, Ht.dtype)[:, None]
+        scale = xp.clip((new @ sums[:, :, None])[:, :, 0], min=1e-6)
+        found = {
+            "W": new,
+            "loss": to_float64(xp.sum(columns, axis=1)),
+            "gradient": turned(slope) @ new,
+            "diagonal": turned(curvature) @ squares,
+            "gram": turned(new / scale[:, :, None]) @ new,
+            "total": xp.sum(new, axis=1),
+            "columns": columns,
+        }
+        return found, at_start
+
+    def direction(self, state: NewtonBatch) -> tuple[Array, Array]:
+        """Return the step of every column of H, and the derivatives of their losses along it."""
+        xp = self.xp
+        damping = DAMPING * (state.total / self.X.shape[-2]) ** 2
+        diagonal = state.diagonal[:, :, :-1] + state.diagonal[:, :, -1:] * damping[:, None, :]
+        direction, slopes = targets(state.Ht, state.gradient, diagonal, correlations_of(state.gram))
+        slopes = xp.astype(slopes, xp.float64)
+        down = slopes < 0
+        kept = xp.where(down[:, :, None], direction, xp.zeros_like(direction))
+        return kept, xp.where(down, slopes, xp.zeros_like(slopes))
+
+    def step(self, state: NewtonBatch) -> tuple[NewtonBatch, dict[str, Any]]:
+        """Do one iteration of every restart that does not increase its loss."""
+        xp = self.xp
+        direction, slopes = self.direction(state)
+        after = state  # restarts that find nothing better stay
+        pending = np.arange(len(state.loss))
+        steps, momentum, ceiling = state.steps, state.momentum, state.ceiling
+        kept: list[IntArray] = []
+        for _ in range(TRIES):
+            now, some, down = state.take(pending), _some(direction, pending), _some(slopes, pending)
+            Ht = now.Ht + xp.astype(steps, direction.dtype)[:, :, None] * some
+            chosen = bounded(Ht, now.Ht_plain, self._column(momentum, Ht)) if momentum.any() else Ht
+            found, at_start = self.evaluate(now.numbers, now.W, now.W_before, chosen, now.total, momentum)
+            new = NewtonBatch(
+                **found,
+                numbers=now.numbers,
+                Ht=chosen,
+                W_before=now.W,
+                Ht_plain=Ht,
+                steps=steps,
+                momentum=momentum,
+                ceiling=ceiling,
+            )
+            change = None if at_start is None else at_start - now.columns
+            good = new.loss <= now.loss
+            if good.any():
+                accepted = self.accepted(new, down, change)
+                after = after.put(pending[good], accepted.take(np.flatnonzero(good)))
+            if good.all():
+                pending = pending[:0]
+                break
+            left = np.flatnonzero(~good)
+            if not momentum[left].all():
+                steps, enough = self.shorter(steps, down, change, now.loss, momentum)
+                hopeless = left[(momentum[left] == 0) & ~enough[left]]
+                kept.append(pending[hopeless])
+                left = np.setdiff1d(left, hopeless)
+            pending, steps = pending[left], _some(steps, left)
+            momentum, ceiling = momentum[left], ceiling[left]
+            ceiling = np.where(momentum > 0, momentum, ceiling)
+            momentum = np.zeros_like(momentum)
+            if not len(pending):
+                break
+        stuck = np.sort(np.concatenate([*kept, pending]))
+        if len(stuck):
+            same = state.take(stuck)
+            zeros = np.zeros(len(stuck))
+            rested = replace(same, momentum=zeros, ceiling=zeros + 1.0, W_before=same.W, Ht_plain=same.Ht)
+            after = after.put(stuck, rested)
+        return after, {"loss": after.loss}
+
+    def shorter(
+        self, steps: Array, slopes: Array, change: Array | None, loss: FloatArray, momentum: FloatArray
+    ) -> tuple[Array, Any]:
+        """Return shorter steps of columns that became worse, and which restarts can gain by them.
+
+        Restarts with momentum try again without it first, with the same steps.
+        """
+        assert change is not None
+        xp = self.xp
+        gained = steps * slopes
+        enough = to_float64(xp.sum(gained, axis=1)) <= -NOTHING * np.abs(loss)
+        worse = xp.logical_and(to_device(momentum == 0, self.X)[:, None], change > 0)
+        return xp.where(worse, steps * _factor(xp, gained, change, most=0.5), steps), enough
+
+    def accepted(self, after: NewtonBatch, slopes: Array, change: Array | None) -> NewtonBatch:
+        """Return the accepted states with the momentum and the steps of the next iteration."""
+        xp = self.xp
+        doubled = xp.clip(2.0 * after.steps, max=1.0)
+        steps = doubled
+        if change is not None:
+            gained = after.steps * slopes
+            unclear = -gained < 1e-12 * after.columns
+            best = _factor(xp, gained, change, most=2.0)
+            own = xp.clip(xp.where(unclear, 2.0 * after.steps, after.steps * best), min=SHORTEST, max=1.0)
+            plain = to_device(after.momentum == 0, self.X)
+            steps = xp.where(plain[:, None], own, doubled)
+        following = [
+            SCHEDULE.rejected(ceiling)
+            if not momentum and ceiling < 1.0
+            else SCHEDULE.accepted(momentum, ceiling)
+            for momentum, ceiling in zip(after.momentum.tolist(), after.ceiling.tolist(), strict=True)
+        ]
+        momentum, ceiling = (
+            np.array([each.momentum for each in following]),
+            np.array([each.ceiling for each in following]),
+        )
+        return replace(after, steps=steps, momentum=momentum, ceiling=ceiling)
+
+
+def _some(array: Array, chosen: IntArray) -> Array:
+    if len(chosen) == array.shape[0]:
+        return array
+    return array_namespace(array).take(array, to_device(chosen, array), axis=0)
+
+
+def bounded(new: Array, old: Array, momentum: Array) -> Array:
+    """Return new + momentum (new - old), bounded below by a fraction of `new`; a momentum per restart."""
+    out, lowest = new + momentum * (new - old), LOWEST_FRACTION * new
+    return array_namespace(new).where(out < lowest, lowest, out)
+
+
+def correlations_of(gram: Array) -> Array:
+    """Return Gram matrices scaled to a unit diagonal."""
+    xp = array_namespace(gram)
+    eye = xp.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
+    diagonal = xp.linalg.diagonal(gram)
+    root = xp.sqrt(xp.where(diagonal > 0, diagonal, xp.ones_like(diagonal)))
+    return gram / root[:, :, None] / root[:, None, :] * (1 - eye) + eye
+
+
+def shared_correlations(Ht: Array, means: Array) -> Array:
+    """Return the correlations of H diag(1 / means) H' of every restart."""
+    xp = array_namespace(Ht)
+    top = xp.max(means, axis=1, keepdims=True)
+    scale = 1 / xp.clip(means / xp.where(top > 0, top, xp.ones_like(top)), min=1e-6)
+    rows = Ht * xp.sqrt(scale / xp.max(scale, axis=1, keepdims=True))[:, :, None]
+    return correlations_of(turned(rows) @ rows)
+
+
+def targets(factor: Array, gradient: Array, diagonal: Array, correlations: Array) -> tuple[Array, Array]:
+    """Return the steps of all rows as `kernels.newton_targets`, and derivatives of their losses."""
+    xp = array_namespace(factor)
+    root = xp.sqrt(xp.clip(diagonal, min=float(xp.finfo(factor.dtype).smallest_normal) * LEAST_DIAGONAL))
+    scaled = factor * root
+    target, _ = batched_hals(
+        scaled, correlations, scaled @ correlations - gradient / root, max_passes=PASSES, shrink=SHRINK
+    )
+    target = target / root
+    part = SMALL_PART * xp.max(factor, axis=2, keepdims=True)
+    lowest = xp.where(factor > part, LARGEST_FALL * factor, xp.zeros_like(factor))
+    direction = xp.where(target < lowest, lowest, target) - factor
+    return direction, xp.sum(gradient * direction, axis=2)

@@ -1,0 +1,100 @@
+"""Restarts as one batch: each ends as a run of its own does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg import NMF
+from nonneg._random import spawn
+from nonneg.data import as_data_matrix
+from nonneg.iteration import StopReason
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers import batched
+from nonneg.solvers.restarts import run_restarts
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def counts(rng):
+    """Counts with three patterns, 24 x 40, as float64."""
+    return rng.poisson(20 * rng.gamma(0.5, size=(24, 3)) @ rng.gamma(0.5, size=(3, 40))).astype(float)
+
+
+@pytest.fixture
+def data(torch, counts, monkeypatch):
+    """The counts on a GPU, or else on the processor, batched all the same."""
+    on_gpu = torch.cuda.is_available()
+    if not on_gpu:
+        monkeypatch.setattr(batched, "_on_gpu", lambda data: data.container == "array")
+    return as_data_matrix(torch.asarray(counts, device="cuda" if on_gpu else "cpu"))
+
+
+def alone(monkeypatch, *given, **options):
+    """Run restarts one after another."""
+    with monkeypatch.context() as patch:
+        patch.setattr(batched, "can_be_batched", lambda *given: False)
+        return run_restarts(*given, **options)
+
+
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+@pytest.mark.parametrize("tol", [0, 1e-3])
+def test_restarts_end_as_single_runs_do(data, monkeypatch, beta, tol):
+    options = {"beta": beta, "max_iter": 25 if tol == 0 else 300, "tol": tol}
+    together = run_restarts(data, 3, spawn(0, 5), **options)
+    single = alone(monkeypatch, data, 3, spawn(0, 5), **options)
+    for a, b in zip(together, single, strict=True):
+        assert a.n_iter == b.n_iter
+        assert a.stop_reason is b.stop_reason
+        assert a.history.names == b.history.names
+        # Rounding grows with the iterations.
+        np.testing.assert_allclose(a.history.loss[:20], b.history.loss[:20], rtol=1e-9)
+        np.testing.assert_allclose(a.history.loss[-1], b.history.loss[-1], rtol=1e-6)
+        assert a.history.loss == sorted(a.history.loss, reverse=True)
+        if tol == 0:
+            assert a.stop_reason is StopReason.MAX_ITER
+            np.testing.assert_allclose(a.state.Ht.cpu(), b.state.Ht.cpu(), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(a.state.W.cpu(), b.state.W.cpu(), rtol=1e-4, atol=1e-5)
+    if tol:
+        assert len({run.n_iter for run in together}) > 1  # each ends by itself
+
+
+def test_batches_are_as_large_as_memory_allows(data, monkeypatch):
+    whole = run_restarts(data, 3, spawn(0, 5), beta=1.0, max_iter=12, tol=0)
+    monkeypatch.setattr(batched, "free_memory", lambda device: 0.0)
+    assert batched.batch_size(data, "newton", 3) == 1
+    monkeypatch.setattr(batched, "batch_size", lambda *given: 2)
+    parts = run_restarts(data, 3, spawn(0, 5), beta=1.0, max_iter=12, tol=0)
+    for a, b in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(a.history.loss, b.history.loss, rtol=1e-10)
+
+
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+def test_the_estimator_uses_it(data, counts, monkeypatch, beta):
+    calls = []
+    run = batched.run_batched
+    monkeypatch.setattr(batched, "run_batched", lambda *given: calls.append(len(given[2])) or run(*given))
+    found = NMF(3, beta_loss=beta, n_init=4, random_state=1, tol=1e-3).fit(data.array)
+    assert calls == [4]
+    host = NMF(3, beta_loss=beta, n_init=4, random_state=1, tol=1e-3).fit(counts)
+    np.testing.assert_allclose(found.reconstruction_err_, host.reconstruction_err_, rtol=1e-3)
+
+
+def test_other_cases_run_one_after_another(data, torch, counts):
+    plain = {"beta": 1.0, "penalties": Penalties(), "tol": 0.0, "free": None}
+    assert batched.can_be_batched(data, "newton", plain)
+    assert batched.can_be_batched(data, "hals", plain | {"beta": 2.0, "accelerate": False})
+    weighted = as_data_matrix(data.array, weights=np.ones(24))
+    masked = as_data_matrix(data.array, mask=counts > 0)
+    for other, solver, options in (
+        (weighted, "newton", plain),
+        (masked, "newton", plain),
+        (data, "mu", plain),
+        (data, "newton", plain | {"beta": 0.0}),
+        (data, "newton", plain | {"penalties": Penalties(l1_W=1.0)}),
+        (data, "newton", plain | {"free": np.array([0])}),
+        (data, "newton", plain | {"offset": 1.0}),
+        (as_data_matrix(counts), "newton", plain),
+    ):
+        assert not batched.can_be_batched(other, solver, options)
