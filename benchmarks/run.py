@@ -23,6 +23,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     frobenius_dense,
     frobenius_mu,
     frobenius_sparse,
+    gpu,
     itakura_saito,
     kl,
     machine,
@@ -58,6 +59,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
         start_up,
         threads,
         cluster,
+        gpu,
     )
 }
 NAMES = (*RACES, *MEASUREMENTS)

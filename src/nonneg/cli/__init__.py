@@ -46,6 +46,7 @@ EXAMPLES = {
         "nonneg fit counts.h5ad -k 20 --loss kullback-leibler -o programs",
         "nonneg fit faces.npy -k 49 --image-shape 19x19 --open",
         "nonneg fit big.npy -k 30 --checkpoint run",
+        "nonneg fit big.npy -k 30 --device cuda",
     ),
     "rank": ("nonneg rank table.csv", "nonneg rank counts.mtx --json > rank.json"),
     "consensus": (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nonneg._arrays import is_cuda_tensor
+from nonneg._devices import warn_without_triton
 from nonneg.kernels.batched_hals import array_api, triton
 
 
@@ -32,5 +34,8 @@ def batched_hals(
     violation : array of shape (batch,)
         Sums of the absolute projected gradients in the first pass.
     """
-    implementation = triton if triton.is_supported(factor) else array_api
+    supported = triton.is_supported(factor)
+    if is_cuda_tensor(factor) and not supported:
+        warn_without_triton()
+    implementation = triton if supported else array_api
     return implementation.batched_hals(factor, gram, cross, max_passes, shrink)
