@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import io
 import subprocess
 import sys
 import types
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 
@@ -54,11 +55,11 @@ def seconds_per_iteration(name: str, X: Any, W: Any, Ht: Any, beta: float) -> di
 
     try:
         run = PEERS[name](X, W, Ht, beta)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            run(2)
-            few = synchronized_seconds(lambda: run(2))
-            return {"seconds": max(synchronized_seconds(lambda: run(22)) - few, 1e-9) / 20}
+            run(10)
+            few = synchronized_seconds(lambda: run(10))
+            return {"seconds": max(synchronized_seconds(lambda: run(30)) - few, 1e-9) / 20}
     except Exception as error:
         return {"failure": f"{type(error).__name__}: {str(error).partition(chr(10))[0][:120]}"}
 

@@ -7,6 +7,8 @@ place and copied from there. Arrays with one row per sample stay on the device.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -42,6 +44,9 @@ WRITERS = 12
 WIDE_ENTRIES = 1 << 23
 # An array is locked in memory in place if it takes at most this part of the machine's.
 LOCKED_PART = 0.6
+# How many streams use an array that is locked, by its place in memory: it can be locked only once.
+_locked: dict[int, int] = {}
+_LOCK = threading.Lock()
 
 
 def fits(n_bytes: float, device: Any) -> bool:
@@ -135,9 +140,14 @@ class DeviceStream:
             return None
         if not array.flags.c_contiguous or array.nbytes > LOCKED_PART * memory_limit():
             return None
-        runtime = torch.cuda.cudart()
-        if int(runtime.cudaHostRegister(array.ctypes.data, array.nbytes, 0)) != 0:
-            return None
+        place, runtime = array.ctypes.data, torch.cuda.cudart()
+        with _LOCK:
+            if place not in _locked and int(runtime.cudaHostRegister(place, array.nbytes, 0)) != 0:
+                # The next call reports the failure once more, whatever it is.
+                with contextlib.suppress(RuntimeError):
+                    torch.zeros(1, device=self.device)
+                return None
+            _locked[place] = _locked.get(place, 0) + 1
         weakref.finalize(self, _unlock, runtime, array)
         return array
 
@@ -213,7 +223,12 @@ class DeviceStream:
 
 
 def _unlock(runtime: Any, array: Any) -> None:
-    runtime.cudaHostUnregister(array.ctypes.data)
+    place = array.ctypes.data
+    with _LOCK:
+        _locked[place] -= 1
+        if not _locked[place]:
+            del _locked[place]
+            runtime.cudaHostUnregister(place)
 
 
 class DeviceStreamedMatrix(StreamedMatrix):
