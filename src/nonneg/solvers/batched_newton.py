@@ -26,8 +26,9 @@ from nonneg.kernels.newton_targets.array_api import (
 )
 from nonneg.losses.beta import BetaLoss
 from nonneg.solvers.extrapolation import LOWEST_FRACTION
+from nonneg.solvers.majorizer import update_ratio
 from nonneg.solvers.newton import NOTHING, SCHEDULE, SHORTEST, TRIES, _factor
-from nonneg.solvers.row_newton import DAMPING
+from nonneg.solvers.row_newton import DAMPING, SHORTEST_STEP
 
 
 def turned(array: Array) -> Array:
@@ -155,13 +156,17 @@ class BatchedNewton:
         gradient, diagonal = slope @ Ht, curvature @ squares
         direction, slopes = targets(start, gradient, diagonal, correlations)
         del slope, curvature
-        v, steps = batched_kl.line_search(X, v, direction @ H, slopes, bounds)
-        new = xp.clip(start + steps[:, :, None] * direction, min=0.0)
+        steps = batched_kl.line_search(X, v, direction @ H, slopes, bounds)[:, :, None]
+        sums = xp.sum(Ht, axis=1, keepdims=True)
+        # (x / v) Ht is what the gradient leaves of the sums.
+        ratio = update_ratio(start, sums - gradient, sums, l1=0.0, l2=0.0, beta=1.0)
+        new = xp.where(steps < SHORTEST_STEP, start * ratio, xp.clip(start + steps * direction, min=0.0))
+        v = new @ H
         columns = batched_kl.column_losses(X, v, bounds)
         slope, curvature = batched_kl.newton_terms(X, v, bounds)
         squares = xp.concat([new * new, xp.ones_like(new[:, :, :1])], axis=2)
-        sums = xp.sum(Ht, axis=1) / xp.astype(units, Ht.dtype)[:, None]
-        scale = xp.clip((new @ sums[:, :, None])[:, :, 0], min=1e-6)
+        sums = sums / xp.astype(units, Ht.dtype)[:, None, None]
+        scale = xp.clip((new @ turned(sums))[:, :, 0], min=1e-6)
         found = {
             "W": new,
             "loss": to_float64(xp.sum(columns, axis=1)),

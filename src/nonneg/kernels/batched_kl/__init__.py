@@ -40,7 +40,7 @@ def newton_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
     return _implementation(v).newton_terms(x, v, bounds)
 
 
-def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any) -> tuple[Any, Any]:
+def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any) -> Any:
     """Choose a step along d for every row of every model.
 
     Parameters
@@ -56,9 +56,7 @@ def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any) -> tuple[Any, 
 
     Returns
     -------
-    v : array of shape (batch, n_rows, n_columns)
-        The models after the steps.
-    steps : array of shape (batch, n_rows)
+    array of shape (batch, n_rows)
         The steps, between 0 and 1; 0 where none was found.
     """
     return _implementation(v).line_search(x, v, d, slopes, bounds, TRIES)

@@ -19,7 +19,7 @@ def newton_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
     return inverse * (v - x), inverse * x / v
 
 
-def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) -> tuple[Any, Any]:
+def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) -> Any:
     """Choose a step for every row; see `kernels.batched_kl`."""
     xp = array_namespace(x, v)
     down = -slopes
@@ -35,8 +35,7 @@ def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) ->
         shorter = t * xp.where(good, one, down / (down + xp.where(good, 0 * up, up)))
         t = xp.where(found, t, shorter)
         found = xp.logical_or(found, done)
-    t = xp.where(found, t, xp.zeros_like(t))
-    return v + t[:, :, None] * d, t
+    return xp.where(found, t, xp.zeros_like(t))
 
 
 def column_losses(x: Any, v: Any, bounds: Any) -> Any:

@@ -51,7 +51,6 @@ if triton is not None:
         v,
         d,
         slopes,
-        out,
         steps,
         bounds,
         x_step,
@@ -98,15 +97,6 @@ if triton is not None:
             number += 1
         t = tl.where(found > 0, t, t * 0)
         tl.store(steps + of_row, t)
-        if WHOLE:
-            tl.store(out + at + columns, V + t * D, mask=inside)
-        else:
-            for first in range(0, n_columns, BLOCK):
-                place = first + columns
-                here = place < n_columns
-                Vp = tl.load(v + at + place, mask=here, other=1.0)
-                Dp = tl.load(d + at + place, mask=here, other=0.0)
-                tl.store(out + at + place, Vp + t * Dp, mask=here)
 
     @triton.jit
     def _losses(x, v, out, bounds, x_step, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
@@ -148,21 +138,21 @@ def newton_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
     return out
 
 
-def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) -> tuple[Any, Any]:
+def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) -> Any:
     """Choose a step for every row; see `kernels.batched_kl`."""
     import torch
 
     x, v, d, slopes = x.contiguous(), v.contiguous(), d.contiguous(), slopes.contiguous()
     batch, n_rows, n_columns = v.shape
-    out, steps = torch.empty_like(v), torch.empty_like(slopes)
+    steps = torch.empty_like(slopes)
     width = max(16, triton.next_power_of_2(n_columns))
     whole = width <= HELD
     width = width if whole else HELD
     _search[(n_rows, batch)](
-        x, v, d, slopes, out, steps, bounds.to(v.dtype), _step(x), n_rows, n_columns, tries,
+        x, v, d, slopes, steps, bounds.to(v.dtype), _step(x), n_rows, n_columns, tries,
         BLOCK=width, WHOLE=whole, num_warps=max(1, min(8, width // 256)),
     )  # fmt: skip
-    return out, steps
+    return steps
 
 
 def column_losses(x: Any, v: Any, bounds: Any) -> Any:
