@@ -86,7 +86,13 @@ def checked_data(
     else:
         labels, advice = (annotated.row_names, annotated.column_names), annotated.source.advice
         X = annotated.entries
-    options = {"positive": positive, "signed": signed, "who": who, "masks": masks, "advice": advice}
+    options: dict[str, Any] = {
+        "positive": positive,
+        "signed": signed,
+        "who": who,
+        "masks": masks,
+        "advice": advice,
+    }
     stored = as_stored(X)
     if stored is not None and not stored.fits():
         options["labels"] = labels

@@ -134,7 +134,7 @@ class DeviceStream:
         """Lock an array in memory where it is, so that blocks can be copied from there; None if it cannot."""
         import torch
 
-        array = getattr(self.stored, "array", None)
+        array: Any = getattr(self.stored, "array", None)
         plain = isinstance(array, np.ndarray) and not isinstance(array, np.memmap) and array.base is None
         if not plain or self.stored.columns is not None or array.dtype != self.stored.working_dtype:
             return None
