@@ -257,8 +257,8 @@ def without_triton() -> Iterator[dict[str, Any]]:
 
 PARTS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
     "whole fit": whole_fits,
-    "restarts": restarts,
     "streamed": streamed,
+    "restarts": restarts,
     "scikit-learn": against_sklearn,
     "auto": crossover,
     "without Triton": without_triton,
