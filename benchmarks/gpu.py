@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import gpu_peers, machine, records
-from benchmarks.gpu_iterations import SEED, dense, guarded, iterations, median_seconds, synchronized_seconds
+from benchmarks.gpu_iterations import SEED, dense, guarded, iterations
+from benchmarks.gpu_peers import median_seconds, synchronized_seconds
 from benchmarks.gpu_tables import table
 from benchmarks.race import Settings
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import statistics
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import gpu_peers
+from benchmarks.gpu_peers import median_seconds, synchronized_seconds
 
 SEED = 7
 # Inner passes of a row in the formula of the limit.
@@ -87,23 +87,6 @@ ITERATIONS = (
         nonzeros=30_000_000,
     ),
 )  # fmt: skip
-
-
-def synchronized_seconds(call: Callable[[], Any]) -> float:
-    """Return how long a call takes until the GPU has done its work."""
-    import torch
-
-    torch.cuda.synchronize()
-    started = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    return time.perf_counter() - started
-
-
-def median_seconds(call: Callable[[], Any], turns: int = 5) -> float:
-    """Return the median of several calls after one that warms up."""
-    call()
-    return statistics.median(synchronized_seconds(call) for _ in range(turns))
 
 
 def ceilings(dtype: str) -> tuple[float, float]:

@@ -1,17 +1,36 @@
-"""Peers on a GPU, and what tells one card from another."""
+"""Clocks and peers on a GPU, and what tells one card from another."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
 import io
+import statistics
 import subprocess
 import sys
+import time
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
+
+
+def synchronized_seconds(call: Callable[[], Any]) -> float:
+    """Return how long a call takes until the GPU has done its work."""
+    import torch
+
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def median_seconds(call: Callable[[], Any], turns: int = 5) -> float:
+    """Return the median of several calls after one that warms up."""
+    call()
+    return statistics.median(synchronized_seconds(call) for _ in range(turns))
 
 
 def driver() -> str:
@@ -51,8 +70,6 @@ def no_triton() -> Iterator[None]:
 
 def seconds_per_iteration(name: str, X: Any, W: Any, Ht: Any, beta: float) -> dict[str, Any]:
     """Time the iterations of a peer from the same factors, or say why it cannot run."""
-    from benchmarks.gpu_iterations import synchronized_seconds
-
     try:
         run = PEERS[name](X, W, Ht, beta)
         with warnings.catch_warnings(), redirect_stdout(io.StringIO()):

@@ -30,7 +30,7 @@ from nonneg.solvers.factorize import run_factorization
 from nonneg.solvers.numbers import check_numbers
 from nonneg.solvers.online import OnlineState
 from nonneg.solvers.reconstruction import reconstruction_error
-from nonneg.solvers.result import FactorizationResult
+from nonneg.solvers.result import FactorizationResult, returned
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -365,7 +365,7 @@ class NMF(ScalingEstimator):
         self.reconstruction_err_ = reconstruction_error(
             data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss
         )
-        result = result.returned(data)
+        result = returned(result, data)
         if isinstance(result.H, np.ndarray):
             result = replace(result, H=np.ascontiguousarray(result.H))
         result = replace(result, H=self._scaled_H(result.H, 1))

@@ -33,7 +33,7 @@ from nonneg.solvers.numbers import check_numbers, warn_of_one_sided_l1
 from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS, VIOLATION_RULE, beta_of, choose_solver, loss_name
 from nonneg.solvers.restarts import Paused, Restart, best_run
-from nonneg.solvers.result import FactorizationResult
+from nonneg.solvers.result import FactorizationResult, returned
 
 DEFAULT_TOL = 1e-4
 NOT_A_NUMBER = (
@@ -166,7 +166,7 @@ def factorize(
         verbose=verbose,
         callback=callback, checkpoint=checkpoint,
     )  # fmt: skip
-    return result.returned(data)
+    return returned(result, data)
 
 
 def run_factorization(

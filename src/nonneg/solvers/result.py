@@ -52,10 +52,6 @@ class FactorizationResult:
         """W and H."""
         return self.W, self.H
 
-    def returned(self, data: DataMatrix) -> FactorizationResult:
-        """Return the result in the array type of the X that was given."""
-        return replace(self, W=data.to_caller(self.W), H=data.to_caller(self.H)) if data.numpy_out else self
-
     def __repr__(self) -> str:
         shapes = f"W={tuple(self.W.shape)}, H={tuple(self.H.shape)}"
         return (
@@ -65,3 +61,10 @@ class FactorizationResult:
 
     def _repr_html_(self) -> str:
         return view_of_result(self)
+
+
+def returned(result: FactorizationResult, data: DataMatrix) -> FactorizationResult:
+    """Return a result in the array type of the X that was given."""
+    if not data.numpy_out:
+        return result
+    return replace(result, W=data.to_caller(result.W), H=data.to_caller(result.H))
