@@ -1,4 +1,4 @@
-"""The real sets at hand, each in the place of one of the paper's, and the number of components for it."""
+"""The real sets at hand, each in place of one of the paper's, and the number of components for it."""
 
 from __future__ import annotations
 

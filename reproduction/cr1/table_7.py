@@ -91,7 +91,7 @@ def _run_preparation(setting: Setting) -> list[dict[str, Any]]:
 
 
 def _run_first_points(setting: Setting) -> list[dict[str, Any]]:
-    """Score cr1-nmf from fixed first points, in the place of random ones."""
+    """Score cr1-nmf from fixed first points, in place of random ones."""
     real = load_set(setting["set"])
     samples = Samples.of(real.X)
     assert real.y is not None

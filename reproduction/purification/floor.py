@@ -154,8 +154,8 @@ def _verdicts(groups: Groups) -> list[Verdict]:
             f"worst {worst_of(groups, regression, 'e_norm'):.1e}",
         ),
         Verdict(
-            "without chance correlations (529 samples of an orthogonal array) the published update goes "
-            "on to "
+            "without chance correlations (529 samples of an orthogonal array) the published update continues "
+            "to "
             "1e-6 in 40 iterations",
             worst_of(groups, array, "e_norm") <= 1e-6 if has_all(groups, array, N_DRAWS) else None,
             f"worst {worst_of(groups, array, 'e_norm'):.1e}",

@@ -76,7 +76,7 @@ def _objective(data: FrameCovariances, init: Any, eps0: float) -> float:
 
 
 def arrival(record: Record) -> int:
-    """Return the first J of the grid at which next to nothing of the decrease is left."""
+    """Return the first J of the grid at which hardly any of the decrease is left."""
     last = record["C"][-1]
     allowed = last + LEFT * (record["first"] - last)
     return next(J for J, value in zip(record["grid"], record["C"], strict=True) if value <= allowed)

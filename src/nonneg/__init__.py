@@ -1,6 +1,6 @@
 """Nonnegative matrix factorization: fast solvers, methods with guarantees, and a certificate on every fit.
 
-Names are loaded when they are first used, so that ``import nonneg`` costs next to nothing.
+Names are loaded when they are first used, so that ``import nonneg`` costs very little.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _share_of_worker() -> float:
 
 
 def remembered(name: str, measure: Callable[[], float]) -> float:
-    """Return a number that is measured once per machine; measured anew where it cannot be kept."""
+    """Return a number that is measured once per machine; measured again where it cannot be kept."""
     # A home folder may be shared by many machines.
     about = [platform.node(), platform.machine(), os.cpu_count(), platform.python_version()]
     key = hashlib.sha256(json.dumps([name, *about]).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Small pieces of HTML that notebooks show in the place of a text."""
+"""Small pieces of HTML that notebooks show in place of a text."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Entry:
 
     @property
     def run(self) -> Callable[..., Any]:
-        """The function, imported if need be."""
+        """The function, imported if necessary."""
         if isinstance(self.implementation, str):
             module, _, function = self.implementation.partition(":")
             found: Callable[..., Any] = getattr(import_module(module), function)

@@ -158,7 +158,7 @@ def test_errors(posts, tmp_path, capsys):
         ([out, "--rename", "0"], "such as --rename 0=sports"),
         ([out, "--rename", "law=x"], "There is no topic called 'law'"),
         ([out, "--cut", "2", "--merge", "0,1"], "Leave out --merge"),
-        ([str(tmp_path), "--merge", "0,1"], "holds no model.npz"),
+        ([str(tmp_path), "--merge", "0,1"], "contains no model.npz"),
         ([f"{out}/model.npz", "--merge", "0,1"], "does not say where its documents are"),
         ([out, str(tmp_path / "none.csv"), "--merge", "0,1"], "does not exist"),
     ]:

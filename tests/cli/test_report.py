@@ -66,14 +66,14 @@ def damage(folder: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("no result", "holds no result.json"),
+        ("no result", "contains no result.json"),
         ("broken result", "JSON was expected"),
         ("other factors", "do not belong to the data"),
         ("no factor", "H.npy does not exist"),
         ("another command", "results of `nonneg unmix`, whose report cannot be made from them alone"),
         ("an older record", "has the format 1; expected 2. Run `nonneg fit` again"),
         ("a part", "lacks versions, examples. Run `nonneg fit` again"),
-        ("objects", "refused"),
+        ("objects", "rejected"),
         ("other names", "a list of the names of"),
         ("no names", "a list of the names of 3 features"),
         ("bare", "is not the record of a run of nonneg"),

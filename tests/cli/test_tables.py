@@ -47,7 +47,7 @@ def test_one_large_column_is_named_in_headline_note_and_report(wine, tmp_path, c
     said = capsys.readouterr()
     assert "of the squared norm of the data; one column, proline, holds 98.4% of it." in said.out
     assert "note: proline outweighs the other 12 columns" in said.err
-    assert "--scale max gives every column a say" in said.err
+    assert "--scale max balances them" in said.err
     page = (tmp_path / "out" / "report.html").read_text()
     assert "proline outweighs the other 12 columns" in page
     assert record_of(tmp_path / "out")["result"]["dominance"]["columns"] == ["proline"]

@@ -176,7 +176,7 @@ def test_errors(tmp_path, capsys, folder):
     with pytest.raises(FileFormatError, match="line 1: not JSON"):
         read_documents([records])
     (tmp_path / "bare").mkdir()
-    with pytest.raises(FileFormatError, match="holds no text files"):
+    with pytest.raises(FileFormatError, match="contains no text files"):
         read_documents([tmp_path / "bare"])
 
 

@@ -261,7 +261,7 @@ def test_what_is_no_model(fitted, tmp_path, capsys):
         (tmp_path / "x.npz", "is not a saved model"),
         (fitted / "W.csv", "The model is named before the data: transform MODEL FILE."),
         (tmp_path / "none.npz", "none.npz does not exist. Give a saved model, or the folder"),
-        (tmp_path, "holds no model.npz. Give a saved model, or the folder"),
+        (tmp_path, "contains no model.npz. Give a saved model, or the folder"),
     ):
         assert run(given, fitted / "W.csv", "-o", tmp_path / "out") == 2
         assert said in the_error(capsys)
@@ -272,7 +272,7 @@ def test_what_is_no_model(fitted, tmp_path, capsys):
     [
         (["--lines"], "--lines is of no use here"),
         (["--no-data", "0"], "--no-data is of no use here"),
-        (["more.npy"], "one file was expected, 2 came"),
+        (["more.npy"], "expected one file, got 2"),
     ],
     ids=str,
 )

@@ -148,7 +148,7 @@ def test_a_pickle_is_refused_and_not_run(model, tmp_path):
         nonneg.load(path)
     model.save(path)
     rewritten(path, components_=np.array([Bomb()], dtype=object))
-    with pytest.raises(UnsafeFileError, match=r"holds pickled objects, which can run code.*refused"):
+    with pytest.raises(UnsafeFileError, match=r"contains pickled objects, which can run code.*rejected"):
         nonneg.load(path)
     rewritten_header = np.array([Bomb()], dtype=object)
     np.savez(path, header=rewritten_header)

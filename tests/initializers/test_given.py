@@ -101,7 +101,7 @@ def test_factors_of_zeros_or_text_are_refused(name, W, H):
     shape = {"W": W.shape, "H": H.shape}[name]
     with pytest.raises(InvalidParameterError, match=f"The given {name} is full of zeros"):
         given_init(as_data_matrix(W @ H), 3, **{name: np.zeros(shape)})
-    with pytest.raises(DataTypeError, match=f"Expected {name} to hold real numbers, got dtype complex128"):
+    with pytest.raises(DataTypeError, match=f"Expected {name} to contain real numbers, got dtype complex128"):
         given_init(as_data_matrix(W @ H), 3, **{name: np.ones(shape, dtype=complex)})
 
 

@@ -54,7 +54,7 @@ def test_matlab_files(tmp_path, values):
     with pytest.raises(FileFormatError, match=r"holds: a \(2, 3, 4\), b \(2, 3, 4\).*variable"):
         read_cube(tmp_path / "two.mat")
     np.testing.assert_array_equal(read_cube(tmp_path / "two.mat", variable="b").values, 2 * values)
-    with pytest.raises(FileFormatError, match="holds no variable 'c'"):
+    with pytest.raises(FileFormatError, match="contains no variable 'c'"):
         read_cube(tmp_path / "two.mat", variable="c")
 
 
@@ -167,7 +167,7 @@ def test_headers_with_entries_that_are_no_numbers(tmp_path, values):
     with pytest.warns(NonnegWarning, match=r"lists 3 for 4 bands.*--wavelengths"):
         assert read_cube(path).wavelengths is None
     path = envi(tmp_path / "other.hdr", values, **{"data ignore value": "none"})
-    with pytest.raises(FileFormatError, match="data ignore value 'none', which is no number"):
+    with pytest.raises(FileFormatError, match="data ignore value 'none', which is not a number"):
         read_cube(path)
 
 
@@ -207,7 +207,7 @@ def test_a_list_of_bad_bands_that_flags_none_says_nothing(tmp_path, values):
             r"\(bbl\) in the header of .*c\.hdr has 3 entries, and there are 4 bands\. Correct it, or",
         ),
         ([0, 0, 0, 0], r"flags all 4 bands as bad: 0 is bad, 1 is good.*bands='all' \(--all-bands\)"),
-        (["good", "bad", "1", "1"], "entries that are no numbers"),
+        (["good", "bad", "1", "1"], "entries that are not numbers"),
     ],
 )
 def test_a_list_of_bad_bands_that_does_not_fit(tmp_path, values, listed, message):

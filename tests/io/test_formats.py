@@ -90,7 +90,9 @@ def test_h5ad(layout, tmp_path, counts):
     assert table.column_names == GENE_IDS
     np.testing.assert_array_equal(read_table(path, variable="layers/double").X, 2 * counts)
     assert read_table(path, variable="raw/X").column_names[-1] == "g7"
-    with pytest.raises(FileFormatError, match=r"holds no 'layers/none'. It holds: X, raw/X, layers/double"):
+    with pytest.raises(
+        FileFormatError, match=r"contains no 'layers/none'. It contains: X, raw/X, layers/double"
+    ):
         read_table(path, variable="layers/none")
 
 
@@ -166,7 +168,7 @@ def test_other_hdf5_files_are_refused(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "t.h5", "w") as file:
         file["results"] = np.ones((2, 2))
-    with pytest.raises(FileFormatError, match=r"not a 10x Genomics matrix.*It holds: results"):
+    with pytest.raises(FileFormatError, match=r"not a 10x Genomics matrix.*It contains: results"):
         read_table(tmp_path / "t.h5")
 
 

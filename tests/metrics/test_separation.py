@@ -66,7 +66,7 @@ def test_a_ratio_that_cannot_be_is_told(sources, monkeypatch):
 def test_what_is_refused(sources):
     with pytest.raises(ShapeError, match="same shape"):
         separation_scores(sources, sources[:1])
-    with pytest.raises(NonFiniteDataError, match="the found sources hold NaN"):
+    with pytest.raises(NonFiniteDataError, match="the found sources contain NaN"):
         separation_scores(sources, sources * np.nan)
     with pytest.raises(InvalidDataError, match="Source 1 in `found` is silent"):
         separation_scores(sources, sources * np.array([[1.0], [0.0]]))

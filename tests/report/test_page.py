@@ -65,8 +65,8 @@ def test_the_answer_comes_first_and_every_part_is_there(make_fit):
         "What the components are made of",
         "column 0",
         "row 0",
-        "How the loss fell",
-        "How strong each component is",
+        "Convergence",
+        "Share of each component",
         "The factors",
         "Certificate",
         "holds",
@@ -133,7 +133,7 @@ def test_zero_factors_and_bare_records_give_a_page(make_fit):
     fit = make_fit(names=True, image_shape=[2, 3], history={}, certificate=[])
     fit.W[:] = 0
     fit.H[:] = 0
-    assert "How the loss fell" not in Outline(build_page(fit)).words
+    assert "Convergence" not in Outline(build_page(fit)).words
 
 
 def test_the_page_stays_small_for_big_data(make_fit):

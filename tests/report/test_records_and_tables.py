@@ -82,7 +82,7 @@ def test_a_damaged_record_is_named_by_its_line(tmp_path):
     with pytest.raises(FileFormatError, match="line 3: JSON was expected"):
         read_records(path)
     path.write_text("[1]\n")
-    with pytest.raises(FileFormatError, match="line 1: a JSON object was expected, list came"):
+    with pytest.raises(FileFormatError, match="line 1: expected a JSON object, got list"):
         read_records(path)
     with pytest.raises(FileFormatError, match="does not exist"):
         read_record(tmp_path / "none.json")

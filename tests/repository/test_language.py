@@ -15,6 +15,7 @@ MODULES = [
     for folder in ("src/nonneg", "reproduction", "benchmarks", "examples")
     for path in sorted((ROOT / folder).rglob("*.py"))
 ]
+TEMPLATES = sorted((ROOT / "src/nonneg/report/templates").glob("*.html"))
 # Phrase -> what to say instead. The glossary (docs/notation.md) has the words.
 BANNED = {
     r"\bat most so many\b": "maximum number of",
@@ -22,7 +23,22 @@ BANNED = {
     r"\bof the kind of\b": "same array type as",
     r"\b(data point|sample|feature|one) a (row|column|line)\b": "one sample per row",
     r"\ba (row|line|file) each\b": "one row per ...",
+    r"\b\d+ a kind\b": "100 of each kind",
     r"\bexhibits?\b": "artifact",
+    r"\bif need be\b": "if necessary",
+    r"\b(was|were) expected, [^.]{1,40} came\b": "expected ..., got ...",
+    r"\bin the place of\b": "in place of",
+    r"\b(is|are) no (numbers?|model|programs?|counts|table|text|graph|data)\b": "is not a ...",
+    r"\bholds? (no|NaN|real|finite)\b": "contains",
+    r"\ball else\b": "everything else",
+    r"\bcannot be told (from|apart)\b": "cannot be distinguished",
+    r"\bdear\b": "expensive",
+    r"\b(mend|mends|mended)\b": "fix",
+    r"\bto speak of\b": "hardly any",
+    r"\bas the data say\b": "depending on the data",
+    r"\bnext to nothing\b": "hardly any",
+    r"\banew\b": "again",
+    r"\b(go|goes) on\b": "continue",
     r"\bn_starts\b": "n_init",
     r"\b(learnt|spelt|whilst)\b": "learned",
     r"\b\w*(minimi|maximi|normali|factori|optimi|initiali|regulari|organi)s(e|es|ed|ing|ation)\b": "-ize",
@@ -62,13 +78,30 @@ def test_pages_speak_plainly():
     assert {page: words for page, words in said.items() if words} == {}
 
 
+def test_reports_speak_plainly():
+    said = {
+        page.name: found(re.sub(r"<[^>]*>|{[^}]*}", "", page.read_text(encoding="utf-8")))
+        for page in TEMPLATES
+    }
+    assert TEMPLATES
+    assert {page: words for page, words in said.items() if words} == {}
+
+
 def test_docstrings_help_and_messages_speak_plainly():
     said = {relative(path): found(texts_of_a_module(path.read_text(encoding="utf-8"))) for path in MODULES}
     assert {path: words for path, words in said.items() if words} == {}
 
 
 @pytest.mark.parametrize(
-    "text", ["At most so many iterations.", "an array of the kind of X", "one a row", "is minimised", "grey"]
+    "text",
+    [
+        "At most so many iterations.",
+        "an array of the kind of X",
+        "one a row",
+        "is minimised",
+        "grey",
+        "few, dear steps",
+    ],
 )
 def test_the_search_finds_dialect(text):
     assert found(text)

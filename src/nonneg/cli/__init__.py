@@ -22,15 +22,15 @@ COMMANDS = {
     "rank": "estimate the number of components by several methods, and write a report",
     "consensus": "find the programs on which many restarts agree, and write tables and a report",
     "signatures": "find mutational signatures and their exposures, and write tables and a report",
-    "anchors": "find the samples of which all others are mixtures, and write a report",
+    "anchors": "find anchors: the samples of which all others are mixtures, and write a report",
     "topics": "find the topics of documents, and write a report with top words and representative documents",
-    "edit-topics": "merge, split and rename topics that were found, and write everything again",
+    "edit-topics": "merge, split and rename the topics of an earlier run, and write the results again",
     "communities": "find the overlapping communities of a graph, and draw it in a report",
     "separate": "separate a recording into its sources, and write sound files and a report",
     "unmix": "find the endmembers of a hyperspectral image, and write abundance maps and a report",
     "transform": "apply the model of an earlier run to new data, and write the weights",
     "report": "write the report of an earlier run again",
-    "completion": "print a script that completes commands and options in the shell",
+    "completion": "print a script for shell completion",
     "reproduce": "reproduce the experiments of the papers",
     "bench": "run the benchmarks against other libraries",
 }
@@ -192,7 +192,7 @@ def _add_common_arguments(command: argparse.ArgumentParser, name: str) -> None:
         command.add_argument(
             "--json",
             action="store_true",
-            help="write the result as JSON to standard output, all else to standard error",
+            help="write the result as JSON to standard output and everything else to standard error",
         )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def _add_step_arguments(group: Any) -> None:
         "--energy",
         type=float,
         metavar="S",
-        help="keep the samples with the largest norms that hold this fraction of the squared norm",
+        help="keep the samples with the largest norms that account for this fraction of the squared norm",
     )
     group.add_argument("--normalize", choices=["l1", "l2"], help="divide every sample by this norm first")
     group.add_argument(
@@ -204,7 +204,7 @@ def _record(model: Any, W: Any, table: Any, seconds: float) -> dict[str, Any]:
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Collect what the user said; all else is left to the defaults of `SeparableNMF`."""
+    """Collect what the user said; everything else is left to the defaults of `SeparableNMF`."""
     method = options.method or "merit"
     convex = method in ("merit", "fast-gradient", "css-nmf")
     params = {name: getattr(options, name) for name in ("lam", "mu", "steps")}

@@ -71,7 +71,7 @@ def _add_search_arguments(group: Any) -> None:
         "--energy",
         type=float,
         metavar="S",
-        help="search among the nodes that hold this fraction of the squared norm (default: 0.99)",
+        help="search among the nodes that account for this fraction of the squared norm (default: 0.99)",
     )
     group.add_argument(
         "--candidates", type=arguments.count, metavar="N", help="convex methods: number of nodes to consider"
@@ -115,7 +115,7 @@ def _add_graph_arguments(group: Any) -> None:
         choices=["drop", "keep"],
         help="what to do with edges from a node to itself (default: drop)",
     )
-    group.add_argument("--weight", metavar="NAME", help="attribute that holds the weight (.graphml, .gml)")
+    group.add_argument("--weight", metavar="NAME", help="attribute that contains the weight (.graphml, .gml)")
     group.add_argument("--unweighted", action="store_true", help="count every edge as 1")
     group.add_argument("--delimiter", metavar="CHAR", help="separator of the cells (default: detect)")
     group.add_argument(
@@ -146,7 +146,7 @@ def run(options: argparse.Namespace) -> int:
         )
     name = options.example or options.edges.name.split(".")[0]
     if options.nodes is not None and options.labels is None:
-        raise InvalidParameterError("--nodes is a table of nodes: say by --labels which column to compare.")
+        raise InvalidParameterError("--nodes is a table of nodes: name the column to compare with --labels.")
     folder = options.output or Path(f"{name}-communities")
     check_output_folder(folder)
     graph = _read(options)
@@ -342,7 +342,7 @@ def _unweighted(graph: Any) -> Any:
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Collect what the user said; all else is left to the defaults of `MixedMembership`."""
+    """Collect what the user said; everything else is left to the defaults of `MixedMembership`."""
     said = {
         "method": options.method,
         "recovery": options.recovery,

@@ -11,7 +11,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell that shall complete")
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
 
 
 def run(options: argparse.Namespace) -> int:

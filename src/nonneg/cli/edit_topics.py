@@ -88,8 +88,8 @@ def _opened(folder: Path) -> tuple[Any, dict[str, Any] | None]:
     saved = opened_model(folder)
     if saved.class_name != "TopicModel":
         raise FileFormatError(
-            f"{saved.path} holds a model of class {saved.class_name}. Give the folder that `nonneg topics` "
-            "wrote."
+            f"{saved.path} contains a model of class {saved.class_name}. Give the folder that `nonneg "
+            "topics` wrote."
         )
     result = saved.path.parent / RESULT
     return saved.model, read_run(result) if folder.is_dir() and result.is_file() else None

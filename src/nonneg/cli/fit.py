@@ -204,7 +204,7 @@ def _check_image_shape(shape: tuple[int, int] | None, table: Table) -> None:
 
 
 def _model_parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Collect what the user said; all else is left to the defaults of `NMF`."""
+    """Collect what the user said; everything else is left to the defaults of `NMF`."""
     said = {
         "n_components": options.components,
         "beta_loss": options.loss,

@@ -144,7 +144,7 @@ def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Collect what the user said; all else is left to the defaults of `compare_ranks`."""
+    """Collect what the user said; everything else is left to the defaults of `compare_ranks`."""
     said = {
         "methods": options.method,
         "k_min": options.k_min,

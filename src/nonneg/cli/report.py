@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise FileFormatError(f"{folder} is not a folder. {hint}")
     if not (folder / RESULT).is_file():
-        raise FileFormatError(f"{folder} holds no {RESULT}. {hint}")
+        raise FileFormatError(f"{folder} contains no {RESULT}. {hint}")
     record = read_run(folder / RESULT)
     pages = {
         "fit": _fit, "rank": _rank, "anchors": _anchors, "topics": _topics, "communities": _communities,

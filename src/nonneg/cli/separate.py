@@ -206,7 +206,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Collect what the user said; all else is left to the defaults of `SourceSeparation`."""
+    """Collect what the user said; everything else is left to the defaults of `SourceSeparation`."""
     said = {
         "eps0": options.eps0,
         "average_frames": options.average_frames,

@@ -62,7 +62,7 @@ def read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, Any
             )
         sound = read_sound(path, channel="all")
         if not sound.samples.any():
-            raise InvalidDataError(f"The training file {sound.source} is silent: it holds zeros only.")
+            raise InvalidDataError(f"The training file {sound.source} is silent: it contains only zeros.")
         if sound.rate != rate:
             terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {rate} Hz")
             sound = read_sound(path, channel="all", rate=rate)
@@ -91,7 +91,7 @@ def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[
     for name in names:
         if names.count(name) > 1:
             raise InvalidParameterError(
-                f"--group {name}=... came twice. List all components of {name} in one."
+                f"--group {name}=... was given twice. List all components of {name} in one."
             )
     return {name: [number - 1 for number in numbers] for name, numbers in groups}
 

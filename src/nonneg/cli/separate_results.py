@@ -73,7 +73,9 @@ def write_sounds(folder: Path, separated: Separated, ending: str) -> None:
     scale = 1.0
     if ending == "flac" and peak > 1:
         scale = 1.0 / peak
-        terminal.note(f"note: all sources were multiplied by {scale:.4g}, because .flac holds [-1, 1]")
+        terminal.note(
+            f"note: all sources were multiplied by {scale:.4g}, because .flac is limited to [-1, 1]"
+        )
     floats = False
     for recording, (sound, sources) in enumerate(zip(separated.sounds, separated.sources, strict=True)):
         subtype = sound.subtype if sound.subtype in _KEPT else None
@@ -303,7 +305,7 @@ def _players(mixture: FloatArray, sources: FloatArray, rate: int) -> tuple[list[
     most = PLAYER_BYTES // (2 * signals[..., 0].size)
     note = ""
     if signals.shape[-1] > most:
-        note = f"The players hold the first {most / rate:.0f} s; the files hold everything."
+        note = f"The players have the first {most / rate:.0f} s; the files are complete."
     part = signals[..., :most] / max(1.0, float(np.abs(signals).max()))
     addresses = []
     for signal in part:

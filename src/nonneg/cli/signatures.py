@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="smallest cosine of a match (default: 0.85)",
     )  # fmt: skip
     group.add_argument(
-        "--no-resample", action="store_true", help="do not draw the counts anew for every restart"
+        "--no-resample", action="store_true", help="do not resample the counts for every restart"
     )
     group.add_argument(
         "--n-bootstrap", type=arguments.count, default=100, metavar="N",

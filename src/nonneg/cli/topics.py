@@ -47,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_text_arguments(group: Any) -> None:
     group.add_argument(
-        "--text-column", metavar="NAME", help="column of a table, or key of JSON lines, that holds the texts"
+        "--text-column",
+        metavar="NAME",
+        help="column of a table, or key of JSON lines, that contains the texts",
     )
     group.add_argument(
         "--time-column", metavar="NAME",
@@ -301,7 +303,7 @@ def read_inputs(inputs: dict[str, Any], *, quiet: bool) -> Any:
 
 
 def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
-    """Collect what the user said; all else is left to the defaults of `TopicModel`."""
+    """Collect what the user said; everything else is left to the defaults of `TopicModel`."""
     said: dict[str, Any] = {
         "method": options.method,
         "anchors": None if options.anchors is None else [word.strip() for word in options.anchors.split(",")],

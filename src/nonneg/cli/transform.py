@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     texts = parser.add_argument_group("texts")
     texts.add_argument(
-        "--text-column", metavar="NAME", help="column of a table, or key of JSON lines, that holds the texts"
+        "--text-column",
+        metavar="NAME",
+        help="column of a table, or key of JSON lines, that contains the texts",
     )
     texts.add_argument("--lines", action="store_true", help="treat every line of a text file as a document")
     image = parser.add_argument_group("hyperspectral image")

@@ -49,7 +49,7 @@ def opened_model(given: Path) -> SavedModel:
     """Load a model."""
     path = given / MODEL if given.is_dir() else given
     if not path.is_file():
-        found = f"{given} holds no {MODEL}" if given.is_dir() else f"{given} does not exist"
+        found = f"{given} contains no {MODEL}" if given.is_dir() else f"{given} does not exist"
         raise FileFormatError(
             f"{found}. Give a saved model, or the folder that a command such as `nonneg fit -o` wrote."
         )
@@ -64,7 +64,7 @@ def opened_model(given: Path) -> SavedModel:
         raise FileFormatError(f"{error} The model is named before the data: transform MODEL FILE.") from error
     name = type(model).__name__
     if name in NO_WEIGHTS:
-        raise UnsupportedError(f"{path} holds a model of class {name}: {NO_WEIGHTS[name]}")
+        raise UnsupportedError(f"{path} contains a model of class {name}: {NO_WEIGHTS[name]}")
     kinds = {"Unmixing": "cube", "SourceSeparation": "sound"}
     if name in kinds:
         return SavedModel(model, path, kinds[name])

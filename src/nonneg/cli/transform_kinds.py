@@ -85,12 +85,12 @@ def prepare(saved: SavedModel, options: argparse.Namespace) -> None:
 
 
 def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
-    takes = f"{saved.path} holds a model of class {saved.class_name}, which takes {WORDS[saved.kind]}"
+    takes = f"{saved.path} contains a model of class {saved.class_name}, which takes {WORDS[saved.kind]}"
     for name in dict.fromkeys(name for names in OPTIONS.values() for name in names):
         value = getattr(options, name)
         if name not in OPTIONS[saved.kind] and value is not None and value is not False:
             raise InvalidParameterError(
-                f"--{name.replace('_', '-')} is of no use here: {takes}. Leave it out."
+                f"--{name.replace('_', '-')} does not apply here: {takes}. Leave it out."
             )
     if options.missing == "mask" and "missing" not in saved.model.get_params(deep=False):
         raise InvalidParameterError(
@@ -98,7 +98,7 @@ def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
             f"{saved.class_name}. Fill the missing entries, or leave these samples out."
         )
     if saved.kind not in ("texts", "sound") and len(options.files) > 1:
-        raise InvalidParameterError(f"{takes}: one file was expected, {len(options.files)} came.")
+        raise InvalidParameterError(f"{takes}: expected one file, got {len(options.files)}.")
 
 
 def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
@@ -112,7 +112,7 @@ def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     table = in_model_order(given, saved, names)
     if table is not given:
         terminal.note(
-            "note: the columns were brought into the order of the model by their names"
+            "note: the columns were reordered to match the model"
             if table.X.shape[1] == given.X.shape[1]
             else f"note: the model takes {table.X.shape[1]} of the {given.X.shape[1]} variables, by name"
         )
@@ -142,8 +142,8 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     documents = read_documents(options.files, column=options.text_column, lines=options.lines, at_least=1)
     if not documents.are_texts:
         raise InvalidParameterError(
-            f"{saved.path} holds a model of texts, and {documents.source} holds numbers. Give texts, or name "
-            "the column that holds them with --text-column."
+            f"{saved.path} contains a model of texts, and {documents.source} contains numbers. Give texts, "
+            "or name the column that holds them with --text-column."
         )
     if not options.quiet:
         terminal.note(f"{len(documents.names)} documents from {documents.source}")

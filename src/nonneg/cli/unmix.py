@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="CUBE",
         help=".npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or the name of a real image, which is "
-        f"downloaded if need be: {', '.join(SCENES)}",
+        f"downloaded if necessary: {', '.join(SCENES)}",
     )
     parser.add_argument("--example", action="store_true", help="use a generated image")
     parser.add_argument(
@@ -297,7 +297,7 @@ def _record(model: Any, scene: Any, match: Any, names: list[str], seconds: float
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Collect what the user said; all else is left to the defaults of `Unmixing`."""
+    """Collect what the user said; everything else is left to the defaults of `Unmixing`."""
     said = {
         "method": options.method,
         "constraint": options.constraint,

@@ -48,7 +48,7 @@ class ConsensusProblem:
         if self.ranks[-1] > min(n_rows, n_columns):
             raise InvalidParameterError(
                 f"n_components={self.ranks[-1]} is larger than the smaller side of X (n_samples={n_rows}, "
-                f"n_features={n_columns}): more components than that cannot be told apart. Use at most "
+                f"n_features={n_columns}): more components than that cannot be distinguished. Use at most "
                 f"{min(n_rows, n_columns)}; a useful number lies well below."
             )
         check_columns(self.counts, names, caller)
@@ -68,7 +68,7 @@ class ConsensusProblem:
         )
 
     def root_and_store(self, seed: Seed, folder: Path | None) -> tuple[int, RestartStore | None]:
-        """Return where seeds come from and where restarts are kept; without a seed, a stored run goes on."""
+        """Return where seeds come from and where restarts are kept; without a seed, continue a stored run."""
         root = int(generator(seed).integers(2**62))
         if folder is None:
             return root, None

@@ -1,4 +1,4 @@
-"""Data of a restart: X itself, samples drawn with replacement, or counts drawn anew."""
+"""Data of a restart: X itself, samples drawn with replacement, or resampled counts."""
 
 from __future__ import annotations
 

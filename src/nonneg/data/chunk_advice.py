@@ -1,4 +1,4 @@
-"""Advice on the chunks of a Dask array: what slows a fit down, and the call that mends it."""
+"""Advice on the chunks of a Dask array: what slows a fit down, and the call that fixes it."""
 
 from __future__ import annotations
 

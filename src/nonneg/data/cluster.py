@@ -9,7 +9,7 @@ cost all of them. So every few passes the rows are *detached*: a task without de
 the worker where they are, and a second worker gets a copy (the scheduler, where there is only one). If one of
 the two is lost, Dask runs its task again, which finds the other copy; the passes since then are repeated for
 the lost chunks alone. The answer is the same to the last digit. If both are lost, `LostRowsError` is raised
-and the caller computes W anew for the last H.
+and the caller recomputes W for the last H.
 """
 
 from __future__ import annotations

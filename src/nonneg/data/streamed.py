@@ -300,7 +300,7 @@ class _Digest:
         self._sums = [0, 0, 0]
 
     def add(self, block: LocalMatrix) -> None:
-        """Go on with a block."""
+        """Continue with a block."""
         parts: tuple[Any, ...]
         if isinstance(block, SparseMatrix):
             csr = block.csr

@@ -121,7 +121,7 @@ def _one_connection(address: str, part: Path, watch: Watcher | None) -> None:
         raise _Broken(f"the connection ended after {arrived} of {total} bytes")
     if total is not None and arrived > total:
         part.unlink()
-        raise _Broken(f"{arrived} bytes came where {total} were announced")
+        raise _Broken(f"{arrived} bytes arrived, but {total} were announced")
     mark.unlink(missing_ok=True)
 
 

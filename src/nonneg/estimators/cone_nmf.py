@@ -97,7 +97,7 @@ class ConeNMF(OnlineConeEstimator):
     See Also
     --------
     nonneg.cone_rank_one : The function behind it.
-    nonneg.NMF : With ``init="cone"`` it begins here and goes on to a local optimum.
+    nonneg.NMF : With ``init="cone"`` it starts here and continues to a local optimum.
 
     Notes
     -----

@@ -92,7 +92,7 @@ class OnlineIntegration(FactorizingEstimator):
         Returns
         -------
         self : IntegrativeNMF
-            The estimator, with updated components. After `fit`, training goes on from its components.
+            The estimator, with updated components. After `fit`, training continues from its components.
         """
         first = not hasattr(self, "components_")
         given = data_sets_of(self, X, batch, batch_key, reset=first)

@@ -141,7 +141,7 @@ def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
         warnings.warn(
             f"The stopping rule of solver {result.solver!r} met tol after {result.n_iter} iterations, far "
             f"from a stationary point: the normalized KKT residual is {residual:.2g}. The rule measures "
-            f"progress relative to the first iteration{advice} Lower tol (now {model.tol:g}) to go on.",
+            f"progress relative to the first iteration{advice} Lower tol (now {model.tol:g}) to continue.",
             ConvergenceWarning,
             stacklevel=5,
         )

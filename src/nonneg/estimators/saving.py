@@ -152,7 +152,7 @@ def unpack_model(content: Content, classes: Classes) -> Any:
     name = header["class"]
     if name not in classes:
         raise FileFormatError(
-            f"the file holds a model of class {name!r}, which nonneg {__version__} does not have. It has "
+            f"the file contains a model of class {name!r}, which nonneg {__version__} does not have. It has "
             f"{sorted(classes)}."
         )
     kind = classes[name]()
@@ -169,7 +169,9 @@ def unpack_model(content: Content, classes: Classes) -> Any:
     for key, value in unpack_fields(kind._stored, content).items():
         setattr(model, key, value)
     if not content.prefix and content.arrays:
-        raise FileFormatError(f"the file holds arrays that {name} does not have: {sorted(content.arrays)}.")
+        raise FileFormatError(
+            f"the file contains arrays that {name} does not have: {sorted(content.arrays)}."
+        )
     model._complete_loaded()
     return model
 
@@ -221,8 +223,8 @@ def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
     except Exception as error:  # a damaged archive fails in many ways, and all of them mean the same
         if "allow_pickle" in str(error):
             raise UnsafeFileError(
-                f"{path} holds pickled objects, which can run code when they are read: refused. A model is "
-                "saved with model.save(path), which writes none."
+                f"{path} contains pickled objects, which can run code when they are read, so it is rejected. "
+                "A model is saved with model.save(path), which writes none."
             ) from error
         raise FileFormatError(
             f"{path} is not a saved model, or it is damaged ({type(error).__name__}: {error}). Save it "

@@ -68,7 +68,7 @@ class ScalingEstimator(OnlineEstimator):
             said = ", ".join(str(at if names is None else names[at]) for at in found[0])
             logger.info(
                 "%s: %.1f%% of what the loss measures is in %d of %d columns (%s), so that the others hardly "
-                "count. scale='max' gives all of them a say.",
+                "count. scale='max' balances them.",
                 type(self).__name__, 100 * found[1], len(found[0]), data.shape[1], said,
             )  # fmt: skip
 

@@ -53,7 +53,8 @@ class SeparableNMF(FactorizingEstimator):
         Whether the weights of a sample sum to one, or are only nonnegative. "auto" looks at the data: they do
         where the features of every sample sum to one.
     energy : float or None
-        Look for anchors among the samples with the largest norms that hold this fraction of the squared norm.
+        Look for anchors among the samples with the largest norms that account for this fraction of the
+        squared norm.
     normalize : {"l1", "l2"} or None
         Look for anchors among samples divided by this norm.
     reduce : int or None

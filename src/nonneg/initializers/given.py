@@ -74,7 +74,7 @@ def _check_form(array: Any, shape: tuple[int, int], name: str) -> None:
         raise ShapeError(f"Expected {name} of shape {sides} = {shape}, got {tuple(array.shape)}.")
     if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
         raise DataTypeError(
-            f"Expected {name} to hold real numbers, got dtype {array.dtype}. "
+            f"Expected {name} to contain real numbers, got dtype {array.dtype}. "
             "Convert it first, for instance with astype(float)."
         )
 

@@ -1,4 +1,4 @@
-"""Hyperspectral cubes: rows x columns x bands, with wavelengths and pixels that hold no data."""
+"""Hyperspectral cubes: rows x columns x bands, with wavelengths and pixels without data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cube:
     wavelengths : array of shape (n_bands,) or None
         Of the bands, in nanometers where the source says so.
     no_data : float or None
-        Pixels that hold this value in every band hold no data; NaN is such a value too.
+        Pixels with this value in every band have no data; it may be NaN.
     source : str
         Where it comes from.
     georeference : mapping of str to Any
@@ -226,7 +226,7 @@ def _one_of_several(path: Path, variable: str | None) -> Cube:
     cubes = [name for name, array in arrays.items() if array.ndim == 3]
     listing = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
     if variable is not None and variable not in arrays:
-        raise FileFormatError(f"{path} holds no variable {variable!r}. It holds: {listing}.")
+        raise FileFormatError(f"{path} contains no variable {variable!r}. It contains: {listing}.")
     if variable is None and len(cubes) != 1:
         raise FileFormatError(
             f"Expected one array with three axes (rows, columns, bands) in {path}, which holds: {listing}. "

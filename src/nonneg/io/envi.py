@@ -127,7 +127,9 @@ def _told_wavelengths(metadata: Mapping[str, Any], n_bands: int, path: Path) -> 
     unit = str(metadata.get("wavelength units", "")).strip().lower()
     if found is None and "wavelength" in metadata and unit not in NO_LENGTHS:
         count = len(listed_entries(metadata["wavelength"]))
-        fault = f"lists {count} for {n_bands} bands" if count != n_bands else "lists some that are no numbers"
+        fault = (
+            f"lists {count} for {n_bands} bands" if count != n_bands else "lists some that are not numbers"
+        )
         warnings.warn(
             f"The wavelengths in the header of {path} are not used: it {fault}. Correct it, or pass "
             "wavelengths= (--wavelengths).",
@@ -145,7 +147,7 @@ def _no_data(metadata: Mapping[str, Any], path: Path) -> float | None:
         return float(listed)
     except (TypeError, ValueError) as error:
         raise FileFormatError(
-            f"The header of {path} has the data ignore value {listed!r}, which is no number. Correct it."
+            f"The header of {path} has the data ignore value {listed!r}, which is not a number. Correct it."
         ) from error
 
 
@@ -175,7 +177,7 @@ def good_bands(metadata: Mapping[str, Any], n_bands: int, path: Path) -> BoolArr
         factors = np.full(n_bands, np.nan)
     if not np.isfinite(factors).all():
         raise FileFormatError(
-            f"The list of bad bands (bbl) in the header of {path} has entries that are no numbers. {_CURE}"
+            f"The list of bad bands (bbl) in the header of {path} has entries that are not numbers. {_CURE}"
         )
     if not factors.any():
         raise FileFormatError(

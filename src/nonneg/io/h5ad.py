@@ -30,7 +30,7 @@ def chosen_matrix(
     wanted = options.variable or "X"
     if wanted not in file:
         raise FileFormatError(
-            f"{source} holds no {wanted!r}. It holds: {', '.join(_matrices(file)) or 'no matrix'}. "
+            f"{source} contains no {wanted!r}. It contains: {', '.join(_matrices(file)) or 'no matrix'}. "
             "Choose one with variable='NAME' (--variable NAME)."
         )
     variables = file["raw"] if wanted.startswith("raw/") else file
@@ -46,8 +46,8 @@ def _highly_variable(variables: Any, source: str) -> list[int]:
     names = list(frame if is_group(frame) else frame.dtype.names or ())
     if HIGHLY_VARIABLE not in names:
         raise FileFormatError(
-            f"{source} holds no column {HIGHLY_VARIABLE!r} of variables (columns: {', '.join(names)}). Run "
-            "scanpy.pp.highly_variable_genes and write the file again, or leave highly_variable "
+            f"{source} contains no column {HIGHLY_VARIABLE!r} of variables (columns: {', '.join(names)}). "
+            "Run scanpy.pp.highly_variable_genes and write the file again, or leave highly_variable "
             "(--highly-variable) out."
         )
     column = frame[HIGHLY_VARIABLE]
@@ -64,7 +64,9 @@ def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
         frame = file.get("obs", {})
         names = list(frame if is_group(frame) else [])
         if name not in names:
-            raise FileFormatError(f"{path} holds no column {name!r} of cells. It holds: {', '.join(names)}.")
+            raise FileFormatError(
+                f"{path} contains no column {name!r} of cells. It contains: {', '.join(names)}."
+            )
         return tuple(_column(frame[name], name))
 
 

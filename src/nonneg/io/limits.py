@@ -85,6 +85,6 @@ class _LimitedGzip(gzip.GzipFile):
 def _too_large(path: Path) -> FileFormatError:
     return FileFormatError(
         f"{path} expands to more than {expansion_limit(path) / 1e9:.3g} GB, over {_RATIO:g} times its own "
-        f"size, and is refused. If you trust it, set the environment variable {MAX_EXPANSION} to a larger "
+        f"size, and is rejected. If you trust it, set the environment variable {MAX_EXPANSION} to a larger "
         "ratio, or decompress it first."
     )

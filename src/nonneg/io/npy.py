@@ -83,6 +83,6 @@ def read_layout(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
 def unsafe_file(source: str) -> UnsafeFileError:
     """Build the error for a file that would need pickle."""
     return UnsafeFileError(
-        f"{source} holds Python objects, which only pickle can read, and a pickle can run code: "
-        "it is refused. Save plain numbers instead, such as numpy.save(path, array.astype(float))."
+        f"{source} contains Python objects, which only pickle can read, and a pickle can run code: "
+        "it is rejected. Save plain numbers instead, such as numpy.save(path, array.astype(float))."
     )

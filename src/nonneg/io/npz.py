@@ -57,7 +57,7 @@ def _header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.
 def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], path: Path) -> SparseMatrix:
     def part(name: str) -> Any:
         if name not in members:
-            raise FileFormatError(f"{path} holds a sparse matrix without {name!r}: it is damaged.")
+            raise FileFormatError(f"{path} contains a sparse matrix without {name!r}: it is damaged.")
         with archive.open(members[name]) as stream:
             return read_array(stream, f"{path} (variable {name})", archive.getinfo(members[name]).file_size)
 
@@ -65,7 +65,9 @@ def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], path: Path) 
     layout = layout.decode() if isinstance(layout, bytes) else str(layout)
     lengths = [int(length) for length in np.ravel(part("shape"))]
     if len(lengths) != 2:
-        raise FileFormatError(f"{path} holds a sparse array of shape {tuple(lengths)}; expected two lengths.")
+        raise FileFormatError(
+            f"{path} contains a sparse array of shape {tuple(lengths)}; expected two lengths."
+        )
     shape = (lengths[0], lengths[1])
     if layout in ("csr", "csc"):
         data, indices, indptr = (part(name) for name in ("data", "indices", "indptr"))
@@ -85,5 +87,5 @@ def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], path: Path) 
     if layout == "dia":
         return sparse.dia_array((part("data"), part("offsets")), shape=shape).tocoo().tocsr()
     raise FileFormatError(
-        f"{path} holds a sparse matrix in the unknown layout {layout!r}. Save X.tocsr() instead."
+        f"{path} contains a sparse matrix in the unknown layout {layout!r}. Save X.tocsr() instead."
     )

@@ -45,7 +45,8 @@ def open_matrix(
         How much memory a fit may use, in bytes or as text such as ``"2GB"``. A matrix that fits is read
         whole. None stands for half of the memory of the machine (or of the container it runs in).
     dtype : {"float32", "float64"}, optional
-        Convert the entries to this type, block by block. None keeps float32, and makes float64 of all else.
+        Convert the entries to this type, block by block. None keeps float32, and converts everything
+        else to float64.
 
     Returns
     -------
@@ -170,7 +171,7 @@ _OPENERS: dict[str, Any] = {
 
 
 def _node_rows(node: Any, source: str, memory: int, file: Any = None) -> StoredMatrix:
-    """Open a dataset of HDF5 or Zarr, or a group that holds a sparse matrix."""
+    """Open a dataset of HDF5 or Zarr, or a group that contains a sparse matrix."""
     if is_group(node):
         rows_first, shape = sparse_layout(node, source)
         data, indices, indptr = (node[name] for name in ("data", "indices", "indptr"))

@@ -99,7 +99,7 @@ def _check_numeric(schema: Any, features: list[str], path: Path) -> None:
                 f"Leave it out with --drop {name}, or make it the index of the data frame before writing."
             )
     if not features:
-        raise FileFormatError(f"{path} holds no numeric column.")
+        raise FileFormatError(f"{path} contains no numeric column.")
 
 
 def _dense(table: Any, features: list[str]) -> Any:

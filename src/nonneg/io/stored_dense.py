@@ -116,7 +116,7 @@ class ArrayRows(StoredMatrix):
     def __init__(self, array: Any, source: str, memory: Any = None, *, file: Any = None) -> None:
         if len(array.shape) != 2:
             raise FileFormatError(
-                f"{source} holds an array of shape {tuple(array.shape)}; expected a table with two "
+                f"{source} contains an array of shape {tuple(array.shape)}; expected a table with two "
                 "dimensions: one sample per row and one feature per column."
             )
         super().__init__(source, array.shape, memory)

@@ -134,8 +134,8 @@ def _checked_indptr(indptr: Any, n_data: int, n_indices: int, shape: tuple[int, 
         or bool((indptr[1:] < indptr[:-1]).any())
     ):  # fmt: skip
         raise FileFormatError(
-            f"{source} holds a sparse matrix with impossible indices: indptr must rise from 0 to {n_indices} "
-            f"in {shape[0] + 1} entries. Write it again from its source."
+            f"{source} contains a sparse matrix with impossible indices: indptr must rise from 0 to "
+            f"{n_indices} in {shape[0] + 1} entries. Write it again from its source."
         )
     return indptr.astype(np.int64, copy=False)
 
@@ -191,7 +191,7 @@ def by_rows(
 def _checked_rows(rows: Any, n_rows: int, source: str) -> Any:
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
         raise FileFormatError(
-            f"{source} holds a sparse matrix with impossible indices: rows from {rows.min()} to {rows.max()} "
-            f"of {n_rows}. Write it again from its source."
+            f"{source} contains a sparse matrix with impossible indices: rows from {rows.min()} to "
+            f"{rows.max()} of {n_rows}. Write it again from its source."
         )
     return rows

@@ -115,12 +115,12 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
             else "save it with one sample per row and one feature per column"
         )
         raise FileFormatError(
-            f"{source} holds an array of shape {tuple(X.shape)}; expected a table with two dimensions: "
+            f"{source} contains an array of shape {tuple(X.shape)}; expected a table with two dimensions: "
             f"{remedy}."
         )
     if 0 in X.shape:
         raise FileFormatError(
-            f"{source} holds an empty table of shape {tuple(X.shape)}; "
+            f"{source} contains an empty table of shape {tuple(X.shape)}; "
             "at least one row and one column are needed."
         )
     if sparse.issparse(X):
@@ -160,7 +160,7 @@ def compressed_matrix(
         fault = f"indices from {indices.min()} to {indices.max()}, but the shape is {shape}"
     if fault is not None:
         raise FileFormatError(
-            f"{source} holds a sparse matrix with impossible indices: {fault}. Write it again from its "
+            f"{source} contains a sparse matrix with impossible indices: {fault}. Write it again from its "
             "source."
         )
     build = sparse.csr_array if by_rows else sparse.csc_array
@@ -175,7 +175,7 @@ def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
         X.check_format(full_check=True)
     except ValueError as error:
         raise FileFormatError(
-            f"{source} holds a sparse matrix with impossible indices: {error}. "
+            f"{source} contains a sparse matrix with impossible indices: {error}. "
             "Write it again from its source."
         ) from error
     if not X.has_canonical_format:

@@ -40,11 +40,11 @@ def _group(file: Any, wanted: str | None, path: Path) -> Any:
     groups = [name for name, node in file.items() if is_group(node) and node.keys() >= _PARTS]
     if not groups:
         raise FileFormatError(
-            f"{path} is not a 10x Genomics matrix: no group holds {', '.join(sorted(_PARTS))}. It holds: "
-            f"{', '.join(file) or 'nothing'}. Save other HDF5 data as .npy, .npz or .h5ad."
+            f"{path} is not a 10x Genomics matrix: no group contains {', '.join(sorted(_PARTS))}. It "
+            f"contains: {', '.join(file) or 'nothing'}. Save other HDF5 data as .npy, .npz or .h5ad."
         )
     if wanted is not None and wanted not in groups:
-        raise FileFormatError(f"{path} holds no genome {wanted!r}. It holds: {', '.join(groups)}.")
+        raise FileFormatError(f"{path} contains no genome {wanted!r}. It contains: {', '.join(groups)}.")
     if wanted is None and len(groups) > 1:
         raise FileFormatError(
             f"{path} holds several genomes: {', '.join(groups)}. "

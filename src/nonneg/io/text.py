@@ -39,7 +39,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
         with _opened(path) as stream:
             layout = find_layout(_first_lines(stream), delimiter, options)
         if layout is None:
-            raise FileFormatError(f"{path} holds no row of numbers. Expected one sample per line.")
+            raise FileFormatError(f"{path} contains no row of numbers. Expected one sample per line.")
         _check_header(layout, path)
         n_columns = layout.n_cells - layout.has_index
         picked = options.selection.places(layout.column_names, n_columns, str(path))
@@ -78,13 +78,13 @@ def _check_header(layout: Layout, path: Path) -> None:
     n_columns = layout.n_cells - layout.has_index
     if n_columns == 0:
         raise FileFormatError(
-            f"{path} holds a single column, and it was taken as row names. "
+            f"{path} contains a single column, and it was taken as row names. "
             "Say index=False (--no-index) if it holds numbers."
         )
     if layout.column_names is not None and len(layout.column_names) != n_columns:
         raise FileFormatError(
             f"{path}, line {layout.n_skipped}: the header names {len(layout.column_names)} columns, "
-            f"but the rows below hold {n_columns}. Make the two agree, or say header=False (--no-header)."
+            f"but the rows below hold {n_columns}. Make the two agree, or pass header=False (--no-header)."
         )
 
 
@@ -202,7 +202,7 @@ def _absent_entry(delimiter: str) -> re.Pattern[str]:
 
 
 def _first_fault(path: Path, layout: Layout, picked: Picked | None, reason: str) -> FileFormatError:
-    """Find the first cell that is no number, or the first row of another length."""
+    """Find the first cell that is not a number, or the first row of another length."""
     with _opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             if number <= layout.n_skipped or _is_blank(line):
@@ -226,9 +226,9 @@ def _bad_cell(path: Path, layout: Layout, line: int, column: int, cell: str) -> 
     name = "" if layout.column_names is None else f" ({layout.column_names[column - layout.has_index]!r})"
     # Names stand in the first column and the first line alone.
     remedies = {
-        (True, False): "If it is a name, say index=True (--index).",
-        (False, True): "If it is a name, say header=True (--header).",
-        (True, True): "If it is a name, say header=True (--header) or index=True (--index).",
+        (True, False): "If it is a name, pass index=True (--index).",
+        (False, True): "If it is a name, pass header=True (--header).",
+        (True, True): "If it is a name, pass header=True (--header) or index=True (--index).",
     }
     at = (column == 0, line == layout.n_skipped + 1 and layout.column_names is None)
     column_name = str(column) if not name else layout.column_names[column - layout.has_index]  # type: ignore[index]

@@ -24,13 +24,13 @@ def choose_variable(
 ) -> str:
     """Pick the array that is meant: the wanted one, or the only one that can hold data."""
     if not shapes:
-        raise FileFormatError(f"{source} holds no numeric array.")
+        raise FileFormatError(f"{source} contains no numeric array.")
     listing = ", ".join(
         f"{name} ({' x '.join(map(str, shape)) or 'scalar'})" for name, shape in shapes.items()
     )
     if wanted is not None:
         if wanted not in shapes:
-            raise FileFormatError(f"{source} holds no variable {wanted!r}. It holds: {listing}.")
+            raise FileFormatError(f"{source} contains no variable {wanted!r}. It contains: {listing}.")
         return wanted
     if len(shapes) == 1:
         return next(iter(shapes))

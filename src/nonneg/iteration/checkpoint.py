@@ -192,7 +192,7 @@ class Checkpoint:
                 return replace(state, **values), int(about["n_iter"]), float(about["seconds"]), history
         except (*UNREADABLE, zipfile.BadZipFile) as error:
             # NumPy takes what it does not know for pickled data, and says how to load that all the same.
-            because = "it holds no arrays" if "pickle" in str(error) else str(error)
+            because = "it contains no arrays" if "pickle" in str(error) else str(error)
             raise FileFormatError(
                 f"The checkpoint {path} cannot be read ({because}). Delete it to start over, "
                 "or name another folder."

@@ -11,7 +11,7 @@ from nonneg.exceptions import InterruptedFitWarning
 
 @contextmanager
 def ended_by_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end work that makes many runs, each of which would return its best so far and go on."""
+    """Let Ctrl-C end work that makes many runs, each of which would return its best so far and continue."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", InterruptedFitWarning)
         try:

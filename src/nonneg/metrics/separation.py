@@ -142,5 +142,5 @@ def _checked(true: Any, found: Any) -> tuple[FloatArray, FloatArray]:
         )
     for name, sources in (("true", first), ("found", second)):
         if not np.isfinite(sources).all():
-            raise NonFiniteDataError(f"Expected finite samples, the {name} sources hold NaN or infinity.")
+            raise NonFiniteDataError(f"Expected finite samples, the {name} sources contain NaN or infinity.")
     return first, second

@@ -185,7 +185,7 @@ def correlation_statement(weights: FloatArray) -> Statement:
 
 def noise_statement(level: float) -> Statement:
     """State from which size on weights can be told from noise."""
-    sentence = f"Weights below {level:.2g} of a typical large one cannot be told from noise."
+    sentence = f"Weights below {level:.2g} of a typical large one cannot be distinguished from noise."
     return Statement("noise-level", sentence, level, 1.0, _verdict(level, 1.0))
 
 

@@ -83,18 +83,18 @@ class InitQuality:
             )
         if self.level <= PROVED:
             return (
-                f"A good warm start: the features hold about {self.level:.2g} of each other (the theorems "
-                "ask for 0.1)."
+                f"A good warm start: the features contain about {self.level:.2g} of each other (the theorems "
+                "require 0.1)."
             )
         if self.level <= HOPELESS:
             return (
-                f"A usable warm start: the features hold about {self.level:.2g} of each other, feature "
-                f"{self.worst} the most. The theorems ask for 0.1; in experiments features were recovered "
+                f"A usable warm start: the features contain about {self.level:.2g} of each other, feature "
+                f"{self.worst} the most. The theorems require 0.1; in experiments features were recovered "
                 "from up to 0.4, and from more where the shares are spread over many features."
             )
         return (
-            "Not a warm start: decoded with these features, the samples show that they hold about "
-            f"{self.level:.2g} of each other (feature {self.worst} the most), more than of their own."
+            "Not a warm start: decoded with these features, the samples show that they contain about "
+            f"{self.level:.2g} of each other (feature {self.worst} the most), more than of themselves."
         )
 
     @property

@@ -176,7 +176,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
         left = len(data["bands_left_out"])
         text += f" {wording.number(left)} of the bands, which the header flags as bad, were left out."
     if data["n_left_out"]:
-        text += f" {wording.number(data['n_left_out'])} pixels hold no data or were left out."
+        text += f" {wording.number(data['n_left_out'])} pixels have no data or were left out."
     if result["estimate"] is not None:
         text += f" The number of endmembers was estimated: {result['estimate']['reason']}."
     if data["n_clipped"]:

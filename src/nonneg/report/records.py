@@ -180,5 +180,5 @@ def _object(text: str, source: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise FileFormatError(f"{source}: JSON was expected, but {error}. It may be truncated.") from error
     if not isinstance(value, dict):
-        raise FileFormatError(f"{source}: a JSON object was expected, {type(value).__name__} came.")
+        raise FileFormatError(f"{source}: expected a JSON object, got {type(value).__name__}.")
     return value

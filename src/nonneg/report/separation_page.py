@@ -118,7 +118,7 @@ def _chosen_transform(result: Mapping[str, Any]) -> str:
         return "a chosen transform"
     by = "which explains held-out frames best"
     if choice["fraction"] == 0:
-        return f"the cosine transform, {by} (a learned one does not pay)"
+        return f"the cosine transform, {by} (a learned one does not pay off)"
     if choice["fraction"] == 1:
         return f"a learned transform, {by}"
     share = wording.percent(choice["fraction"])

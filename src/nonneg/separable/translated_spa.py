@@ -22,7 +22,7 @@ from nonneg.separable.spa import TIE_TOL, squared_row_norms, squares_outside
 
 
 def translated_spa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
-    """Select the largest sample, make it the origin, and go on with successive projections (T-SPA)."""
+    """Select the largest sample, make it the origin, and continue with successive projections (T-SPA)."""
     # FastAnchor (Arora et al. 2013) without its clean-up pass; the name and the bounds are those of
     # Barbarino & Gillis. One pass over the data per anchor.
     found = fast_anchor(data, n_components, tie_tol=tie_tol, clean_up=False)

@@ -1,4 +1,4 @@
-"""Go on where the workers of a cluster lost rows of W with all their copies."""
+"""Continue where the workers of a cluster lost rows of W with all their copies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def solve(
     max_iter: int,
     **options: Any,
 ) -> Run[Any]:
-    """Run a solver; if W is lost, resume from the checkpoint, or compute W anew for the last H."""
+    """Run a solver; if W is lost, resume from the checkpoint, or recompute W for the last H."""
     saved = options.get("checkpoint") is not None
     history, done = History(), 0
     while True:
@@ -37,9 +37,7 @@ def solve(
             before = lost.run
             if before is None:
                 raise
-            then = (
-                "The fit resumes from its checkpoint." if saved else "W is computed anew for the present H."
-            )
+            then = "The fit resumes from its checkpoint." if saved else "W is recomputed for the current H."
             warnings.warn(
                 f"All copies of some rows of W were lost with their workers in iteration "
                 f"{done + before.n_iter + 1}. {then}",

@@ -270,7 +270,7 @@ def _checked(Y: Any, name: str) -> Array:
         Y = Y.detach()
     xp = array_namespace(Y)
     if not xp.isdtype(Y.dtype, ("real floating", "integral", "bool")):
-        raise DataTypeError(f"{name} must hold real numbers, got entries of type {Y.dtype}.")
+        raise DataTypeError(f"{name} must contain real numbers, got entries of type {Y.dtype}.")
     if Y.dtype in (xp.float32, xp.float64):
         return Y
     return xp.astype(Y, xp.float64)
@@ -311,7 +311,7 @@ def _check_silence(xp: Any, Y: Array) -> None:
 
 
 def _check_unit(size: float, dtype: str, what: str) -> None:
-    """Refuse powers whose squares are no numbers any more: variances are divided by squares of variances."""
+    """Reject powers whose squares overflow: variances are divided by squares of variances."""
     limits = np.finfo(numpy_dtype(dtype))
     if not float(limits.tiny) <= size * size <= math.sqrt(float(limits.max)):
         verb, remedy = ("overflow", "Divide") if size > 1 else ("vanish", "Multiply")

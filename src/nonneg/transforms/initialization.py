@@ -141,5 +141,5 @@ def _batched(array: Any, shape: tuple[int, int], what: str) -> FloatArray:
     if given.ndim != 3 or given.shape[1:] != shape:
         raise ShapeError(f"Expected {what} to be of shape {shape}, got {tuple(given.shape)}.")
     if not np.isfinite(given).all():
-        raise InvalidParameterError(f"{what.capitalize()} must hold finite numbers.")
+        raise InvalidParameterError(f"{what.capitalize()} must contain finite numbers.")
     return given

@@ -100,7 +100,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileFormatError, match="could not be read as sound"):
         read_sound(tmp_path / "nothing.wav")
     soundfile.write(tmp_path / "empty.wav", np.zeros((0, 1)), 8000)
-    with pytest.raises(InvalidDataError, match=r"empty.wav holds no samples"):
+    with pytest.raises(InvalidDataError, match=r"empty.wav contains no samples"):
         read_sound(tmp_path / "empty.wav")
     soundfile.write(tmp_path / "nan.wav", np.array([0, 0, np.nan, 0]), 4, subtype="FLOAT")
     with pytest.raises(NonFiniteDataError, match=r"nan.wav: sample 2 \(0.500 s\) is nan"):

@@ -88,7 +88,7 @@ def test_what_training_refuses():
     refused("expected method='stft', got 'dct'", method="dct")
     refused("need beta_loss='kullback-leibler'", method_params={"beta_loss": "frobenius"})
     refused("expected solo recordings by the names of their sources", training=SOLOS["low"])
-    refused("training holds no recordings", training={})
+    refused("training contains no recordings", training={})
     refused("expected the name of a source, got ''", training={"": SOLOS["low"]})
 
 

@@ -158,7 +158,7 @@ def test_names_that_look_like_headings(tmp_path):
     assert found.names == ("u", "v", "w")
     assert found.graph.nnz == 6
     found = read_graph(written(tmp_path, "people.csv", "person1,person2\nAnn,Bob\nBob,Cyd\n"))
-    assert "'person1' and 'person2' of the first line are in no other line; say --header" in found.notes[0]
+    assert "'person1' and 'person2' of the first line are in no other line; pass --header" in found.notes[0]
     assert read_graph(tmp_path / "people.csv", header=True).names == ("Ann", "Bob", "Cyd")
 
 

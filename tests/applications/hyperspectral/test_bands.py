@@ -173,7 +173,7 @@ def test_the_value_for_no_data_in_some_bands(planted):
     values = np.round(1000 * planted.X.reshape(ROWS, COLUMNS, BANDS)).astype(np.uint16)
     row, column = divmod(next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors), COLUMNS)
     values[row, column, 3:5] = 65535
-    with pytest.warns(NonnegWarning, match=r"^1 pixels hold the value for no data, 65535, in some .*--mask"):
+    with pytest.warns(NonnegWarning, match=r"^1 pixels have the no-data value, 65535, in some .*--mask"):
         Unmixing(K).fit(values, no_data=65535)
     mask = np.ones((ROWS, COLUMNS), bool)
     mask[row, column] = False
@@ -185,9 +185,7 @@ def test_the_value_for_no_data_in_some_bands(planted):
 def test_the_value_for_no_data_below_zero_in_some_bands(planted):
     values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
     values[2, 3, 5] = -9999
-    with pytest.raises(
-        NegativeDataError, match=r"^1 pixels hold the value for no data, -9999, in some.*--mask"
-    ):
+    with pytest.raises(NegativeDataError, match=r"^1 pixels have the no-data value, -9999, in some.*--mask"):
         Unmixing(K).fit(values, no_data=-9999)
     Unmixing(K).fit(values, no_data=-9999, bands=np.arange(BANDS) != 5)
 

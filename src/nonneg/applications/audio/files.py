@@ -81,13 +81,15 @@ def read_sound(
     FileFormatError
         If there is no such file, or it is no sound.
     InvalidDataError
-        If it holds no samples, or one that is NaN or infinite.
+        If it contains no samples, or one that is NaN or infinite.
     """
     name = Path(path).name
     samples, found, subtype = _decoded(Path(path))
     n_samples, n_channels = samples.shape
     if n_samples == 0:
-        raise InvalidDataError(f"{name} holds no samples: expected a sound, got an empty file. Record again.")
+        raise InvalidDataError(
+            f"{name} contains no samples: expected a sound, got an empty file. Record again."
+        )
     one = _chosen_channel(samples, channel, name)
     if not np.isfinite(one).all():
         at = int(np.argwhere(~np.isfinite(np.atleast_2d(one)))[:, 1].min())

@@ -54,8 +54,8 @@ def group_components(
     Notes
     -----
     "features" maximizes the sum of log odds within the groups, where pairs weigh by the product of their
-    energies (correlation clustering, by local search): loud components decide, and a group that holds next
-    to nothing gains next to nothing. The odds are a logistic regression on mixtures whose sources are known.
+    energies (correlation clustering, by local search): loud components decide, and a nearly empty
+    group gains very little. The odds are a logistic regression on mixtures whose sources are known.
     The correlations cut a tree of average linkage; a component that is constant resembles none.
     """
     W, H = np.asarray(activations, dtype=np.float64), np.asarray(components, dtype=np.float64)

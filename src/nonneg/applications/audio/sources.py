@@ -37,7 +37,7 @@ def completed_names(named: Sequence[str], n_sources: int) -> tuple[str, ...]:
 
 
 def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Refuse names that cannot be told apart or read."""
+    """Refuse names that cannot be distinguished or read."""
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise InvalidParameterError(f"{where}: expected the name of a source, got {name!r}.")
@@ -162,7 +162,7 @@ def balance_statement(shares: FloatArray) -> Statement | None:
     largest = float(shares.max())
     sentence = (
         f"The largest source holds {100 * largest:.1f} % of the energy, where more than "
-        f"{100 * MOST_ENERGY:.0f} % would leave next to nothing to the others."
+        f"{100 * MOST_ENERGY:.0f} % would leave hardly anything for the others."
     )
     verdict = Verdict.HOLDS if largest <= MOST_ENERGY else Verdict.FAILS
     return Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)

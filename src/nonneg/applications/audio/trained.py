@@ -63,7 +63,7 @@ def checked_training(training: Any) -> dict[str, Recordings]:
             f"'bass': signal}}, or a list of signals, got {type(training).__name__}."
         )
     if not given:
-        raise InvalidParameterError("training holds no recordings. Give one per source, or leave it out.")
+        raise InvalidParameterError("training contains no recordings. Give one per source, or leave it out.")
     checked_names(list(given), "training")
     solos = {}
     for name, signal in given.items():

@@ -84,8 +84,8 @@ def read_edge_list(
         raise FileFormatError(f"{path} could not be read as text: {error}. Write it as UTF-8.") from error
     if not sources:
         raise FileFormatError(
-            f"{path} holds no edges. Two names and possibly a weight a line were expected, such as "
-            "'Ann,Bob,3'; say --delimiter if the cells are separated by something else."
+            f"{path} contains no edges. Two names and possibly a weight per line were expected, such as "
+            "'Ann,Bob,3'; pass --delimiter if the cells are separated by something else."
         )
     ends = np.frombuffer(sources, dtype=np.int64), np.frombuffer(targets, dtype=np.int64)
     edges = Edges(*ends, np.frombuffer(weights), tuple(places))
@@ -198,7 +198,7 @@ def _without_headings(edges: Edges, cells: list[str]) -> tuple[Edges, tuple[str,
         )
         return left, ()
     return edges, (
-        f"{cells[0]!r} and {cells[1]!r} of the first line are in no other line; say --header if they are "
+        f"{cells[0]!r} and {cells[1]!r} of the first line are in no other line; pass --header if they are "
         "headings",
     )
 
@@ -214,8 +214,8 @@ def _weight(cells: list[str], number: int, path: Path) -> float:
         value = _number(text.split()[0])
     if value is None:
         raise FileFormatError(
-            f"{path}, line {number}: the weight {text!r} is no number. Expected two names and a number, or "
-            "two names alone; say --delimiter if the cells are separated by something else."
+            f"{path}, line {number}: the weight {text!r} is not a number. Expected two names and a number, "
+            "or two names alone; pass --delimiter if the cells are separated by something else."
         )
     return value
 

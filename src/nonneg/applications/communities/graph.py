@@ -232,7 +232,7 @@ def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[
         adjacency = networkx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64, format="csr")
     except (TypeError, ValueError) as error:
         raise DataTypeError(
-            f"The attribute {weight!r} of some edge is no number ({error}). Name another attribute by "
+            f"The attribute {weight!r} of some edge is not a number ({error}). Name another attribute by "
             "weight=, or pass weight=None to count every edge as 1."
         ) from error
     return _tidy(adjacency), tuple(str(node) for node in graph.nodes)

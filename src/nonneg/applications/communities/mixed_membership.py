@@ -50,8 +50,8 @@ class MixedMembership(CommunityResults, SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
     The default is SymNMF, which approximates the normalized adjacency matrix by H H' with a nonnegative H.
-    On disassortative graphs, of which H H' is no model, it is a search for *pure nodes*, which belong to one
-    community alone. Under the mixed membership stochastic blockmodel these are the corners of a
+    On disassortative graphs, for which H H' is the wrong model, it is a search for *pure nodes*, which belong
+    to one community alone. Under the mixed membership stochastic blockmodel these are the corners of a
     simplex that holds the rows of the leading eigenvectors, and the memberships of all nodes are their
     coordinates between them.
 
@@ -93,7 +93,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
         of the others, uniform, zeros or NaN. "auto" does as the method's authors do: the mean; for "spoc" and
         "geonmf" whatever comes out.
     weight : str or None
-        networkx graphs: the attribute that holds the weight of an edge; None counts every edge as 1.
+        networkx graphs: the attribute that contains the weight of an edge; None counts every edge as 1.
     kind : {"auto", "undirected", "directed", "bipartite"}
         What kind of graph it is. Nodes of a directed graph have memberships by the edges that they send and
         by those that they receive. The communities of a bipartite graph span both sides. "auto" finds it out:

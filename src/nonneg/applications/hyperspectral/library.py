@@ -19,7 +19,7 @@ from nonneg.io.wavelengths import in_nanometers
 from nonneg.metrics.angles import spectral_angles
 
 BAND_NUMBERS = ("band", "bands")
-"""Headings of a first column that holds no wavelengths."""
+"""Headings of a first column that does not contain wavelengths."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def known_spectra(library: SpectralLibrary, wavelengths: Any, n_bands: int) -> t
     if covered.sum() < 2:
         raise InvalidParameterError(
             "The library and the image share fewer than two bands in which every spectrum has a value: their "
-            "wavelengths do not overlap (check that both are in the same unit), or spectra hold NaN."
+            "wavelengths do not overlap (check that both are in the same unit), or spectra contain NaN."
         )
     return known, covered
 

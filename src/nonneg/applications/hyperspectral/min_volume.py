@@ -22,7 +22,7 @@ METHODS: Registry[Method] = Registry(
     {
         "auto": Method(
             "nonneg.applications.hyperspectral.robust:robust_endmembers",
-            "pure pixels, minimum volume or the edges of the pixels, as the data say",
+            "pure pixels, minimum volume or the edges of the pixels, depending on the data",
             kind="volume",
         ),
         **SEPARABLE,

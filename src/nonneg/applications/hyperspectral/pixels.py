@@ -116,7 +116,7 @@ class ImagePixels:
             )
         if self.n_partly_empty:
             warnings.warn(
-                f"{self.n_partly_empty} pixels hold the value for no data, {self.cube.no_data:g}, in some of "
+                f"{self.n_partly_empty} pixels have the no-data value, {self.cube.no_data:g}, in some of "
                 "their bands, where it is treated as data. Leave such pixels out with mask= (--mask).",
                 NonnegWarning,
                 stacklevel=3,
@@ -171,8 +171,8 @@ class ImagePixels:
             raise InvalidDataError("All pixels are zero or below: there is nothing to unmix. Check the cube.")
         if self.smallest < -self.negative_tol * self.largest and self.n_partly_empty:
             raise NegativeDataError(
-                f"{self.n_partly_empty} pixels hold the value for no data, {self.cube.no_data:g}, in some of "
-                "their bands. Only pixels that hold it in all bands are left out: pass mask= (--mask) with "
+                f"{self.n_partly_empty} pixels have the no-data value, {self.cube.no_data:g}, in some of "
+                "their bands. Only pixels that have it in all bands are left out: pass mask= (--mask) with "
                 "False for these, or bands= without the bands that lack data."
             )
         if self.smallest < -self.negative_tol * self.largest:

@@ -40,7 +40,7 @@ class MutationalSignatures(SavableEstimator):
     n_init : int, default 100
         Number of restarts for each number of signatures.
     resample : {"poisson", "bootstrap"} or None, default "poisson"
-        Whether each restart sees counts drawn anew, tumors drawn with replacement, or the same counts.
+        Whether each restart sees resampled counts, tumors drawn with replacement, or the same counts.
     clustering : {"matched", "kmeans"}, default "matched"
         See `nonneg.ConsensusNMF`.
     max_iter : int, default 1000

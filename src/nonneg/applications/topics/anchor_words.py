@@ -95,7 +95,7 @@ def merit_settings(
 
 
 def start_iteration(points: FloatArray, anchors: IntArray) -> int:
-    """Return from which iteration MERIT goes on after a start with anchors."""
+    """Return from which iteration MERIT continues after a start with anchors."""
     corners = points[anchors]
     residual = points - anchor_weights(as_data_matrix(points), corners, sum_to_one=True) @ corners
     size = float(np.linalg.norm(residual))

@@ -106,7 +106,7 @@ def _check_lines(paths: Sequence[Path]) -> None:
     for path in paths:
         if not Path(path).is_dir() and (ending := _ending(Path(path))) and ending not in TEXTS:
             raise InvalidParameterError(
-                f"--lines belongs to texts ({', '.join(TEXTS)}), and {path} is no text. Leave it out, or "
+                f"--lines belongs to texts ({', '.join(TEXTS)}), and {path} is not one. Leave it out, or "
                 "rename the file if its lines are documents."
             )
 
@@ -150,7 +150,7 @@ def _texts(
     if path.is_dir():
         found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _ending(entry) in TEXTS)
         if not found:
-            raise FileFormatError(f"{path} holds no text files ({', '.join(TEXTS)}).")
+            raise FileFormatError(f"{path} contains no text files ({', '.join(TEXTS)}).")
         for entry in found:
             for name, text, _ in _texts(entry, None, lines, None):
                 yield f"{entry.relative_to(path)}{name.removeprefix(entry.name)}", text, None
@@ -243,7 +243,7 @@ def _column(
         raise FileFormatError(f"{path} is empty; expected a line of headings.")
     if column is None:
         raise InvalidParameterError(
-            f"Name the column of {path} that holds the texts with --text-column: one of {headings}."
+            f"Name the column of {path} that contains the texts with --text-column: one of {headings}."
         )
     for wanted in (column, time_column):
         if wanted is not None and wanted not in headings:

@@ -197,7 +197,7 @@ def _allocation(task: Task) -> FoundTopics:
             model.fit(task.counts)
     except ValueError as error:
         raise InvalidDataError(
-            f"scikit-learn's LatentDirichletAllocation refused the documents: {error}"
+            f"scikit-learn's LatentDirichletAllocation rejected the documents: {error}"
         ) from error
     return FoundTopics(
         rows_of_sum_one(model.components_),

@@ -58,7 +58,7 @@ class StreamedTopics(EditableTopics):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on with a batch of documents (`method` "nmf").
+        """Continue with a batch of documents (`method` "nmf").
 
         Parameters
         ----------
@@ -101,8 +101,8 @@ class StreamedTopics(EditableTopics):
             )
         if any(edit["merged"] or edit["split"] for edit in getattr(self, "edits_", [])):
             raise UnsupportedError(
-                "Topics were merged or split, and the next batch would undo it. Go on with the model before, "
-                "and change its topics afterwards."
+                "Topics were merged or split, and the next batch would undo it. Continue with the model from "
+                "before, and change its topics afterwards."
             )
         first = not hasattr(self, "components_")
         counts = self._read(X, reset=True) if first else read_batch(self, X)

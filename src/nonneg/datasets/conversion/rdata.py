@@ -145,7 +145,7 @@ class _Reader:
             return self.numbers(self.length(), "u1")
         if kind in (16, 19, 20):
             return [self.item() for _ in range(self.length())]
-        raise ValueError(f"it holds an item of kind {kind}, which is no data that is read here")
+        raise ValueError(f"it contains an item of kind {kind}, which is not supported")
 
     def compact(self) -> Any:
         """Read a compact vector: a sequence, or a reference to another vector."""
@@ -161,7 +161,7 @@ class _Reader:
         elif str(name).startswith("wrap_"):
             value = state[0]
         else:
-            raise ValueError(f"it holds a vector of the unknown class {name}")
+            raise ValueError(f"it contains a vector of the unknown class {name}")
         return _with_attributes(value, attributes)
 
 
