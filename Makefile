@@ -28,7 +28,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-floors check quick static bench docs package reproduce fuzz mutants soak clean
+.PHONY: help demo test test-floors coverage axe check quick static bench docs package reproduce fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -44,6 +44,13 @@ test: $(TESTED) quick ## all checks and all tests (TORCH=1: also those that need
 
 test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versions of the dependencies
 	$(ONE_THREAD) $(VENV)-floors/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+coverage: $(TESTED) $(VENV)/.ready-coverage ## all tests, and the lines of Python that none of them runs (compiled kernels count as not run)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=nonneg \
+	  --cov-report=term-missing:skip-covered --cov-report=html:$(VENV)/coverage $(ARGS)
+	@echo $(VENV)/coverage/index.html
+
+axe: $(VENV)/.ready-axe ## fetch axe-core, with which tests check the accessibility of reports; skipped without it
 
 check: $(DEV) static ## formatting, lint, types, layers, docstrings, repository rules
 	$(BIN)/python -m pytest -q tests/repository
@@ -65,6 +72,7 @@ bench: $(DEV) $(VENV)/.ready-bench ## race the peers and print the table
 
 docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m pytest -q -n 0 tests/repository/test_site.py
 	@echo docs/_build/html/index.html
 
 package: $(DEV) $(VENV)/.ready-package-tools ## build the wheel and the source distribution, check them, fit with the wheel
@@ -120,6 +128,15 @@ $(VENV)/.ready-docs: $(DEV)
 
 $(VENV)/.ready-mutants: $(DEV)
 	$(INSTALL) 'coverage>=7.6'
+	@touch $@
+
+$(VENV)/.ready-coverage: $(DEV)
+	$(INSTALL) 'pytest-cov>=6'
+	@touch $@
+
+# axe-core is one file of JavaScript under the MPL, which this package contains; what it depends on is not needed.
+$(VENV)/.ready-axe: $(DEV)
+	$(INSTALL) --no-deps axe-playwright-python==0.1.8
 	@touch $@
 
 $(VENV)/.ready-package-tools: $(DEV)

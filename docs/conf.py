@@ -24,6 +24,7 @@ copyright = "2026, the nonneg developers"  # noqa: A001 -- the name that Sphinx 
 version = release = nonneg.__version__
 
 extensions = [
+    "executed_code",  # beside this file
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -69,6 +70,7 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_math_renderer = "mathml"  # drawn by the browser: no script, no network, works from disk
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"nonneg {release}"
 
 

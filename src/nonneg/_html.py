@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 # Readable on light and dark pages: text keeps the color of the notebook, only the badge has its own.
-BADGES = {"holds": "#1a7f37", "fails": "#cf222e", "not verifiable": "#9a6700"}
+BADGES = {"good": "#1a7f37", "caution": "#9a6700", "problem": "#cf222e"}
 _CELL = "padding:.25em .8em .25em 0;text-align:left;vertical-align:top"
 
 
-def badge(verdict: str) -> str:
-    """Return a verdict as a colored word."""
-    color = BADGES.get(verdict, "#57606a")
+def badge(verdict: str, grade: str) -> str:
+    """Return a verdict as a word in the color of its grade."""
+    color = BADGES.get(grade, "#57606a")
     return (
         f'<span style="background:{color};color:#fff;border-radius:.6em;padding:.05em .6em;'
         f'white-space:nowrap">{html.escape(verdict)}</span>'

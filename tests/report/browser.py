@@ -1,96 +1,151 @@
-"""A page in a real browser: what it complains about, and what it shows."""
+"""A page in a real browser, light and dark, at two widths: what it complains about, and what it shows."""
 
 from __future__ import annotations
 
+import html
+import importlib.util
+import json
+import os
 import re
 import subprocess
-from dataclasses import dataclass
-from operator import itemgetter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 CHROMIUM = Path("/usr/bin/chromium")
 QUIET = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
-    *("--enable-logging=stderr", "--virtual-time-budget=5000"),
+    *("--enable-logging=stderr", "--virtual-time-budget=20000"),
 ]
+WIDTHS, SCHEMES = (400, 1280), ("light", "dark")
 # Sounds are read in real time, which the browser does not wait for: whether it is able to is asked instead.
 CHECK = """<script>
-addEventListener("load", () => {
+addEventListener("load", async () => {
+  const all = selector => [...document.querySelectorAll(selector)];
+  const box = element => element.getBoundingClientRect();
   const images = [...document.images];
-  const drawn = images.filter(image => image.complete && image.naturalWidth > 0).length;
-  const tall = svg => svg.getBoundingClientRect().height > 50;
-  const drawings = [...document.querySelectorAll("svg")].filter(tall).length;
   const root = document.documentElement;
-  const wide = root.scrollWidth - root.clientWidth;
-  const sounds = [...document.querySelectorAll("audio")];
+  const sounds = all("audio");
   const kind = sound => sound.src.match(/^data:([^;]+);base64,/)[1];
-  const playable = sounds.filter(sound => sound.canPlayType(kind(sound))).length;
   // The box around slanted words covers its neighbors, the words do not.
   const slanted = text => /rotate\\((?!0|-?90)/.test(text.getAttribute("transform"));
-  const labels = [...document.querySelectorAll("svg text")].filter(text => !slanted(text));
-  const boxes = labels.map(text => text.getBoundingClientRect());
-  const shownBoxes = boxes.filter(box => box.width * box.height > 0);
+  const labels = all("svg text").filter(text => !slanted(text) && box(text).width * box(text).height > 0);
   const shared = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
     && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
-  const covers = (box, at) => shownBoxes.slice(0, at).some(other => shared(box, other));
-  const overlaps = shownBoxes.filter(covers).length;
-  const numbers = [
-    drawn, images.length, drawings, wide, playable, sounds.length, overlaps, root.clientWidth, innerWidth
-  ];
-  parent.postMessage(numbers.join(" "), "*");
+  const covers = (text, at) => labels.slice(0, at).some(other => shared(box(text), box(other)));
+  // Text in a column so narrow that its words are broken letter by letter.
+  const own = element => [...element.childNodes].filter(node => node.nodeType === 3)
+    .map(node => node.textContent.trim()).join(" ");
+  const narrow = element => own(element).length > 6
+    && box(element).width < 40 && box(element).height > 90;
+  const squeezed = all("main *").filter(element => !element.closest("svg") && narrow(element));
+  // A heat map whose lines cannot be told apart.
+  const flat = all("svg image").filter(image => box(image).height < 24 && box(image).width > 200);
+  // Drawings that reach beyond the card they are on, and are not scrolled.
+  const cards = all(".card").filter(card => getComputedStyle(card).overflowX === "visible");
+  const beyond = cards.filter(card => [...card.querySelectorAll("svg text")].some(
+    text => box(text).right > box(card).right + 1 || box(text).left < box(card).left - 1));
+  const seen = {
+    view: NAME, drawn: images.filter(image => image.complete && image.naturalWidth > 0).length,
+    images: images.length, drawings: all("svg").filter(svg => box(svg).height > 50).length,
+    wide: root.scrollWidth - root.clientWidth, tall: root.scrollHeight,
+    playable: sounds.filter(sound => sound.canPlayType(kind(sound))).length, sounds: sounds.length,
+    overlaps: labels.filter(covers).map(text => text.textContent), squeezed: squeezed.map(own),
+    flat: flat.length, beyond: beyond.length, violations: [],
+  };
+  if (window.axe) {
+    const found = await axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "best-practice"]});
+    seen.violations = found.violations.map(rule => rule.id + ": " + rule.nodes[0].html.slice(0, 120)
+      + " " + rule.nodes[0].failureSummary.slice(0, 200));
+  }
+  parent.postMessage(seen, "*");
 });
 </script></body>"""
-HOST = """<!doctype html><script>
+HOST = """<!doctype html><body><script>
+const found = [];
 addEventListener("message", message => {
-  const seen = document.documentElement.dataset;
-  seen.seen = (seen.seen ? seen.seen + ";" : "") + message.data;
+  found.push(message.data);
+  document.documentElement.dataset.seen = JSON.stringify(found);
 });
-</script><body><iframe src="watched.html" style="width: 400px; height: 800px; border: 0"></iframe>
-<iframe src="watched.html" style="width: 1280px; height: 800px; border: 0"></iframe>
-<iframe src="page.html" style="width: 500px; height: 800px; border: 0"></iframe></body>"""
+</script>FRAMES<iframe src="page.html" style="width: 500px; height: 800px; border: 0"></iframe></body>"""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a browser made of a page, at the worse of two widths: 400 and 1280 pixels."""
+    """What a browser made of a page, at the worst of four views: two widths, light and dark."""
 
-    complaints: str
-    pictures: tuple[int, int]  # drawn, and all
-    drawings: int
-    too_wide_by: int
-    sounds: tuple[int, int]  # that can be played, and all
-    overlapping: int = 0  # labels of drawings that lie on another label
+    complaints: str = ""
+    pictures: tuple[int, int] = (0, 0)  # drawn, and all
+    drawings: int = 0
+    too_wide_by: int = 0
+    sounds: tuple[int, int] = (0, 0)  # that can be played, and all
+    faults: tuple[str, ...] = ()  # overlapping labels, squeezed words, flat maps, names and contrast
+    tall: int = field(default=0, compare=False)  # pixels, at the smaller width
 
 
-def shown(page: str, folder: Path) -> Shown:
-    """Load a page at one start of the browser: as it is, and at two widths with a script that looks at it."""
+def axe() -> str | None:
+    """Return the accessibility checker axe-core, if it is installed (``make axe``)."""
+    place = importlib.util.find_spec("axe_playwright_python")
+    given = os.environ.get("NONNEG_AXE")
+    if given is None and (place is None or not place.submodule_search_locations):
+        return None
+    path = Path(given or Path(next(iter(place.submodule_search_locations))) / "axe.min.js")
+    return path.read_text(encoding="utf-8")
+
+
+def shown(page: str, folder: Path, *, accessible: bool = False) -> Shown:
+    """Load a page at one start of the browser: as it is, and in four views with a script that looks at it."""
     (folder / "page.html").write_text(page, encoding="utf-8")
-    # The page forbids itself scripts; for the check alone that rule is taken out.
-    watched = re.sub(r"<meta http-equiv=[^>]*>", "", page).replace("</body>", CHECK)
-    (folder / "watched.html").write_text(watched, encoding="utf-8")
+    frames = []
+    checker = f"<script>{axe()}</script>" if accessible else ""
+    for scheme in SCHEMES:
+        # The page forbids itself scripts; for the check alone that rule is taken out.
+        watched = re.sub(r"<meta http-equiv=[^>]*>", "", page)
+        if scheme == "dark":
+            watched = watched.replace("(prefers-color-scheme: dark)", "all")
+        for width in WIDTHS:
+            name = f"{scheme}-{width}"
+            check = checker + CHECK.replace("NAME", json.dumps(name))
+            (folder / f"{name}.html").write_text(watched.replace("</body>", check), encoding="utf-8")
+            frames.append(
+                f'<iframe src="{name}.html" style="width: {width}px; height: 800px; border: 0"></iframe>'
+            )
     host = folder / "host.html"
-    host.write_text(HOST, encoding="utf-8")
+    host.write_text(HOST.replace("FRAMES", "".join(frames)), encoding="utf-8")
     run = subprocess.run(
         [CHROMIUM, *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", host.as_uri()],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=90,
         check=True,
     )
-    found = re.search(r'data-seen="([-\d ;]+)"', run.stdout)
-    assert found is not None, run.stdout
-    views = sorted(
-        ([int(number) for number in view.split()] for view in found[1].split(";")), key=itemgetter(-1)
+    found = re.search(r'data-seen="([^"]*)"', run.stdout)
+    assert found is not None, run.stdout[:2000]
+    views = {view["view"]: view for view in json.loads(html.unescape(found[1]))}
+    assert set(views) == {f"{scheme}-{width}" for scheme in SCHEMES for width in WIDTHS}
+    assert (
+        len({tuple(view[name] for name in ("drawn", "images", "playable")) for view in views.values()}) == 1
     )
-    assert [view[-1] for view in views] == [400, 1280]
-    assert len({tuple(view[:2] + view[4:6]) for view in views}) == 1  # the same pictures and sounds
-    drawn, n_pictures, drawings, _, playable, n_sounds, *_ = views[0]
+    one = views["light-400"]
     return Shown(
         complaints="\n".join(line for line in run.stderr.splitlines() if "CONSOLE" in line),
-        pictures=(drawn, n_pictures),
-        drawings=drawings,
-        too_wide_by=max(view[3] for view in views),
-        sounds=(playable, n_sounds),
-        overlapping=max(view[6] for view in views),
+        pictures=(one["drawn"], one["images"]),
+        drawings=one["drawings"],
+        too_wide_by=max(view["wide"] for view in views.values()),
+        sounds=(one["playable"], one["sounds"]),
+        faults=tuple(sorted({fault for view in views.values() for fault in _faults(view)})),
+        tall=one["tall"],
     )
+
+
+def _faults(view: dict[str, Any]) -> list[str]:
+    """Name what is wrong with a view."""
+    found = [f"{view['view']}: overlapping label {text!r}" for text in view["overlaps"]]
+    found += [f"{view['view']}: squeezed {text!r}" for text in view["squeezed"]]
+    found += [f"{view['view']}: {fault}" for fault in view["violations"]]
+    if view["flat"]:
+        found.append(f"{view['view']}: {view['flat']} flat heat maps")
+    if view["beyond"]:
+        found.append(f"{view['view']}: {view['beyond']} drawings beyond their cards")
+    return found

@@ -71,7 +71,7 @@ def test_the_answer_comes_first_and_every_part_is_there(make_fit):
         "Certificate",
         "holds",
         "not verifiable",
-        "fails",
+        "caution",
         "No small change helps.",
         "The run",
         "the loss decreased by less than tol",

@@ -49,6 +49,62 @@ def test_code_on_the_page_runs_and_gives_what_it_says(page, tmp_path, monkeypatc
     exec(code, {"__name__": page.stem})
 
 
+GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+
+def says_something(code: str) -> bool:
+    """Tell whether a block has a bare expression, or prints."""
+    return any(isinstance(node, ast.Expr) for node in ast.parse(code).body) or "print(" in code
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs" / "tutorial.md", *GUIDES], ids=lambda page: page.stem)
+def test_every_block_of_code_shows_something(page):
+    silent = [
+        code for code in blocks(page) if not (says_something(code) or "plot" in code or "write_h5ad" in code)
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_every_guide_opens_with_when_to_use_it_and_a_picture(page):
+    title, _, text = page.read_text(encoding="utf-8").partition("\n")
+    opening = text.partition("\n## ")[0]
+    assert title.startswith("# ")
+    assert re.match(r"\s*(Use|Read) ", opening), opening[:80]
+    gallery = re.search(r"```{figure} \.\./gallery/images/sphx_glr_(plot_\w+?)_\d{3}\.png", opening)
+    if gallery:
+        assert (ROOT / "examples" / f"{gallery[1]}.py").exists()
+    else:
+        assert "![" in opening or "plt.subplots" in opening or "plot_history" in opening
+
+
+@pytest.fixture
+def executed_code():
+    spec = importlib.util.spec_from_file_location("executed_code", ROOT / "docs" / "executed_code.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_site_shows_what_code_prints_returns_and_draws(executed_code, tmp_path):
+    pytest.importorskip("matplotlib").use("agg")
+    page = (
+        "Words.\n\n```python\nx = 2\nx + 1\nprint('said')\n```\n\n```python\nx * 5\n```\n\n"
+        "```python\nfrom matplotlib import pyplot\naxes = pyplot.plot([1, 2])\nobject()\n```\n\n"
+        "```{code-block} python\nundefined\n```\n\n```console\n$ nonneg --version\n$ ls\n```\n"
+    )
+    shown = executed_code.executed(page, "guide/x", tmp_path / "outputs")
+    assert "```{code-block} text\n:class: output\n\n3\nsaid\n```" in shown
+    assert ":class: output\n\n10\n```" in shown
+    assert "![](/_generated/outputs/guide-x-0-0.png)" in shown
+    assert (tmp_path / "outputs" / "guide-x-0-0.png").stat().st_size > 1000
+    assert "<object" not in shown
+    assert re.search(r"```console\n\$ nonneg --version\nnonneg \S+\n\$ ls\n```", shown)
+    assert shown.count("undefined") == 1
+    with pytest.raises(executed_code.PageError, match="guide/x: this block failed"):
+        executed_code.executed("```python\n1 / 0\n```\n", "guide/x", tmp_path)
+
+
 def test_a_false_claim_is_seen():
     exec(compile(with_claims("1 + 1  # 2: a sum\n[1]  # any words\nlen  # (the function"), "x", "exec"))
     with pytest.raises(AssertionError, match=r"1 \+ 1 is said to be 3"):

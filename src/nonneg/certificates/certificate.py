@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nonneg._html import Raw, badge, table
+from nonneg.certificates.advice import advice_for, grade_of
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
@@ -67,6 +68,21 @@ class Statement:
         """Whether the verdict is ``"holds"``."""
         return self.verdict is Verdict.HOLDS
 
+    @property
+    def grade(self) -> str:
+        """``"good"``, ``"caution"``, ``"problem"`` or ``"open"``: green, amber, red or gray in reports."""
+        return grade_of(self.name, self.verdict, self.quantities)
+
+    @property
+    def advice(self) -> str:
+        """What to do about a statement that fails; empty for others."""
+        return advice_for(self.name, self.quantities).todo if self.verdict is Verdict.FAILS else ""
+
+    @property
+    def headline(self) -> str:
+        """What a report says first if the result should not be used as it is; empty otherwise."""
+        return advice_for(self.name, self.quantities).headline if self.verdict is Verdict.FAILS else ""
+
     def as_dict(self) -> dict[str, Any]:
         """Return the statement as plain values, ready for JSON.
 
@@ -120,7 +136,7 @@ class Statement:
         return type(self), values
 
     def __str__(self) -> str:
-        return f"[{self.verdict}] {self.name}: {self.sentence}"
+        return f"[{self.verdict}] {self.name}: {self.sentence} {self.advice}".rstrip()
 
     def __repr__(self) -> str:
         numbers = f"number={self.number}, threshold={self.threshold}"
@@ -219,7 +235,10 @@ class Certificate:
         return f"Certificate({inside})"
 
     def _repr_html_(self) -> str:
-        rows = [(Raw(badge(each.verdict)), each.name, each.sentence) for each in self.statements]
+        rows = [
+            (Raw(badge(each.verdict, each.grade)), each.name, f"{each.sentence} {each.advice}".rstrip())
+            for each in self.statements
+        ]
         return table(["verdict", "statement", "what it says"], rows) if rows else "(no statements)"
 
 

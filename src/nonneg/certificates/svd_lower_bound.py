@@ -65,8 +65,8 @@ def eckart_young_statement(
     ratio = error / bound.relative_error
     holds = ratio <= factor
     sentence = (
-        f"{said} (Eckart and Young). The error is {100 * max(ratio - 1, 0.0):.3g} % above that lower bound, "
-        f"{'within' if holds else 'outside'} the requested {100 * (factor - 1):.3g} %."
+        f"{said} (Eckart and Young). The error is {100 * max(ratio - 1, 0.0):.3g}% above that lower bound; "
+        f"within {100 * (factor - 1):.3g}% counts as close."
     )
     return Statement(NAME, sentence, ratio, factor, Verdict.HOLDS if holds else Verdict.FAILS, quantities)
 

@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
         started = time.perf_counter()
         W = model.fit_transform(table.X)
         seconds = time.perf_counter() - started
-    record = _record(model, W, table, seconds)
+    record = anchor_record(model, W, table, seconds)
 
     def write_files(fresh: Path) -> None:
         save_array(fresh / "W.npy", W)
@@ -148,7 +148,8 @@ def _ranked(model: Any) -> Any:
     return scores if result.best_left is None else np.append(scores, result.best_left)
 
 
-def _record(model: Any, W: Any, table: Any, seconds: float) -> dict[str, Any]:
+def anchor_record(model: Any, W: Any, table: Any, seconds: float) -> dict[str, Any]:
+    """Describe a selection of anchors."""
     from nonneg.report.quality import observed_relative_error
     from nonneg.report.records import run_record, stop_facts, table_facts
 

@@ -161,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - started
     if model.number_ is not None and not options.quiet:
         terminal.note(f"{model.n_communities_} communities: {model.number_.reason}")
-    record = _record(model, graph.source, seconds, options.labels, labels)
+    record = community_record(model, graph.source, seconds, options.labels, labels)
 
     def write_files(fresh: Path) -> None:
         columns = model.node_table()
@@ -220,7 +220,10 @@ def _cells(column: Any) -> list[Any]:
     return values.tolist()
 
 
-def _record(model: Any, source: str, seconds: float, attribute: str | None, labels: Any) -> dict[str, Any]:
+def community_record(
+    model: Any, source: str, seconds: float, attribute: str | None, labels: Any
+) -> dict[str, Any]:
+    """Describe communities and, where there are labels, how they agree."""
     import numpy as np
     from scipy.sparse import block_array
 

@@ -79,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
     )
     record, _ = write_fit(options.output, fitted)
     terminal.say(wording.answer(record))
+    for failure in wording.failures(record):
+        terminal.say(failure)
     terminal.say(
         "; ".join(
             f"{row['name']} {row['seconds']:.3f} s, relative error {row['relative_error']:.5f}"

@@ -74,6 +74,11 @@ def write_fit(folder: Path, fitted: FittedModel, *, csv: bool = False) -> tuple[
     return record, written
 
 
+def fit_page(fitted: FittedModel) -> str:
+    """Write the report of a fit alone."""
+    return build_page(_fit_of(fitted, _record(fitted)))
+
+
 def read_fit(folder: Path, record: dict[str, Any]) -> Fit:
     """Read back what `write_fit` wrote."""
     W, H = (read_table(folder / name).X for name in ("W.npy", "H.npy"))

@@ -13,6 +13,7 @@ import numpy as np
 from nonneg._typing import FloatArray
 from nonneg.cli import terminal
 from nonneg.exceptions import MissingDependencyError, NonnegWarning
+from nonneg.report import wording
 from nonneg.report.folder import replaced_folder
 from nonneg.report.records import as_json
 
@@ -66,6 +67,8 @@ def say_results(sentence: str, table: str, written: Iterable[Path]) -> None:
     terminal.say(sentence)
     if table:
         terminal.say(table)
+    for failure in wording.failures(terminal.outcome.record or {}):
+        terminal.say(failure)
     for path in written:
         terminal.say(str(path))
 

@@ -66,6 +66,11 @@ def write_sources(
     return record, written
 
 
+def separation_page(separated: Separated, *, players: bool = True) -> str:
+    """Write the report of a separation alone."""
+    return build_separation_page(_shown(separated, _record(separated, "wav"), players))
+
+
 def write_sounds(folder: Path, separated: Separated, ending: str) -> None:
     """Write the sources of all recordings, with the subtype of each recording where it holds them."""
     names = file_names(separated.model.source_names_, len(separated.sounds), ending)

@@ -144,7 +144,7 @@ def write_topics(
     from nonneg.cli.topics_over_time import over_time_table
     from nonneg.report.topic_page import build_topic_page, topic_sentence
 
-    record = _record(model, proportions, documents, seconds, inputs)
+    record = topic_record(model, proportions, documents, seconds, inputs)
 
     def write_files(fresh: Path) -> None:
         columns = ("topic", "name", "proportion", "n_documents", "npmi", "coherence", "anchor")
@@ -194,9 +194,10 @@ def _table(record: dict[str, Any]) -> str:
     return markdown_table(rows, columns).rstrip("\n")
 
 
-def _record(
+def topic_record(
     model: Any, proportions: Any, documents: Any, seconds: float, inputs: dict[str, Any] | None
 ) -> dict[str, Any]:
+    """Describe topics and documents."""
     import numpy as np
 
     from nonneg.cli.topics_over_time import over_time_record

@@ -127,10 +127,7 @@ def _write(folder: Path, model: Any, scene: Any, seconds: float, *, maps: str) -
     from nonneg.cli.results import save_array, say_results, write_results
     from nonneg.report.hyperspectral_page import build_scene_page, scene_sentence
 
-    match = None if scene.library is None else model.match(scene.library)
-    names = [f"endmember {at}" for at in range(model.n_endmembers_)]
-    if match is not None:
-        names = [known or name for known, name in zip(match.names, names, strict=True)]
+    match, names = _matched(model, scene)
     record = _record(model, scene, match, names, seconds)
 
     def write_files(fresh: Path) -> None:
@@ -150,6 +147,24 @@ def _write(folder: Path, model: Any, scene: Any, seconds: float, *, maps: str) -
         model=model,
     )
     say_results(scene_sentence(record), _table(record), written)
+
+
+def _matched(model: Any, scene: Any) -> tuple[Any, list[str]]:
+    """Return the match with the library, if there is one, and what the endmembers are called."""
+    match = None if scene.library is None else model.match(scene.library)
+    names = [f"endmember {at}" for at in range(model.n_endmembers_)]
+    if match is not None:
+        names = [known or name for known, name in zip(match.names, names, strict=True)]
+    return match, names
+
+
+def scene_page(model: Any, scene: Any, seconds: float) -> str:
+    """Write the report of a fitted model."""
+    from nonneg.report.hyperspectral_page import build_scene_page
+
+    match, names = _matched(model, scene)
+    record = _record(model, scene, match, names, seconds)
+    return build_scene_page(record, _pictures(model, scene, match, names))
 
 
 def _table(record: dict[str, Any]) -> str:

@@ -227,6 +227,10 @@ class ConeNMF(OnlineConeEstimator):
             statements = certify(data, result.W, Ht, beta=2.0, penalties=Penalties(), free=None)
             self.centroids_ = unit_rows(data, result.centroid_indices)
             self.reconstruction_err_ = result.relative_error * math.sqrt(data.squared_norm())
+            # Cones are not iterated, so that "more iterations" is no advice.
+            statements = [
+                replace(one, quantities={**one.quantities, "by_design": "cones"}) for one in statements
+            ]
             self.certificate_ = Certificate(tuple(statements))
             self.__dict__.pop("basis_", None)
             self.__dict__.pop("size_angles_", None)

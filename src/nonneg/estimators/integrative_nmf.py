@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from os import PathLike
@@ -11,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,10 +19,11 @@ from nonneg._threads import threads
 from nonneg.estimators._base import reconstructed
 from nonneg.estimators.data_sets import DataSets, data_sets_of
 from nonneg.estimators.integrative_online import OnlineIntegration
+from nonneg.estimators.preparation import warn_by_certificate
 from nonneg.exceptions import UnknownNameError
 from nonneg.integrative.factorize import INITS, integrate
 from nonneg.integrative.problem import Components, DataSet, encode, objective
-from nonneg.iteration import Progress, StopReason
+from nonneg.iteration import Progress
 from nonneg.solvers.factorize import checked_rank
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
@@ -249,13 +248,7 @@ class IntegrativeNMF(OnlineIntegration):
         self.certificate_ = result.certificate
         self.reconstruction_err_ = math.sqrt(2.0 * result.loss)
         self.__dict__.pop("n_steps_", None)
-        if self.tol > 0 and result.stop_reason is StopReason.MAX_ITER:
-            warnings.warn(
-                f"Maximum number of iterations {self.max_iter} reached before the stopping rule met tol. "
-                f"Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g}).",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        warn_by_certificate(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
         return given, result.W
 
     def _place(self, name: str | None) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from os import PathLike
@@ -10,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,9 +16,9 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import SampleArray
 from nonneg.estimators._base import FactorizingEstimator, input_data
-from nonneg.estimators.preparation import rank_of
+from nonneg.estimators.preparation import rank_of, warn_by_certificate
 from nonneg.estimators.stored_fields import Fields, StoredArray, Value
-from nonneg.iteration import Progress, StopReason
+from nonneg.iteration import Progress
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, simplex_weights
 
@@ -247,13 +245,7 @@ class MinVolNMF(FactorizingEstimator):
             checkpoint=self.checkpoint,
             caller=type(self).__name__,
         )
-        if self.tol > 0 and self.max_iter > 0 and result.stop_reason is StopReason.MAX_ITER:
-            warnings.warn(
-                f"Maximum number of iterations {self.max_iter} reached before the gradient met tol. Raise "
-                f"max_iter (now {self.max_iter}) or tol (now {self.tol:g}).",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        warn_by_certificate(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
         self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
         self.n_components_ = int(self.components_.shape[0])
         self.lam_ = result.lam

@@ -18,14 +18,12 @@ from nonneg.iteration import StopReason
 from nonneg.iteration.progress import announce
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
+from nonneg.solvers.factorize import DEFAULT_TOL
 from nonneg.solvers.registry import SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult
 
 ANCHORS = "anchors"
 """Successive projections, an initialization that `INITS` cannot hold because `separable` lies above it."""
-
-FAR = 50.0
-"""A run that met `tol` stopped too early if the normalized KKT residual exceeds this multiple of it."""
 
 
 def beta_loss_of(model: Any) -> float:
@@ -118,33 +116,40 @@ def _shape(factor: Any) -> tuple[int, ...]:
 
 
 def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
-    """Warn that `max_iter` ended the run, as scikit-learn does, or that `tol` ended it far from a minimum."""
+    """Warn, as scikit-learn does, that `max_iter` ended the run, or that `tol` ended it too early."""
     # The rules measure progress relative to the first iteration. An initialization that is far away, such as
     # given factors in another unit or "nndsvda" for large numbers, makes them stop after a few iterations.
-    if model.tol > 0 and result.stop_reason is StopReason.MAX_ITER:
-        warnings.warn(
-            f"Maximum number of iterations {model.max_iter} reached before the stopping rule of solver "
-            f"{result.solver!r} met tol. Raise max_iter (now {model.max_iter}) or tol (now {model.tol:g}).",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    residual = result.certificate["stationarity"].number
+    entry = INITS.get(str(model.init))
+    scaled = model.init is None or (entry is not None and not entry.takes_factors and entry.scale_invariant)
     # Zeros that cannot change, about which `given_factors` has warned, are no fault of the stopping rule.
     stuck = model.init == "nndsvd" and SOLVERS[result.solver].positive_init
-    met = result.stop_reason is StopReason.CONVERGED and not stuck
-    if met and residual is not None and residual > FAR * max(model.tol, 1e-4):
-        entry = INITS.get(str(model.init))
-        advice = "."
-        if model.init is not None and (entry is None or entry.takes_factors or not entry.scale_invariant):
-            advice = ", which was far away. Use the default init, which does not depend on the unit of X, or"
-            advice += " init='random'."
-        warnings.warn(
-            f"The stopping rule of solver {result.solver!r} met tol after {result.n_iter} iterations, far "
-            f"from a stationary point: the normalized KKT residual is {residual:.2g}. The rule measures "
-            f"progress relative to the first iteration{advice} Lower tol (now {model.tol:g}) to continue.",
-            ConvergenceWarning,
-            stacklevel=5,
+    advice = "" if scaled else "The initialization was far away: use the default init, or init='random'. "
+    if not (stuck and result.stop_reason is StopReason.CONVERGED):
+        warn_by_certificate(
+            model, result.stop_reason, result.certificate["stationarity"], advice, stacklevel=6
         )
+
+
+def warn_by_certificate(
+    model: Any, reason: StopReason, statement: Statement, advice: str = "", *, stacklevel: int
+) -> None:
+    """Warn about a fit whose statement of stationarity fails, and about one that missed a stricter `tol`."""
+    if model.tol <= 0 or model.max_iter == 0:
+        return  # a number of iterations was asked for, not convergence
+    rough = model.tol > DEFAULT_TOL  # asked for, so that meeting it early is no surprise
+    if reason is StopReason.MAX_ITER and (model.tol < DEFAULT_TOL or not statement.holds):
+        text = (
+            f"Maximum number of iterations {model.max_iter} reached before the stopping rule met tol. "
+            f"{statement.sentence} Raise max_iter (now {model.max_iter})."
+        )
+    elif reason is StopReason.CONVERGED and statement.verdict is Verdict.FAILS and not rough:
+        text = (
+            f"The stopping rule met tol, but the fit has not converged. {statement.sentence} {advice}"
+            f"Lower tol (now {model.tol:g}) to continue."
+        )
+    else:
+        return
+    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def lower_bound_statement(model: Any, data: DataMatrix, H: Any) -> Statement:

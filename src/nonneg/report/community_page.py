@@ -30,8 +30,8 @@ def community_sentence(record: Mapping[str, Any]) -> str:
     k = result["n_communities"]
     words = "1 community" if k == 1 else f"{wording.number(k)} communities"
     return (
-        f"{words} in {wording.number(data['n_nodes'])} nodes; {wording.number(result['n_mostly_one'])} nodes "
-        f"have a membership above {_MOSTLY:.0%} in one of them."
+        f"{words} in {wording.number(data['n_nodes'])} nodes; {wording.counted(result['n_mostly_one'], 'node')} "
+        f"{'has' if result['n_mostly_one'] == 1 else 'have'} a membership above {_MOSTLY:.0%} in one of them."
     )
 
 

@@ -24,7 +24,10 @@ def render(template: str, context: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return str(environment.get_template(template).render(context, style=drawing(_source("style.css"))))
+    # What should not be used as it is, is said first.
+    problems = [entry for entry in context.get("certificate", ()) if entry["headline"]]
+    style = drawing(_source("style.css"))
+    return str(environment.get_template(template).render(context, style=style, problems=problems))
 
 
 def _jinja2() -> Any:

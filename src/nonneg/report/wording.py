@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from nonneg.certificates.advice import Advice, advice_for, grade_of
 from nonneg.report.tables import markdown_table
 
 LOSS_WORDS = {
@@ -13,7 +14,9 @@ LOSS_WORDS = {
     "itakura-saito": "Itakura-Saito divergence",
 }
 
-_VERDICTS = {"holds": "holds", "fails": "fails", "not verifiable": "open"}
+# What a badge says: a statement that fails without harm is a caution.
+_TITLES = {"eckart-young-bound": "Eckart-Young lower bound", "symnmf-error": "SymNMF error"}
+_BADGES = {"good": "holds", "caution": "caution", "problem": "fails", "open": "not verifiable"}
 
 
 def number(value: Any, *, digits: int = 4) -> str:
@@ -179,18 +182,32 @@ def tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def statement(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Prepare one statement of the certificate."""
-    threshold = entry.get("threshold")
+    threshold, quantities = entry.get("threshold"), entry.get("quantities", {})
+    name, verdict = str(entry["name"]), str(entry["verdict"])
+    grade = grade_of(name, verdict, quantities)
+    advice = advice_for(name, quantities) if verdict == "fails" else Advice("")
     return {
-        "name": str(entry["name"]).replace("_", " ").replace("-", " "),
+        "name": _TITLES.get(name, name.replace("-", " ").capitalize()),
         "sentence": entry["sentence"],
         "number": None if entry.get("number") is None else number(entry["number"]),
         "threshold": None if threshold is None else number(threshold),
-        "verdict": entry["verdict"],
-        "badge": _VERDICTS.get(entry["verdict"], "open"),
-        "quantities": [
-            (str(key).replace("_", " "), number(value)) for key, value in entry.get("quantities", {}).items()
-        ],
+        "verdict": _BADGES[grade],
+        "grade": grade,
+        "advice": advice.todo,
+        "headline": advice.headline,
+        "quantities": [(str(key).replace("_", " "), number(value)) for key, value in quantities.items()],
     }
+
+
+def failures(record: Mapping[str, Any]) -> list[str]:
+    """Say for the terminal what failed, and what to do about it: problems first."""
+    found = [statement(entry) for entry in record.get("certificate", [])]
+    problems = [f"{one['headline']} {one['sentence']} {one['advice']}" for one in found if one["headline"]]
+    cautions = [one["name"] for one in found if one["grade"] == "caution"]
+    if cautions:
+        listed = f"{', '.join(cautions[:4])}{', ...' * (len(cautions) > 4)}"
+        problems.append(f"Check in the certificate: {listed}.")
+    return problems
 
 
 def facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -21,12 +21,12 @@ from nonneg.applications.audio.masks import checked_groups
 from nonneg.applications.audio.methods import METHODS
 from nonneg.applications.audio.recordings import KINDS, Recordings, check_sound, checked_recordings
 from nonneg.applications.audio.sources import (
-    balance_statement,
     checked_n_sources,
     completed_names,
     default_names,
     fit_blindly,
     grouped_by_hand,
+    separation_certificate,
     warn_of_one_source,
 )
 from nonneg.applications.audio.stft import STFT
@@ -275,9 +275,7 @@ class SourceSeparation(SavableEstimator):
     @property
     def certificate_(self) -> Certificate:
         """What is known about the fit: the statements of the model, and the balance of the sources."""
-        known = self.model_.certificate_
-        balance = balance_statement(self.energy_shares_)
-        return known if balance is None else Certificate((*known, balance))
+        return separation_certificate(self.model_.certificate_, self.energy_shares_)
 
     def separate(self, signals: Any) -> Any:
         """Return the sources of a recording, by the components that were learned.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from nonneg.applications.audio import methods
 from nonneg.applications.audio.grouping import WAYS, group_components
 from nonneg.applications.audio.masks import checked_groups
 from nonneg.applications.audio.recordings import Recordings
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
 
 REST = "rest"
@@ -153,6 +154,19 @@ def fit_blindly(given: Any, recordings: Recordings, rate: float | None) -> tuple
         frequencies=methods.bin_frequencies(framing, model, rate),
     )
     return (framing, model, activations, groups), default_names(given.n_sources)
+
+
+def separation_certificate(known: Certificate, shares: FloatArray) -> Certificate:
+    """Return the statements about the model, and about the balance of the sources."""
+    # The last fit is a refinement of few iterations.
+    statements = [
+        replace(one, quantities={**one.quantities, "by_design": "separation"})
+        if one.name == "stationarity"
+        else one
+        for one in known
+    ]
+    balance = balance_statement(shares)
+    return Certificate((*statements, *([] if balance is None else [balance])))
 
 
 def balance_statement(shares: FloatArray) -> Statement | None:

@@ -1,0 +1,116 @@
+"""How serious it is that a statement fails, and what to do about it, in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Advice(NamedTuple):
+    """What to do about a statement that fails; a headline where the result should not be used as it is."""
+
+    todo: str
+    headline: str = ""
+
+
+NOT_CONVERGED = "The fit has not converged."
+
+# Statements without a headline are cautions: the answer may be good all the same, and often nothing is wrong.
+ADVICE = {
+    # Convergence: the answer is not the one that was asked for.
+    "stationarity": Advice("Raise max_iter, or lower tol if the stopping rule ended the run.", NOT_CONVERGED),
+    "skew-gradient": Advice("Raise max_iter, or lower tol.", NOT_CONVERGED),
+    "duality-gap": Advice("Raise max_iter, or use steps='fully-corrective'.", NOT_CONVERGED),
+    "restarts-converged": Advice("Raise max_iter if components differ between restarts."),
+    "eigenvectors": Advice(
+        "Use fewer communities, or remove small components from the graph.",
+        "The eigenvectors are inaccurate.",
+    ),
+    "orthogonality": Advice("Use float64 data.", "The transform is not orthogonal."),
+    "descent": Advice("Use float64 data, or report this as a bug.", "The objective increased."),
+    "decomposition": Advice("Use float64 data."),
+    # Errors beside a bound: nothing need be wrong.
+    "eckart-young-bound": Advice(
+        "A nonnegative factorization may be unable to come closer. If the error matters, use more components "
+        "or several restarts."
+    ),
+    "symnmf-error": Advice("A nonnegative factor may be unable to come closer. Try another number."),
+    "consensus-error": Advice("Use another number of components, or a stricter density_threshold."),
+    "cluster-bound": Advice("Use float64 data: the bound holds for any clustering, up to rounding."),
+    "largest-angle-bound": Advice("Use float64 data: the bound holds for any clustering, up to rounding."),
+    # Assumptions of methods with guarantees.
+    "geometric-assumption": Advice(
+        "The clusters may depend on the first centroid. Use n_init=10, or NMF with init='cone' where samples "
+        "are mixtures."
+    ),
+    "exact-clustering-bound": Advice("Nothing: the bound needs well-separated cones."),
+    "cones-in-orthant": Advice("Nothing: some cones reach beyond nonnegative data."),
+    "sufficiently-scattered": Advice(
+        "Other components may explain the data as well. Use fewer components, or samples that are purer."
+    ),
+    "noise-fit": Advice("Set noise or lam if you know the noise level, or use more components."),
+    "anchor-margin": Advice("Use choice='spread', or merge near-duplicates with merge=0.001."),
+    "conditioning": Advice("Ask for fewer anchors: one is a mixture of the others."),
+    "largest-residual": Advice("Nothing if the data are noisy; otherwise ask for more anchors."),
+    "vertex-error": Advice("Nothing: the bound needs less noise."),
+    "isolated-samples": Advice(
+        "Look at the samples that are named: they are corrupt, or show a component of their own."
+    ),
+    "number-of-anchors": Advice("Set n_components, and compare the results of nearby numbers."),
+    "alternatives": Advice("Compare with method='spa': other samples may be anchors as well."),
+    "uncertain-anchors": Advice("Compare with method='spa', or average samples with method='smoothed-spa'."),
+    "support": Advice("Ask for more anchors, or use min-volume NMF if no sample is pure."),
+    "warm-start": Advice("Use another init, or give features of your own."),
+    "decode-consistency": Advice("Use NMF if the features look wrong: the noise hides the weights."),
+    "mixing-on-halves": Advice("Use more samples: two halves of them do not agree on the features."),
+    "weight-moments": Advice("Use balance=True: some features are much rarer or weaker than others."),
+    "weight-correlation": Advice("Compare with NMF: correlated weights look like mixed features."),
+    "noise-level": Advice("Compare with NMF: weights drown in the noise."),
+    "balancing": Advice("Compare with balance=False."),
+    "plausible-beside-nmf": Advice("Nothing: the features of NMF were returned unless fallback=None."),
+    "gaussian-bound": Advice("Use method='tl', or more realizations."),
+    "factored-covariances": Advice("Use float64 data."),
+    "ratio-condition": Advice("Compare with method='cross-validation'."),
+    "cone-spectrum": Advice("Compare with method='cross-validation': the samples do not lie in cones."),
+    # Applications.
+    "energy-shares": Advice(
+        "Use solo recordings (training, --train), or group components by hand (grouping, --group).",
+        "One source has nearly all of the energy.",
+    ),
+    "topics-differ": Advice("Use fewer topics, or merge the two."),
+    "topics-supported": Advice("Use fewer topics, or merge those that are named."),
+    "documents-covered": Advice("Lower min_df, or leave out documents without words."),
+    "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
+    "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
+    "spectral-gap": Advice("Compare with one community more and one less."),
+    "reached-nodes": Advice(
+        "Nothing if small components do not matter; otherwise leave them out of the graph."
+    ),
+    "inside-cone": Advice("Use method='symnmf' if few nodes belong to one community alone."),
+    "sum-to-one": Advice("Use constraint='normalized'."),
+    "pure-pixels": Advice("Nothing: the endmembers were found without pure pixels."),
+}
+OF_COMPONENTS = "stability-"
+UNSTABLE = Advice("Do not interpret this component, or use another number of components.")
+# Fits that stop early on purpose say so among the quantities of the statement.
+BY_DESIGN = {
+    "cones": Advice("Nothing: cones are not iterated. NMF with init='cone' continues from them."),
+    "separation": Advice("Nothing: after the search, all bins are refined by a few iterations only."),
+}
+
+
+GRADES = {"holds": "good", "fails": "caution"}
+
+
+def grade_of(name: str, verdict: str, quantities: Mapping[str, Any]) -> str:
+    """Return "good", "caution", "problem" or "open"; what should not be used as it is, is a problem."""
+    if verdict == "fails" and advice_for(name, quantities).headline:
+        return "problem"
+    return GRADES.get(verdict, "open")
+
+
+def advice_for(name: str, quantities: Mapping[str, Any]) -> Advice:
+    """Return what to do if the statement of this name fails."""
+    if quantities.get("by_design") in BY_DESIGN:
+        return BY_DESIGN[quantities["by_design"]]
+    return UNSTABLE if name.startswith(OF_COMPONENTS) else ADVICE.get(name, Advice(""))

@@ -1,0 +1,133 @@
+"""`model.report(path, X)`: the report of a model that was fitted in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.report.browser import CHROMIUM, axe, shown
+
+import nonneg
+from nonneg import NMF, ConeNMF, SeparableNMF, datasets
+from nonneg.applications import MixedMembership, SourceSeparation, TopicModel, Unmixing
+from nonneg.cli.model_reports import PAGES
+from nonneg.estimators.saving import REPORTED
+from nonneg.exceptions import InvalidParameterError, OutputError
+
+for library in ("jinja2", "matplotlib"):
+    pytest.importorskip(library)
+MAX_HEIGHT = 12_000
+"""Pixels at a width of 400: some fifteen screens; a table of all nodes would be twice as high."""
+TEXTS = [
+    "cat dog pet",
+    "dog cat sleep",
+    "pet cat sleep",
+    "bond stock market",
+    "stock bond rose",
+    "market rose bond",
+]
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    return rng.gamma(1.0, size=(30, 3)) @ rng.gamma(1.0, size=(3, 12))
+
+
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_fit_has_a_report_with_names_and_images(X, tmp_path):
+    frame = pd.DataFrame(X, columns=[f"gene {at}" for at in range(12)])
+    model = NMF(3, random_state=0).fit(frame)
+    path = model.report(tmp_path / "fit.html", frame, title="planted parts", image_shape=(3, 4))
+    assert path == tmp_path / "fit.html"
+    page = text_of(path)
+    for words in ("Factorization of planted parts", "gene 3", "3 components explain", "Certificate", "<img"):
+        assert words in page
+    check_in_a_browser(page, tmp_path)
+
+
+def test_a_fit_that_has_not_converged_says_so_first(X, tmp_path):
+    model = NMF(3, random_state=0, max_iter=2, tol=0).fit(X)
+    page = text_of(model.report(tmp_path / "fit.html", X))
+    heading = page.partition("<h1>")[2].partition("</h1>")[0]
+    assert heading.endswith("The fit has not converged.")
+    assert page.index('class="alert"') < page.index("Certificate")
+    assert "Raise max_iter" in page
+    check_in_a_browser(page, tmp_path)
+
+
+def test_a_dense_graph_with_many_nodes_has_a_readable_report(tmp_path):
+    rng = np.random.default_rng(0)
+    graph = np.triu(rng.random((150, 150)) < 0.5, 1).astype(float)
+    model = MixedMembership(3, method="spa", random_state=0).fit(graph + graph.T)
+    page = text_of(model.report(tmp_path / "graph.html"))
+    assert page.count("<line ") < 800
+    assert "edges are drawn" in page
+    check_in_a_browser(page, tmp_path)
+
+
+def anchors(X):
+    return SeparableNMF(3, method="spa").fit(X), X, "Anchors of"
+
+
+def topics(X):
+    return TopicModel(2, method="spa").fit(TEXTS), TEXTS, "Topics of"
+
+
+def communities(X):
+    graph = np.kron(np.eye(2), np.ones((6, 6))) - np.eye(12)
+    graph[0, 6] = graph[6, 0] = 1
+    return MixedMembership(2, random_state=0).fit(graph), None, "Communities of"
+
+
+def unmixing(X):
+    cube = datasets.scene_like(8, 9, n_bands=20, n_materials=3, rng=0).X.reshape(8, 9, 20)
+    return Unmixing(3, method="spa").fit(cube), cube, "Unmixing of"
+
+
+def separation(X):
+    t = np.arange(600) / 1000
+    signal = np.sin(2 * np.pi * 83 * t) + np.sin(2 * np.pi * 209 * t) * (t > 0.3)
+    model = SourceSeparation(2, frame_length=32, max_iter=5, method="dct", random_state=0)
+    return model.fit(signal, 1000), signal, "Sources of"
+
+
+@pytest.mark.parametrize("make", [anchors, topics, communities, unmixing, separation])
+def test_other_models_have_the_report_of_their_command(make, X, tmp_path):
+    model, data, words = make(X)
+    details = {"players": False} if make is separation else {}
+    page = text_of(model.report(tmp_path / "page.html", data, title="something", **details))
+    assert f"{words} something" in page
+    check_in_a_browser(page, tmp_path)
+
+
+def check_in_a_browser(page, folder):
+    """No complaint, nothing wider than the screen, no label on another, readable for everybody."""
+    if not CHROMIUM.exists():
+        return
+    seen = shown(page, folder, accessible=axe() is not None)
+    assert seen.complaints == ""
+    assert seen.pictures[0] == seen.pictures[1]
+    assert seen.too_wide_by == 0
+    assert seen.faults == ()
+    assert seen.tall < MAX_HEIGHT
+
+
+def test_estimators_without_a_report_do_not_pretend_to_have_one(X):
+    assert set(PAGES) == set(REPORTED)
+    assert not hasattr(ConeNMF(3), "report")
+    assert hasattr(type("Mine", (NMF,), {})(3), "report")
+
+
+def test_what_is_missing_is_said(X, tmp_path):
+    model = NMF(3, random_state=0).fit(X)
+    with pytest.raises(InvalidParameterError, match=r"pass X, as in model.report\(path, X\)"):
+        model.report(tmp_path / "x.html")
+    with pytest.raises(OutputError, match="could not be written"):
+        model.report(tmp_path / "no folder" / "x.html", X)
+    model.save(tmp_path / "model.npz")
+    with pytest.raises(InvalidParameterError, match="Call report on the model that was fitted"):
+        nonneg.load(tmp_path / "model.npz").report(tmp_path / "x.html", X)
