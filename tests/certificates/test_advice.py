@@ -70,6 +70,7 @@ def test_there_is_advice_for_every_statement_that_can_fail():
         names -= {
             "size-angles", "expected-error", "limiting-error", "streamed-error", "streamed-radius",
             "streamed-separation", "distance-from-joint-fit", "documents-used", "candidates", "fit",
+            "recovery-bound", "lemma-1", "theorem-2", "theorem-3", "theorem-4",
         }  # fmt: skip
         if names:
             missing[path.name] = sorted(names)
@@ -78,16 +79,16 @@ def test_there_is_advice_for_every_statement_that_can_fail():
     assert not any(name.startswith(OF_COMPONENTS) for name in ADVICE)
 
 
-@pytest.mark.parametrize("changes", [{"max_iter": 2}, {"solver": "mu", "init": "random"}])
+@pytest.mark.parametrize("changes", [{"max_iter": 2}, {"init": "nndsvda"}])
 def test_certificate_and_warning_agree_and_the_advice_works(X, changes):
     with pytest.warns(ConvergenceWarning, match="not yet a stationary point") as caught:
-        model = NMF(4, random_state=0, **changes).fit(X)
+        model = NMF(4, random_state=0, **changes).fit(1e6 * X)  # far from the mean, with which it begins
     assert model.certificate_["stationarity"].grade == "problem"
     assert caught[0].filename == __file__
     advice = str(caught[0].message)
-    better = {**changes, "max_iter": 5000, "tol": 1e-7}
+    better = {**changes, "max_iter": 5000, "tol": 1e-9}
     assert ("Raise max_iter" if "max_iter" in changes else "Lower tol") in advice
-    assert NMF(4, random_state=0, **better).fit(X).certificate_["stationarity"].holds
+    assert NMF(4, random_state=0, **better).fit(1e6 * X).certificate_["stationarity"].holds
 
 
 def test_a_fit_whose_certificate_holds_does_not_warn(X):

@@ -15,7 +15,8 @@ from nonneg.exceptions import InvalidParameterError, OutputError
 
 def write_report(model: Any, path: str | os.PathLike[str], X: Any, **details: Any) -> Path:
     """Write the report of a fitted model to an HTML file."""
-    if not hasattr(model, "result_") and not hasattr(model, "documents_per_topic_"):
+    fitted = (model, getattr(model, "model_", None))
+    if not any(hasattr(one, "result_") or hasattr(one, "documents_per_topic_") for one in fitted):
         raise InvalidParameterError(
             "A saved or pickled model does not keep everything that a report shows. Call report on the model "
             "that was fitted."

@@ -29,8 +29,9 @@ def community_sentence(record: Mapping[str, Any]) -> str:
     result, data = record["result"], record["data"]
     k = result["n_communities"]
     words = "1 community" if k == 1 else f"{wording.number(k)} communities"
+    mostly = wording.counted(result["n_mostly_one"], "node")
     return (
-        f"{words} in {wording.number(data['n_nodes'])} nodes; {wording.counted(result['n_mostly_one'], 'node')} "
+        f"{words} in {wording.counted(data['n_nodes'], 'node')}; {mostly} "
         f"{'has' if result['n_mostly_one'] == 1 else 'have'} a membership above {_MOSTLY:.0%} in one of them."
     )
 
