@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import numpy as np
@@ -49,6 +50,21 @@ def test_a_terminal_gets_one_line_that_is_rewritten(capsys, monkeypatch):
     text = capsys.readouterr().err
     assert text.count("\n") == 1
     assert text.count("\r\x1b[K") == 3
+
+
+def test_a_notebook_gets_one_line_that_is_rewritten_without_escape_sequences(monkeypatch):
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    monkeypatch.setattr(sys, "stderr", stream)
+    shown = LineReporter("NMF")
+    assert shown.interval < 1
+    shown.interval = 0.0
+    shown.update(progress(1), 10)
+    shown.update(progress(2), 10)
+    shown.close("it was enough")
+    text = stream.getvalue()
+    assert "\x1b" not in text
+    assert text.count("\n") == 1
+    assert text.rpartition("\r")[2].startswith("NMF: iteration 2/10")
 
 
 def test_a_run_without_an_iteration_names_itself(capsys):

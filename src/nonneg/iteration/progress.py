@@ -37,6 +37,21 @@ class Progress:
     history: History
 
 
+def is_live() -> bool:
+    """Tell whether a line can be rewritten: on a terminal and in a notebook, but not in a file."""
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def line_start() -> str:
+    """Return what goes back to the beginning of the line and clears it."""
+    # Notebooks know the carriage return, but not all of them the escape sequence of terminals.
+    return "\r" + " " * 120 + "\r" if _in_notebook() else "\r\x1b[K"
+
+
+def _in_notebook() -> bool:
+    return type(sys.stderr).__module__.startswith("ipykernel.")
+
+
 class Reporter(Protocol):
     """Shows a run to a person."""
 
@@ -64,7 +79,7 @@ class LineReporter:
 
     def __init__(self, name: str, interval: float | None = None) -> None:
         self.name = name
-        self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
+        self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
         self._started = clock.seconds()
         self._shown = -math.inf  # the clock may have started with the machine
         self._line = ""
@@ -85,13 +100,13 @@ class LineReporter:
         if now - self._shown < self.interval:
             return
         self._shown = now
-        sys.stderr.write("\r\x1b[K" + self._line if sys.stderr.isatty() else self._line + "\n")
+        sys.stderr.write(line_start() + self._line if is_live() else self._line + "\n")
         sys.stderr.flush()
 
     def close(self, sentence: str) -> None:
         """End the line."""
         PassReporter.prefix = ""
-        start = "\r\x1b[K" if sys.stderr.isatty() else ""
+        start = line_start() if is_live() else ""
         line = f"{self._line};" if self._line else f"{self.name}:"
         sys.stderr.write(f"{start}{line} stopped because {sentence}.\n")
         sys.stderr.flush()
@@ -118,7 +133,7 @@ class PassReporter:
         self.name = Path(name).name or name
         self.n_bytes = n_bytes
         self.verbose = checked_verbose(verbose)
-        self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
+        self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
         self.n_pass = 0
         self.seconds = 0.0  # of the last pass
         self._started = self._shown = time.monotonic()
@@ -135,12 +150,12 @@ class PassReporter:
             return
         self._shown = now
         rate = part * self.n_bytes / max(self.seconds, 1e-9)
-        line = self.prefix if sys.stderr.isatty() else ""
+        line = self.prefix if is_live() else ""
         line += (
             f"{self.name}: pass {self.n_pass}, {part * self.n_bytes / 1e9:.3g} of "
             f"{self.n_bytes / 1e9:.3g} GB read, {rate / 1e9:.2g} GB/s"
         )
-        sys.stderr.write(f"\r\x1b[K{line}" if sys.stderr.isatty() else f"{line}\n")
+        sys.stderr.write(f"{line_start()}{line}" if is_live() else f"{line}\n")
         sys.stderr.flush()
 
 
@@ -151,7 +166,7 @@ class StepCounter:
         self.name = name
         self.n_steps = n_steps
         self.verbose = checked_verbose(verbose)
-        self.interval = (0.2 if sys.stderr.isatty() else 10.0) if interval is None else interval
+        self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
         self.n_done = 0
         self._lock = threading.Lock()
         self._started = time.monotonic()
@@ -168,5 +183,5 @@ class StepCounter:
             left = (now - self._started) / self.n_done * (self.n_steps - self.n_done)
             line = f"{self.name}: {self.n_done} of {self.n_steps} ({what}), about {left:.0f} s left"
             end = "\n" if self.n_done == self.n_steps else ""
-            sys.stderr.write(f"\r\x1b[K{line}{end}" if sys.stderr.isatty() else f"{line}\n")
+            sys.stderr.write(f"{line_start()}{line}{end}" if is_live() else f"{line}\n")
             sys.stderr.flush()
