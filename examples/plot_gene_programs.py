@@ -3,8 +3,8 @@ Gene programs from single cells
 ===============================
 
 Consensus NMF of simulated counts, 10,000 cells by 2,000 genes: how many programs there are, which genes they
-raise, and which cells use them. The panels show stability and error over the number of programs, the found
-programs beside the planted ones, and the usages of the cells of each type.
+involve, and which cells use them. The panels show stability and error over the number of programs, the found
+programs next to the planted ones, and the usages of the cells of each type.
 """
 
 import importlib.util

@@ -2,8 +2,8 @@
 Initializations and restarts
 ============================
 
-NMF is not convex: where a fit ends depends on where it begins. Loss curves of four initializations, and the
-best of five random ones.
+NMF is not convex: where a fit ends depends on where it starts. The figure shows the loss of four
+initializations and of the best of five random ones.
 """
 
 from __future__ import annotations

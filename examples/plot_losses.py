@@ -2,8 +2,8 @@
 A loss for counts
 =================
 
-Counts have noise that grows with their mean. The Kullback-Leibler divergence knows that; the squared error
-lets the largest counts decide.
+The noise of counts grows with their mean. The Kullback-Leibler divergence accounts for that; the squared
+error is dominated by the largest counts.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 Mini-batches
 ============
 
-`partial_fit` learns from data that come in batches, as `MiniBatchNMF` of scikit-learn does. The error on
-all data falls with every batch.
+`partial_fit` learns from data that arrive in batches, like scikit-learn's `MiniBatchNMF`. The error on all
+data falls with every batch.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 Features under heavy noise
 ==========================
 
-Samples are sparse combinations of features plus noise of zero mean. NMF may not subtract and bends its
-features to the noise; purification averages the noise away.
+Samples are sparse combinations of features plus noise of zero mean. NMF cannot subtract and fits its
+features to the noise; purification averages the noise out.
 """
 
 from __future__ import annotations

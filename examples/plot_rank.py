@@ -3,7 +3,7 @@ How many components?
 ====================
 
 Three methods estimate the number of components of data with five planted ones, and `compare_ranks`
-recommends one with its reason.
+recommends one and gives its reason.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 Piano and drums separated with the help of solo recordings, in stereo
 =====================================================================
 
-A spectrogram is factorized into components, but which of them are the drums? Recordings of each instrument
-alone answer this: their templates explain the mixture.
+A spectrogram is factorized into components, but which of them are the drums? Solo recordings of each
+instrument answer this: their templates explain the mixture.
 """
 
 from __future__ import annotations
