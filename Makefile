@@ -28,7 +28,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-floors coverage axe check quick static bench docs package reproduce fuzz mutants soak clean
+.PHONY: help demo test test-floors coverage axe picture check quick static bench docs package reproduce fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -74,6 +74,11 @@ docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python -m pytest -q -n 0 tests/repository/test_site.py
 	@echo docs/_build/html/index.html
+
+picture: $(READY) ## take the picture of the demo's report that README and site show (needs Chromium)
+	$(BIN)/nonneg demo -q -o $(VENV)/demo
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,880 \
+	  --screenshot=docs/_static/report.png file://$(abspath $(VENV)/demo/report.html)
 
 package: $(DEV) $(VENV)/.ready-package-tools ## build the wheel and the source distribution, check them, fit with the wheel
 	rm -rf dist

@@ -18,6 +18,9 @@ import solver_table  # noqa: E402 -- it lies beside this file, which the line ab
 
 import nonneg  # noqa: E402 -- the same
 
+# Pages and examples start clusters, whose workers report every step otherwise.
+os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")
+
 project = "nonneg"
 author = "The nonneg developers"
 copyright = "2026, the nonneg developers"  # noqa: A001 -- the name that Sphinx reads
