@@ -51,8 +51,11 @@ def _table(X: Any, title: str, row_names: Sequence[str] | None, column_names: Se
         row_names = row_names or (None if X.index.dtype.kind == "i" else [str(name) for name in X.index])
         X = X.to_numpy()
     entries = X if hasattr(X, "nnz") else to_numpy(X)
-    names = (None if given is None else tuple(map(str, given)) for given in (row_names, column_names))
-    return Table(entries, *names, title, "npy")
+    return Table(entries, _names(row_names), _names(column_names), title, "npy")
+
+
+def _names(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(map(str, given))
 
 
 def _fit_page(
