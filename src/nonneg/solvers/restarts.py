@@ -27,6 +27,7 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState, update_W_block
 from nonneg.solvers.batched import advance_batched
 from nonneg.solvers.hals import hals_problem, inner_passes
+from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS, choose_solver
 
 FIRST_ROUND = 10
@@ -57,6 +58,11 @@ class Paused(Checkpoint):
     def save(self, state: Any, n_iter: int, seconds: float, history: History) -> None:
         """Keep the run."""
         self.found = state, n_iter, seconds, history
+
+    def has_rows(self) -> bool:
+        """Forget the run: its rows of W are where they were lost."""
+        self.found = None
+        return False
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
         """Return the run, if there is one."""
@@ -281,7 +287,8 @@ class Cohort:
         """Continue one restart by its solver."""
         # The order of the components is drawn once per restart, not once per round.
         options = copy.deepcopy(each.options)
-        each.run = SOLVERS[self.solver].run(
+        each.run = solve(
+            SOLVERS[self.solver].run,
             self.data,
             each.W,
             each.Ht,
@@ -291,6 +298,8 @@ class Cohort:
             **self.options,
             **options,
         )
+        if isinstance(each.saved, Paused) and each.saved.found and each.saved.found[1] < each.run.n_iter:
+            each.saved = Paused(each.run)  # after a loss it knows the iterations since then only
 
     def advance_together(self, group: Sequence[Restart], until: int) -> None:
         """Continue restarts of HALS, which share their products with the data."""
