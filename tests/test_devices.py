@@ -23,6 +23,7 @@ from nonneg.exceptions import (
     MissingDependencyError,
     NonFiniteDataError,
 )
+from nonneg.solvers import SOLVERS
 
 
 @pytest.fixture
@@ -138,6 +139,17 @@ def test_results_are_those_of_the_processor_as_numpy_arrays(gpu, low_rank, beta)
     if beta == 2.0:
         number = device.certify(low_rank)["eckart-young-bound"].number
         np.testing.assert_allclose(number, host.certify(low_rank)["eckart-young-bound"].number, rtol=1e-6)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("solver", [name for name, entry in SOLVERS.items() if "array" in entry.inputs])
+def test_every_solver_takes_the_steps_of_the_processor(gpu, low_rank, solver):
+    beta = 2.0 if SOLVERS[solver].minimizes(2.0) else 1.0
+    given = {"rng": 0, "max_iter": 20, "tol": 0, "init": "random", "solver": solver, "beta_loss": beta}
+    host, device = (factorize(low_rank, 4, device=at, **given) for at in (None, "cuda"))
+    np.testing.assert_allclose(device.loss, host.loss, rtol=1e-6)
+    np.testing.assert_allclose(device.W, host.W, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(device.H, host.H, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.torch

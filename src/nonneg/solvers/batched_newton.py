@@ -16,14 +16,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import to_device, to_float64
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels import batched_kl
-from nonneg.kernels.batched_hals import batched_hals
-from nonneg.kernels.newton_targets.array_api import (
-    LARGEST_FALL,
-    LEAST_DIAGONAL,
-    PASSES,
-    SHRINK,
-    SMALL_PART,
-)
+from nonneg.kernels.batched_targets import batched_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.solvers.extrapolation import LOWEST_FRACTION
 from nonneg.solvers.majorizer import update_ratio
@@ -154,7 +147,7 @@ class BatchedNewton:
         slope, curvature = batched_kl.newton_terms(X, v, bounds)
         squares = Ht * Ht + DAMPING * xp.mean(Ht, axis=1, keepdims=True) ** 2
         gradient, diagonal = slope @ Ht, curvature @ squares
-        direction, slopes = targets(start, gradient, diagonal, correlations)
+        direction, slopes = batched_targets(start, gradient, diagonal, correlations)
         del slope, curvature
         steps = batched_kl.line_search(X, v, direction @ H, slopes, bounds)[:, :, None]
         sums = xp.sum(Ht, axis=1, keepdims=True)
@@ -183,7 +176,7 @@ class BatchedNewton:
         xp = self.xp
         damping = DAMPING * (state.total / self.X.shape[-2]) ** 2
         diagonal = state.diagonal[:, :, :-1] + state.diagonal[:, :, -1:] * damping[:, None, :]
-        direction, slopes = targets(state.Ht, state.gradient, diagonal, correlations_of(state.gram))
+        direction, slopes = batched_targets(state.Ht, state.gradient, diagonal, correlations_of(state.gram))
         slopes = xp.astype(slopes, xp.float64)
         down = slopes < 0
         kept = xp.where(down[:, :, None], direction, xp.zeros_like(direction))
@@ -307,18 +300,3 @@ def shared_correlations(Ht: Array, means: Array) -> Array:
     scale = 1 / xp.clip(means / xp.where(top > 0, top, xp.ones_like(top)), min=1e-6)
     rows = Ht * xp.sqrt(scale / xp.max(scale, axis=1, keepdims=True))[:, :, None]
     return correlations_of(turned(rows) @ rows)
-
-
-def targets(factor: Array, gradient: Array, diagonal: Array, correlations: Array) -> tuple[Array, Array]:
-    """Return the steps of all rows as `kernels.newton_targets`, and derivatives of their losses."""
-    xp = array_namespace(factor)
-    root = xp.sqrt(xp.clip(diagonal, min=float(xp.finfo(factor.dtype).smallest_normal) * LEAST_DIAGONAL))
-    scaled = factor * root
-    target, _ = batched_hals(
-        scaled, correlations, scaled @ correlations - gradient / root, max_passes=PASSES, shrink=SHRINK
-    )
-    target = target / root
-    part = SMALL_PART * xp.max(factor, axis=2, keepdims=True)
-    lowest = xp.where(factor > part, LARGEST_FALL * factor, xp.zeros_like(factor))
-    direction = xp.where(target < lowest, lowest, target) - factor
-    return direction, xp.sum(gradient * direction, axis=2)

@@ -50,7 +50,7 @@ if triton is not None:
         number = 0
         going = 1
         while (number < max_passes) & (going > 0):
-            before = F
+            change = zero
             for a in range(k):
                 G = tl.load(gram + a * k + columns, mask=columns < k, other=0.0)
                 curvature = tl.load(gram + a * k + a)
@@ -64,8 +64,8 @@ if triton is not None:
                 violation += tl.where((number == 0) & steep, counted, zero)
                 new = old - slope * (length * moving)
                 new = tl.where(new > 0, new, zero)
+                change += (new - old) * (new - old)
                 F = tl.where(chosen, new[:, None], F)
-            change = tl.sum((F - before) * (F - before), axis=1)
             limit = tl.where(number == 0, change * shrink, limit)
             moving = tl.where((moving > 0) & (change > limit), moving, zero)
             going = tl.max((moving > 0).to(tl.int32), axis=0)
