@@ -104,13 +104,21 @@ def streamed() -> Iterator[dict[str, Any]]:
                     )
                     return seconds, data.n_passes - before
 
+                facts = {
+                    "case": f"streamed, {name}", "size": int(X.nbytes), "free": free, "first": first,
+                    "locked": data.stream.locked is not None,
+                }  # fmt: skip
+                product = median_seconds(lambda data=data, Ht=Ht: data.times(Ht), 3)
+                yield head | facts | {
+                    "case": f"streamed, {name}, one product", "seconds": product, "passes": 1.0,
+                    "ratio": X.nbytes / product / bandwidth, "land": None, "goal": None,
+                }  # fmt: skip
                 run(1)
                 (few, passes), (many, more) = run(1), run(7)
                 seconds = (many - few) / (more - passes)
-                yield head | {
-                    "case": f"streamed, {name}", "seconds": seconds, "size": int(X.nbytes), "free": free,
-                    "ratio": X.nbytes / seconds / bandwidth, "passes": (more - passes) / 6,
-                    "first": first, "land": 0.6, "goal": 0.85, "locked": data.stream.locked is not None,
+                yield head | facts | {
+                    "seconds": seconds, "ratio": X.nbytes / seconds / bandwidth,
+                    "passes": (more - passes) / 6, "land": 0.6, "goal": 0.85,
                 }  # fmt: skip
                 del data, W, Ht, run  # locked memory and buffers of the first
                 gc.collect()
@@ -144,6 +152,8 @@ def restarts() -> Iterator[dict[str, Any]]:
         run(2)
         together = median_seconds(lambda: run(n), 2)
         runs = run(2)
+        sys.stdout.write(f"100 restarts, beta={beta:g}, {dtype}: {together:.3f} s as one batch\n")
+        sys.stdout.flush()
         batched.can_be_batched, before = (lambda *given: False), batched.can_be_batched
         single: list[Any] = []
         try:
