@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import nonneg._devices as devices
 from nonneg import NMF, factorize, load, non_negative_factorization, open_matrix
-from nonneg.data import device_stream
+from nonneg.data import as_data_matrix, device_stream
 from nonneg.data.checks import checked_data
 from nonneg.data.device_stream import DeviceStreamedMatrix
 from nonneg.exceptions import (
@@ -255,7 +255,7 @@ def test_out_of_memory_says_what_to_do(gpu, low_rank, monkeypatch, torch):
 
 
 def test_other_errors_pass_through():
-    with pytest.raises(ZeroDivisionError), devices.device_memory((1, 1), np.float64):
+    with pytest.raises(ZeroDivisionError), devices.device_work(as_data_matrix(np.ones((1, 1)))):
         raise ZeroDivisionError
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -166,10 +167,11 @@ def free_memory(device: Any) -> float:
 
 
 @contextmanager
-def device_memory(shape: tuple[int, int], dtype: Any, n_components: int | None = None) -> Iterator[None]:
-    """Say what to do when a device runs out of memory inside the block."""
+def device_work(data: Any, n_components: int | None = None) -> Iterator[None]:
+    """Work on data: their GPU is the current one, as kernels need it, and the error of a full one helps."""
     try:
-        yield
+        with _current(data):
+            yield
     except Exception as error:
         if type(error).__name__ != "OutOfMemoryError":  # PyTorch's and CuPy's
             raise
@@ -178,6 +180,7 @@ def device_memory(shape: tuple[int, int], dtype: Any, n_components: int | None =
         first = str(error).partition("\n")[0][:200]
     else:
         return
+    shape, dtype = data.shape, data.dtype
     single = "float32" in str(dtype)
     advice = (
         [] if single else ["use float32 (X.astype(numpy.float32), --dtype float32), which takes half of it"]
@@ -192,6 +195,15 @@ def device_memory(shape: tuple[int, int], dtype: Any, n_components: int | None =
         f"The GPU ran out of memory for X ({shape[0]} x {shape[1]} {str(dtype).removeprefix('torch.')}) and "
         f"its factors. What you can do: {'; '.join(advice)}. ({first})"
     )
+
+
+def _current(data: Any) -> AbstractContextManager[Any]:
+    from nonneg._arrays import is_cuda_tensor
+
+    if data.container in ("dense", "sparse", "dask") or "torch" not in sys.modules:
+        return nullcontext()
+    example = data.to_device(np.zeros(1))
+    return sys.modules["torch"].cuda.device(example.device) if is_cuda_tensor(example) else nullcontext()
 
 
 def warn_without_triton() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from nonneg._devices import device_work
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
@@ -88,24 +89,25 @@ class ConsensusProblem:
     ) -> tuple[list[RankConsensus], RestartTable]:
         """Run the restarts and combine those of each rank."""
         root, store = self.root_and_store(seed, folder)
-        found = run_all(
-            RestartData.of(self.counts, self.data, self.scale, root, self.restarts.beta),
-            self.ranks,
-            self.n_init,
-            self.restarts,
-            root=root,
-            store=store,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            callback=callback,
-            caller=caller,
-        )
+        with device_work(self.data, self.ranks[-1]):
+            found = run_all(
+                RestartData.of(self.counts, self.data, self.scale, root, self.restarts.beta),
+                self.ranks,
+                self.n_init,
+                self.restarts,
+                root=root,
+                store=store,
+                n_jobs=n_jobs,
+                verbose=verbose,
+                callback=callback,
+                caller=caller,
+            )
         if not found:
             raise InvalidParameterError(
                 "callback ended the fit before two restarts of a rank were done, and a consensus needs two."
             )
         beta, penalties = self.restarts.beta, self.restarts.penalties
-        with threads(n_jobs):
+        with threads(n_jobs), device_work(self.data, self.ranks[-1]):
             ranks = [
                 combine(self.data, found[k], self.combining, beta=beta, penalties=penalties)
                 for k in sorted(found)

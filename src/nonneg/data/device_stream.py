@@ -44,6 +44,7 @@ WRITERS = 12
 WIDE_ENTRIES = 1 << 23
 # An array is locked in memory in place if it takes at most this part of the machine's.
 LOCKED_PART = 0.6
+PORTABLE = 1  # CUDA's word for memory that is locked for all GPUs
 # How many streams use an array that is locked, by its place in memory: it can be locked only once.
 _locked: dict[int, int] = {}
 _LOCK = threading.Lock()
@@ -142,7 +143,7 @@ class DeviceStream:
             return None
         place, runtime = array.ctypes.data, torch.cuda.cudart()
         with _LOCK:
-            if place not in _locked and int(runtime.cudaHostRegister(place, array.nbytes, 0)) != 0:
+            if place not in _locked and int(runtime.cudaHostRegister(place, array.nbytes, PORTABLE)) != 0:
                 # The next call reports the failure once more, whatever it is.
                 with contextlib.suppress(RuntimeError):
                     torch.zeros(1, device=self.device)

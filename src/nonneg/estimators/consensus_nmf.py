@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arguments import checked_checkpoint
 from nonneg._arrays import to_device, to_float64
-from nonneg._devices import ENCODING_ITERATIONS, device_memory, likely_iterations
+from nonneg._devices import ENCODING_ITERATIONS, device_work, likely_iterations
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, SampleArray
@@ -367,7 +367,7 @@ class ConsensusNMF(FactorizingEstimator):
 
     def _encode(self, data: DataMatrix) -> SampleArray:
         spectra = self._rank(self.n_components_).spectra
-        with threads(self.n_jobs), device_memory(data.shape, data.dtype, self.n_components_):
+        with threads(self.n_jobs), device_work(data, self.n_components_):
             W, _ = encode(
                 data, data.to_device(spectra.T), beta=beta_loss_of(self), penalties=penalties_of(self, data)
             )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._devices import ENCODING_ITERATIONS, chosen_device, device_memory, likely_iterations
+from nonneg._devices import ENCODING_ITERATIONS, chosen_device, device_work, likely_iterations
 from nonneg._random import Seed
 from nonneg.data.checks import checked_data
 from nonneg.estimators.nmf import NMF
@@ -123,7 +123,7 @@ def non_negative_factorization(
         H = _same_dtype(H, data.dtype, "H")
         k = n_components if isinstance(n_components, int) else np.shape(H)[0]
         Ht = data.to_device(check_factor(H, (k, data.shape[1]), "H", zeros=True).T.copy())
-        with device_memory(data.shape, data.dtype, k):
+        with device_work(data, k):
             return data.to_caller(encode(data, Ht, beta=beta, penalties=penalties)[0]), H, 1
     if init == "custom":
         W, H = _same_dtype(W, data.dtype, "W"), _same_dtype(H, data.dtype, "H")

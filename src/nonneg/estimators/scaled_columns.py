@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import is_non_numpy, to_device, to_float64
-from nonneg._devices import device_memory
+from nonneg._devices import device_work
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Certificate
@@ -90,7 +90,7 @@ class ScalingEstimator(OnlineEstimator):
         check_is_fitted(self)
         beta = beta_loss_of(self)
         data = self._scaled(input_data(self, X, reset=False, mask=mask, positive=beta <= 0))
-        with threads(self.n_jobs), device_memory(data.shape, data.dtype):
+        with threads(self.n_jobs), device_work(data):
             W, _ = encode(
                 data,
                 data.to_device(self._scaled_H(self.components_, -1).T),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
-from nonneg._devices import chosen_device, device_memory, likely_iterations
+from nonneg._devices import chosen_device, device_work, likely_iterations
 from nonneg._random import Seed, generator, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
@@ -240,7 +240,7 @@ def run_factorization(
             restart.options["shuffle"] = random
         return restart
 
-    with threads(n_jobs), device_memory(data.shape, data.dtype, k):
+    with threads(n_jobs), device_work(data, k):
         if n_init == 1:
             only = begin(0, generator(rng))
             best = solve(
