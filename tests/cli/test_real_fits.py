@@ -34,6 +34,21 @@ def X():
     return rng.random((40, 3)) @ rng.random((3, 12)) + 0.01 * rng.random((40, 12))
 
 
+def test_a_fit_that_has_not_converged_says_so_on_the_terminal_and_in_the_headline(X, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", X)
+    assert fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", "--max-iter", "1", "--init", "random") == 0
+    said = capsys.readouterr()
+    assert "Maximum number of iterations 1 reached" in said.err
+    assert "The fit has not converged. The normalized KKT residual is" in said.out
+    assert "Raise max_iter" in said.out
+    heading = (tmp_path / "out" / "report.html").read_text("utf-8").partition("<h1>")[2].partition("</h1>")[0]
+    assert heading.endswith("The fit has not converged.")
+    assert (
+        fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", "--max-iter", "2000") == 0
+    )  # as it was told to
+    assert "not converged" not in capsys.readouterr().out
+
+
 def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path, capsys):
     names = [f"feature {at}" for at in range(12)]
     path, folder = tmp_path / "t.csv", tmp_path / "out"

@@ -13,7 +13,7 @@ import pytest
 # `make docs` runs all examples; these take long and are run there only.
 LONG = {
     "plot_gene_programs", "plot_initializations", "plot_signatures", "plot_penalties", "plot_pipeline",
-    "plot_separation", "plot_solo_recordings", "plot_topic_changes",
+    "plot_separation", "plot_solo_recordings", "plot_topic_changes", "plot_certificates", "plot_cluster",
 }  # fmt: skip
 EXAMPLES = [
     path

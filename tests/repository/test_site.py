@@ -24,37 +24,55 @@ WANTED = {
 }
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
-def test_search_finds_what_people_look_for(tmp_path):
-    """Every query runs in a frame of one page, beside the site so that its script may read it."""
+def frames_of(addresses: list[str], width: int, script: str, profile: Path) -> list[str]:
+    """Load pages of the site in frames of one page beside them; return what the script says of each."""
     frames = "".join(
-        f'<iframe src="search.html?q={query.replace(" ", "+")}" id="{at}"></iframe>'
-        for at, query in enumerate(WANTED)
+        f'<iframe src="{address}" style="width: {width}px; height: 900px"></iframe>' for address in addresses
     )
-    host = SITE / "_searches.html"
+    host = SITE / "_frames.html"
     host.write_text(
         f"""<!doctype html><body>{frames}<script>
+        const look = page => {script};
         setTimeout(() => {{
-          document.body.innerHTML = [...document.querySelectorAll("iframe")].map(frame => "<p>"
-            + [...frame.contentDocument.querySelectorAll("#search-results li a")].map(
-              link => link.getAttribute("href")).join(" ") + "</p>").join("");
+          document.body.innerHTML = [...document.querySelectorAll("iframe")].map(
+            frame => "<p>" + look(frame.contentDocument) + "</p>").join("");
         }}, 9000);</script></body>""",
         encoding="utf-8",
     )
+    command = [CHROMIUM, *QUIET, "--allow-file-access-from-files", f"--user-data-dir={profile}", "--dump-dom"]
     try:
         run = subprocess.run(
-            [CHROMIUM, *QUIET, "--allow-file-access-from-files", f"--user-data-dir={tmp_path}", "--dump-dom",
-             host.as_uri()],
-            capture_output=True, text=True, timeout=120, check=True,
-        )  # fmt: skip
+            [*command, host.as_uri()], capture_output=True, text=True, timeout=120, check=True
+        )
     finally:
         host.unlink()
-    listed = [html.unescape(text).split() for text in re.findall(r"<p>([^<]*)</p>", run.stdout)]
+    return [html.unescape(text) for text in re.findall(r"<p>([^<]*)</p>", run.stdout)]
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
+def test_search_finds_what_people_look_for(tmp_path):
+    links = (
+        """[...page.querySelectorAll("#search-results li a")].map(a => a.getAttribute("href")).join(" ")"""
+    )
+    addresses = [f"search.html?q={query.replace(' ', '+')}" for query in WANTED]
+    listed = frames_of(addresses, 1000, links, tmp_path)
     found = {
-        query: [link.partition("#")[0].partition("?")[0].removesuffix(".html") for link in links][:N_SHOWN]
-        for query, links in zip(WANTED, listed, strict=True)
+        query: [link.partition("#")[0].partition("?")[0].removesuffix(".html") for link in text.split()][
+            :N_SHOWN
+        ]
+        for query, text in zip(WANTED, listed, strict=True)
     }
-    assert {query: links for query, links in found.items() if not WANTED[query] & set(links)} == {}
+    assert {query: pages for query, pages in found.items() if not WANTED[query] & set(pages)} == {}
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
+@pytest.mark.parametrize("width", [400, 1280])
+def test_no_page_is_wider_than_the_screen(width, tmp_path):
+    pages = [page for folder in (SITE, SITE / "guide") for page in sorted(folder.glob("*.html"))]
+    names = [page.relative_to(SITE).as_posix() for page in pages if not page.name.startswith("_")]
+    beyond = "page.documentElement.scrollWidth - page.documentElement.clientWidth"
+    found = dict(zip(names, map(int, frames_of(names, width, beyond, tmp_path)), strict=True))
+    assert {name: pixels for name, pixels in found.items() if pixels > 0} == {}
 
 
 def test_no_page_loads_anything_from_elsewhere():

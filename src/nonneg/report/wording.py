@@ -182,7 +182,7 @@ def tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def statement(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Prepare one statement of the certificate."""
-    threshold, quantities = entry.get("threshold"), entry.get("quantities", {})
+    threshold, quantities = entry.get("threshold"), entry.get("quantities") or {}
     name, verdict = str(entry["name"]), str(entry["verdict"])
     grade = grade_of(name, verdict, quantities)
     advice = advice_for(name, quantities) if verdict == "fails" else Advice("")
