@@ -68,6 +68,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "remove_config_comments": True,
     "matplotlib_animations": False,
+    "write_computation_times": False,  # its page loads scripts from elsewhere
 }
 
 html_theme = "furo"
