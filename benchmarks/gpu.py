@@ -2,14 +2,16 @@
 
 ``python -m benchmarks.gpu`` runs every case (under five minutes on an H200) and appends its records to those
 of ``python -m benchmarks --only gpu``; parts of names of cases as arguments choose some. A case that fails is
-recorded with its reason, and the others run.
+recorded with its reason, and the others run: every group of cases has a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,10 +24,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks import gpu_peers, machine, records
-from benchmarks.gpu_iterations import SEED, dense, guarded, iterations
+from benchmarks.gpu_iterations import ITERATIONS, SEED, dense, guarded, iterations
 from benchmarks.gpu_peers import median_seconds, synchronized_seconds
 from benchmarks.gpu_tables import table
 from benchmarks.race import Settings
+from benchmarks.tables import DASH
 
 __all__ = ["NAME", "TITLE", "run", "table"]
 
@@ -152,8 +155,7 @@ def restarts() -> Iterator[dict[str, Any]]:
         run(2)
         together = median_seconds(lambda: run(n), 2)
         runs = run(2)
-        sys.stdout.write(f"100 restarts, beta={beta:g}, {dtype}: {together:.3f} s as one batch\n")
-        sys.stdout.flush()
+        sys.stderr.write(f"100 restarts, beta={beta:g}, {dtype}: {together:.3f} s as one batch\n")
         batched.can_be_batched, before = (lambda *given: False), batched.can_be_batched
         single: list[Any] = []
         try:
@@ -276,6 +278,36 @@ PARTS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
 }
 
 
+# Seconds that a group of cases may take in its process: a kernel that hangs shall not lose the rest.
+LIMIT = 75
+
+
+def groups() -> list[str]:
+    """Return the groups of cases, each of which is measured in a process of its own."""
+    return [*dict.fromkeys(case.family for case in ITERATIONS), *PARTS]
+
+
+def cases_of(group: str, chosen: tuple[str, ...]) -> list[str]:
+    """Return the cases of a group whose names contain one of the words."""
+    names = [group] if group in PARTS else [case.title for case in ITERATIONS if case.family == group]
+    return [name for name in names if not chosen or any(word in name for word in chosen)]
+
+
+def measured_here(group: str, chosen: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Measure the cases of a group in this process."""
+    import torch
+
+    card = {
+        "card": torch.cuda.get_device_name(0), "driver": gpu_peers.driver(),
+        "torch": torch.__version__, "cuda": torch.version.cuda, "triton": gpu_peers.version("triton"),
+        "peers": {name: gpu_peers.version(name) for name in ("torchnmf", "nmf-torch", "scikit-learn")},
+    }  # fmt: skip
+    names = cases_of(group, chosen)
+    found = guarded(group, PARTS[group]) if group in PARTS else iterations(lambda title: title in names)
+    for record in found:
+        yield {"gpu": card} | record
+
+
 def run(settings: Settings) -> Iterator[dict[str, Any]]:
     """Measure every case; nothing without a GPU."""
     from nonneg._optional import is_installed
@@ -286,24 +318,24 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
 
     if not torch.cuda.is_available():
         return
-    chosen = settings.only_cases
-
-    def wanted(name: str) -> bool:
-        return not chosen or any(part in name for part in chosen)
-
-    def all_parts() -> Iterator[dict[str, Any]]:
-        yield from iterations(wanted)
-        for name, part in PARTS.items():
-            if wanted(name):
-                yield from guarded(name, part)
-
-    card = {
-        "card": torch.cuda.get_device_name(0), "driver": gpu_peers.driver(),
-        "torch": torch.__version__, "cuda": torch.version.cuda, "triton": gpu_peers.version("triton"),
-        "peers": {name: gpu_peers.version(name) for name in ("torchnmf", "nmf-torch", "scikit-learn")},
-    }  # fmt: skip
-    for record in all_parts():
-        yield {"claim": NAME, "threads": settings.threads, "gpu": card} | record
+    head = {"claim": NAME, "threads": settings.threads}
+    for group in groups():
+        if not cases_of(group, settings.only_cases):
+            continue
+        command = [sys.executable, "-m", "benchmarks.gpu", "--group", group, *settings.only_cases]
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, timeout=LIMIT, check=False)
+            printed, failure = done.stdout, f"its process ended with code {done.returncode}"
+            failed = done.returncode != 0
+        except subprocess.TimeoutExpired as late:
+            printed, failure, failed = late.stdout or b"", f"not done after {LIMIT} s", True
+        for line in printed.decode().splitlines():
+            if line.startswith("{"):
+                yield head | json.loads(line)
+        if failed:
+            yield head | {
+                "kind": "failed", "case": group, "dtype": DASH, "contender": "nonneg", "failure": failure
+            }  # fmt: skip
 
 
 def main() -> None:
@@ -311,10 +343,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--results", type=Path, default=records.RESULTS)
+    parser.add_argument("--group", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    chosen = tuple(given.cases)
+    if given.group is not None:
+        for record in measured_here(given.group, chosen):
+            sys.stdout.write(json.dumps(record) + "\n")
+            sys.stdout.flush()
+        return
     about = machine.describe()
-    settings = Settings(threads=os.cpu_count() or 1, only_cases=tuple(given.cases))
-    for record in run(settings):
+    for record in run(Settings(threads=os.cpu_count() or 1, only_cases=chosen)):
         records.append(NAME, [record | {"machine": about}], given.results)
         shown = {name: value for name, value in record.items() if name not in ("gpu", "claim", "threads")}
         sys.stdout.write(f"{shown}\n")

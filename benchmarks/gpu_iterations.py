@@ -41,6 +41,16 @@ class Iteration:
     peers: tuple[str, ...] = ()
     n_iter: int = 30
 
+    @property
+    def title(self) -> str:
+        """Name and type."""
+        return f"{self.name}, {self.dtype}"
+
+    @property
+    def family(self) -> str:
+        """What is measured in one process: a solver on dense or sparse data."""
+        return f"{self.solver}, {'dense' if self.nonzeros is None else 'sparse'}"
+
     def limit(self, rate: float, bandwidth: float) -> float:
         """Return the seconds that arithmetic or memory need at least."""
         (m, n), k, s = self.shape, self.k, 4 if self.dtype == "float32" else 8
@@ -184,7 +194,7 @@ def iterations(wanted: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
     """Time all iterations that are wanted."""
     measured: dict[str, tuple[float, float]] = {}
     for case in ITERATIONS:
-        if not wanted(f"{case.name} {case.dtype}"):
+        if not wanted(case.title):
             continue
         if case.dtype not in measured:
             measured[case.dtype] = ceilings(case.dtype)

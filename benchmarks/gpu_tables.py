@@ -89,7 +89,7 @@ def table(found: list[dict[str, Any]]) -> str:
 
 
 def _card(newest: list[dict[str, Any]]) -> str:
-    about = newest[-1]["gpu"]
+    about = next(record["gpu"] for record in reversed(newest) if "gpu" in record)
     peers = ", ".join(f"{name} {version or 'not installed'}" for name, version in about["peers"].items())
     rates = [
         f"{r['dtype']} products {number(r['rate'] / 1e12)} TFLOP/s, copies "
