@@ -209,8 +209,13 @@ def against_sklearn(n_iter: int = 200) -> Iterator[dict[str, Any]]:
     }  # fmt: skip
 
 
-# (samples, features, components): what "auto" must decide about, from far below its threshold to far above.
-CROSSOVER = ((500, 200, 5), (2_000, 500, 10), (5_000, 1_000, 20), (20_000, 1_000, 20), (50_000, 2_000, 40))
+# Samples, features, components, beta and restarts: what "auto" must decide about, on both sides of its
+# threshold.
+CROSSOVER = (
+    (500, 200, 5, 2.0, 1), (2_000, 500, 10, 2.0, 1), (5_000, 1_000, 20, 2.0, 1), (20_000, 1_000, 20, 2.0, 1),
+    (50_000, 2_000, 40, 2.0, 1), (1_000, 200, 10, 1.0, 1), (5_000, 1_000, 20, 1.0, 1),
+    (96, 2_700, 20, 1.0, 20),
+)  # fmt: skip
 
 
 def crossover() -> Iterator[dict[str, Any]]:
@@ -218,21 +223,26 @@ def crossover() -> Iterator[dict[str, Any]]:
     from nonneg import NMF
     from nonneg._devices import likely_iterations, pays
 
-    for n_rows, n_columns, k in CROSSOVER:
+    for n_rows, n_columns, k, beta, n_init in CROSSOVER:
         X = dense((n_rows, n_columns), k, "float32").cpu().numpy()
         taken = {}
         for device in ("cpu", "cuda"):
-            model = NMF(k, init="random", random_state=SEED, max_iter=50, tol=0, device=device)
+            model = NMF(
+                k, init="random", beta_loss=beta, n_init=n_init, random_state=SEED, max_iter=50, tol=0,
+                device=device,
+            )  # fmt: skip
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model.fit(X)
+                model.fit(X[: n_rows // 4])
                 taken[device] = synchronized_seconds(lambda model=model, X=X: model.fit(X))
-        chosen = pays((n_rows, n_columns), float(n_rows * n_columns), k, likely_iterations(50))
+        entries = float(n_rows * n_columns)
+        chosen = pays((n_rows, n_columns), entries, k, likely_iterations(50, n_init, beta))
         yield {
-            "kind": "crossover", "case": f"50 iterations, {n_rows} x {n_columns}, k={k}", "dtype": "float32",
-            "contender": "nonneg", "seconds": taken["cuda"], "alone": taken["cpu"],
-            "ratio": taken["cpu"] / taken["cuda"], "chosen": "cuda" if chosen else "cpu",
-            "operations": 4.0 * n_rows * n_columns * k * 50,
+            "kind": "crossover", "dtype": "float32", "contender": "nonneg", "seconds": taken["cuda"],
+            "case": f"{n_rows} x {n_columns}, k={k}, beta={beta:g}, {n_init} x 50 iterations",
+            "alone": taken["cpu"], "ratio": taken["cpu"] / taken["cuda"],
+            "chosen": "cuda" if chosen else "cpu",
+            "operations": 4.0 * entries * k * likely_iterations(50, n_init, beta),
         }  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def test_auto_counts_work_and_copies():
     assert not devices.pays(large, 1e6, 5, 50)
     # A hundred restarts of a small table do what one does not.
     assert not devices.pays((96, 2_700), 96 * 2700.0, 20, devices.likely_iterations(1000))
-    assert devices.pays((96, 2_700), 96 * 2700.0, 20, devices.likely_iterations(1000, 1000))
+    assert devices.pays((96, 2_700), 96 * 2700.0, 20, devices.likely_iterations(1000, 100, beta=1.0))
 
 
 def test_auto_is_the_processor_for_small_work_and_without_a_gpu(monkeypatch, low_rank):

@@ -23,6 +23,8 @@ LEAST_OPERATIONS = 1e12
 LEAST_PER_ENTRY = 2e3
 # A fit with the default `max_iter` seldom takes more iterations; what only may happen does not count.
 LIKELY_ITERATIONS = 50
+# So many times as long takes an entry on the cores under a loss with quotients and logarithms.
+DIVERGENCE_COST = 10.0
 # Iterations that encoding new samples costs about.
 ENCODING_ITERATIONS = 5
 # Where the number of components is to be estimated.
@@ -112,9 +114,9 @@ def chosen_device(
     return None if found is not None and device == "auto" and _too_large(X, found) else found
 
 
-def likely_iterations(max_iter: float, n_init: int = 1) -> float:
-    """Return about how many iterations a fit takes."""
-    return min(max_iter, LIKELY_ITERATIONS) * n_init
+def likely_iterations(max_iter: float, n_init: int = 1, beta: float = 2.0) -> float:
+    """Return about how many iterations with the Frobenius loss a fit is worth."""
+    return min(max_iter, LIKELY_ITERATIONS) * n_init * (1.0 if beta == 2.0 else DIVERGENCE_COST)
 
 
 def pays(shape: tuple[int, int], n_entries: float, n_components: Any, n_iter: float) -> bool:

@@ -142,7 +142,7 @@ def input_data(
     signed: bool = False,
     n_iter: float = ENCODING_ITERATIONS,
 ) -> DataMatrix:
-    """Validate the input as scikit-learn does, and wrap it; `n_iter` iterations will work on it."""
+    """Validate the input as scikit-learn does, and wrap it; a fit does about `n_iter` iterations."""
     who = type(estimator).__name__
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     annotated = annotated_matrix(X, names=names, who=who)
@@ -164,7 +164,7 @@ def input_data(
         getattr(estimator, "device", None),
         X if annotated is None else annotated.entries,
         getattr(estimator, "n_components", None),
-        n_iter=n_iter,
+        n_iter=n_iter if reset else ENCODING_ITERATIONS,
         fitted=not reset,
     )
     data = checked_data(

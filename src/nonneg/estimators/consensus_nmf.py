@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arguments import checked_checkpoint
 from nonneg._arrays import to_device, to_float64
-from nonneg._devices import ENCODING_ITERATIONS, device_work, likely_iterations
+from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, SampleArray
@@ -305,7 +305,7 @@ class ConsensusNMF(FactorizingEstimator):
         return data
 
     def _counts(self, X: Any, *, reset: bool, sample_weight: Any = None) -> DataMatrix:
-        n_iter = likely_iterations(self.max_iter, self.n_init) if reset else ENCODING_ITERATIONS
+        n_iter = likely_iterations(self.max_iter, self.n_init, beta_loss_of(self))
         data = input_data(self, X, reset=reset, sample_weight=sample_weight, signed=True, n_iter=n_iter)
         check_sign(data, type(self).__name__)
         check_entries(data, positive=beta_loss_of(self) <= 0, who=type(self).__name__, masks=False)

@@ -111,7 +111,7 @@ def non_negative_factorization(
     if sp.issparse(X) and not 1 <= beta <= 2:
         # scikit-learn writes W H out for these losses, and so do our solvers X.
         X = X.toarray()
-    n_iter = likely_iterations(max_iter) if update_H else ENCODING_ITERATIONS
+    n_iter = likely_iterations(max_iter, beta=beta) if update_H else ENCODING_ITERATIONS
     found = chosen_device(device, X, n_components, n_iter=n_iter)
     data = checked_data(X, positive=beta <= 0, who="non_negative_factorization", device=found)
     penalties = penalties_of(model, data)

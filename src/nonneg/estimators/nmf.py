@@ -346,7 +346,7 @@ class NMF(ScalingEstimator):
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(
             self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0,
-            n_iter=likely_iterations(self.max_iter, self.n_init),
+            n_iter=likely_iterations(self.max_iter, self.n_init, beta),
         )  # fmt: skip
         self._log_dominant_columns(data, beta)
         data = self._scaled(data, reset=True)

@@ -154,7 +154,7 @@ def factorize(
     """
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
-    n_iter = likely_iterations(max_iter, checked_count("n_init", n_init))
+    n_iter = likely_iterations(max_iter, checked_count("n_init", n_init), beta)
     data = checked_data(
         X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize",
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
