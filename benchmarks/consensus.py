@@ -1,16 +1,18 @@
 """Claim: the programs of cNMF, at least ten times sooner on two cores; signatures in under a minute.
 
     python -m benchmarks.consensus parity [--data planted|pbmc3k]
+    python -m benchmarks.consensus seeds [--data planted|pbmc3k]
     python -m benchmarks.consensus speed [--restarts N] [--cnmf-restarts N] [--ranks 5:12]
     python -m benchmarks.consensus signatures [--restarts N]
 
 cNMF (PyPI `cnmf`, with scanpy) has to be importable; without it, parity and speed fail with an ImportError.
 `parity` runs cNMF's own steps (prepare, factorize, combine, consensus) unchanged, then again with
 `nonneg.non_negative_factorization` in place of scikit-learn's, then `ConsensusNMF` on the same counts, and
-compares matched programs. `speed` times cNMF's `factorize_multi_process` with two workers on a few restarts
-per rank, from which the time of all follows, and the whole of `ConsensusNMF.fit` (restarts, clusters, refits
-of all ranks) with two threads. BLAS has one thread. Each line of output is a record; --write appends it to
-benchmarks/results/consensus.jsonl.
+compares matched programs. `seeds` asks where a difference comes from: it compares cNMF with itself and
+`ConsensusNMF` with itself under other seeds, and the consensus of both from the same restarts. `speed` times
+cNMF's `factorize_multi_process` with two workers on a few restarts per rank, from which the time of all
+follows, and the whole of `ConsensusNMF.fit` (restarts, clusters, refits of all ranks) with two threads. BLAS
+has one thread. Each line of output is a record; --write appends it to benchmarks/results/consensus.jsonl.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ def run_cnmf(
     *,
     ours: bool,
     workers: int,
+    seed: int = SEED,
 ) -> tuple[Any, float]:
     """Run cNMF up to `factorize`; return it and the seconds of `factorize`."""
     import anndata
@@ -94,7 +97,7 @@ def run_cnmf(
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.prepare(
-            counts_fn=str(path), components=ranks, n_iter=n_iter, seed=SEED, num_highvar_genes=n_genes
+            counts_fn=str(path), components=ranks, n_iter=n_iter, seed=seed, num_highvar_genes=n_genes
         )
         started = time.perf_counter()
         if workers > 1:
@@ -162,6 +165,50 @@ def parity(data: str, k: int, n_iter: int) -> dict[str, Any]:
         "s with ours inside": round(seconds_swapped, 2),
         "s of ConsensusNMF": round(seconds_ours, 2),
         "threads": 1,
+    }
+
+
+def seeds(data: str, k: int, n_iter: int) -> dict[str, Any]:
+    """Compare cNMF and ConsensusNMF each with itself under another seed, and on the same restarts."""
+    import cnmf
+
+    from nonneg import ConsensusNMF
+    from nonneg.consensus.clustering import cluster, distances_of, local_density, unit_spectra
+
+    counts = pbmc3k() if data == "pbmc3k" else planted_counts(1000, 1000, k, 0.1, SEED)
+    n_genes = min(2000, counts.shape[1])
+    theirs, seconds = [], 0.0
+    with tempfile.TemporaryDirectory() as place:
+        for at in range(2):
+            model, taken = run_cnmf(
+                counts, Path(place), f"seed{at}", [k], n_iter, n_genes, ours=False, workers=N_JOBS,
+                seed=SEED + at,
+            )  # fmt: skip
+            theirs.append(cnmf_programs(model, k)[0])
+            seconds += taken
+        merged = cnmf.load_df_from_npz(model.paths["merged_spectra"] % k).to_numpy()
+    unit = unit_spectra(merged)
+    distances = distances_of(unit)
+    kept = np.flatnonzero(local_density(distances, k, 0.3) < 0.5)
+    same = cluster(unit, distances, k, kept, "kmeans")
+    genes = [int(name.removeprefix("gene")) for name in theirs[0].columns]
+    X = counts[:, genes]
+    ours = [ConsensusNMF(k, n_init=n_iter, random_state=SEED + at, n_jobs=N_JOBS).fit(X) for at in range(2)]
+    spectra = [model.components_ / model.column_scale_ for model in ours]
+    return {
+        "what": "seeds",
+        "data": data,
+        "shape": list(counts.shape),
+        "genes": len(genes),
+        "k": k,
+        "restarts": n_iter,
+        "cnmf, two seeds": matched(*theirs),
+        "ConsensusNMF, two seeds": matched(*spectra),
+        "cnmf and ConsensusNMF": matched(theirs[0], spectra[0]),
+        "same restarts, clusters of cnmf and ours": matched(theirs[1], same.spectra),
+        "stability": [round(float(value), 3) for value in ours[0].stability_],
+        "s of cnmf's factorize, both": round(seconds, 1),
+        "threads": N_JOBS,
     }
 
 
@@ -264,9 +311,9 @@ def signatures(restarts: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run one of the three."""
+    """Run one of the four."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parity", "speed", "signatures"])
+    parser.add_argument("what", choices=["parity", "seeds", "speed", "signatures"])
     parser.add_argument("--data", choices=["planted", "pbmc3k"], default="planted")
     parser.add_argument("--components", type=int, default=8)
     parser.add_argument("--ranks", default="5:12")
@@ -277,6 +324,8 @@ def main() -> None:
     first, last = (int(side) for side in options.ranks.split(":"))
     if options.what == "parity":
         records = [parity(options.data, options.components, options.restarts or 20)]
+    elif options.what == "seeds":
+        records = [seeds(options.data, options.components, options.restarts or 20)]
     elif options.what == "speed":
         records = speed(list(range(first, last + 1)), options.restarts or 100, options.cnmf_restarts)
     else:

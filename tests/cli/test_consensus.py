@@ -104,6 +104,11 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
     assert "no column 'species' of cells" in capsys.readouterr().err
     assert main(["consensus", str(h5ad), "-k", "99", *out]) != 0
     assert "n_components=99 is larger than the smaller side" in capsys.readouterr().err
+    scaled = tmp_path / "scaled.csv"
+    rows = np.random.default_rng(0).normal(size=(30, 4)).round(3).tolist()
+    scaled.write_text("\n".join([",".join("abcd"), *(",".join(map(str, row)) for row in rows)]))
+    assert main(["consensus", str(scaled), "-k", "2", *out]) != 0
+    assert "as after log-normalization and scaling" in capsys.readouterr().err
     assert main(["consensus", str(h5ad), "-k", "7:3", *out]) == 2
     assert "a range such as 5:15" in capsys.readouterr().err
     assert candidates("5:9:2") == [5, 7, 9]

@@ -77,6 +77,23 @@ def test_a_restart_is_an_nmf_with_its_seed(model, planted_counts):
     assert single.n_iter_ == table.n_iter[at]
 
 
+@pytest.mark.parametrize("resample", [None, "poisson", "bootstrap"])
+def test_a_restart_under_kullback_leibler_is_an_nmf_of_its_data_with_its_seed(planted_counts, resample):
+    options = {"beta_loss": "kullback-leibler", "max_iter": 1000}
+    model = ConsensusNMF(3, n_init=2, resample=resample, random_state=0, **options).fit(planted_counts)
+    table = model.restarts_
+    X, weight = planted_counts, None
+    seed = int(table.seed[1])
+    drawn = np.random.default_rng([seed, 1])
+    if resample == "poisson":
+        X = drawn.poisson(X).astype(float)
+    elif resample == "bootstrap":
+        weight = drawn.multinomial(len(X), np.full(len(X), 1 / len(X))).astype(float)
+    single = NMF(3, init="random", random_state=seed, n_jobs=1, **options).fit(X, sample_weight=weight)
+    assert single.result_.history.loss[-1] == pytest.approx(table.loss[1], rel=1e-12)
+    assert single.n_iter_ == table.n_iter[1]
+
+
 def test_usages_are_the_exact_encoding(model, planted_counts):
     W = model.transform(planted_counts)
     np.testing.assert_array_equal(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from tests.references.annotated import HIGHLY_VARIABLE, N_CELLS, N_GENES, K
 from tests.references.annotated import annotated_counts as make
 
@@ -40,6 +41,26 @@ def test_an_estimator_takes_x_with_the_names_of_the_variables(adata):
     assert model.score(adata) == pytest.approx(NMF(K).fit(adata.X).score(adata.X))
 
 
+@pytest.mark.parametrize("estimator", [NMF(K), nonneg.ConsensusNMF(K, n_init=2), nonneg.ConeNMF(K)])
+def test_data_frames_keep_the_names_of_observations_and_variables(adata, estimator):
+    model = clone(estimator).set_output(transform="pandas")
+    for chosen in (adata, annotated.matrix(adata, layer="counts", use_highly_variable=True)):
+        W = model.fit_transform(chosen)
+        assert isinstance(W, pandas.DataFrame)
+        assert list(W.index) == list(adata.obs_names)
+        assert list(W.columns) == list(model.get_feature_names_out())
+        again = model.transform(chosen)
+        pandas.testing.assert_frame_equal(again, W)
+        fitted = model.inverse_transform(W)
+        assert list(fitted.index) == list(adata.obs_names)
+        assert list(fitted.columns) == list(model.feature_names_in_)
+    assert model.score(chosen) < 0
+    plain = model.set_output(transform="default").transform(chosen)
+    np.testing.assert_array_equal(plain, W)
+    annotated.fit(model.set_output(transform="pandas"), adata)
+    np.testing.assert_array_equal(adata.obsm["X_nmf"], model.transform(adata))
+
+
 def test_layer_and_highly_variable_genes_are_chosen(adata):
     chosen = annotated.matrix(adata, layer="counts", use_highly_variable=True)
     assert chosen.shape == (N_CELLS, HIGHLY_VARIABLE.sum())
@@ -63,6 +84,17 @@ def test_new_data_are_matched_by_name(adata):
     doubled = adata[:, [0, 0, 2, 4, 6, 8, 10, 12, 14]]
     with pytest.raises(ShapeError, match="var_names_make_unique"):
         model.transform(doubled)
+
+
+def test_scaled_cells_and_genes_without_counts_are_refused_by_consensus(adata):
+    scaled = adata.copy()
+    scaled.X = (lambda X: (X - X.mean(axis=0)) / X.std(axis=0))(adata.X.toarray())
+    with pytest.raises(NegativeDataError, match=r"log-normalization and scaling.*layers\['counts'\]"):
+        nonneg.ConsensusNMF(K).fit(scaled)
+    empty = adata.copy()
+    empty.X = adata.X.toarray() * (np.arange(N_GENES) != 4)
+    with pytest.raises(InvalidDataError, match=r"1 of 15 features are zero in all samples \(gene4\)"):
+        nonneg.ConsensusNMF(K).fit(empty)
 
 
 def test_batches_of_an_annotated_object(adata):

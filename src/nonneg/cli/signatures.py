@@ -87,7 +87,8 @@ def run(options: argparse.Namespace) -> int:
     tables = {
         SIGNATURES: "the signatures: shares of the 96 mutation types",
         EXPOSURES: "number of mutations of each tumor that each signature explains",
-        INTERVALS: "95% bootstrap intervals of these numbers",
+        INTERVALS: "95% bootstrap intervals of these numbers, for the uncertainty of "
+        + ("the counts alone" if options.no_resample else "counts and signatures"),
         RANKS: "stability and error of every number of signatures",
         RESTARTS: "seed, loss and number of iterations of every restart",
     } | ({MATCHES: "the most similar known signatures"} if matches is not None else {})

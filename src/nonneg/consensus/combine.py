@@ -33,6 +33,7 @@ class ConsensusOptions:
     clustering: str = "kmeans"
     density_threshold: float = 0.5
     neighborhood: float = 0.3
+    keep_draws: bool = False  # whether the components of the restarts are part of the result
 
 
 def combine(
@@ -82,6 +83,7 @@ def combine(
         n_restarts=len(runs),
         n_outliers=int(np.sum(labels < 0)),
         best_loss=min(run.loss for run in runs),
+        draws=_draws(unit, labels, k) if options.keep_draws else None,
     )
 
 
@@ -100,6 +102,17 @@ def _kept(density: FloatArray, k: int, options: ConsensusOptions) -> IntArray:
             stacklevel=6,
         )
     return np.arange(len(density))
+
+
+def _draws(unit: FloatArray, labels: IntArray, k: int) -> FloatArray:
+    """Return the components of the restarts that have one in every cluster, in the order of the clusters."""
+    found = []
+    for first in range(0, len(labels), k):
+        places = {int(label): first + at for at, label in enumerate(labels[first : first + k])}
+        if all(a in places for a in range(k)):
+            found.append(unit[[places[a] for a in range(k)]])
+    draws = np.array(found).reshape(-1, k, unit.shape[1])
+    return (draws / draws.sum(axis=2, keepdims=True)).astype(np.float32)
 
 
 def _usage_shares(block: LocalMatrix, W: Any) -> tuple[tuple[()], tuple[Any]]:

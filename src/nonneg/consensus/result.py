@@ -49,6 +49,9 @@ class RankConsensus:
         Number of components that were left out.
     best_loss : float
         Lowest loss of a single restart.
+    draws : array of shape (n_complete, n_components, n_features) or None
+        The components of each restart that has one in every cluster, in the order of `spectra`, with sum one:
+        how much the spectra vary. Kept for mutational signatures only.
     """
 
     n_components: int
@@ -66,6 +69,7 @@ class RankConsensus:
     n_restarts: int
     n_outliers: int
     best_loss: float
+    draws: FloatArray | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the numbers that compare ranks.

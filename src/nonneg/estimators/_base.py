@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._devices import ENCODING_ITERATIONS, chosen_device
+from nonneg._optional import import_optional
 from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
-from nonneg.data.annotated import annotated_matrix
+from nonneg.data.annotated import annotated_matrix, observation_names
 from nonneg.data.checks import checked_data
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
@@ -31,6 +35,22 @@ def _rank_estimate(values: Any) -> RankComparison | RankResult:
     # Models saved before 2026-11 hold the estimate of one method.
     kind = RankComparison if "estimates" in values else RankResult
     return kind.from_dict(values)
+
+
+def _with_observation_names(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a data frame that was asked for (`set_output`) the names of the observations of an AnnData."""
+
+    # scikit-learn knows the index of a data frame alone, and keeps the one of a result that is a data frame.
+    @functools.wraps(method)
+    def named(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        W = method(self, X, *args, **kwargs)
+        names = observation_names(X)
+        if names is None or _get_output_config("transform", self)["dense"] != "pandas":
+            return W
+        pandas = import_optional("pandas", extra="singlecell", purpose="A data frame as output")
+        return pandas.DataFrame(W, index=names)
+
+    return named
 
 
 class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
@@ -52,6 +72,11 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         "components_": StoredArray("n_components_", "n_features_in_", nonnegative=True),
         "feature_names_in_": Names("n_features_in_", optional=True),
     }
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        for method in {"transform", "fit_transform"} & vars(cls).keys():
+            setattr(cls, method, _with_observation_names(vars(cls)[method]))
+        super().__init_subclass__(**kwargs)
 
     @property
     def _n_features_out(self) -> int:
@@ -79,7 +104,10 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
             The product W H, of the same array type as `X`.
         """
         check_is_fitted(self)
-        return reconstructed(X, self.components_)
+        found = reconstructed(X, self.components_)
+        if hasattr(found, "iloc") and hasattr(self, "feature_names_in_"):
+            found.columns = self.feature_names_in_
+        return found
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """Return the negative mean deviance of the entries of X from W H.

@@ -20,6 +20,9 @@ RANK_FIELDS: Fields = {
     "n_restarts": Value(int),
     "n_outliers": Value(int),
     "best_loss": Value(float),
+    "draws": StoredArray(
+        "complete restarts", "n_components", "n_features_in_", nonnegative=True, optional=True
+    ),
 }
 RESTART_FIELDS: Fields = {
     "n_components": StoredArray("restarts", kind="i"),

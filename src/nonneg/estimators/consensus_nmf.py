@@ -155,6 +155,7 @@ class ConsensusNMF(FactorizingEstimator):
     """
 
     missing = "error"
+    _keeps_draws = False  # whether `ranks_` hold the components of the restarts, which may be large
     column_scale_: FloatArray
     ranks_: list[RankConsensus]
     restarts_: RestartTable
@@ -290,7 +291,9 @@ class ConsensusNMF(FactorizingEstimator):
             RestartOptions(
                 beta, penalties_of(self, data), self.solver, self.init, self.max_iter, self.tol, self.resample
             ),
-            ConsensusOptions(self.clustering, self.density_threshold, self.neighborhood),
+            ConsensusOptions(
+                self.clustering, self.density_threshold, self.neighborhood, self._keeps_draws
+            ),
         )  # fmt: skip
         problem.check(getattr(self, "feature_names_in_", None), name)
         self.ranks_, self.restarts_ = problem.solve(

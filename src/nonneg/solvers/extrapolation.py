@@ -65,7 +65,9 @@ def extrapolate_bounded(new: Array, old: Array | None, momentum: float) -> Array
         return new
     out = new + momentum * (new - old)
     lowest = LOWEST_FRACTION * new
-    return array_namespace(new).where(out < lowest, lowest, out)
+    # The small arrays of small fits are done sooner than a namespace is found.
+    xp = np if isinstance(new, np.ndarray) else array_namespace(new)
+    return xp.where(out < lowest, lowest, out)
 
 
 def extrapolate_geometric(new: Array, old: Array | None, momentum: float) -> Array:

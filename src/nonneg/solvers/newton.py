@@ -16,12 +16,14 @@ from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import Progress, Reporter
+from nonneg.kernels.beta_products import TRIES as LINE_TRIES
+from nonneg.kernels.kl_newton import is_supported, kl_newton_direction, kl_newton_pass
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import Schedule, extrapolate_bounded
+from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule, extrapolate_bounded
 from nonneg.solvers.newton_pass import RowPass, newton_pass
-from nonneg.solvers.row_newton import DAMPING, correlations_of, shared_correlations
+from nonneg.solvers.row_newton import DAMPING, SHORTEST_STEP, correlations_of, shared_correlations
 
 # Steeper than for least squares (Ang & Gillis 2019), from a smaller first momentum.
 SCHEDULE = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
@@ -62,10 +64,13 @@ class NewtonProblem:
     free: IntArray | None
     extrapolate: bool
     unit: float  # about the sum of a row of the data
+    small: bool = False  # whether a pass is one call of `kernels.kl_newton`
 
-    def column_penalties(self, Ht: Array) -> Array:
-        """Return the penalty on every row of Ht, in float64."""
+    def column_penalties(self, Ht: Array) -> Array | float:
+        """Return the penalty on every row of Ht, in float64; 0 where there is none."""
         xp = self.data.xp
+        if not self.penalties.l1_H and not self.penalties.l2_H:
+            return 0.0
         wide = xp.astype(Ht, xp.float64)
         return xp.sum(wide * (self.penalties.l1_H + 0.5 * self.penalties.l2_H * wide), axis=1)
 
@@ -75,16 +80,19 @@ class NewtonProblem:
         """Pass over the data at Ht; return the state after it, and the losses of the columns before it."""
         total = state.total
         means = self.data.xp.sum(Ht, axis=1) if total is None else Ht @ total
-        shared = RowPass(
-            Ht,
-            self.loss,
-            self.penalties,
-            shared_correlations(self.loss, Ht, means, None),
-            momentum,
-            self.unit,
-        )
-        rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
-        (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
+        if self.small:
+            W, sums = self.small_pass(state, Ht, means, momentum)
+        else:
+            shared = RowPass(
+                Ht,
+                self.loss,
+                self.penalties,
+                shared_correlations(self.loss, Ht, means, None),
+                momentum,
+                self.unit,
+            )
+            rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
+            (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
         at_start, columns, gradient, diagonal, gram, total, penalty = sums
         loss = float(self.data.xp.sum(columns)) + penalty + self.penalties.of_H(Ht)
         after = replace(
@@ -102,9 +110,44 @@ class NewtonProblem:
         )
         return after, at_start
 
+    def small_pass(
+        self, state: NewtonState, Ht: Array, means: Array, momentum: float
+    ) -> tuple[SampleArray, tuple[Any, ...]]:
+        """Do what `newton_pass` does in one compiled call."""
+        W, sums = kl_newton_pass(
+            self.data,
+            state.W,
+            state.W if state.W_before is None else state.W_before,
+            momentum,
+            Ht,
+            means,
+            l1=self.penalties.l1_W,
+            l2=self.penalties.l2_W,
+            lower_bound=self.loss.lower_bound,
+            unit=self.unit,
+            damping=DAMPING,
+            fraction=LOWEST_FRACTION,
+            shortest=SHORTEST_STEP,
+            tries=LINE_TRIES,
+        )
+        return W, (*sums, self.penalties.of_W(W, self.data.weights))
+
     def direction(self, state: NewtonState) -> tuple[Array, Array]:
         """Return the step of every column of H, and the derivatives of their losses along it."""
         xp, Ht, penalties = self.data.xp, state.Ht, self.penalties
+        if self.small:
+            means = state.total / Ht.dtype.type(self.data.total_weight())
+            return kl_newton_direction(
+                Ht,
+                state.gradient,
+                state.diagonal,
+                state.gram,
+                means,
+                order=self.free,
+                l1=penalties.l1_H,
+                l2=penalties.l2_H,
+                damping=DAMPING,
+            )
         gradient = state.gradient + (penalties.l1_H + penalties.l2_H * Ht)
         assert state.total is not None
         assert state.diagonal is not None
@@ -163,7 +206,7 @@ class NewtonProblem:
         xp = self.data.xp
         if change is None:
             # What the columns gained by their own steps is not known.
-            steps = xp.clip(2.0 * steps, max=1.0)
+            steps = xp.where(steps < 0.5, 2.0 * steps, xp.ones_like(steps))
         else:
             gained = steps * slopes
             assert after.columns is not None
@@ -212,7 +255,9 @@ def scaled_newton(
     mean = data.mean() + loss.offset
     unit = data.shape[1] * mean if mean > 0 else 1.0
     extrapolate = bool(options.get("extrapolate", True))
-    problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit)
+    # By size alone: results must not depend on the number of threads.
+    small = beta == 1.0 and not loss.offset and is_supported(data, Ht.shape[1])
+    problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, small)
     with single_threaded_blas():
         return iterate(
             problem.step,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -10,7 +11,13 @@ import pytest
 import nonneg
 from nonneg.applications import MutationalSignatures
 from nonneg.applications.signatures import CHANNELS, SUBSTITUTIONS, match_signatures
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError, ShapeError
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NegativeDataError,
+    NonnegWarning,
+    ShapeError,
+)
 from nonneg.metrics import match_components
 
 pandas = pytest.importorskip("pandas")
@@ -65,16 +72,29 @@ def test_layouts_and_orders_of_names_do_not_matter(model):
     assert again.sample_names_[:2] == ["T0", "T1"]
 
 
-def test_intervals_cover_the_true_exposures_about_as_often_as_they_say(model):
-    counts, signatures, exposures = catalog()
-    known = copy.copy(model)
-    known.signatures_ = signatures  # the uncertainty of the signatures is not part of the intervals
-    low, high = known.exposure_intervals(counts, n_bootstrap=60, level=0.9)
+def test_intervals_cover_the_true_exposures_about_as_often_as_they_say():
+    # Few mutations per tumor and few tumors: the signatures are uncertain, too.
+    rng = np.random.default_rng(4)
+    signatures = rng.dirichlet(np.full(96, 0.3), size=K)
+    exposures = rng.gamma(2.0, 100.0, size=(25, K))
+    counts = rng.poisson(exposures @ signatures)
+    model = MutationalSignatures(K, n_init=30, random_state=0).fit(counts)
+    order = match_components(signatures, model.signatures_).permutation
+    options = {"n_bootstrap": 60, "level": 0.9}
+    low, high = model.exposure_intervals(counts, **options)
     assert (low <= high).all()
-    inside = (low <= exposures) & (exposures <= high)
-    assert 0.82 < inside.mean() < 0.97
-    narrow = known.exposure_intervals(counts, n_bootstrap=60, level=0.5)
+    inside = np.mean((low[:, order] <= exposures) & (exposures <= high[:, order]))
+    assert 0.8 < inside < 0.97
+    narrow = model.exposure_intervals(counts, n_bootstrap=60, level=0.5)
     assert np.mean(narrow[1] - narrow[0]) < np.mean(high - low)
+    # A model that holds no signatures of restarts knows the counts' uncertainty alone, and says so.
+    before = copy.copy(model)
+    before.consensus_ = copy.copy(model.consensus_)
+    before.consensus_.ranks_ = [dataclasses.replace(each, draws=None) for each in model.ranks_]
+    with pytest.warns(NonnegWarning, match="of the counts alone"):
+        old_low, old_high = before.exposure_intervals(counts, **options)
+    assert np.mean((old_low[:, order] <= exposures) & (exposures <= old_high[:, order])) < inside
+    assert np.mean(old_high - old_low) < np.mean(high - low)
 
 
 def test_matches_are_named_only_where_they_are_evidence(model):
@@ -104,7 +124,10 @@ def test_saved_models_and_other_ranks(model, tmp_path):
     again = nonneg.load(tmp_path / "m.npz")
     np.testing.assert_array_equal(again.transform(counts), model.transform(counts))
     assert again.n_signatures_ == K
+    intervals = [each.exposure_intervals(counts[:5], n_bootstrap=4) for each in (model, again)]
+    np.testing.assert_array_equal(*intervals)
     again.use_rank(2, counts)
+    assert again.exposure_intervals(counts[:5], n_bootstrap=4)[0].shape == (5, 2)
     assert again.signatures_.shape == (2, 96)
     assert again.exposures_.shape == (TUMORS, 2)
 
@@ -117,6 +140,8 @@ def test_channels_without_counts_and_tumors_without_mutations():
     model = MutationalSignatures(3, n_init=3, random_state=0).fit(counts)
     np.testing.assert_array_equal(model.signatures_[:, 7], 0.0)
     np.testing.assert_array_equal(model.exposures_[4], 0.0)
+    assert not model.channels_found_[7]
+    assert model.exposure_intervals(counts[:2], n_bootstrap=3)[1].shape == (2, 3)
 
 
 def test_wrong_tables_are_refused():

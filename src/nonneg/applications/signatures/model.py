@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ from nonneg.data import as_data_matrix
 from nonneg.estimators.consensus_nmf import ConsensusNMF
 from nonneg.estimators.saving import Model, SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, StoredArray
-from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -78,6 +79,8 @@ class MutationalSignatures(SavableEstimator):
         How stable each signature is.
     sample_names_ : list of str
         Names of the tumors, if X has any.
+    channels_found_ : bool array of shape (96,)
+        The channels that have counts; signatures are zero in the others.
     consensus_ : ConsensusNMF
         The model behind it.
 
@@ -107,11 +110,13 @@ class MutationalSignatures(SavableEstimator):
     signatures_: FloatArray
     exposures_: FloatArray
     sample_names_: list[str]
+    channels_found_: Any
     _stored: ClassVar[Fields] = {
         "consensus_": Model(ConsensusNMF),
         "signatures_": StoredArray("n_signatures_", 96, nonnegative=True),
         "exposures_": StoredArray("samples", "n_signatures_", nonnegative=True),
         "sample_names_": Names("samples", container=list, optional=True),
+        "channels_found_": StoredArray(96, kind="b", optional=True),
     }
 
     def __init__(
@@ -170,6 +175,7 @@ class MutationalSignatures(SavableEstimator):
             random_state=self.random_state, device=self.device, n_jobs=self.n_jobs, callback=self.callback,
             checkpoint=self.checkpoint,
         )  # fmt: skip
+        model._keeps_draws = True
         try:
             model.fit(used)
         except InvalidParameterError as error:
@@ -183,6 +189,7 @@ class MutationalSignatures(SavableEstimator):
         return self
 
     def _take(self, counts: FloatArray, found: Any) -> None:
+        self.channels_found_ = found
         self.signatures_ = np.zeros((self.n_signatures_, len(CHANNELS)), dtype=self.signatures_.dtype)
         self.signatures_[:, found] = self.consensus_.components_
         self.signatures_ /= self.signatures_.sum(axis=1, keepdims=True)
@@ -265,8 +272,24 @@ class MutationalSignatures(SavableEstimator):
         """
         return self.fit(X, y).exposures_
 
-    def _exposures(self, counts: FloatArray) -> FloatArray:
-        signatures = self.signatures_.astype(np.float64)
+    def _signature_draws(self) -> FloatArray:
+        """Return the signatures of the restarts, in the order of `signatures_`."""
+        consensus = self.consensus_
+        (draws,) = (each.draws for each in consensus.ranks_ if each.n_components == consensus.n_components_)
+        if draws is None or not len(draws):
+            warnings.warn(
+                "The model holds no signatures of single restarts, so the intervals hold the uncertainty "
+                "of the counts alone. Fit it again to include that of the signatures.",
+                NonnegWarning,
+                stacklevel=3,
+            )
+            return self.signatures_[None]
+        whole = np.zeros((*draws.shape[:2], len(CHANNELS)))
+        whole[:, :, self.channels_found_] = draws
+        return whole
+
+    def _exposures(self, counts: FloatArray, signatures: FloatArray | None = None) -> FloatArray:
+        signatures = np.asarray(self.signatures_ if signatures is None else signatures, dtype=np.float64)
         W, _ = encode(as_data_matrix(counts), signatures.T.copy(), beta=1.0, penalties=Penalties())
         return np.asarray(W, dtype=self.signatures_.dtype)
 
@@ -289,8 +312,14 @@ class MutationalSignatures(SavableEstimator):
         Returns
         -------
         low, high : array of shape (n_samples, n_signatures)
-            Quantiles of the exposures of the drawn catalogs to the same signatures. Uncertainty of the
-            signatures themselves is not part of it.
+            Quantiles of the exposures of the drawn catalogs, each to the signatures of another restart.
+
+        Notes
+        -----
+        Restarts saw resampled catalogs, so that their signatures vary as those of other tumors would: the
+        intervals hold the uncertainty of the counts and of the signatures. With ``resample=None`` all
+        restarts saw the same catalog, and the intervals leave out how uncertain the signatures are. So do
+        models that were saved before signatures of restarts were kept; a warning says so.
         """
         check_is_fitted(self, "consensus_")
         if not 0.0 < level < 1.0 or n_bootstrap < 2:
@@ -300,7 +329,11 @@ class MutationalSignatures(SavableEstimator):
             )
         counts, _, _ = read_catalog(X)
         random = generator(rng)
-        drawn = np.stack([self._exposures(random.poisson(counts).astype(float)) for _ in range(n_bootstrap)])
+        draws = self._signature_draws()
+        turns = np.resize(random.permutation(len(draws)), n_bootstrap)
+        drawn = np.stack(
+            [self._exposures(random.poisson(counts).astype(float), draws[turn]) for turn in turns]
+        )
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return low, high
 

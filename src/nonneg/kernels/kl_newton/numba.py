@@ -1,0 +1,292 @@
+"""Newton steps for the Kullback-Leibler divergence on small dense tables (compiled).
+
+A few rows at a time go through the whole pass while they are in the cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.kernels.beta_products.numba import log_ratio
+from nonneg.kernels.hals.numba import UNROLL
+from nonneg.kernels.jit import jit
+from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_block
+
+# Rows that go through a pass together: data and model of 96 columns stay in the first-level cache.
+ROWS = 32
+# A mean of the model is at least this part of the largest (`solvers.row_newton.shared_correlations`).
+LEAST_MEAN = 1e-6
+FAST = {"contract", "nsz", "arcp", "reassoc"}
+
+
+@jit(fastmath=FAST, error_model="numpy")
+def times(rows, i, H, out, o):
+    """Write row `i` of rows H to row `o` of `out`."""
+    k, n = H.shape
+    whole = k - k % 4
+    for j in range(n):
+        out[o, j] = 0
+    for a in range(0, whole, 4):
+        w0, w1, w2, w3 = rows[i, a], rows[i, a + 1], rows[i, a + 2], rows[i, a + 3]
+        for j in range(n):
+            out[o, j] += (w0 * H[a, j] + w1 * H[a + 1, j]) + (w2 * H[a + 2, j] + w3 * H[a + 3, j])
+    for a in range(whole, k):
+        w0 = rows[i, a]
+        for j in range(n):
+            out[o, j] += w0 * H[a, j]
+
+
+@jit(fastmath=FAST, error_model="numpy")
+def terms(x, i, v, o, lower_bound, slope, curvature, r):
+    """Write the derivatives of the divergence with respect to a row of the model."""
+    one = v.dtype.type(1)
+    for j in range(x.shape[1]):
+        inverse = one / max(v[o, j], lower_bound)
+        ratio = x[i, j] * inverse
+        slope[r, j] = one - ratio
+        curvature[r, j] = ratio * inverse
+
+
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def add_losses(x, i, v, o, lower_bound, weight, losses):
+    """Add the divergences of a row to those of the columns."""
+    for j in range(x.shape[1]):
+        value, entry = np.float64(max(v[o, j], lower_bound)), np.float64(x[i, j])
+        losses[j] += weight * ((value - entry) + entry * log_ratio(entry, value))
+
+
+@jit(fastmath=FAST, error_model="numpy")
+def products(slope, curvature, H, squares, gradient, diagonal, i, l1, l2, row):
+    """Write gradient and diagonal of the Hessian of row `i`."""
+    k, n = H.shape
+    for a in range(k):
+        g, d = H.dtype.type(0), H.dtype.type(0)
+        for j in range(n):
+            g += slope[0, j] * H[a, j]
+            d += curvature[0, j] * squares[a, j]
+        gradient[i, a] = g + (l1 + l2 * row[i, a])
+        diagonal[i, a] = d + l2
+
+
+@jit(fastmath=FAST, error_model="numpy")
+def slope_along(x, i, v, o, d, t, lower_bound):
+    """Return the derivative of the divergence of a row along d at v + t d."""
+    total = v.dtype.type(0)
+    one = v.dtype.type(1)
+    for j in range(x.shape[1]):
+        total += d[0, j] * (one - x[i, j] / max(v[o, j] + t * d[0, j], lower_bound))
+    return np.float64(total)
+
+
+@jit(error_model="numpy")
+def step_along(x, i, v, o, d, linear, quadratic, down, tries, lower_bound):
+    """Return a step in (0, 1] that lowers the loss of a row, 0 where there is none."""
+    # As in `kernels.beta_products.line_search`, where the divergence is convex.
+    t = 1.0
+    if not down > 0.0:
+        return 0.0
+    for _ in range(tries):
+        up = slope_along(x, i, v, o, d, v.dtype.type(t), lower_bound) + linear + quadratic * t
+        if up <= 0.0:
+            return t
+        t *= down / (down + up)
+        if up <= 2.0 * down:
+            return t
+    return 0.0
+
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+def multiplicative(x, i, v, o, H, start, l1, l2, lower_bound, tiny, most, new):
+    """Write the multiplicative step of row `i` to `new`; see `solvers.majorizer.update_ratio`."""
+    k, n = H.shape
+    times(start, i, H, v, o)
+    for a in range(k):
+        pull, cost = H.dtype.type(0), l1
+        for j in range(n):
+            pull += x[i, j] / max(v[o, j], lower_bound) * H[a, j]
+            cost += H[a, j]
+        w = start[i, a]
+        ratio = min(pull / max(cost, tiny), most)
+        if l2 > 0:
+            ratio = 2 * pull / max(cost + np.sqrt(cost * cost + 4 * l2 * w * pull), tiny)
+        new[i, a] = w * ratio
+    times(new, i, H, v, o)
+
+
+@jit(fastmath=FAST, error_model="numpy")
+def add_sums(slope, curvature, new, weights, first, count, sums, curvatures):
+    """Add slope and curvature of up to four rows, times the rows and their squares, to the sums for H."""
+    k, n = sums.shape
+    zero = sums.dtype.type(0)
+    for a in range(k + 1):
+        p0, p1, p2, p3 = zero, zero, zero, zero
+        q0, q1, q2, q3 = weights[first], zero, zero, zero
+        if count > 1:
+            q1 = weights[first + 1]
+        if count > 2:
+            q2 = weights[first + 2]
+        if count > 3:
+            q3 = weights[first + 3]
+        if a < k:
+            p0 = q0 * new[first, a]
+            q0 = p0 * new[first, a]
+            if count > 1:
+                p1 = q1 * new[first + 1, a]
+                q1 = p1 * new[first + 1, a]
+            if count > 2:
+                p2 = q2 * new[first + 2, a]
+                q2 = p2 * new[first + 2, a]
+            if count > 3:
+                p3 = q3 * new[first + 3, a]
+                q3 = p3 * new[first + 3, a]
+            for j in range(n):
+                sums[a, j] += (p0 * slope[0, j] + p1 * slope[1, j]) + (p2 * slope[2, j] + p3 * slope[3, j])
+        for j in range(n):
+            curvatures[a, j] += (q0 * curvature[0, j] + q1 * curvature[1, j]) + (
+                q2 * curvature[2, j] + q3 * curvature[3, j]
+            )
+
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+def correlate(gram, padded):
+    """Write a Gram matrix, scaled to a unit diagonal, to `padded`."""
+    k = gram.shape[0]
+    zero, one = gram.dtype.type(0), gram.dtype.type(1)
+    for a in range(k):
+        of_a = np.sqrt(gram[a, a]) if gram[a, a] > zero else one
+        for b in range(k):
+            of_b = np.sqrt(gram[b, b]) if gram[b, b] > zero else one
+            padded[a, b] = gram[a, b] / of_a / of_b
+        padded[a, a] = one
+        for b in range(k, padded.shape[1]):
+            padded[a, b] = zero
+
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+def shared_model(Ht, means, gram, padded):
+    """Write the correlations of H diag(1 / means) H' to `padded`."""
+    n, k = Ht.shape
+    top = means[0]
+    for j in range(n):
+        top = max(top, means[j])
+    if not top > 0:
+        top = means.dtype.type(1)
+    least = means.dtype.type(LEAST_MEAN)
+    lowest = means.dtype.type(1)
+    for j in range(n):
+        lowest = min(lowest, max(means[j] / top, least))
+    for a in range(k):
+        for b in range(k):
+            gram[a, b] = 0
+    for j in range(n):
+        scale = lowest / max(means[j] / top, least)  # at most one
+        for a in range(k):
+            value = scale * Ht[j, a]
+            for b in range(k):
+                gram[a, b] += value * Ht[j, b]
+    correlate(gram, padded)
+
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+def direct(Ht, gradient, diagonal, gram, total, damping, order, l1, l2, least, direction, slopes):
+    """Write the steps of the columns of H and their slopes; see `kl_newton_direction`."""
+    n, k = Ht.shape
+    zero = Ht.dtype.type(0)
+    model = np.empty((k, (k + UNROLL - 1) // UNROLL * UNROLL), dtype=Ht.dtype)
+    correlate(gram, model)
+    slope, curvature = np.empty((n, k), dtype=Ht.dtype), np.empty((n, k), dtype=Ht.dtype)
+    cross, notes = np.empty((n, k), dtype=Ht.dtype), np.empty((4, n), dtype=Ht.dtype)
+    for j in range(n):
+        for a in range(k):
+            slope[j, a] = gradient[j, a] + (l1 + l2 * Ht[j, a])
+            curvature[j, a] = diagonal[j, a] + (diagonal[j, k] * damping * total[a] * total[a] + l2)
+    targets_block(Ht, slope, curvature, model, order, l1, l2, least, direction, cross, notes, 0, n)
+    for j in range(n):
+        slopes[j] = min(notes[SLOPE, j], zero)
+        if not notes[SLOPE, j] < zero:
+            # A column whose model misleads stays.
+            slopes[j] = zero
+            for a in range(k):
+                direction[j, a] = zero
+
+
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+def pass_over_rows(
+    x, weights, W, before, momentum, fraction, Ht, means, damping, numbers, shortest, tries, order,
+    new, at_start, at_end, sums, curvatures, gram, total,
+):  # fmt: skip
+    """Move all rows and sum up what the update of H needs; see `kl_newton_pass`."""
+    n_rows, n = x.shape
+    k = Ht.shape[1]
+    kind = Ht.dtype.type
+    l1, l2, lower_bound, least, tiny, most, unit = (
+        numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]
+    )  # fmt: skip
+    H, squares = np.empty((k, n), dtype=Ht.dtype), np.empty((k, n), dtype=Ht.dtype)
+    columns = np.zeros((2, k), dtype=Ht.dtype)  # sums of the components, and their damping
+    for j in range(n):
+        for a in range(k):
+            H[a, j] = Ht[j, a]
+            columns[0, a] += Ht[j, a]
+    for a in range(k):
+        mean = columns[0, a] / kind(n)
+        columns[1, a] = kind(damping) * mean * mean
+        columns[0, a] /= unit
+        for j in range(n):
+            squares[a, j] = H[a, j] * H[a, j] + columns[1, a]
+    model = np.empty((k, (k + UNROLL - 1) // UNROLL * UNROLL), dtype=Ht.dtype)
+    shared_model(Ht, means, gram, model)
+    for a in range(k):
+        for b in range(k):
+            gram[a, b] = 0
+    start, gradient = np.empty((n_rows, k), dtype=Ht.dtype), np.empty((n_rows, k), dtype=Ht.dtype)
+    diagonal, direction = np.empty((n_rows, k), dtype=Ht.dtype), np.empty((n_rows, k), dtype=Ht.dtype)
+    cross, notes = np.empty((n_rows, k), dtype=Ht.dtype), np.empty((4, n_rows), dtype=Ht.dtype)
+    v = np.empty((ROWS, n), dtype=Ht.dtype)
+    slope, curvature = np.zeros((4, n), dtype=Ht.dtype), np.zeros((4, n), dtype=Ht.dtype)
+    for begin in range(0, n_rows, ROWS):
+        end = min(begin + ROWS, n_rows)
+        for i in range(begin, end):
+            for a in range(k):
+                w = W[i, a]
+                if momentum > 0:
+                    w = max(w + kind(momentum) * (w - before[i, a]), kind(fraction) * w)
+                start[i, a] = w
+            times(start, i, H, v, i - begin)
+            if momentum == 0:
+                add_losses(x, i, v, i - begin, lower_bound, np.float64(weights[i]), at_start)
+            terms(x, i, v, i - begin, lower_bound, slope, curvature, 0)
+            products(slope, curvature, H, squares, gradient, diagonal, i, l1, l2, start)
+        targets_block(
+            start, gradient, diagonal, model, order, l1, l2, least, direction, cross, notes, begin, end
+        )
+        for i in range(begin, end):
+            o = i - begin
+            times(direction, i, H, slope, 0)
+            t = step_along(
+                x, i, v, o, slope, np.float64(notes[LINEAR, i]), np.float64(notes[QUADRATIC, i]),
+                -np.float64(notes[SLOPE, i]), tries, lower_bound,
+            )  # fmt: skip
+            if t < shortest and notes[RESIDUAL, i] > 0:
+                multiplicative(x, i, v, o, H, start, l1, l2, lower_bound, tiny, most, new)
+                continue
+            for a in range(k):
+                new[i, a] = max(start[i, a] + kind(t) * direction[i, a], kind(0))
+            for j in range(n):
+                v[o, j] += kind(t) * slope[0, j]
+        for first in range(begin, end, 4):
+            count = min(4, end - first)
+            for r in range(count):
+                i = first + r
+                add_losses(x, i, v, i - begin, lower_bound, np.float64(weights[i]), at_end)
+                terms(x, i, v, i - begin, lower_bound, slope, curvature, r)
+                mean = kind(0)
+                for a in range(k):
+                    mean += new[i, a] * columns[0, a]
+                    total[a] += np.float64(weights[i] * new[i, a])
+                scale = weights[i] / max(mean, kind(LEAST_MEAN))
+                for a in range(k):
+                    value = scale * new[i, a]
+                    for b in range(k):
+                        gram[a, b] += value * new[i, b]
+            add_sums(slope, curvature, new, weights, first, count, sums, curvatures)
