@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _TEXT = ("csv", "tsv")
 _MOST_COMPRESSED = 50  # times its size on disk that a compressed file may take in memory
+_CENTERED = 0.05  # the mean of centered data is below this part of their size
 
 
 def add_data_arguments(group: Any) -> None:
@@ -275,9 +276,15 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
                 "scanpy.pp.scale. Choose counts or log-normalized values with --layer NAME (or --variable "
                 "raw/X), or write a file from before that step."
             )
+        remedy = f"Correct it, shift the column{_leave_out(table, place)}"
+        if abs(stored.mean()) < _CENTERED * np.sqrt(np.mean(np.square(stored, dtype=np.float64))):
+            remedy = (
+                "The mean of the table is about zero, as after log-normalization and scaling: use the "
+                "numbers from before that step, such as counts"
+            )
         raise NegativeDataError(
             f"{_named(table, options, place)} is {value:g}, and a nonnegative factorization needs entries of "
-            f"at least 0. Correct it, shift the column{_leave_out(table, place)}."
+            f"at least 0. {remedy}."
         )
 
 

@@ -62,22 +62,50 @@ def quick_log(value):
     return np.float64(exponent) * 0.6931471805599453 + (f - (half - s * (half + (even + odd))))
 
 
+def _exponent_bits(context: Any, builder: Any, kind: Any, x: Any, v: Any) -> Any:
+    # Bits are about linear in the logarithm: x / 2^exponent is between 0.66 v and 1.5 v.
+    whole = context.get_value_type(types.int64 if kind == types.float64 else types.int32)
+    shift = 52 if kind == types.float64 else 23
+    apart = builder.sub(builder.bitcast(x, whole), builder.bitcast(v, whole))
+    exponent = builder.ashr(builder.add(apart, whole(1 << (shift - 1))), whole(shift))
+    return whole, shift, exponent
+
+
+@intrinsic
+def ratio_exponent(context: Any, x: Any, v: Any) -> Any:
+    """Return the rounded binary logarithm of x / v, as a float."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, _, exponent = _exponent_bits(context, builder, signature.return_type, *arguments)
+        return builder.sitofp(exponent, context.get_value_type(signature.return_type))
+
+    return x(x, v), generate
+
+
+@intrinsic
+def brought_near(context: Any, x: Any, v: Any) -> Any:
+    """Return x divided by a power of two, so that it is near v."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole, shift, exponent = _exponent_bits(context, builder, signature.return_type, *arguments)
+        bits = builder.sub(builder.bitcast(arguments[0], whole), builder.shl(exponent, whole(shift)))
+        return builder.bitcast(bits, context.get_value_type(signature.return_type))
+
+    return x(x, v), generate
+
+
 @jit(inline="always", error_model="numpy")
 def log_ratio(x, v):
     """Return log(x / v) of normal float64 numbers to 1 ulp, with one division; finite where x is 0."""
-    of_x, of_v = _bits(x), _bits(v)
-    # Bits are about linear in the logarithm: x / 2^exponent is between 0.66 v and 1.5 v.
-    exponent = (of_x - of_v + np.int64(0x8000000000000)) >> np.int64(52)
-    near = _from_bits(of_x - (exponent << np.int64(52)))
+    near = brought_near(x, v)
     s = (near - v) / (near + v)
     z = s * s
+    z2 = z * z
     # The series of 2 atanh(s); |s| <= 0.2, where the next term is below 1e-16.
-    p = 2 / 21 * z + 2 / 19
-    p = (p * z + 2 / 17) * z + 2 / 15
-    p = (p * z + 2 / 13) * z + 2 / 11
-    p = (p * z + 2 / 9) * z + 2 / 7
-    p = (p * z + 2 / 5) * z + 2 / 3
-    return np.float64(exponent) * 0.6931471805599453 + s * (2.0 + p * z)
+    low = (2 / 3 + 2 / 5 * z) + z2 * (2 / 7 + 2 / 9 * z)
+    high = (2 / 11 + 2 / 13 * z) + z2 * (2 / 15 + 2 / 17 * z)
+    p = low + (z2 * z2) * (high + (z2 * z2) * (2 / 19 + 2 / 21 * z))
+    return ratio_exponent(x, v) * 0.6931471805599453 + s * (2.0 + p * z)
 
 
 @jit(inline="always", error_model="numpy")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg.kernels.beta_products.numba import log_ratio
+from nonneg.kernels.beta_products.numba import brought_near, log_ratio, ratio_exponent
 from nonneg.kernels.hals.numba import UNROLL
 from nonneg.kernels.jit import jit
 from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_block
@@ -50,22 +50,48 @@ def terms(x, i, v, o, lower_bound, slope, curvature, r):
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def add_losses(x, i, v, o, lower_bound, weight, losses):
     """Add the divergences of a row to those of the columns."""
+    if x.itemsize == 8:
+        for j in range(x.shape[1]):
+            value, entry = np.float64(max(v[o, j], lower_bound)), np.float64(x[i, j])
+            losses[j] += weight * ((value - entry) + entry * log_ratio(entry, value))
+        return
+    # The model is rounded to float32: logarithms to its precision lose nothing, and the sums are float64.
     for j in range(x.shape[1]):
-        value, entry = np.float64(max(v[o, j], lower_bound)), np.float64(x[i, j])
-        losses[j] += weight * ((value - entry) + entry * log_ratio(entry, value))
+        value, entry = np.float32(max(v[o, j], lower_bound)), np.float32(x[i, j])
+        near = brought_near(entry, value)
+        s = (near - value) / (near + value)
+        z = s * s
+        p = (np.float32(2 / 3) + np.float32(2 / 5) * z) + (z * z) * (
+            np.float32(2 / 7) + np.float32(2 / 9) * z
+        )
+        log = ratio_exponent(entry, value) * np.float32(0.6931471805599453) + s * (np.float32(2) + p * z)
+        term = (value - entry) + entry * log
+        losses[j] += weight * np.float64(max(term, np.float32(0)))
 
 
 @jit(fastmath=FAST, error_model="numpy")
 def products(slope, curvature, H, squares, gradient, diagonal, i, l1, l2, row):
     """Write gradient and diagonal of the Hessian of row `i`."""
     k, n = H.shape
-    for a in range(k):
-        g, d = H.dtype.type(0), H.dtype.type(0)
+    zero = H.dtype.type(0)
+    for a in range(0, k - 1, 2):
+        g0, g1, d0, d1 = zero, zero, zero, zero
         for j in range(n):
-            g += slope[0, j] * H[a, j]
-            d += curvature[0, j] * squares[a, j]
-        gradient[i, a] = g + (l1 + l2 * row[i, a])
-        diagonal[i, a] = d + l2
+            g0 += slope[0, j] * H[a, j]
+            g1 += slope[0, j] * H[a + 1, j]
+            d0 += curvature[0, j] * squares[a, j]
+            d1 += curvature[0, j] * squares[a + 1, j]
+        gradient[i, a], gradient[i, a + 1] = g0, g1
+        diagonal[i, a], diagonal[i, a + 1] = d0, d1
+    if k % 2:
+        g0, d0 = zero, zero
+        for j in range(n):
+            g0 += slope[0, j] * H[k - 1, j]
+            d0 += curvature[0, j] * squares[k - 1, j]
+        gradient[i, k - 1], diagonal[i, k - 1] = g0, d0
+    for a in range(k):
+        gradient[i, a] += l1 + l2 * row[i, a]
+        diagonal[i, a] += l2
 
 
 @jit(fastmath=FAST, error_model="numpy")
