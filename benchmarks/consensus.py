@@ -206,7 +206,8 @@ def seeds(data: str, k: int, n_iter: int) -> dict[str, Any]:
         "ConsensusNMF, two seeds": matched(*spectra),
         "cnmf and ConsensusNMF": matched(theirs[0], spectra[0]),
         "same restarts, clusters of cnmf and ours": matched(theirs[1], same.spectra),
-        "stability": [round(float(value), 3) for value in ours[0].stability_],
+        "stability": [[round(float(value), 3) for value in model.stability_] for model in ours],
+        "recurrence": [[round(float(value), 3) for value in model.ranks_[0].recurrence] for model in ours],
         "s of cnmf's factorize, both": round(seconds, 1),
         "threads": N_JOBS,
     }

@@ -105,7 +105,8 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
     assert main(["consensus", str(h5ad), "-k", "99", *out]) != 0
     assert "n_components=99 is larger than the smaller side" in capsys.readouterr().err
     scaled = tmp_path / "scaled.csv"
-    rows = np.random.default_rng(0).normal(size=(30, 4)).round(3).tolist()
+    values = np.random.default_rng(0).normal(size=(30, 4))
+    rows = (values - values.mean(axis=0)).round(3).tolist()
     scaled.write_text("\n".join([",".join("abcd"), *(",".join(map(str, row)) for row in rows)]))
     assert main(["consensus", str(scaled), "-k", "2", *out]) != 0
     assert "as after log-normalization and scaling" in capsys.readouterr().err

@@ -14,10 +14,12 @@ from nonneg.report.figures import ACCENT, FAINT, INK, page_figure, svg_text
 _ERROR = "#d55e00"
 
 
-def rank_plot(rows: Sequence[Mapping[str, Any]], chosen: int, what: str = "components") -> str:
-    """Draw stability and error by rank, as Alexandrov et al. (2013) do."""
+def rank_plot(
+    rows: Sequence[Mapping[str, Any]], chosen: int, what: str = "components", *, narrow: bool = False
+) -> str:
+    """Draw stability and error by rank, as Alexandrov et al. (2013) do; `narrow` for small screens."""
     ranks = [row["n_components"] for row in rows]
-    figure, axes = page_figure(10.4, 3.4)
+    figure, axes = page_figure(5.2 if narrow else 10.4, 3.4)
     axes.axvline(chosen, color=FAINT, linewidth=6, zorder=0)
     (mean,) = axes.plot(ranks, [row["stability"] for row in rows], "o-", color=ACCENT, label="mean stability")
     (least,) = axes.plot(
@@ -33,7 +35,12 @@ def rank_plot(rows: Sequence[Mapping[str, Any]], chosen: int, what: str = "compo
     other.tick_params(colors=_ERROR, labelsize=10)
     other.spines[["top", "left", "bottom"]].set_visible(False)
     other.spines["right"].set_color(FAINT)
-    _legend(axes, [mean, least, error])
+    _ink(
+        axes.legend(
+            handles=[mean, least, error], loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3,
+            frameon=False, fontsize=9 if narrow else 10, columnspacing=1.0, handlelength=1.6,
+        )
+    )  # fmt: skip
     return svg_text(figure, f"Stability and error by number of {what}")
 
 
@@ -108,31 +115,42 @@ def usage_bars(groups: Sequence[Mapping[str, Any]], what: str) -> str:
     return svg_text(figure, f"Mean usage of each {what}")
 
 
-def signature_bars(signature: Sequence[float], channels: Sequence[str], title: str) -> str:
-    """Draw the 96 channels of a signature in the usual six colors."""
+def signature_bars(
+    signature: Sequence[float], channels: Sequence[str], title: str, *, narrow: bool = False
+) -> str:
+    """Draw the 96 channels of a signature in the usual six colors; `narrow` in two rows."""
     values = 100 * np.asarray(signature, dtype=float)
-    kinds = [name[2:5] for name in channels]
-    figure, axes = page_figure(10.4, 2.3)
-    axes.bar(np.arange(len(values)), values, width=0.75, color=[SUBSTITUTION_COLORS[kind] for kind in kinds])
     top = max(float(values.max()), 1e-9) * 1.3
-    for at, (kind, color) in enumerate(SUBSTITUTION_COLORS.items()):
-        axes.add_patch(_rectangle(16 * at - 0.4, 0.91 * top, 15.8, 0.06 * top, color))
+    figure, first = page_figure(5.2 if narrow else 10.4, 3.6 if narrow else 2.3)
+    rows = [first]
+    if narrow:
+        first.set_subplotspec(figure.add_gridspec(2, 1)[0])
+        rows.append(figure.add_subplot(2, 1, 2, facecolor="none"))
+        rows[1].spines[["top", "right"]].set_visible(False)
+        rows[1].spines[["left", "bottom"]].set_color(FAINT)
+        rows[1].tick_params(colors=INK, labelsize=10)
+    each = len(values) // len(rows)
+    for at, axes in enumerate(rows):
+        _channel_bars(axes, values[at * each : (at + 1) * each], channels[at * each : (at + 1) * each], top)
+    return svg_text(figure, title)
+
+
+def _channel_bars(axes: Any, values: Any, channels: Sequence[str], top: float) -> None:
+    kinds = [name[2:5] for name in channels]
+    axes.bar(np.arange(len(values)), values, width=0.75, color=[SUBSTITUTION_COLORS[kind] for kind in kinds])
+    for at, kind in enumerate(dict.fromkeys(kinds)):
+        axes.add_patch(_rectangle(16 * at - 0.4, 0.91 * top, 15.8, 0.06 * top, SUBSTITUTION_COLORS[kind]))
         axes.text(16 * at + 7.5, 1.0 * top, kind, ha="center", va="bottom", fontsize=10, color=INK)
     axes.set_ylim(0, top)
     axes.set_xlim(-0.8, len(values) - 0.2)
     axes.set_xticks([])
     axes.set_ylabel("mutations, %", color=INK)
-    return svg_text(figure, title)
 
 
 def _rectangle(x: float, y: float, width: float, height: float, color: str) -> Any:
     from matplotlib.patches import Rectangle  # `page_figure` has found matplotlib
 
     return Rectangle((x, y), width, height, color=color, linewidth=0)
-
-
-def _legend(axes: Any, handles: Sequence[Any]) -> None:
-    _ink(axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3, frameon=False))
 
 
 def _ink(legend: Any) -> None:

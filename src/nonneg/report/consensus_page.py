@@ -41,7 +41,10 @@ def build_consensus_page(record: Mapping[str, Any], channels: Sequence[str] = ()
         ],
         "words": {"one": one, "many": many, "One": one.capitalize()},
         "reason": result["reason"],
-        "rank_plot": drawing(figures.rank_plot(rows, result["n_components"], many)),
+        "rank_plots": [
+            drawing(figures.rank_plot(rows, result["n_components"], many, narrow=narrow))
+            for narrow in (False, True)
+        ],
         "ranks": [_row(row, result["n_components"]) for row in rows],
         "clustergram": drawing(
             figures.clustergram(record["clustergram"]["distances"], record["clustergram"]["labels"])
@@ -91,9 +94,12 @@ def _program(entry: Mapping[str, Any], channels: Sequence[str]) -> dict[str, Any
         "note": f"{note}.",
         "match": match["name"] if match else None,
         "top": [(name, round(100 * max(value, 0.0) / strongest)) for name, value in entry["top"]],
-        "drawing": None
+        "drawings": None
         if spectrum is None
-        else drawing(figures.signature_bars(spectrum, channels, f"Signature {entry['number']}")),
+        else [
+            drawing(figures.signature_bars(spectrum, channels, f"Signature {entry['number']}", narrow=narrow))
+            for narrow in (False, True)
+        ],
     }
 
 
