@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import silhouette_samples
 
+from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.clustering import (
     CLUSTERINGS,
     cluster,
@@ -14,6 +15,7 @@ from nonneg.consensus.clustering import (
     silhouettes_of,
     unit_spectra,
 )
+from nonneg.consensus.result import RankConsensus, RestartTable
 
 K, RESTARTS = 3, 12
 
@@ -81,3 +83,17 @@ def test_components_of_zeros_are_in_no_cluster(spectra):
     assert found.labels[7] == -1
     assert np.isnan(found.silhouettes[7])
     assert np.isfinite(np.delete(found.silhouettes, 7)).all()
+
+
+@pytest.mark.parametrize(("recurrence", "stable"), [(1.0, True), (0.6, True), (0.5, False)])
+def test_a_component_of_half_of_the_restarts_is_not_stable_however_tight_its_cluster(recurrence, stable):
+    # Two local minima with half of the restarts each: silhouettes are near one, and nothing is agreed on.
+    found = RankConsensus(
+        2, np.ones((2, 3)), np.array([0.9, 1.0]), np.array([1.0, recurrence]), np.ones(2), 0.95, 1.0, 1.0,
+        np.zeros(4, int), np.zeros(4), np.zeros((4, 4)), np.zeros(4, int), 10, 0, 0.5,
+    )  # fmt: skip
+    table = RestartTable(*(np.full(10, value) for value in (2, 0, 0, 0.5, 9, True)))
+    certificate = consensus_certificate(found, table)
+    assert certificate["stability-0"].holds
+    assert certificate["stability-1"].holds == stable
+    assert ("but only 50% of 10 restarts" in certificate["stability-1"].sentence) != stable

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.consensus.certificate import STABLE
+from nonneg.consensus.certificate import are_stable
 from nonneg.estimators.consensus_nmf import ConsensusNMF
 from nonneg.report.records import run_record, table_facts
 
@@ -58,7 +58,7 @@ def consensus_record(
             "n_components": model.n_components_,
             "reason": model.rank_reason_,
             "stability": found.silhouette,
-            "n_stable": int(np.sum(found.stability >= STABLE)),
+            "n_stable": int(np.sum(are_stable(found))),
             "n_outliers": found.n_outliers,
             "n_restarts": len(model.restarts_),
             "error": found.error,
@@ -88,7 +88,7 @@ def program_facts(model: ConsensusNMF, at: int) -> dict[str, Any]:
     return {
         "number": at,
         "stability": float(found.stability[at]),
-        "stable": bool(found.stability[at] >= STABLE),
+        "stable": bool(are_stable(found)[at]),
         "recurrence": float(found.recurrence[at]),
         "usage": float(found.usage[at]),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
@@ -9,8 +11,16 @@ from nonneg.consensus.result import RankConsensus, RestartTable
 
 # A silhouette above 0.8 is what SigProfilerExtractor calls stable (Islam et al. 2022, Cell Genomics 2(11)).
 STABLE = 0.8
+# A consensus has a majority. Two local minima with half of the restarts each make tight clusters, whose
+# silhouettes are near one, and either may be the consensus (docs/benchmarks/consensus.md).
+MAJORITY = 0.5
 # A consensus whose error is this much above that of the best restart no longer describes the data as well.
 MAX_EXCESS = 0.05
+
+
+def are_stable(found: RankConsensus) -> Any:
+    """Tell which components restarts agree on: tight clusters of their own, in more than half of them."""
+    return (found.stability >= STABLE) & (found.recurrence > MAJORITY)
 
 
 def consensus_certificate(
@@ -29,12 +39,13 @@ def consensus_certificate(
 
 def _stability(found: RankConsensus, at: int) -> Statement:
     silhouette, share = float(found.stability[at]), float(found.recurrence[at])
-    stable = silhouette >= STABLE
+    stable = bool(are_stable(found)[at])
+    rare = share <= MAJORITY < STABLE <= silhouette
     return Statement(
         f"stability-{at}",
         f"Component {at} {'is' if stable else 'is not'} stable: its cluster has a mean silhouette of "
-        f"{silhouette:.2f} (threshold {STABLE}), and {100 * share:.0f}% of {found.n_restarts} restarts have "
-        "a component in it.",
+        f"{silhouette:.2f} (threshold {STABLE}), {'but only' if rare else 'and'} {100 * share:.0f}% of "
+        f"{found.n_restarts} restarts have a component in it{' (more than half needed)' if rare else ''}.",
         silhouette,
         STABLE,
         Verdict.HOLDS if stable else Verdict.FAILS,
