@@ -72,11 +72,11 @@ def test_layouts_and_orders_of_names_do_not_matter(model):
     assert again.sample_names_[:2] == ["T0", "T1"]
 
 
-def test_intervals_cover_the_true_exposures_about_as_often_as_they_say():
+def test_intervals_hold_the_uncertainty_of_counts_and_signatures():
     # Few mutations per tumor and few tumors: the signatures are uncertain, too.
-    rng = np.random.default_rng(4)
-    signatures = rng.dirichlet(np.full(96, 0.3), size=K)
-    exposures = rng.gamma(2.0, 100.0, size=(25, K))
+    rng = np.random.default_rng([0, 9])
+    signatures = rng.dirichlet(np.full(96, 0.2), size=K)
+    exposures = rng.gamma(0.5, 200.0, size=(40, K))
     counts = rng.poisson(exposures @ signatures)
     model = MutationalSignatures(K, n_init=30, random_state=0).fit(counts)
     order = match_components(signatures, model.signatures_).permutation
@@ -84,7 +84,7 @@ def test_intervals_cover_the_true_exposures_about_as_often_as_they_say():
     low, high = model.exposure_intervals(counts, **options)
     assert (low <= high).all()
     inside = np.mean((low[:, order] <= exposures) & (exposures <= high[:, order]))
-    assert 0.8 < inside < 0.97
+    assert 0.77 < inside < 0.97
     narrow = model.exposure_intervals(counts, n_bootstrap=60, level=0.5)
     assert np.mean(narrow[1] - narrow[0]) < np.mean(high - low)
     # A model that holds no signatures of restarts knows the counts' uncertainty alone, and says so.
@@ -93,7 +93,8 @@ def test_intervals_cover_the_true_exposures_about_as_often_as_they_say():
     before.consensus_.ranks_ = [dataclasses.replace(each, draws=None) for each in model.ranks_]
     with pytest.warns(NonnegWarning, match="of the counts alone"):
         old_low, old_high = before.exposure_intervals(counts, **options)
-    assert np.mean((old_low[:, order] <= exposures) & (exposures <= old_high[:, order])) < inside
+    covered = np.mean((old_low[:, order] <= exposures) & (exposures <= old_high[:, order]))
+    assert covered < inside - 0.05
     assert np.mean(old_high - old_low) < np.mean(high - low)
 
 
