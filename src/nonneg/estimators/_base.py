@@ -48,7 +48,7 @@ def _with_observation_names(method: Callable[..., Any]) -> Callable[..., Any]:
         if names is None or _get_output_config("transform", self)["dense"] != "pandas":
             return W
         pandas = import_optional("pandas", extra="singlecell", purpose="A data frame as output")
-        return pandas.DataFrame(W, index=names)
+        return pandas.DataFrame(to_numpy(W), index=names)
 
     return named
 

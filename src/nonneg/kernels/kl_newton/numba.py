@@ -37,6 +37,29 @@ def times(rows, i, H, out, o):
 
 
 @jit(fastmath=FAST, error_model="numpy")
+def times_pair(rows, i, H, out, o):
+    """Write rows `i` and `i + 1` of rows H to rows `o` and `o + 1` of `out`."""
+    # Each row of H that is loaded serves both.
+    k, n = H.shape
+    whole = k - k % 4
+    for j in range(n):
+        out[o, j] = 0
+        out[o + 1, j] = 0
+    for a in range(0, whole, 4):
+        w0, w1, w2, w3 = rows[i, a], rows[i, a + 1], rows[i, a + 2], rows[i, a + 3]
+        u0, u1, u2, u3 = rows[i + 1, a], rows[i + 1, a + 1], rows[i + 1, a + 2], rows[i + 1, a + 3]
+        for j in range(n):
+            h0, h1, h2, h3 = H[a, j], H[a + 1, j], H[a + 2, j], H[a + 3, j]
+            out[o, j] += (w0 * h0 + w1 * h1) + (w2 * h2 + w3 * h3)
+            out[o + 1, j] += (u0 * h0 + u1 * h1) + (u2 * h2 + u3 * h3)
+    for a in range(whole, k):
+        w0, u0 = rows[i, a], rows[i + 1, a]
+        for j in range(n):
+            out[o, j] += w0 * H[a, j]
+            out[o + 1, j] += u0 * H[a, j]
+
+
+@jit(fastmath=FAST, error_model="numpy")
 def terms(x, i, v, o, lower_bound, slope, curvature, r):
     """Write the derivatives of the divergence with respect to a row of the model."""
     one = v.dtype.type(1)
@@ -70,49 +93,48 @@ def add_losses(x, i, v, o, lower_bound, weight, losses):
 
 
 @jit(fastmath=FAST, error_model="numpy")
-def products(slope, curvature, H, squares, gradient, diagonal, i, l1, l2, row):
-    """Write gradient and diagonal of the Hessian of row `i`."""
+def products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2, row):
+    """Write gradients and diagonals of the Hessians of row `i` and, if `count` is 2, of the next one."""
     k, n = H.shape
     zero = H.dtype.type(0)
-    for a in range(0, k - 1, 2):
-        g0, g1, d0, d1 = zero, zero, zero, zero
-        for j in range(n):
-            g0 += slope[0, j] * H[a, j]
-            g1 += slope[0, j] * H[a + 1, j]
-            d0 += curvature[0, j] * squares[a, j]
-            d1 += curvature[0, j] * squares[a + 1, j]
-        gradient[i, a], gradient[i, a + 1] = g0, g1
-        diagonal[i, a], diagonal[i, a + 1] = d0, d1
-    if k % 2:
-        g0, d0 = zero, zero
-        for j in range(n):
-            g0 += slope[0, j] * H[k - 1, j]
-            d0 += curvature[0, j] * squares[k - 1, j]
-        gradient[i, k - 1], diagonal[i, k - 1] = g0, d0
     for a in range(k):
-        gradient[i, a] += l1 + l2 * row[i, a]
-        diagonal[i, a] += l2
+        g0, g1, d0, d1 = zero, zero, zero, zero
+        if count == 2:
+            for j in range(n):
+                h, q = H[a, j], squares[a, j]
+                g0 += slope[0, j] * h
+                g1 += slope[1, j] * h
+                d0 += curvature[0, j] * q
+                d1 += curvature[1, j] * q
+            gradient[i + 1, a] = g1 + (l1 + l2 * row[i + 1, a])
+            diagonal[i + 1, a] = d1 + l2
+        else:
+            for j in range(n):
+                g0 += slope[0, j] * H[a, j]
+                d0 += curvature[0, j] * squares[a, j]
+        gradient[i, a] = g0 + (l1 + l2 * row[i, a])
+        diagonal[i, a] = d0 + l2
 
 
 @jit(fastmath=FAST, error_model="numpy")
-def slope_along(x, i, v, o, d, t, lower_bound):
-    """Return the derivative of the divergence of a row along d at v + t d."""
+def slope_along(x, i, v, o, d, r, t, lower_bound):
+    """Return the derivative of the divergence of a row along row `r` of d at v + t d."""
     total = v.dtype.type(0)
     one = v.dtype.type(1)
     for j in range(x.shape[1]):
-        total += d[0, j] * (one - x[i, j] / max(v[o, j] + t * d[0, j], lower_bound))
+        total += d[r, j] * (one - x[i, j] / max(v[o, j] + t * d[r, j], lower_bound))
     return np.float64(total)
 
 
 @jit(error_model="numpy")
-def step_along(x, i, v, o, d, linear, quadratic, down, tries, lower_bound):
+def step_along(x, i, v, o, d, r, linear, quadratic, down, tries, lower_bound):
     """Return a step in (0, 1] that lowers the loss of a row, 0 where there is none."""
     # As in `kernels.beta_products.line_search`, where the divergence is convex.
     t = 1.0
     if not down > 0.0:
         return 0.0
     for _ in range(tries):
-        up = slope_along(x, i, v, o, d, v.dtype.type(t), lower_bound) + linear + quadratic * t
+        up = slope_along(x, i, v, o, d, r, v.dtype.type(t), lower_bound) + linear + quadratic * t
         if up <= 0.0:
             return t
         t *= down / (down + up)
@@ -278,19 +300,29 @@ def pass_over_rows(
                 if momentum > 0:
                     w = max(w + kind(momentum) * (w - before[i, a]), kind(fraction) * w)
                 start[i, a] = w
-            times(start, i, H, v, i - begin)
-            if momentum == 0:
-                add_losses(x, i, v, i - begin, lower_bound, np.float64(weights[i]), at_start)
-            terms(x, i, v, i - begin, lower_bound, slope, curvature, 0)
-            products(slope, curvature, H, squares, gradient, diagonal, i, l1, l2, start)
+        for i in range(begin, end, 2):
+            count = min(2, end - i)
+            if count == 2:
+                times_pair(start, i, H, v, i - begin)
+            else:
+                times(start, i, H, v, i - begin)
+            for r in range(count):
+                if momentum == 0:
+                    add_losses(x, i + r, v, i + r - begin, lower_bound, np.float64(weights[i + r]), at_start)
+                terms(x, i + r, v, i + r - begin, lower_bound, slope, curvature, r)
+            products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2, start)
         targets_block(
             start, gradient, diagonal, model, order, l1, l2, least, direction, cross, notes, begin, end
         )
         for i in range(begin, end):
             o = i - begin
-            times(direction, i, H, slope, 0)
+            r = o % 2
+            if r == 0 and i + 1 < end:
+                times_pair(direction, i, H, slope, 0)
+            elif r == 0:
+                times(direction, i, H, slope, 0)
             t = step_along(
-                x, i, v, o, slope, np.float64(notes[LINEAR, i]), np.float64(notes[QUADRATIC, i]),
+                x, i, v, o, slope, r, np.float64(notes[LINEAR, i]), np.float64(notes[QUADRATIC, i]),
                 -np.float64(notes[SLOPE, i]), tries, lower_bound,
             )  # fmt: skip
             if t < shortest and notes[RESIDUAL, i] > 0:
@@ -299,7 +331,7 @@ def pass_over_rows(
             for a in range(k):
                 new[i, a] = max(start[i, a] + kind(t) * direction[i, a], kind(0))
             for j in range(n):
-                v[o, j] += kind(t) * slope[0, j]
+                v[o, j] += kind(t) * slope[r, j]
         for first in range(begin, end, 4):
             count = min(4, end - first)
             for r in range(count):
