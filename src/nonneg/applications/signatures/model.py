@@ -278,8 +278,8 @@ class MutationalSignatures(SavableEstimator):
         (draws,) = (each.draws for each in consensus.ranks_ if each.n_components == consensus.n_components_)
         if draws is None or not len(draws):
             warnings.warn(
-                "The model holds no signatures of single restarts, so the intervals hold the uncertainty "
-                "of the counts alone. Fit it again to include that of the signatures.",
+                "The model does not contain the signatures of single restarts, so the intervals reflect the "
+                "uncertainty of the counts alone. Fit it again to include that of the signatures.",
                 NonnegWarning,
                 stacklevel=3,
             )
@@ -317,9 +317,9 @@ class MutationalSignatures(SavableEstimator):
         Notes
         -----
         Restarts saw resampled catalogs, so that their signatures vary as those of other tumors would: the
-        intervals hold the uncertainty of the counts and of the signatures. With ``resample=None`` all
-        restarts saw the same catalog, and the intervals leave out how uncertain the signatures are. So do
-        models that were saved before signatures of restarts were kept; a warning says so.
+        intervals reflect the uncertainty of the counts and of the signatures. With ``resample=None`` all
+        restarts saw the same catalog, and the intervals leave out the uncertainty of the signatures. So do
+        models that were saved before the signatures of restarts were part of them; a warning says so.
         """
         check_is_fitted(self, "consensus_")
         if not 0.0 < level < 1.0 or n_bootstrap < 2:
