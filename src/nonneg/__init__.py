@@ -12,6 +12,7 @@ from nonneg._version import __version__
 
 if TYPE_CHECKING:
     from nonneg import applications, datasets, exceptions, integrations, metrics, plotting, results
+    from nonneg._precision import float32_products
     from nonneg.applications.saved_models import load
     from nonneg.cones.rank_one import cone_rank_one
     from nonneg.estimators import (
@@ -50,6 +51,7 @@ _HOME = {
     "estimate_rank": "nonneg.rank_selection",
     "exceptions": "nonneg.exceptions",
     "factorize": "nonneg.solvers.factorize",
+    "float32_products": "nonneg._precision",
     "integrations": "nonneg.integrations",
     "joint_diagonalize": "nonneg.transforms",
     "learn_transform": "nonneg.transforms",
@@ -80,6 +82,7 @@ __all__ = [
     "estimate_rank",
     "exceptions",
     "factorize",
+    "float32_products",
     "integrations",
     "joint_diagonalize",
     "learn_transform",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,41 @@ def is_cpu_tensor(array: Any) -> bool:
 def is_cuda_tensor(array: Any) -> bool:
     """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, without importing PyTorch."""
     return type(array).__module__ == "torch" and array.device.type in GPU_DEVICES
+
+
+def on_gpu(array: Any) -> bool:
+    """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, or CuPy's with PyTorch beside it."""
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return find_spec("torch") is not None
+    return is_cuda_tensor(array)
+
+
+def to_torch(array: Any) -> Any:
+    """Return an array on a GPU as a PyTorch tensor in the same memory."""
+    if type(array).__module__.partition(".")[0] != "cupy":
+        return array
+    import torch
+
+    return torch.from_dlpack(array)
+
+
+def from_torch(tensor: Any, like: Any) -> Any:
+    """Return a PyTorch tensor as the kind of array that `like` is, in the same memory."""
+    if type(like).__module__.partition(".")[0] != "cupy":
+        return tensor
+    import cupy
+
+    return cupy.from_dlpack(tensor)
+
+
+def row_major(array: Any) -> Any:
+    """Return an array on a GPU with contiguous rows; others as they are."""
+    return from_torch(to_torch(array).contiguous(), array) if on_gpu(array) else array
+
+
+def scalar(value: Any) -> Any:
+    """Return a number; one that is on a GPU stays there as an array without axes, so that nobody waits."""
+    return value if on_gpu(value) else float(value)
 
 
 def is_non_numpy(array: Any) -> bool:

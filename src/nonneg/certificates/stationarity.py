@@ -27,8 +27,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
@@ -56,7 +54,7 @@ def gram_residual(
         return _energy(xp, factor, gradient, curvature[None, :] + xp.zeros_like(factor), weights, frozen)
 
     arrays = (factor, cross) if weights is None else (factor, cross, weights)
-    return sum_rows(energy, *arrays) if isinstance(factor, np.ndarray) else energy(*arrays)
+    return sum_rows(energy, *arrays)
 
 
 def ratio_residual(

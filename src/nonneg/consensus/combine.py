@@ -56,7 +56,7 @@ def combine(
     if loss is None:
         loss = objective(data, W, Ht, beta=beta, penalties=penalties)
     else:
-        loss += penalties.of_H(Ht)
+        loss += float(penalties.of_H(Ht))
     _, (shares,) = data.map_reduce_rows(_usage_shares, W, n_out=0)
     usage = to_float64(shares) / data.shape[0]
     # The largest first, as cNMF numbers its programs.

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from nonneg._arrays import numpy_view, to_device, to_numpy
+from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_numpy, to_torch
+from nonneg._precision import wants_tf32
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
-from nonneg.data.matrix import LocalMatrix, float64_sum, rows_per_block
-from nonneg.data.observed import Observed
+from nonneg.data.matrix import LocalMatrix, rows_per_block
+from nonneg.data.observed import ArrayObserved, Observed
 from nonneg.kernels.rows import map_rows, sum_rows
+
+# Entries of another namespace than NumPy's that are read at once: 32 MB of float64.
+BLOCK_ENTRIES = 1 << 22
 
 
 class DenseMatrix(LocalMatrix):
     """A dense array; missing entries hold zero."""
+
+    _squared_norm: float | None = (
+        None  # of an array of another namespace: solver, encoder and certificate ask
+    )
+    _n_nonzero: int | None = None
 
     def __init__(
         self, array: Array, xp: Any, *, weights: Array | None = None, observed: Observed | None = None
@@ -30,6 +40,11 @@ class DenseMatrix(LocalMatrix):
 
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""
+        if is_cuda_tensor(self.array):
+            if (products := self._tensor_core_products(Ht)) is not None:
+                return products.times(self.array, Ht)
+            # The transpose of the product: written component by component, as kernels on a GPU read it.
+            return (Ht.T @ self.array.T).T
         if self.container != "dense":
             return self.array @ Ht
         out = np.empty((self.shape[0], Ht.shape[1]), dtype=self.dtype)
@@ -57,25 +72,39 @@ class DenseMatrix(LocalMatrix):
 
             parallel_for(work, self.shape[1], chunk_size=16, operations=self._operations(W))
             return map_rows(lambda rows: rows, out.T)
+        if is_cuda_tensor(self.array):
+            if (products := self._tensor_core_products(W)) is not None:
+                return products.transposed_times(self.array, W)
+            return (W.T @ self.array).T
         return self.array.T @ W
 
+    def _tensor_core_products(self, factor: Array) -> Any:
+        """Return the module with faster products of float32, where they are; else None."""
+        from nonneg.kernels import dense_products  # loads Triton, which only a GPU needs
+
+        return (
+            dense_products if dense_products.is_supported(self.array, factor) and not wants_tf32() else None
+        )
+
     def _block_sum(self, function: Any) -> float:
-        # Block by block, so that neither the squares nor a float64 copy exist whole.
-        total = 0.0
-        for start, stop in self.row_blocks(1 << 20):
-            values = self.xp.astype(self.array[start:stop, :], self.xp.float64)
-            values = self.xp.sum(function(values), axis=1)
+        # Block by block, so that neither the squares nor a float64 copy exist whole. The sum stays where the
+        # entries are: a GPU is asked for it once.
+        xp, total = self.xp, 0.0
+        for start, stop in self.row_blocks(BLOCK_ENTRIES):
+            values = xp.sum(function(xp.astype(self.array[start:stop, :], xp.float64)), axis=1)
             if self.weights is not None:
-                values = values * self.xp.astype(self.weights[start:stop], self.xp.float64)
-            total += float64_sum(self.xp, values)
-        return total
+                values = values * xp.astype(self.weights[start:stop], xp.float64)
+            total = total + xp.sum(values)
+        return float(total)
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
         if self.container == "dense":
             squares = self._row_squares(np.float64)
             return float(squares.sum() if self.weights is None else squares @ self.weights)
-        return self._block_sum(lambda values: values * values)
+        if self._squared_norm is None:
+            self._squared_norm = self._block_sum(lambda values: values * values)
+        return self._squared_norm
 
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared entries of every row."""
@@ -103,8 +132,10 @@ class DenseMatrix(LocalMatrix):
         """Return the number of entries other than zero."""
         if self.container == "dense":
             return int(sum_rows(lambda rows: np.count_nonzero(rows != 0), self.array))
-        blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(1 << 22))
-        return sum(int(self.xp.count_nonzero(block)) for block in blocks)
+        if self._n_nonzero is None:
+            blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(BLOCK_ENTRIES))
+            self._n_nonzero = int(sum(self.xp.count_nonzero(block) for block in blocks))
+        return self._n_nonzero
 
     def _compute_extremes(self) -> tuple[float, float]:
         if self.container != "dense" or 0 in self.shape:
@@ -142,6 +173,16 @@ class DenseMatrix(LocalMatrix):
 
         parallel_for(work, self.shape[0], chunk_size=64, operations=float(out.size))
         return self.sample_matrix(out)
+
+    def as_torch(self) -> DenseMatrix:
+        """Return the data with CuPy's arrays as PyTorch tensors in the same memory; else itself."""
+        array = to_torch(self.array)
+        if array is self.array:
+            return self
+        xp = array_namespace(array)
+        observed = self.observed if self.observed is None else ArrayObserved(to_torch(self.observed.mask), xp)
+        weights = None if self.weights is None else to_torch(self.weights)
+        return DenseMatrix(array, xp, weights=weights, observed=observed)
 
     def raw_rows(self) -> Any:
         """Return the entries as compiled kernels read them."""

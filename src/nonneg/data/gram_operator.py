@@ -53,8 +53,12 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
 
 def apply_gram(data: DataMatrix, V: Float64Array) -> Float64Array:
     """Return X' diag(weights) X V."""
-    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, V=data.to_device(V))
-    return to_float64(product)
+    return to_float64(gram_product(data, data.to_device(V)))
+
+
+def gram_product(data: DataMatrix, V: Any) -> Any:
+    """Return X' diag(weights) X V, where V is on the device of the data, and so is the product."""
+    return data.map_reduce_rows(_gram_product, n_out=0, V=V)[1][0]
 
 
 def _gram_product(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:

@@ -49,7 +49,7 @@ def block_lanczos(
         if size == order:
             break
         if size > k and np.all(residuals <= tol * max(values[0], 0.0)):
-            if _most_equal(values[:k]) < n_blocks * width:
+            if most_equal(values[:k]) < n_blocks * width:
                 break
             n_blocks += 1
             triangle = np.zeros_like(triangle)
@@ -84,7 +84,7 @@ def _outside(basis: Float64Array, block: Float64Array) -> Float64Array:
     return np.linalg.qr(_split(basis, block)[1])[0]
 
 
-def _most_equal(values: Float64Array) -> int:
+def most_equal(values: Float64Array) -> int:
     """Return the largest number of equal values, zeros aside."""
     positive = values[values > _EQUAL * values[0]]
     if positive.size == 0:

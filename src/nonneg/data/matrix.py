@@ -149,6 +149,10 @@ class DataMatrix(ABC):
         """
         return None
 
+    def as_torch(self) -> DataMatrix:
+        """Return the data with CuPy's arrays as PyTorch tensors in the same memory; else itself."""
+        return self
+
     def total_weight(self) -> float:
         """Return the sum of the row weights; without weights, the number of rows."""
         return float(self.shape[0]) if self.weights is None else float(self.xp.sum(self.weights))

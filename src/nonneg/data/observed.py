@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._typing import Array
-from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams
+from nonneg.kernels.grams import Gram, ListedGrams, MaskedGrams
 
 
 @dataclass(frozen=True)
@@ -111,18 +111,13 @@ class ArrayObserved(Observed):
         self.mask = mask
         self.xp = xp
 
-    def _gram(self, mask: Array, other: Array) -> DenseGrams:
-        k = other.shape[1]
-        pairs = self.xp.reshape(other[:, :, None] * other[:, None, :], (other.shape[0], k * k))
-        return DenseGrams(self.xp.reshape(mask @ pairs, (mask.shape[0], k, k)))
-
-    def row_grams(self, Ht: Array) -> DenseGrams:
+    def row_grams(self, Ht: Array) -> MaskedGrams:
         """Return the Gram matrix of each row subproblem."""
-        return self._gram(self.mask, Ht)
+        return MaskedGrams(self.mask, Ht)
 
-    def column_grams(self, W: Array) -> DenseGrams:
+    def column_grams(self, W: Array) -> MaskedGrams:
         """Return the Gram matrix of each column subproblem."""
-        return self._gram(self.mask.T, W)
+        return MaskedGrams(self.mask.T, W)
 
     def weight(self, weights: Array | None) -> float:
         """Return the weighted number of observed entries."""

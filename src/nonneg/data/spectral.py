@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nonneg._arrays import on_gpu
 from nonneg._random import Seed, generator
 from nonneg._ties import REPEATED, fixed_vectors
 from nonneg._typing import SampleArray
+from nonneg.data.device_lanczos import device_lanczos
 from nonneg.data.gram_operator import apply_gram, gram_matrix, machine_epsilon, resolve_small_singular_values
 from nonneg.data.lanczos import Float64Array, block_lanczos
 from nonneg.data.matrix import DataMatrix, LocalMatrix
@@ -84,11 +86,15 @@ def leading_eigenpairs(
     """Return the k largest eigenvalues of X'X and their vectors."""
     n_columns = data.shape[1]
     check_count(data, k)
-    if n_columns <= DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
-        return dense_eigenpairs(data, k)
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)
     tol = max(1e-12 if tol is None else tol, 100 * machine_epsilon(data))
+    if on_gpu(data.to_device(np.zeros(1))):
+        found = device_lanczos(data, k, source, tol=tol, max_passes=max_passes)
+        if found is not None:
+            return found
+    if n_columns <= DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
+        return dense_eigenpairs(data, k)
     return block_lanczos(lambda V: apply_gram(data, V), n_columns, k, source, tol=tol, max_passes=max_passes)
 
 

@@ -58,7 +58,7 @@ def _evaluate(measures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def iterate(
-    step: Callable[[State], tuple[State, Mapping[str, Any]]],
+    step: Callable[[State], tuple[State, Mapping[str, Any] | list[dict[str, Any]]]],
     state: State,
     *,
     max_iter: int,
@@ -74,7 +74,8 @@ def iterate(
     step : callable
         Takes a state and returns the next one with its measures; a measure that is callable is evaluated
         outside the measured time. It may raise `Stalled` or `Finished`. It must not modify its argument. The
-        measure "iterations" says how many iterations it did, where that is not one.
+        measure "iterations" says how many iterations it did, where that is not one. A list of measures stands
+        for as many iterations, of which only the last may meet the rule.
     state : Any
         The initial state; a dataclass if a checkpoint is used.
     max_iter : int
@@ -109,10 +110,12 @@ def iterate(
             started = clock.seconds()
             new, measures = step(state)
             elapsed = clock.seconds() - started
-            values = _evaluate(measures)
+            rows = [_evaluate(row) for row in (measures if isinstance(measures, list) else [measures])]
             # Ctrl-C until here leaves state and history as they were after the last iteration.
-            state, seconds, n_iter = new, seconds + elapsed, n_iter + int(values.pop("iterations", 1))
-            history.record(n_iter, seconds, values)
+            state = new
+            for values in rows:
+                seconds, n_iter = seconds + elapsed / len(rows), n_iter + int(values.pop("iterations", 1))
+                history.record(n_iter, seconds, values)
             now = Progress(n_iter, state, history)
             shown.update(now, max_iter)
             if callback is not None and callback(now):

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import numpy_view
+from nonneg._arrays import numpy_view, on_gpu, scalar
 from nonneg.kernels.rows import gram_of
 from nonneg.kernels.sparse_products import sampled_product
+
+# Entries of matrices that are written out at once, where every row has its own: 64 or 128 MB.
+CHUNK_ENTRIES = 1 << 24
 
 
 def _plus_ridge(matrices: Any, ridge: float) -> Any:
@@ -48,12 +51,21 @@ class ListedGrams:
 
     def dense(self) -> DenseGrams:
         """Return the matrices stored densely."""
+        return DenseGrams(self.dense_rows(0, self.indptr.shape[0] - 1))
+
+    def dense_rows(self, start: int, stop: int) -> Any:
+        """Return the matrices of some rows: (stop - start, k, k)."""
+        k = self.other.shape[1]
+        if on_gpu(self.other):
+            from nonneg.kernels.row_grams_triton import listed_grams
+
+            return listed_grams(self.base, self.sign, self.other, self.indptr, self.indices, start, stop)
         from nonneg.kernels.row_grams import grams_block
 
-        n_rows, k = len(self.indptr) - 1, self.other.shape[1]
-        out = np.empty((n_rows, k, k), dtype=self.other.dtype)
-        grams_block(self.base, self.sign, self.other, self.indptr, self.indices, out, 0, n_rows)
-        return DenseGrams(out)
+        out = np.empty((stop - start, k, k), dtype=self.other.dtype)
+        indptr = self.indptr[start : stop + 1]
+        grams_block(self.base, self.sign, self.other, indptr, self.indices, out, 0, stop - start)
+        return out
 
     def plus_ridge(self, ridge: float) -> ListedGrams:
         """Add `ridge` to every diagonal."""
@@ -81,7 +93,77 @@ class DenseGrams:
         return DenseGrams(self.matrices + other.dense().matrices)
 
 
-Gram = SharedGram | ListedGrams | DenseGrams
+@dataclass(frozen=True)
+class BlockGrams:
+    """One Gram matrix for each of as many blocks of consecutive rows, all of one length: (n_blocks, k, k)."""
+
+    matrices: Any
+    n_rows: int  # of all blocks together
+
+    def dense(self) -> DenseGrams:
+        """Return one matrix per row."""
+        n_blocks, k, _ = self.matrices.shape
+        xp = array_namespace(self.matrices)
+        each = xp.broadcast_to(self.matrices[:, None], (n_blocks, self.n_rows // n_blocks, k, k))
+        return DenseGrams(xp.reshape(each, (self.n_rows, k, k)))
+
+    def plus_ridge(self, ridge: float) -> BlockGrams:
+        """Add `ridge` to every diagonal."""
+        return replace(self, matrices=_plus_ridge(self.matrices, ridge)) if ridge else self
+
+    def __add__(self, other: Any) -> BlockGrams:
+        return replace(self, matrices=self.matrices + other.matrices)
+
+
+@dataclass(frozen=True)
+class MaskedGrams:
+    """Gram matrices of rows with missing entries, from a dense mask; written out for some rows at a time."""
+
+    # Row i has the sum of other[j] other[j]' over the j with mask[i, j] = 1, plus `ridge` on the diagonal.
+
+    mask: Any
+    other: Any
+    ridge: float = 0.0
+
+    def dense(self) -> DenseGrams:
+        """Return the matrices stored densely."""
+        return DenseGrams(self.dense_rows(0, self.mask.shape[0]))
+
+    def dense_rows(self, start: int, stop: int) -> Any:
+        """Return the matrices of some rows: (stop - start, k, k)."""
+        xp, (n_other, k) = array_namespace(self.other), self.other.shape
+        step = max(1, CHUNK_ENTRIES // (k * k))
+        total: Any = 0.0
+        for first in range(0, n_other, step):
+            last = min(first + step, n_other)
+            some = self.other[first:last, :]
+            pairs = xp.reshape(some[:, :, None] * some[:, None, :], (some.shape[0], k * k))
+            seen = xp.astype(self.mask[start:stop, first:last], some.dtype)
+            total = total + seen @ pairs
+        total = xp.reshape(total, (stop - start, k, k))
+        return _plus_ridge(total, self.ridge) if self.ridge else total
+
+    def plus_ridge(self, ridge: float) -> MaskedGrams:
+        """Add `ridge` to every diagonal."""
+        return replace(self, ridge=self.ridge + ridge)
+
+    def __add__(self, other: Any) -> DenseGrams:
+        return self.dense() + other
+
+    def quadratic_form(self, factor: Any) -> Any:
+        """Return the sum of f G f' over the rows f of `factor`: the squares of the masked product."""
+        xp, total = array_namespace(factor), 0.0
+        step = max(1, CHUNK_ENTRIES // max(1, self.mask.shape[1]))
+        for first in range(0, factor.shape[0], step):
+            rows = slice(first, min(first + step, factor.shape[0]))
+            model = factor[rows, :] @ self.other.T * xp.astype(self.mask[rows, :], factor.dtype)
+            total = total + xp.sum(xp.astype(model, xp.float64) ** 2)
+        if self.ridge:
+            total = total + self.ridge * xp.sum(xp.astype(factor, xp.float64) ** 2)
+        return scalar(total)
+
+
+Gram = SharedGram | ListedGrams | DenseGrams | BlockGrams | MaskedGrams
 
 
 def gram_matrices(gram: Gram) -> Any:
@@ -89,7 +171,7 @@ def gram_matrices(gram: Gram) -> Any:
     return gram.matrix if isinstance(gram, SharedGram) else gram.dense().matrices
 
 
-def quadratic_form(factor: Any, gram: Gram) -> float:
+def quadratic_form(factor: Any, gram: Gram) -> Any:
     """Return the sum of f G f' over the rows f of `factor`.
 
     Parameters
@@ -101,22 +183,22 @@ def quadratic_form(factor: Any, gram: Gram) -> float:
 
     Returns
     -------
-    float
-        The sum, accumulated in float64.
+    float or 0-d array
+        The sum, accumulated in float64. On a GPU it stays there.
     """
+    if isinstance(gram, MaskedGrams):
+        return gram.quadratic_form(factor)
+    xp = array_namespace(factor)
     if isinstance(gram, ListedGrams):
         # f (base + sign * sum o o') f' = f base f' + sign * sum (f o)^2
-        sampled = sampled_product(gram.indptr, gram.indices, factor, gram.other).astype(
-            np.float64, copy=False
-        )
-        listed = float(sampled @ sampled)
-        return quadratic_form(factor, SharedGram(gram.base)) + gram.sign * listed
-    xp = array_namespace(factor)
+        sampled = sampled_product(gram.indptr, gram.indices, factor, gram.other)
+        sampled = xp.astype(sampled, xp.float64, copy=False)
+        return quadratic_form(factor, SharedGram(gram.base)) + gram.sign * scalar(sampled @ sampled)
     if isinstance(gram, SharedGram):
         values = xp.astype(gram_of(factor), xp.float64) * xp.astype(gram.matrix, xp.float64)
     else:
-        values = factor[:, None, :] @ gram.matrices @ factor[:, :, None]
-    return float(xp.sum(values, dtype=xp.float64))
+        values = factor[:, None, :] @ gram.dense().matrices @ factor[:, :, None]
+    return scalar(xp.sum(values, dtype=xp.float64))
 
 
 def numpy_gram(gram: Gram) -> Gram:

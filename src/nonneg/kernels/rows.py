@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import scalar
 from nonneg._threads import parallel_for, parallel_sum
 
 # Entries that a thread takes at once; temporary arrays of this size stay in its cache.
 CHUNK_ENTRIES = 1 << 14
+# Entries of arrays of other namespaces that are taken at once: temporary arrays of 32 MB in float64.
+GPU_ENTRIES = 1 << 22
 # Arrays up to this size are done at once, without ranges.
 SMALL = 1 << 16
 # BLAS does several operations in the time of one in our kernels.
@@ -38,9 +41,16 @@ def map_rows(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> A
     return out
 
 
-def sum_rows(function: Callable[..., Any], *arrays: Any) -> float:
-    """Return the sum of what a function returns for some rows of the arrays."""
+def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
+    """Return the sum of what a function returns for some rows of the arrays; on a GPU it stays there."""
     first = arrays[0]
+    if not isinstance(first, np.ndarray):
+        step = max(1, GPU_ENTRIES // max(1, first.shape[1]))
+        total: Any = 0.0
+        for begin in range(0, first.shape[0], step):
+            stop = min(begin + step, first.shape[0])
+            total = total + function(*(array[begin:stop, ...] for array in arrays))
+        return scalar(total)
     if first.size <= SMALL:
         return float(function(*arrays))
     step = _chunk(first)

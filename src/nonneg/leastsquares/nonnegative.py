@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import on_gpu
 from nonneg._typing import Array
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams, Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 
+# Passes of coordinate descent that guess the supports on a GPU, so that most rows need a single exact solve.
+GPU_PASSES, GPU_SHRINK = 10, 0.02
 # Rows with singular systems are left to coordinate descent, which needs no inverse.
 FALLBACK_PASSES = 3000
 
@@ -26,7 +29,10 @@ class ExactRows:
     def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
         # One pass of coordinate descent measures the violation of the current rows, and its result is a good
         # guess of the supports.
-        guess, violation = hals_passes(factor, gram, cross, order=self.free, max_passes=1)
+        passes = GPU_PASSES if on_gpu(factor) else 1
+        guess, violation = hals_passes(
+            factor, gram, cross, order=self.free, max_passes=passes, shrink=GPU_SHRINK
+        )
         if self.free is None or len(self.free) == factor.shape[1]:
             return nonnegative_least_squares(gram, cross, start=guess), violation
         xp = array_namespace(factor)
@@ -64,13 +70,21 @@ def nonnegative_least_squares(gram: Gram, cross: Array, *, start: Array | None =
     xp = array_namespace(cross)
     guess = xp.clip(cross, min=0.0) if start is None else start
     solution, unsolved = block_pivoting(guess, gram, cross)
+    tiny = float(xp.finfo(cross.dtype).eps)
+    if on_gpu(cross):
+        from nonneg.kernels.hals import triton
+
+        if triton.is_supported(cross):
+            # To ask whether there are such rows would wait for the GPU; the kernel passes over all others.
+            return triton.hals_rows(
+                solution, gram, cross, max_passes=FALLBACK_PASSES, shrink=tiny, todo=unsolved, in_place=True
+            )[0]
     if bool(xp.any(unsolved)):
         rows = xp.nonzero(unsolved)[0]
         part = xp.take(solution, rows, axis=0)
         own = gram
         if not isinstance(gram, SharedGram):
             own = DenseGrams(xp.take(gram.dense().matrices, rows, axis=0))
-        tiny = float(xp.finfo(cross.dtype).eps)
         part, _ = hals_passes(
             part, own, xp.take(cross, rows, axis=0), max_passes=FALLBACK_PASSES, shrink=tiny
         )

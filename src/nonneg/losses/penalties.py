@@ -14,6 +14,7 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.exceptions import UnknownNameError
+from nonneg.kernels.rows import sum_rows
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class Penalties:
         """Whether any of them is positive."""
         return max(self.l1_W, self.l2_W, self.l1_H, self.l2_H) > 0
 
-    def of_W(self, W: Array, weights: Array | None = None) -> float:
-        """Return the penalty on the rows of W."""
+    def of_W(self, W: Array, weights: Array | None = None) -> Any:
+        """Return the penalty on the rows of W; on a GPU it stays there."""
         return _value(W, self.l1_W, self.l2_W, weights)
 
-    def of_H(self, Ht: Array) -> float:
-        """Return the penalty on Ht."""
+    def of_H(self, Ht: Array) -> Any:
+        """Return the penalty on Ht; on a GPU it stays there."""
         return _value(Ht, self.l1_H, self.l2_H, None)
 
 
@@ -46,15 +47,17 @@ def scaled_penalties(data: DataMatrix, alpha_W: float, alpha_H: float | str, l1_
     return Penalties(of_W * l1_ratio, of_W * (1 - l1_ratio), of_H * l1_ratio, of_H * (1 - l1_ratio))
 
 
-def _value(factor: Array, l1: float, l2: float, weights: Array | None) -> float:
+def _value(factor: Array, l1: float, l2: float, weights: Array | None) -> Any:
     if l1 == 0 and l2 == 0:
         return 0.0
     xp = array_namespace(factor)
-    wide = xp.astype(factor, xp.float64)
-    rows = xp.sum(wide * (l1 + 0.5 * l2 * wide), axis=1)
-    if weights is not None:
-        rows = rows * xp.astype(weights, xp.float64)
-    return float(xp.sum(rows))
+
+    def value(factor: Array, weights: Array | None = None) -> Array:
+        wide = xp.astype(factor, xp.float64)
+        rows = xp.sum(wide * (l1 + 0.5 * l2 * wide), axis=1)
+        return xp.sum(rows if weights is None else rows * xp.astype(weights, xp.float64))
+
+    return sum_rows(value, *((factor,) if weights is None else (factor, weights)))
 
 
 def rescale_pair(W: SampleArray, Ht: Array, norm: str = "l2") -> tuple[SampleArray, Array]:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import on_gpu
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
@@ -48,20 +49,30 @@ class AlternatingState:
     first: float = 0.0
 
 
-def dot(a: Array, b: Array) -> float:
-    """Return the sum of the products of the entries, accumulated in float64."""
-    xp = array_namespace(a)
+def dot(a: Array, b: Array) -> Any:
+    """Return the sum of the products of the entries, accumulated in float64; on a GPU it stays there."""
     if isinstance(a, np.ndarray):
         return sum_rows(lambda x, y: np.vdot(*(z.astype(np.float64, copy=False) for z in (x, y))), a, b)
-    return float(xp.sum(xp.astype(a, xp.float64) * xp.astype(b, xp.float64)))
+    xp = array_namespace(a)
+    return sum_rows(lambda x, y: xp.sum(xp.astype(x, xp.float64) * xp.astype(y, xp.float64)), a, b)
 
 
 def rounding(cross: Array) -> Any:
     """Return what rounding alone adds to the violation, so that an optimum has none."""
     xp = array_namespace(cross)
     numpy = isinstance(cross, np.ndarray)
-    total = sum_rows(lambda rows: np.abs(rows).sum(), cross) if numpy else xp.sum(xp.abs(cross))
+    total = sum_rows(lambda rows: np.abs(rows).sum(), cross) if numpy else xp.linalg.vector_norm(cross, ord=1)
     return 8 * float(xp.finfo(cross.dtype).eps) * total
+
+
+def extrapolates(momentum: Any) -> bool:
+    """Tell whether there is a momentum; one on a GPU may be zero, but nobody waits for its value."""
+    return on_gpu(momentum) or momentum != 0.0
+
+
+def at_least_zero(value: Any) -> Any:
+    """Return the number, or zero if it is negative: rounding may take it there."""
+    return value.clip(0.0) if on_gpu(value) else max(float(value), 0.0)
 
 
 def update_W_block(
@@ -74,7 +85,7 @@ def update_W_block(
     update: Update,
     order: Sequence[int] | None,
     penalties: Penalties,
-    momentum: float,
+    momentum: Any,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     """Update the rows of W in a block and return the sums that the update of H needs."""
     system = (block.row_grams(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
@@ -88,8 +99,8 @@ def update_W_block(
         _, violation = hals_passes(W, system, cross, order=order)
     violation = violation - rounding(cross)
     del cross
-    chosen = extrapolate(new, W_plain, momentum) if momentum else new
-    rows = (new, chosen) if momentum else (new,)
+    chosen = new if W_plain is None else extrapolate(new, W_plain, momentum)
+    rows = (new,) if W_plain is None else (new, chosen)
     sums = (
         violation,
         block.column_grams(chosen),
@@ -120,8 +131,8 @@ class AlternatingProblem:
         small = 2e-13 if "64" in str(self.data.dtype) else 2e-6
         return small * 0.5 * self.squared_norm
 
-    def advance(self, state: AlternatingState, momentum: float) -> tuple[AlternatingState, float]:
-        """Do one iteration."""
+    def advance(self, state: AlternatingState, momentum: Any) -> tuple[AlternatingState, Any]:
+        """Do one iteration; a momentum on a GPU gives a loss and a violation there (see `DeviceProblem`)."""
         sample_arrays, shared = self.first_half(state, momentum)
         rows, sums = self.data.map_reduce_rows(
             update_W_block, *sample_arrays, n_out=len(sample_arrays), **shared
@@ -129,11 +140,12 @@ class AlternatingProblem:
         return self.second_half(state, momentum, rows, sums)
 
     def first_half(
-        self, state: AlternatingState, momentum: float
+        self, state: AlternatingState, momentum: Any
     ) -> tuple[tuple[SampleArray, ...], dict[str, Any]]:
         """Return what `update_W_block` needs: arrays with one row per sample, and what all blocks share."""
-        Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
-        sample_arrays = (state.W, state.W_plain) if momentum else (state.W,)
+        moves = extrapolates(momentum)
+        Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
+        sample_arrays = (state.W, state.W_plain) if moves else (state.W,)
         shared = {
             "Ht": Ht,
             "gram": None if self.data.has_missing else SharedGram(gram_of(Ht)),
@@ -145,28 +157,28 @@ class AlternatingProblem:
         return sample_arrays, shared
 
     def second_half(
-        self, state: AlternatingState, momentum: float, rows: tuple[SampleArray, ...], sums: tuple[Any, ...]
-    ) -> tuple[AlternatingState, float]:
+        self, state: AlternatingState, momentum: Any, rows: tuple[SampleArray, ...], sums: tuple[Any, ...]
+    ) -> tuple[AlternatingState, Any]:
         """Update H, given the new W and the sums of `update_W_block`."""
         violation, gram, cross, penalty = sums
-        penalties = self.penalties
-        Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
+        penalties, moves = self.penalties, extrapolates(momentum)
+        Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
         target = cross - penalties.l1_H if penalties.l1_H else cross
         new, violation_H = self.update_H(Ht, gram.plus_ridge(penalties.l2_H), target)
         loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * quadratic_form(new, gram) + penalty
         # Rounding may take the difference below zero where the fit is exact.
-        loss = max(loss + penalties.of_H(new), 0.0)
+        loss = at_least_zero(loss + penalties.of_H(new))
         state = replace(
             state,
             W=rows[-1],
             Ht=new,
             W_plain=rows[0],
             Ht_plain=new,
-            Ht_next=extrapolate(new, state.Ht_plain, momentum) if momentum else None,
+            Ht_next=extrapolate(new, state.Ht_plain, momentum) if moves else None,
             loss=loss,
         )
         violation_H = violation_H - rounding(target)
-        return state, max(float(violation), 0.0) + max(float(violation_H), 0.0)
+        return state, at_least_zero(violation) + at_least_zero(violation_H)
 
     def step(self, state: AlternatingState) -> tuple[AlternatingState, dict[str, float]]:
         """Do one iteration that does not increase the loss."""

@@ -29,7 +29,7 @@ def certify(
     if free is not None:
         held = np.ones(Ht.shape[1], dtype=bool)
         held[free] = False
-        frozen = data.xp.asarray(held)
+        frozen = data.xp.asarray(held, device=Ht.device)
     if beta == 2.0 and not data.has_missing:
         residuals = frobenius_kkt_residuals(
             data,

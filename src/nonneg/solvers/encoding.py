@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import row_major
+from nonneg._precision import chosen_products
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
@@ -35,8 +37,9 @@ def encode(
     # row of X alone.
     if beta == 2.0:
         gram = None if data.has_missing else SharedGram(Ht.T @ Ht)
-        (W,), (loss,) = data.map_reduce_rows(_encode_rows, Ht=Ht, gram=gram, penalties=penalties)
-        return W, max(0.5 * data.squared_norm() + loss, 0.0)
+        with chosen_products():
+            (W,), (loss,) = data.map_reduce_rows(_encode_rows, Ht=Ht, gram=gram, penalties=penalties)
+        return row_major(W), max(0.5 * data.squared_norm() + float(loss), 0.0)
     from nonneg.solvers.beta_encoding import encode_beta
 
     options: dict[str, Any] = {}
@@ -49,7 +52,7 @@ def encode(
 
 def _encode_rows(
     block: LocalMatrix, *, Ht: Array, gram: Gram | None, penalties: Penalties
-) -> tuple[tuple[Array], tuple[float]]:
+) -> tuple[tuple[Array], tuple[Any]]:
     xp = block.xp
     if gram is None:
         gram = block.row_grams(Ht)
@@ -64,6 +67,7 @@ def _encode_rows(
     else:
         start = xp.clip(target, min=0.0) / scale
     guess, _ = hals_passes(start, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
+    del start
     W = nonnegative_least_squares(system, target, start=guess)
     if block.weights is None:
         quadratic = quadratic_form(W, gram)

@@ -8,11 +8,12 @@ value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import on_gpu
 from nonneg._typing import Array
 from nonneg.kernels.rows import map_rows
 
@@ -52,10 +53,14 @@ class Schedule:
         return Momentum(0.0 if given_up else momentum / self.decay, momentum or 1.0, restarts + 1)
 
 
-def extrapolate(new: Array, old: Array, momentum: float) -> Array:
-    """Return max(new + momentum (new - old), 0)."""
+def extrapolate(new: Array, old: Array, momentum: Any) -> Array:
+    """Return max(new + momentum (new - old), 0); `momentum` may be a number on the GPU of the arrays."""
     if isinstance(new, np.ndarray):
         return map_rows(lambda x, y: np.maximum(x + momentum * (x - y), 0), new, old)
+    if on_gpu(momentum) and new.stride() == old.stride() and new.T.is_contiguous():
+        from nonneg.kernels import safeguard
+
+        return safeguard.extrapolate(new, old, momentum)
     return array_namespace(new).clip(new + momentum * (new - old), min=0.0)
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._arrays import row_major
 from nonneg._devices import chosen_device, device_work, likely_iterations
+from nonneg._precision import chosen_products
 from nonneg._random import Seed, generator, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
@@ -240,7 +242,7 @@ def run_factorization(
             restart.options["shuffle"] = random
         return restart
 
-    with threads(n_jobs), device_work(data, k):
+    with threads(n_jobs), device_work(data, k), chosen_products():
         if n_init == 1:
             only = begin(0, generator(rng))
             best = solve(
@@ -259,7 +261,7 @@ def run_factorization(
                 if rows_loss is None:
                     value = objective(data, W, Ht, beta=beta, penalties=penalties)
                 else:
-                    value = rows_loss + penalties.of_H(Ht)
+                    value = rows_loss + float(penalties.of_H(Ht))
             if math.isnan(value):
                 raise InvalidDataError(NOT_A_NUMBER.format(dtype=data.dtype, caller=caller))
             statements = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
@@ -272,8 +274,8 @@ def run_factorization(
                 checkpoint=Paused(best), **run_options,
             )  # fmt: skip
     return FactorizationResult(
-        W=W,
-        H=Ht.T,
+        W=row_major(W),
+        H=row_major(Ht.T),
         loss=value,
         n_iter=best.n_iter,
         stop_reason=best.stop_reason,

@@ -18,6 +18,7 @@ from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.acceleration import CONTAINERS, AcceleratedProblem
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
+from nonneg.solvers.device import DeviceProblem
 
 # The inner passes of a row end when one changes it by at most this fraction of its first pass.
 SHRINK = 0.1
@@ -110,19 +111,24 @@ def hals(
     # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3.
     k = Ht.shape[1]
     problem = hals_problem(data, k, penalties=penalties, free=free, variant=variant, **options)
-    step, state = problem.step, AlternatingState(W, Ht, momentum=0.0)
+    step: Any = problem.step
+    state = AlternatingState(W, Ht, momentum=0.0)
     if variant == "extrapolated":
         state = replace(state, momentum=SCHEDULE.initial)
+    stop = RelativeMeasure("violation", tol, options.get("first_violation", 0.0))
     with single_threaded_blas():
         whole = variant == "extrapolated" and (free is None or len(free) == k)
-        if accelerate and whole and data.container in CONTAINERS:
+        on_device = DeviceProblem.of(problem, stop, max_iter, each=callback is not None)
+        if on_device is not None:
+            step = on_device.step
+        elif accelerate and whole and data.container in CONTAINERS:
             faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
             step = faster.step if faster.pays else step
         return iterate(
             step,
             state,
             max_iter=max_iter,
-            stop=RelativeMeasure("violation", tol, options.get("first_violation", 0.0)),
+            stop=stop,
             callback=callback,
             progress=progress,
             checkpoint=checkpoint,

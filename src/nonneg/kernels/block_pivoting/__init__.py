@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
+from nonneg._arrays import is_cpu_tensor, numpy_view, on_gpu, tensor_view
 from nonneg.kernels.block_pivoting import array_api
 from nonneg.kernels.grams import Gram, numpy_gram
 
@@ -34,12 +34,17 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, *, max_pivots: int | Non
     ----------
     .. [1] Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 1.
     """
+    max_pivots = 20 + 5 * factor.shape[1] if max_pivots is None else max_pivots
+    if on_gpu(factor):
+        from nonneg.kernels.block_pivoting import triton
+
+        if triton.is_supported(factor):
+            return triton.block_pivoting(factor, gram, cross, max_pivots)
     if is_cpu_tensor(factor):
         views = numpy_view(factor), numpy_gram(gram), numpy_view(cross)
         rows, flags = block_pivoting(*views, max_pivots=max_pivots)
         return tensor_view(rows), tensor_view(flags)
     from nonneg.kernels.block_pivoting import numba
 
-    max_pivots = 20 + 5 * factor.shape[1] if max_pivots is None else max_pivots
     implementation = numba if numba.is_supported(factor) else array_api
     return implementation.block_pivoting(factor, gram, cross, max_pivots)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
+from nonneg._arrays import is_cpu_tensor, numpy_view, on_gpu, tensor_view
 from nonneg.kernels.grams import Gram, numpy_gram
 from nonneg.kernels.hals import array_api
 
@@ -48,7 +48,7 @@ def hals_passes(
     factor : array of shape (n_rows, k)
         The updated rows.
     violation : float or 0-d array
-        Sum of the absolute projected gradients in the first pass; 0 at an optimum.
+        Sum of the absolute projected gradients in the first pass; 0 at an optimum. On a GPU it stays there.
 
     Notes
     -----
@@ -59,6 +59,11 @@ def hals_passes(
     .. [1] Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2.
     .. [2] Gillis & Glineur (2012), Neural Computation 24(4), Algorithm 2 (several passes per product).
     """
+    if on_gpu(factor):
+        from nonneg.kernels.hals import triton  # loading it takes a second, which only a GPU pays back
+
+        if triton.is_supported(factor):
+            return triton.hals_passes(factor, gram, cross, order, max_passes, shrink)
     if is_cpu_tensor(factor):
         options: dict[str, Any] = {"order": order, "max_passes": max_passes, "shrink": shrink}
         rows, violation = hals_passes(numpy_view(factor), numpy_gram(gram), numpy_view(cross), **options)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._threads import parallel_for
-from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams
+from nonneg.kernels.grams import Gram, ListedGrams, SharedGram
 from nonneg.kernels.jit import jit
 from nonneg.kernels.row_grams import hals_own_block
 
@@ -105,7 +105,7 @@ def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row,
 
 def is_supported(factor: Any, gram: Gram) -> bool:
     """Tell whether the arrays are NumPy's; matrices that are written out are left to BLAS."""
-    return isinstance(factor, np.ndarray) and not isinstance(gram, DenseGrams)
+    return isinstance(factor, np.ndarray) and isinstance(gram, SharedGram | ListedGrams)
 
 
 def hals_passes(

@@ -1,0 +1,226 @@
+"""Exact nonnegative least squares by block principal pivoting on an NVIDIA GPU: a program for a row.
+
+A program makes all exchanges of its row. The equations of the passive components are solved in float64 by a
+Cholesky factorization, column by column; the factor lies in memory that the program keeps for all of its
+rows, so that it stays in the cache of its processor.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from nonneg._arrays import from_torch, on_gpu, to_torch
+from nonneg.kernels.dense_products import processors
+from nonneg.kernels.grams import Gram
+from nonneg.kernels.hals.triton import by_component, gram_chunks, padded
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+
+MOST_COMPONENTS = 256
+# Programs for each multiprocessor and warps for each program, by the padded number of components: 70 MB of
+# factors on a card with 132 multiprocessors.
+PROGRAMS = {16: 32, 32: 32, 64: 16, 128: 4, 256: 1}
+WARPS = {16: 1, 32: 1, 64: 1, 128: 4, 256: 8}
+# Columns of the factor that are read at once.
+COLUMNS = 16
+# Numbers as arguments would be rounded to float32: the tolerance of slopes relative to the largest entry of
+# the right-hand side, and the smallest pivot relative to its diagonal entry.
+NUMBERS = (1e-14, 1e-13)
+
+
+if triton is not None:
+
+    @triton.jit
+    def _solve(
+        gram_at,
+        cross_at,
+        cross_stride,
+        listed,
+        lower,
+        y_at,
+        x_at,
+        n,
+        k,
+        floor,
+        N: tl.constexpr,
+        C: tl.constexpr,
+    ):
+        # Solve the equations of the n listed components; write the solution beside their numbers.
+        i = tl.arange(0, N)
+        c = tl.arange(0, C)
+        here = i < n
+        index = tl.load(listed + i, mask=here, other=0).to(tl.int64)
+        solved = 1
+        j = 0
+        while (j < n) & (solved == 1):
+            p = tl.load(listed + j).to(tl.int64)
+            column = tl.load(gram_at + p * k + index, mask=here & (i >= j), other=0.0).to(tl.float64)
+            y = tl.load(cross_at + p * cross_stride).to(tl.float64)
+            for first in range(0, j, C):
+                before = first + c < j
+                at = lower + (first + c) * n
+                left = tl.load(
+                    at[:, None] + i[None, :], mask=before[:, None] & (here & (i >= j))[None, :], other=0.0
+                )
+                of_j = tl.load(at + j, mask=before, other=0.0)
+                column -= tl.sum(left * of_j[:, None], axis=0)
+                y -= tl.sum(of_j * tl.load(y_at + first + c, mask=before, other=0.0), axis=0)
+            pivot = tl.sum(tl.where(i == j, column, 0.0), axis=0)
+            diagonal = tl.load(gram_at + p * k + p).to(tl.float64)
+            solved = (pivot > floor * diagonal).to(tl.int32)
+            inverse = 1.0 / tl.sqrt(tl.where(solved == 1, pivot, 1.0))
+            tl.store(lower + j * n + i, column * inverse, mask=here & (i >= j))
+            tl.store(y_at + j, y * inverse)
+            tl.debug_barrier()
+            j += 1
+        x = tl.zeros([N], tl.float64)
+        if solved == 1:
+            for back in range(n):
+                q = n - 1 - back
+                row = tl.load(lower + q * n + i, mask=here & (i >= q), other=0.0)
+                corner = tl.sum(tl.where(i == q, row, 0.0), axis=0)
+                rest = tl.load(y_at + q) - tl.sum(row * x, axis=0)
+                x = tl.where(i == q, rest / corner, x)
+        tl.store(x_at + i, x, mask=here)
+        tl.debug_barrier()
+        return solved
+
+    @triton.jit
+    def _pivot(
+        factor,
+        cross,
+        out,
+        unsolved,
+        gram,
+        numbers,
+        all_lower,
+        all_vectors,
+        all_listed,
+        n_rows,
+        n,
+        k,
+        max_pivots,
+        factor_stride,
+        cross_stride,
+        out_stride,
+        N: tl.constexpr,
+        C: tl.constexpr,
+    ):
+        program = tl.program_id(0).to(tl.int64)
+        a = tl.arange(0, N)
+        c = tl.arange(0, C)
+        real = a < k
+        lower = all_lower + program * N * N
+        y_at = all_vectors + program * 2 * N
+        x_at = y_at + N
+        listed = all_listed + program * N
+        tolerance = tl.load(numbers)
+        floor = tl.load(numbers + 1)
+        for row in range(tl.program_id(0), n_rows, tl.num_programs(0)):
+            gram_at = gram + (row // n).to(tl.int64) * k * k
+            cross_at = cross + row
+            target = tl.load(cross_at + a.to(tl.int64) * cross_stride, mask=real, other=0.0).to(tl.float64)
+            diagonal = tl.load(gram_at + a * k + a, mask=real, other=0.0).to(tl.float64)
+            start = tl.load(factor + a.to(tl.int64) * factor_stride + row, mask=real, other=0.0)
+            curved = real & (diagonal > 0)
+            passive = (curved & (start > 0)).to(tl.int32)
+            least = -tolerance * tl.max(tl.abs(target), axis=0)
+            fewest = k + 1
+            patience = 3
+            n_pivots = 0
+            state = 0  # 1: solved, 2: singular
+            x = tl.zeros([N], tl.float64)
+            while (state == 0) & (n_pivots < max_pivots):
+                n_pivots += 1
+                n_passive = tl.sum(passive, axis=0)
+                place = tl.cumsum(passive, axis=0) - 1
+                tl.debug_barrier()  # what was written before has been read by all
+                tl.store(listed + place, a, mask=passive == 1)
+                tl.debug_barrier()
+                solved = _solve(
+                    gram_at, cross_at, cross_stride, listed, lower, y_at, x_at, n_passive, k, floor, N, C
+                )
+                x = tl.load(x_at + place, mask=passive == 1, other=0.0)
+                slope = -target
+                for first in range(0, n_passive, C):
+                    some = first + c < n_passive
+                    p = tl.load(listed + first + c, mask=some, other=0)
+                    weight = tl.load(x_at + first + c, mask=some, other=0.0)
+                    rows = tl.load(
+                        gram_at + p[:, None] * k + a[None, :], mask=some[:, None] & real[None, :], other=0.0
+                    )
+                    slope += tl.sum(rows.to(tl.float64) * weight[:, None], axis=0)
+                wrong = tl.where(passive == 1, x < 0, (slope < least) & curved).to(tl.int32)
+                n_wrong = tl.sum(wrong, axis=0)
+                state = tl.where(solved == 0, 2, tl.where(n_wrong == 0, 1, 0))
+                # All are exchanged while that makes progress, else only the last one, which always ends.
+                better = n_wrong < fewest
+                only_last = (better == 0) & (patience <= 0)
+                patience = tl.where(better, 3, tl.where(only_last, patience, patience - 1))
+                fewest = tl.where(better, n_wrong, fewest)
+                last = tl.max(tl.where(wrong == 1, a, -1), axis=0)
+                wrong = tl.where(only_last, (a == last).to(tl.int32), wrong)
+                passive = tl.where(wrong == 1, 1 - passive, passive)
+            new = tl.where(state == 1, x.to(start.dtype), start)
+            tl.store(out + a.to(tl.int64) * out_stride + row, new, mask=real)
+            tl.store(unsolved + row, tl.where(state == 1, 0, 1).to(tl.int8))
+
+
+def is_supported(factor: Any) -> bool:
+    """Tell whether the rows are on an NVIDIA GPU, with few enough components, and Triton is installed."""
+    return triton is not None and on_gpu(factor) and factor.shape[1] <= MOST_COMPONENTS
+
+
+def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tuple[Any, Any]:
+    """Minimize over each row; see `kernels.block_pivoting.block_pivoting`."""
+    import torch
+
+    like = factor
+    factor, cross = by_component(to_torch(factor)), by_component(to_torch(cross))
+    (n_rows, k), device = factor.shape, factor.device
+    out = torch.empty((k, n_rows), dtype=factor.dtype, device=device).T
+    unsolved = torch.zeros(n_rows, dtype=torch.int8, device=device)
+    N = max(16, padded(k))
+    n_programs = min(max(n_rows, 1), PROGRAMS[N] * processors(device))
+    lower = torch.empty(n_programs * N * N, dtype=torch.float64, device=device)
+    vectors = torch.empty(n_programs * 2 * N, dtype=torch.float64, device=device)
+    listed = torch.empty(n_programs * N, dtype=torch.int32, device=device)
+    numbers = _numbers(device)
+    for rows, matrices in gram_chunks(gram, n_rows, k, factor.dtype):
+        n_some = rows.stop - rows.start
+        if n_some == 0:
+            continue
+        _pivot[(min(n_some, n_programs),)](
+            factor[rows],
+            cross[rows],
+            out[rows],
+            unsolved[rows],
+            matrices,
+            numbers,
+            lower,
+            vectors,
+            listed,
+            n_some,
+            n_some // matrices.shape[0],
+            k,
+            max_pivots,
+            factor.stride(1),
+            cross.stride(1),
+            out.stride(1),
+            N=N,
+            C=COLUMNS,
+            num_warps=WARPS[N],
+        )
+    return from_torch(out, like), from_torch(unsolved.bool(), like)
+
+
+@lru_cache(maxsize=16)
+def _numbers(device: Any) -> Any:
+    import torch
+
+    return torch.tensor(NUMBERS, dtype=torch.float64).to(device)

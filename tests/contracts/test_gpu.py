@@ -1,0 +1,280 @@
+"""Fits of dense tensors on a GPU are those of NumPy; without one they run through Triton's interpreter."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from tests.contracts.cases import ALL, PENALTIES, K, close, entries, initial, run
+
+import nonneg
+from nonneg.exceptions import InterruptedFitWarning
+from nonneg.iteration import RelativeMeasure
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.alternating import SCHEDULE, AlternatingState
+from nonneg.solvers.device import DeviceProblem
+from nonneg.solvers.hals import hals_problem
+
+WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
+FROBENIUS = [name for name, solver in ALL.items() if solver.minimizes(2.0) and solver.betas == (2.0, 2.0)]
+
+
+@pytest.fixture
+def gpu(device, monkeypatch):
+    """A GPU, or the interpreter, for which few large programs take less time."""
+    if device.type != "cuda":
+        monkeypatch.setattr("nonneg.kernels.hals.triton.FULL", 1)
+    return device
+
+
+def iterations(gpu):
+    """Twenty, or a few where each takes half a second."""
+    return 20 if gpu.type == "cuda" else 4
+
+
+def host(array):
+    return array.detach().cpu().numpy()
+
+
+@pytest.mark.parametrize("name", FROBENIUS)
+def test_twenty_iterations_are_those_of_numpy(name, torch, gpu):
+    X, options = entries(2.0), {"sample_weight": WEIGHTS, **PENALTIES, **initial()}
+    options["max_iter"] = iterations(gpu)
+    expected = run(X, name, 2.0, **options)
+    found = run(torch.asarray(X).to(gpu), name, 2.0, **options)
+    assert found.W.dtype == torch.float64
+    assert found.W.is_contiguous()
+    close(host(found.W), expected.W, 1e-8)
+    close(host(found.H), expected.H, 1e-8)
+    np.testing.assert_allclose(found.history.loss, expected.history.loss, rtol=1e-8)
+    assert found.loss == pytest.approx(expected.loss, rel=1e-8)
+    residuals = [result.certificate["stationarity"].number for result in (found, expected)]
+    assert residuals[0] == pytest.approx(residuals[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", FROBENIUS)
+def test_iterations_in_float32(name, torch, gpu):
+    # Ten iterations, after which this loss has settled: from there on rounding, which no two libraries share,
+    # decides which extrapolated steps are accepted (NumPy in float32 and in float64 part there as well).
+    rng = np.random.default_rng(0)
+    H = np.kron(np.eye(K), np.ones(5)) + 0.1 * rng.random((K, 5 * K))
+    X = (rng.gamma(1.0, size=(24, K)) @ H * (0.9 + 0.2 * rng.random((24, 5 * K)))).astype(np.float32)
+    options = {"max_iter": iterations(gpu) // 2 + 1, **initial()}
+    expected = run(X, name, 2.0, **options)
+    found = run(torch.asarray(X).to(gpu), name, 2.0, **options)
+    assert found.W.dtype == torch.float32
+    close(host(found.W), expected.W, 1e-5)
+    close(host(found.H), expected.H, 1e-5)
+    # The loss is a difference of terms as large as this.
+    size = 0.5 * float(np.sum(X.astype(float) ** 2))
+    np.testing.assert_allclose(found.history.loss, expected.history.loss, atol=1e-6 * size, rtol=0)
+
+
+@pytest.mark.parametrize(("shape", "k"), [((1, 7), 1), ((7, 1), 1), ((35, 9), 2), ((9, 35), 5)])
+def test_odd_shapes(shape, k, torch, gpu):
+    X = entries(2.0, shape)
+    given = initial(shape, k=k)
+    for name in ("hals", "anls"):
+        expected = run(X, name, 2.0, k=k, max_iter=2, **given)
+        found = run(torch.asarray(X).to(gpu), name, 2.0, k=k, max_iter=2, **given)
+        close(host(found.W), expected.W, 1e-8)
+        close(host(found.H), expected.H, 1e-8)
+
+
+@pytest.mark.parametrize("name", ["hals", "anls"])
+def test_a_run_ends_where_that_of_numpy_does(name, torch, gpu):
+    X = entries(2.0, (30, 12))
+    tol = 1e-3 if gpu.type == "cuda" else 0.2
+    options = {"max_iter": 200, "tol": tol, **initial((30, 12))}
+    expected = run(X, name, 2.0, **options)
+    found = run(torch.asarray(X).to(gpu), name, 2.0, **options)
+    assert found.n_iter == expected.n_iter < 200
+    assert found.stop_reason is expected.stop_reason
+    np.testing.assert_allclose(found.history.loss, expected.history.loss, rtol=1e-7)
+    np.testing.assert_allclose(
+        found.history["violation"],
+        expected.history["violation"],
+        rtol=1e-5,
+        atol=1e-9 * found.history["violation"][0],
+    )
+    close(host(found.H), expected.H, 1e-6)
+    assert np.all(np.diff(found.history.loss) <= 1e-12 * found.history.loss[0])
+
+
+def test_frozen_components_and_missing_entries(torch, gpu):
+    X = entries(2.0)
+    mask = np.random.default_rng(0).random(X.shape) < 0.8
+    given = initial()
+    expected = run(X, "hals", 2.0, mask=mask, max_iter=3, **given)
+    found = run(torch.asarray(X).to(gpu), "hals", 2.0, mask=torch.asarray(mask).to(gpu), max_iter=3, **given)
+    close(host(found.W), expected.W, 1e-8)
+    np.testing.assert_allclose(found.history.loss, expected.history.loss, rtol=1e-8)
+    for name in ("hals", "anls"):
+        expected = run(X, name, 2.0, frozen_components=[1], max_iter=3, **given)
+        found = run(torch.asarray(X).to(gpu), name, 2.0, frozen_components=[1], max_iter=3, **given)
+        close(host(found.H), expected.H, 1e-8)
+
+
+def test_a_callback_sees_every_iteration_and_may_stop_the_run(torch, gpu):
+    X = entries(2.0)
+    seen = []
+
+    def callback(progress):
+        seen.append((progress.n_iter, progress.history.loss[-1], host(progress.state.W)))
+        return progress.n_iter == 3
+
+    found = run(torch.asarray(X).to(gpu), "hals", 2.0, callback=callback, **initial())
+    expected = run(X, "hals", 2.0, max_iter=3, **initial())
+    assert [n for n, _, _ in seen] == [1, 2, 3]
+    np.testing.assert_allclose([loss for _, loss, _ in seen], expected.history.loss, rtol=1e-8)
+    assert not np.array_equal(seen[0][2], seen[1][2])
+    close(host(found.W), expected.W, 1e-8)
+
+
+def test_a_checkpoint_resumes(torch, gpu, tmp_path):
+    X = torch.asarray(entries(2.0)).to(gpu)
+    whole = run(X, "hals", 2.0, max_iter=5, **initial())
+    run(X, "hals", 2.0, max_iter=2, checkpoint=tmp_path, **initial())
+    resumed = run(X, "hals", 2.0, max_iter=5, checkpoint=tmp_path, **initial())
+    assert resumed.n_iter == 5
+    np.testing.assert_allclose(resumed.history.loss, whole.history.loss, rtol=1e-12)
+    close(host(resumed.W), host(whole.W), 1e-10)
+
+
+def device_problem(X, torch, gpu, max_iter=50):
+    from nonneg.data import as_data_matrix
+
+    data = as_data_matrix(torch.asarray(X).to(gpu))
+    problem = hals_problem(data, K, penalties=Penalties(), passes=(3, 3))
+    state = AlternatingState(
+        data.to_device(initial()["W"]), data.to_device(initial()["H"].T), momentum=SCHEDULE.initial
+    )
+    return DeviceProblem(problem, RelativeMeasure("violation", 0.0), max_iter, each=False), state
+
+
+def test_ctrl_c_keeps_what_was_done(torch, gpu, monkeypatch):
+    X = torch.asarray(entries(2.0)).to(gpu)
+    launch, count = DeviceProblem._launch, []
+
+    def interrupted(self):
+        count.append(1)
+        if len(count) == 4:
+            raise KeyboardInterrupt
+        launch(self)
+
+    monkeypatch.setattr(DeviceProblem, "_launch", interrupted)
+    monkeypatch.setattr(DeviceProblem, "_captures", lambda self: False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InterruptedFitWarning)
+        found = run(X, "hals", 2.0, max_iter=9, **initial())
+    monkeypatch.undo()
+    assert 2 <= found.n_iter <= 4
+    model = host(found.W) @ host(found.H)
+    assert found.loss == pytest.approx(0.5 * np.sum((host(X) - model) ** 2), rel=1e-8)
+
+
+def test_turns_after_the_end_change_nothing(torch, gpu):
+    problem, state = device_problem(entries(2.0), torch, gpu, max_iter=3)
+    while problem.n_iter < 3:
+        state, _ = problem.step(state)
+    before = [host(array).copy() for array in (state.W, state.Ht, state.W_plain)]
+    for _ in range(2):
+        problem._turn()
+    for array, expected in zip((state.W, state.Ht, state.W_plain), before, strict=True):
+        np.testing.assert_array_equal(host(array), expected)
+
+
+def test_the_default_fit_and_its_transform_agree_with_numpy(torch, gpu):
+    X = entries(2.0, (40, 60))
+    options = {"random_state": 0, "max_iter": 2 * iterations(gpu)}
+    expected = nonneg.NMF(K, **options).fit(X)
+    tensor = torch.asarray(X).to(gpu)
+    model = nonneg.NMF(K, **options)
+    W = model.fit_transform(tensor)
+    assert model.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-6)
+    close(host(model.transform(tensor)), host(W), 1e-8)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_turn_does_not_wait_for_the_gpu_and_is_deterministic(graph, torch, gpu, monkeypatch):
+    if gpu.type != "cuda":
+        pytest.skip("there is no GPU")
+    monkeypatch.setattr(DeviceProblem, "_captures", lambda self: graph)
+    losses = []
+    for _ in range(2):
+        problem, state = device_problem(entries(2.0), torch, gpu)
+        problem.step(state)
+        for _ in range(5):
+            problem._turn()
+        torch.cuda.synchronize()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that not every wait is found
+            torch.cuda.set_sync_debug_mode("error")
+            try:
+                for _ in range(5):
+                    problem._turn()
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+        losses.append(problem._read()[0].tolist())
+    assert losses[0] == losses[1]
+
+
+def test_memory_beyond_the_data(torch, gpu):
+    if gpu.type != "cuda":
+        pytest.skip("there is no GPU")
+    n_rows, n_columns, k = 400_000, 300, 40
+    X = torch.rand((n_rows, n_columns), device=gpu)
+    for solver in ("hals", "anls"):
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        nonneg.NMF(k, solver=solver, max_iter=5, tol=0).fit(X)
+        used = torch.cuda.max_memory_allocated() - before
+        assert used <= 4 * 4 * (n_rows + n_columns) * k + 256e6, (solver, used / 1e6)
+
+
+def test_results_do_not_hinge_on_the_setting_for_tf32(torch, gpu):
+    if gpu.type != "cuda":
+        pytest.skip("there is no GPU")
+    X = torch.rand((500, 300), device=gpu)
+    plain = nonneg.factorize(X, 5, max_iter=10, tol=0, rng=0).history.loss
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    try:
+        assert nonneg.factorize(X, 5, max_iter=10, tol=0, rng=0).history.loss == plain
+        assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = "ieee"
+    with nonneg.float32_products("tf32"):
+        rounded = nonneg.factorize(X, 5, max_iter=10, tol=0, rng=0).history.loss
+    assert rounded != plain
+    np.testing.assert_allclose(rounded, plain, rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["hals", "anls"])
+def test_arrays_of_cupy(name, gpu):
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    if gpu.type != "cuda":
+        pytest.skip("there is no GPU")
+    X, options = entries(2.0), {"sample_weight": WEIGHTS, **PENALTIES, **initial()}
+    expected = run(X, name, 2.0, **options)
+    found = run(cupy.asarray(X), name, 2.0, **options)
+    assert isinstance(found.W, cupy.ndarray)
+    close(found.W.get(), expected.W, 1e-8)
+    np.testing.assert_allclose(found.history.loss, expected.history.loss, rtol=1e-8)
+    mask = np.random.default_rng(0).random(X.shape) < 0.8
+    expected = run(X, "hals", 2.0, mask=mask, max_iter=8, **initial())
+    found = run(cupy.asarray(X), "hals", 2.0, mask=cupy.asarray(mask), max_iter=8, **initial())
+    close(found.W.get(), expected.W, 1e-8)
+
+
+def test_a_graph_and_single_launches_give_the_same_bytes(torch, gpu, monkeypatch):
+    if gpu.type != "cuda":
+        pytest.skip("there is no GPU")
+    X = torch.rand((3000, 500), device=gpu)
+    results = []
+    for graph in (False, True):
+        monkeypatch.setattr(DeviceProblem, "_captures", lambda self, graph=graph: graph)
+        results.append(nonneg.factorize(X, 7, solver="hals", max_iter=20, tol=0, rng=0))
+    assert torch.equal(results[0].W, results[1].W)
+    assert results[0].history.loss == results[1].history.loss

@@ -1,0 +1,52 @@
+"""Block Lanczos on a GPU against the eigenvalues of the whole matrix; other tensors serve as well."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg.data import as_data_matrix
+from nonneg.data.device_lanczos import device_lanczos
+
+pytestmark = pytest.mark.torch
+
+
+def spectrum(X, k):
+    values, V = np.linalg.eigh(X.T @ X)
+    return values[::-1][:k], V[:, ::-1][:, :k]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("decay", [0.8, 0.99])
+def test_values_and_vectors(decay, dtype, torch):
+    rng = np.random.default_rng(0)
+    k, X = 5, rng.random((120, 80)) * decay ** np.arange(80)
+    data = as_data_matrix(torch.asarray(X.astype(dtype)))
+    tol = 1e-9 if dtype == np.float64 else 1e-5
+    found = device_lanczos(data, k, np.random.default_rng(1), tol=tol, max_passes=300)
+    assert found is not None
+    values, V = spectrum(X, k)
+    np.testing.assert_allclose(found[0], values, rtol=10 * tol)
+    np.testing.assert_allclose(np.abs(np.sum(found[1] * V, axis=0)), 1.0, atol=1e-6)
+    np.testing.assert_allclose(found[1].T @ found[1], np.eye(k), atol=1e-6)
+
+
+def test_weights_count_rows(torch):
+    rng = np.random.default_rng(0)
+    X, weights = rng.random((60, 70)), rng.integers(1, 4, 60)
+    data = as_data_matrix(torch.asarray(X), weights=weights.astype(float))
+    found = device_lanczos(data, 4, np.random.default_rng(1), tol=1e-9, max_passes=300)
+    assert found is not None
+    np.testing.assert_allclose(found[0], spectrum(np.repeat(X, weights, axis=0), 4)[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("case", ["low rank", "repeated", "too few columns"])
+def test_what_it_cannot_do_is_left_to_the_other_version(case, torch):
+    rng = np.random.default_rng(0)
+    X = np.eye(90)
+    if case == "low rank":
+        X = rng.random((90, 2)) @ rng.random((2, 90))
+    elif case == "too few columns":
+        X = rng.random((90, 40))
+    data = as_data_matrix(torch.asarray(X))
+    assert device_lanczos(data, 4, np.random.default_rng(1), tol=1e-9, max_passes=300) is None
