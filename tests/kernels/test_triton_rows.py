@@ -8,9 +8,8 @@ from tests.references.least_squares import kkt_violation, nonnegative_rows, row_
 
 from nonneg.data.observed import ListedObserved
 from nonneg.kernels.block_pivoting import block_pivoting
-from nonneg.kernels.grams import BlockGrams, DenseGrams, ListedGrams, MaskedGrams, SharedGram, quadratic_form
+from nonneg.kernels.grams import DenseGrams, ListedGrams, MaskedGrams, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
-from nonneg.kernels.hals import triton as triton_hals
 from nonneg.leastsquares import nonnegative_least_squares
 
 BOUND = {np.float64: 1e-11, np.float32: 2e-4}
@@ -90,23 +89,6 @@ def test_rows_may_have_matrices_of_their_own(torch, gpu):
     rows, found = hals_passes(f, DenseGrams(g), c, max_passes=5, shrink=0.1)
     check(rows, expected, 1e-11)
     assert float(found) == pytest.approx(violation, rel=1e-11)
-
-
-def test_blocks_of_rows_may_share_a_matrix(torch, gpu):
-    factor, _, cross = problem(3 * 7, 4)
-    grams = np.stack([problem(1, 4, seed=seed)[1] for seed in range(3)])
-    f, g, c = on(gpu, torch, factor, grams, cross)
-    rows, violations = triton_hals.hals_rows(f, BlockGrams(g, 21), c, max_passes=4)
-    for i in range(3):
-        part = slice(7 * i, 7 * (i + 1))
-        expected, violation = hals_passes(factor[part], SharedGram(grams[i]), cross[part], max_passes=4)
-        check(rows[part], expected, 1e-11)
-        assert float(violations[part].sum()) == pytest.approx(violation, rel=1e-11)
-    same, _ = hals_passes(f, BlockGrams(g, 21).dense(), c, max_passes=4)
-    check(rows, same.cpu().numpy(), 1e-12)
-    assert float(quadratic_form(f, BlockGrams(g, 21))) == pytest.approx(
-        quadratic_form(factor, DenseGrams(np.repeat(grams, 7, axis=0))), rel=1e-12
-    )
 
 
 @pytest.mark.parametrize("share", [0.3, 0.8])

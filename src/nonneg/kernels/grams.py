@@ -94,28 +94,6 @@ class DenseGrams:
 
 
 @dataclass(frozen=True)
-class BlockGrams:
-    """One Gram matrix for each of as many blocks of consecutive rows, all of one length: (n_blocks, k, k)."""
-
-    matrices: Any
-    n_rows: int  # of all blocks together
-
-    def dense(self) -> DenseGrams:
-        """Return one matrix per row."""
-        n_blocks, k, _ = self.matrices.shape
-        xp = array_namespace(self.matrices)
-        each = xp.broadcast_to(self.matrices[:, None], (n_blocks, self.n_rows // n_blocks, k, k))
-        return DenseGrams(xp.reshape(each, (self.n_rows, k, k)))
-
-    def plus_ridge(self, ridge: float) -> BlockGrams:
-        """Add `ridge` to every diagonal."""
-        return replace(self, matrices=_plus_ridge(self.matrices, ridge)) if ridge else self
-
-    def __add__(self, other: Any) -> BlockGrams:
-        return replace(self, matrices=self.matrices + other.matrices)
-
-
-@dataclass(frozen=True)
 class MaskedGrams:
     """Gram matrices of rows with missing entries, from a dense mask; written out for some rows at a time."""
 
@@ -163,7 +141,7 @@ class MaskedGrams:
         return scalar(total)
 
 
-Gram = SharedGram | ListedGrams | DenseGrams | BlockGrams | MaskedGrams
+Gram = SharedGram | ListedGrams | DenseGrams | MaskedGrams
 
 
 def gram_matrices(gram: Gram) -> Any:

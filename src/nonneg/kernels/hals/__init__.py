@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import is_cpu_tensor, numpy_view, on_gpu, tensor_view
+from nonneg._devices import warn_without_triton
 from nonneg.kernels.grams import Gram, numpy_gram
 from nonneg.kernels.hals import array_api
 
@@ -64,6 +65,7 @@ def hals_passes(
 
         if triton.is_supported(factor):
             return triton.hals_passes(factor, gram, cross, order, max_passes, shrink)
+        warn_without_triton()
     if is_cpu_tensor(factor):
         options: dict[str, Any] = {"order": order, "max_passes": max_passes, "shrink": shrink}
         rows, violation = hals_passes(numpy_view(factor), numpy_gram(gram), numpy_view(cross), **options)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
-from nonneg.kernels.grams import CHUNK_ENTRIES, BlockGrams, DenseGrams, Gram, SharedGram
+from nonneg.kernels.grams import CHUNK_ENTRIES, DenseGrams, Gram, SharedGram
 
 try:
     import triton
@@ -236,7 +236,7 @@ def gram_chunks(gram: Gram, n_rows: int, k: int, dtype: Any) -> Any:
     if isinstance(gram, SharedGram):
         yield whole, to_torch(gram.matrix).to(dtype).contiguous()[None]
         return
-    if isinstance(gram, DenseGrams | BlockGrams):
+    if isinstance(gram, DenseGrams):
         yield whole, to_torch(gram.matrices).to(dtype).contiguous()
         return
     step = max(1, CHUNK_ENTRIES // (k * k))
