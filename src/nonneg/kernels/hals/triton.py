@@ -98,7 +98,8 @@ if triton is not None:
                 # Written so that what is not a number stays.
                 new = tl.where(new < 0, zero, new)
                 f = tl.where((b[:, None] == a) & (live > 0)[None, :], new[None, :], f)
-            # Every thread reads what it has written itself: the rows before this pass.
+            # The rows before this pass. With few of them threads hold copies, of which one writes.
+            tl.debug_barrier()
             at = out + b.to(tl.int64)[:, None] * out_stride + row[None, :]
             before = tl.load(at, mask=within, other=0.0)
             change = tl.sum((f - before) * (f - before), axis=0)
