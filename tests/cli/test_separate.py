@@ -198,7 +198,7 @@ def test_sources_are_named_after_training_files_and_keep_channels_and_bits(stere
     assert capsys.readouterr().out.startswith("a ")
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"a.flac", "b.flac", "result.json"}
     assert main([*again, "--maps", "npy"]) == 2
-    assert "--maps is of no use here" in capsys.readouterr().err
+    assert "--maps does not apply here" in capsys.readouterr().err
 
 
 def test_groups_by_hand_and_further_sources(stereo, tmp_path, capsys):

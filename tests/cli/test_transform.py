@@ -82,7 +82,7 @@ def test_columns_are_brought_into_the_order_of_the_model(fitted, tmp_path, capsy
     X, order = planted(5, 1), [3, 0, 5, 1, 4, 2]
     path = write_csv(tmp_path / "new.csv", X[:, order], [NAMES[at] for at in order])
     assert run(fitted, path, "--quiet", "-o", tmp_path / "out") == 0
-    assert "columns were brought into the order of the model" in capsys.readouterr().err
+    assert "columns were reordered to match the model" in capsys.readouterr().err
     expected = nonneg.load(fitted / "model.npz").transform(X)
     np.testing.assert_allclose(np.load(tmp_path / "out" / "W.npy"), expected, atol=1e-12)
 
@@ -270,8 +270,8 @@ def test_what_is_no_model(fitted, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--lines"], "--lines is of no use here"),
-        (["--no-data", "0"], "--no-data is of no use here"),
+        (["--lines"], "--lines does not apply here"),
+        (["--no-data", "0"], "--no-data does not apply here"),
         (["more.npy"], "expected one file, got 2"),
     ],
     ids=str,
