@@ -5,14 +5,15 @@ from __future__ import annotations
 import array_api_strict
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from nonneg._arrays import (
     computed,
-    dense_tensor,
     is_cpu_tensor,
     is_dask,
     is_float32,
     is_non_numpy,
+    is_sparse_array,
     numpy_dtype,
     numpy_view,
     tensor_view,
@@ -20,7 +21,6 @@ from nonneg._arrays import (
     to_float64,
     to_numpy,
 )
-from nonneg.exceptions import DataTypeError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -86,9 +86,7 @@ def test_views_share_the_memory_of_cpu_tensors():
 
 
 @pytest.mark.torch
-def test_sparse_tensors_are_refused():
+def test_sparse_tensors_are_told_from_dense_ones():
     tensor = _torch(X)
-    assert not dense_tensor(tensor).requires_grad
-    assert dense_tensor(X) is X
-    with pytest.raises(DataTypeError, match="dense tensor"):
-        dense_tensor(tensor.detach().to_sparse())
+    assert is_sparse_array(tensor.to_sparse())
+    assert not any(is_sparse_array(array) for array in (tensor, X, sp.csr_array(X)))

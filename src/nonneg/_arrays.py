@@ -6,11 +6,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
+from array_api_compat import array_namespace, is_array_api_obj
 from array_api_compat import device as device_of
 
 from nonneg._typing import Array
-from nonneg.exceptions import DataTypeError
 
 # The devices whose tensors go to the kernels for GPUs. Tests add "cpu", where Triton's interpreter runs them.
 GPU_DEVICES = {"cuda"}
@@ -66,6 +65,14 @@ def scalar(value: Any) -> Any:
     return value if on_gpu(value) else float(value)
 
 
+def is_sparse_array(array: Any) -> bool:
+    """Tell whether an array is a sparse tensor of PyTorch or matrix of CuPy, without importing them."""
+    module = type(array).__module__
+    if module == "torch":
+        return "strided" not in str(array.layout)
+    return module.startswith("cupyx.scipy.sparse") and hasattr(array, "tocsr")
+
+
 def is_non_numpy(array: Any) -> bool:
     """Tell whether an array is a Dask array or one of another namespace than NumPy's."""
     return is_dask(array) or (is_array_api_obj(array) and not isinstance(array, np.ndarray | np.generic))
@@ -119,15 +126,3 @@ def tensor_view(array: Any) -> Any:
     import torch
 
     return torch.from_numpy(array)
-
-
-def dense_tensor(array: Any) -> Any:
-    """Return a PyTorch tensor without its gradient, a sparse one refused; other arrays as they are."""
-    if not is_torch_array(array):
-        return array
-    if "strided" not in str(array.layout):
-        raise DataTypeError(
-            f"Expected a dense tensor, got one with layout {array.layout}. Use X.to_dense(), or a SciPy "
-            "sparse matrix."
-        )
-    return array.detach()

@@ -16,14 +16,22 @@ from tests.contracts.cases import (
     run,
     with_forms,
 )
-from tests.references.containers import FORMS, TORCH, as_container, container_of, plain
+from tests.references.containers import (
+    FORMS,
+    ON_GPU,
+    SPARSE_TENSOR,
+    TORCH,
+    as_container,
+    container_of,
+    plain,
+)
 
 from nonneg import factorize
 from nonneg.exceptions import UnsupportedInputError
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
-OTHER_FORMS = [form for form in FORMS if form != "dense"]
-FEW_FORMS = ("csr", "strict", TORCH)
+OTHER_FORMS = [*(form for form in FORMS if form != "dense"), SPARSE_TENSOR, *ON_GPU]
+FEW_FORMS = ("csr", "strict", TORCH, SPARSE_TENSOR)
 BLOCK_FORMS = ("dask-columns", "dask-sparse", "streamed", "streamed-sparse")
 REQUIRED = {
     2.0: {"hals": {"dense", "sparse", "array", "dask"}, "anls": {"dense", "sparse", "dask"}},
@@ -62,7 +70,10 @@ def check_twenty_iterations(name, beta, form):
     expected = run(X, name, beta, **options)
     result = run(as_container(X, form), name, beta, **options)
     if container_of(form) not in ("sparse", "streamed"):
-        assert type(result.W) is type(as_container(X, form))
+        given = as_container(X, form)
+        given = given.data if "cupy" in form else given
+        assert type(result.W) is type(given)
+        assert getattr(result.W, "device", None) == getattr(given, "device", None)
     close(plain(result.W), expected.W, 1e-8)
     close(plain(result.H), expected.H, 1e-8)
     np.testing.assert_allclose(result.history.loss, expected.history.loss, rtol=1e-8)
@@ -72,6 +83,32 @@ def check_twenty_iterations(name, beta, form):
 @pytest.mark.parametrize("form", FEW_FORMS)
 def test_twenty_iterations_agree_with_dense_to_1e_8(name, beta, form):
     check_twenty_iterations(name, beta, form)
+
+
+@pytest.mark.parametrize(
+    ("name", "beta"), [case for case in CASES if ALL[case.values[0]].takes("sparse-array", case.values[1])]
+)
+@pytest.mark.parametrize("form", ON_GPU)
+def test_twenty_iterations_on_a_gpu_agree_with_dense_to_1e_8(name, beta, form):
+    check_twenty_iterations(name, beta, form)
+
+
+@pytest.mark.parametrize(
+    ("name", "beta"), [case for case in CASES if ALL[case.values[0]].takes("sparse-array", case.values[1])]
+)
+@pytest.mark.parametrize("form", [SPARSE_TENSOR, *ON_GPU])
+def test_twenty_iterations_in_float32_are_as_exact_as_those_of_numpy(name, beta, form):
+    # Iterations amplify rounding: dense and sparse NumPy arrays differ by up to 1e-4 in their factors.
+    X = entries(beta, dtype=np.float32)
+    exact = run(as_container(X.astype(np.float64), "csr"), name, beta, **initial())
+    scale = np.abs(exact.W).max()
+    errors = {}
+    for word in ("dense", "csr", form):
+        result = run(as_container(X, word), name, beta, **initial())
+        errors[word] = np.abs(plain(result.W) - exact.W).max() / scale
+        assert "float32" in str(result.W.dtype)
+        assert result.loss == pytest.approx(exact.loss, rel=3e-6)
+    assert errors[form] <= max(1e-5, 2 * errors["dense"], 2 * errors["csr"]), errors
 
 
 # Passes over blocks are the same whatever the loss: one without a name stands for the others.
@@ -120,14 +157,15 @@ def test_the_automatic_choice_runs_for_every_form(form):
     for loss in ("frobenius", "kullback-leibler"):
         result = factorize(as_container(X, form), K, beta_loss=loss, max_iter=3)
         assert np.isfinite(result.loss)
-    if container_of(form) != "sparse" and not form.endswith("-sparse"):
+    if not container_of(form).startswith("sparse") and not form.endswith("-sparse"):
         assert np.isfinite(
             factorize(as_container(entries(0.0), form), K, beta_loss="itakura-saito", max_iter=3).loss
         )
 
 
 @pytest.mark.parametrize(
-    ("name", "beta", "form"), with_forms(MAIN_CASES, ["dense", "csr", "csc", TORCH, "dask-one-chunk"])
+    ("name", "beta", "form"),
+    with_forms(MAIN_CASES, ["dense", "csr", "csc", TORCH, SPARSE_TENSOR, "dask-one-chunk"]),
 )
 def test_the_input_is_not_changed(name, beta, form):
     X = entries(beta)

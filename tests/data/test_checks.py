@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 from tests.references.containers import FORMS, as_container
 
-from nonneg.data.checks import checked_data, locate
+from nonneg.data.checks import checked_data
+from nonneg.data.locate import locate
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -141,8 +142,10 @@ def test_tensors_that_carry_gradients_or_are_sparse():
     torch = pytest.importorskip("torch")
     data = checked_data(torch.tensor(GOOD, requires_grad=True))
     assert data.extremes() == (1.0, 30.0)
-    with pytest.raises(DataTypeError, match=r"layout torch.sparse_coo\. Use X\.to_dense\(\)"):
-        checked_data(torch.tensor(GOOD).to_sparse())
+    # In host memory unless the caller works on sparse tensors.
+    X = torch.tensor(GOOD).to_sparse()
+    assert checked_data(X).container == "sparse"
+    assert checked_data(X, sparse_arrays=True).container == "sparse-array"
 
 
 def test_the_caller_is_named():

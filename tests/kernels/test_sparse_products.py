@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._threads import threads
-from nonneg.kernels.sparse_products import sampled_product, sparse_times
+from nonneg.kernels.sparse_products import plan, row_sums, sampled_product, sparse_times
 
 
 def sparse(n_rows=30, n_columns=21, density=0.2, dtype=np.float64, index=np.int32, seed=0):
@@ -77,3 +77,64 @@ def test_one_and_two_threads_give_the_same_bytes():
             sampled = sampled_product(csr.indptr, csr.indices, left, right)
             results.append(product.tobytes() + sampled.tobytes())
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_sums_of_rows_are_those_of_scipy(dtype):
+    csr = sparse(density=0.1)
+    csr.data = (100 * csr.data).astype(dtype)
+    assert (np.diff(csr.indptr) == 0).any()
+    found = row_sums(csr.indptr, csr.data)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, np.asarray(csr.sum(axis=1)).ravel(), rtol=1e-5)
+    np.testing.assert_array_equal(row_sums(np.zeros(4, dtype=int), np.zeros(0)), np.zeros(3))
+
+
+def test_a_plan_covers_every_entry_once():
+    indptr = np.array([0, 0, 5, 12, 12, 13, 40])
+    found = plan.make_plan(indptr, part=4, block=10)
+    assert [(first, last) for first, last, *_ in found.blocks] == [(0, 3), (3, 6)]
+    ends = np.minimum(found.begins + 4, indptr[found.rows + 1])
+    covered = np.concatenate([np.arange(*ends) for ends in zip(found.begins, ends, strict=True)])
+    np.testing.assert_array_equal(covered, np.arange(40))
+    np.testing.assert_array_equal(np.repeat(np.arange(6), np.diff(found.starts)), found.rows)
+    assert plan.make_plan(indptr, part=64).rows is None
+
+
+def on_device(torch, device, *arrays):
+    return [torch.asarray(array, device=device) for array in arrays]
+
+
+@pytest.mark.parametrize("k", [1, 5, 20, 255])
+@pytest.mark.parametrize(("dtype", "index"), [(np.float32, np.int32), (np.float64, np.int64)])
+@pytest.mark.parametrize("part", [2048, 4])
+def test_triton_agrees_with_numba(torch, device, monkeypatch, k, dtype, index, part):
+    if k == 255 and device.type == "cpu" and part == 4:
+        pytest.skip("takes long in the interpreter")
+    monkeypatch.setattr(plan, "PART", part)
+    csr = sparse(9, 13, density=0.5, dtype=dtype, index=index)
+    csr.data[csr.indptr[3] : csr.indptr[4]] = 0
+    rng = np.random.default_rng(7)
+    left, right = rng.random((9, k)).astype(dtype), rng.random((13, k)).astype(dtype)
+    parts = on_device(torch, device, csr.indptr, csr.indices, csr.data)
+    A, B = on_device(torch, device, left, right)
+    tol = 1e-5 if dtype == np.float32 else 1e-13
+    product = sparse_times(*parts, B)
+    assert product.dtype == B.dtype
+    assert product.device == B.device
+    np.testing.assert_allclose(product.cpu(), csr @ right, rtol=tol)
+    sampled = sampled_product(*parts[:2], A, B)
+    expected = sampled_product(csr.indptr, csr.indices, left, right)
+    np.testing.assert_allclose(sampled.cpu(), expected, rtol=tol)
+    sums = row_sums(parts[0], parts[2])
+    np.testing.assert_allclose(sums.cpu(), np.asarray(csr.sum(axis=1)).ravel(), rtol=tol)
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (1, 1), (5, 3)])
+def test_triton_takes_single_rows_and_columns_and_empty_matrices(torch, device, shape):
+    for csr in (sp.csr_array(shape), sp.csr_array(np.ones(shape))):
+        parts = on_device(torch, device, csr.indptr, csr.indices, csr.data)
+        right = torch.ones((shape[1], 3), dtype=torch.float64, device=device)
+        np.testing.assert_array_equal(sparse_times(*parts, right).cpu(), csr @ np.ones((shape[1], 3)))
+        assert sampled_product(*parts[:2], right[:1].expand(shape[0], 3), right).shape == (csr.nnz,)
+        assert row_sums(parts[0], parts[2]).shape == (shape[0],)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,10 +13,13 @@ from nonneg.io.stored_dense import ArrayRows
 from nonneg.io.stored_sparse import CompressedRows
 
 TORCH = pytest.param("torch", marks=pytest.mark.torch)
+SPARSE_TENSOR = pytest.param("torch-csr", marks=pytest.mark.torch)
+ON_GPU = ("cuda-csr", "cupy-csr")
 DASK_FORMS = ("dask", "dask-one-chunk", "dask-columns", "dask-sparse")
 FILE_FORMS = ("streamed", "streamed-sparse")
 FORMS = ("dense", "fortran", "csr", "csc", "strict", TORCH, *DASK_FORMS, *FILE_FORMS)
 CONTAINER = {"fortran": "dense", "csr": "sparse", "csc": "sparse", "strict": "array", "torch": "array"}
+CONTAINER |= dict.fromkeys(("torch-csr", "torch-csc", "torch-coo", *ON_GPU), "sparse-array")
 
 
 def container_of(form):
@@ -35,6 +41,8 @@ def as_container(X, form):
         return pytest.importorskip("array_api_strict").asarray(X)
     if form == "torch":
         return pytest.importorskip("torch").asarray(X)
+    if CONTAINER.get(form) == "sparse-array":
+        return sparse_array(X, *form.split("-"))
     if form == "anndata":
         return pytest.importorskip("anndata").AnnData(sp.csr_matrix(X))
     da = pytest.importorskip("dask.array")
@@ -47,6 +55,24 @@ def as_container(X, form):
     few = max(7, n_rows // 4 + 1)  # rows in a block: Dask takes time for every block
     chunked = da.from_array(X, chunks=(few, n_columns) if form == "dask" else (uneven, n_columns))
     return chunked.map_blocks(sp.csr_array) if form == "dask-sparse" else chunked
+
+
+def sparse_array(X, library, layout):
+    """Return X as a sparse tensor, on the CPU ("torch") or a GPU ("cuda"), or as a matrix of CuPy."""
+    if library == "cupy":
+        cupy = pytest.importorskip("cupy")
+        if not cupy.is_available():
+            pytest.skip("there is no GPU")
+        return getattr(importlib.import_module("cupyx.scipy.sparse"), f"{layout}_matrix")(
+            getattr(sp, f"{layout}_matrix")(X)
+        )
+    torch = pytest.importorskip("torch")
+    if library == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that the layout is in beta state
+        tensor = torch.asarray(X, device="cuda" if library == "cuda" else "cpu")
+        return tensor.to_sparse(layout=getattr(torch, f"sparse_{layout}"))
 
 
 def _stored(X, form):
@@ -63,4 +89,7 @@ def plain(array):
     array = array.X if hasattr(array, "obsm") else array
     array = array.read_all() if hasattr(array, "read_all") else array
     array = array.compute() if hasattr(array, "compute") else array
+    if hasattr(array, "layout"):
+        array = array.to_dense().cpu()
+    array = array.get() if hasattr(array, "get") and not isinstance(array, dict) else array
     return array.toarray() if sp.issparse(array) else np.asarray(array)

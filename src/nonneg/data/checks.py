@@ -10,11 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj
 
-from nonneg._arrays import dense_tensor, is_dask, is_non_numpy, numpy_dtype
+from nonneg._arrays import is_dask, is_non_numpy, is_sparse_array, numpy_dtype, to_numpy
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
+from nonneg.data.csr_arrays import check_sparse_array
+from nonneg.data.locate import locate
 from nonneg.data.observed import MissingEntries
+from nonneg.data.sparse_array import on_host, sparse_array_matrix
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
     DataTypeError,
@@ -44,6 +47,7 @@ def checked_data(
     check_shape: Callable[[Any], None] | None = None,
     verbose: int = 0,
     device: Any = None,
+    sparse_arrays: bool = False,
 ) -> DataMatrix:
     """Check type, shape and entries of X once, and wrap it; what is wrapped already was checked.
 
@@ -70,6 +74,8 @@ def checked_data(
         Whether a file that is read block by block shows how far it was read.
     device : torch.device, optional
         Where data of the host are worked on; what does not fit there is streamed.
+    sparse_arrays : bool
+        Whether sparse tensors and CuPy's sparse matrices stay on their device; otherwise they become SciPy's.
 
     Returns
     -------
@@ -79,7 +85,7 @@ def checked_data(
     if isinstance(X, DataMatrix):
         if check_shape is not None:
             check_shape(X)
-        return X
+        return X if sparse_arrays else on_host(X)
     annotated = annotated_matrix(X)
     if annotated is None:
         labels, advice = None, None
@@ -114,13 +120,17 @@ def checked_data(
         raise UnknownNameError.of("missing", missing, ("error", "mask"))
     if mask is not None:
         mask = _checked_mask(mask, X.shape)
-    if missing == "mask":
-        mask = _both(X, mask, _observed_from_nan(X))
     weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
-    data = as_data_matrix(X, weights=weights, mask=mask)
+    data: DataMatrix
+    if is_sparse_array(X):
+        data = sparse_array_matrix(X, weights, mask, nan_is_missing=missing == "mask")
+    else:
+        if missing == "mask":
+            mask = _both(X, mask, _observed_from_nan(X))
+        data = as_data_matrix(X, weights=weights, mask=mask)
     data.numpy_out = device is not None
     check_entries(data, labels=labels, **options)
-    return data
+    return data if sparse_arrays or device is not None else on_host(data)
 
 
 def _streamed(
@@ -181,8 +191,13 @@ def _checked_array(
     X: Any, who: str, convert: Callable[[Any], Any] | None, check_shape: Callable[[Any], None] | None
 ) -> Any:
     refuse_unsupported_types(X, who)
-    if is_non_numpy(X):
-        X = dense_tensor(X)
+    if is_sparse_array(X):
+        if check_shape is not None:
+            check_shape(X)
+        if len(X.shape) == 2:
+            check_sparse_array(X)
+    elif is_non_numpy(X):
+        X = X.detach() if hasattr(X, "detach") else X
         if is_dask(X) and any(np.isnan(side) for side in X.shape):
             # On a copy: Dask writes the sizes into the array it is asked for.
             X = X.copy().compute_chunk_sizes()
@@ -230,7 +245,7 @@ def _host_array(X: Any) -> Any:
 
 
 def _checked_mask(mask: Any, shape: Any) -> Any:
-    if not (sp.issparse(mask) or is_dask(mask) or is_array_api_obj(mask)):
+    if not (sp.issparse(mask) or is_dask(mask) or is_array_api_obj(mask) or is_sparse_array(mask)):
         mask = np.asarray(mask)
     if tuple(mask.shape) != tuple(shape):
         raise ShapeError(
@@ -283,7 +298,7 @@ def _checked_weights(weights: Any, n_rows: int) -> Array:
     if np.isscalar(weights):
         weights = np.full(n_rows, weights)
     try:
-        weights = np.asarray(weights, dtype=np.float64)
+        weights = to_numpy(weights, np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
             f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(given)[:60]!r}."
@@ -369,23 +384,3 @@ def _observed_zero(data: DataMatrix) -> bool:
     except LookupError:
         return False
     return True
-
-
-def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float]:
-    """Return row, column and value of the first observed entry that meets a condition."""
-    offset = 0
-    # Chunk by chunk, so that an error message does not need all data in memory.
-    for block in data.local_blocks():
-        for start, stop in block.row_blocks(1 << 20):
-            rows = block.dense_rows(start, stop)
-            xp = block.xp
-            found = condition(xp, rows)
-            if block.observed is not None:
-                seen = xp.asarray(block.observed.dense_rows(start, stop))
-                found = xp.logical_and(found, seen != 0)
-            if bool(xp.any(found)):
-                where = xp.nonzero(found)
-                i, j = int(where[0][0]), int(where[1][0])
-                return offset + start + i, j, float(rows[i, j])
-        offset += block.shape[0]
-    raise LookupError("no entry meets the condition")

@@ -8,17 +8,21 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_numpy_namespace
 
+from nonneg._arrays import is_sparse_array
 from nonneg._typing import Array
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import ArrayObserved, ListedObserved, MissingEntries, Observed
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse_array import sparse_array_matrix
 
 
 def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatrix:
     """Wrap entries that are in this process."""
     if sp.issparse(X):
         return _sparse(X, weights, mask)
+    if is_sparse_array(X):
+        return sparse_array_matrix(X, weights, mask)
     xp = array_namespace(X)
     if X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float64)

@@ -36,9 +36,9 @@ class DataMatrix(ABC):
 
     Attributes
     ----------
-    container : {"dense", "sparse", "array", "dask", "streamed", "scaled"}
-        What holds the entries: a NumPy array, a SciPy sparse matrix, an array of another namespace, a Dask
-        array, a file, or a view with scaled rows or columns.
+    container : {"dense", "sparse", "array", "sparse-array", "dask", "streamed", "scaled"}
+        What holds the entries: a NumPy array, a SciPy sparse matrix, an array of another namespace, a sparse
+        one, a Dask array, a file, or a view with scaled rows or columns.
     shape : tuple of int
         Rows and columns.
     dtype : dtype
@@ -53,6 +53,8 @@ class DataMatrix(ABC):
         Whether there is a mask that only the blocks know.
     numpy_out : bool
         Whether X was given in host memory and is worked on by a GPU, so that results become NumPy arrays.
+    is_sparse : bool
+        Whether only nonzeros are stored, by rows in `csr` and by columns in `transposed`.
     """
 
     container: str
@@ -63,6 +65,7 @@ class DataMatrix(ABC):
     observed: Observed | None = None
     has_mask: bool = False
     numpy_out: bool = False
+    is_sparse: bool = False
     _extremes: tuple[float, float] | None = None
 
     @property

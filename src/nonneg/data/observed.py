@@ -32,6 +32,14 @@ class Observed(ABC):
         """Return the Gram matrix of each column subproblem."""
 
     @abstractmethod
+    def row_sums(self, Ht: Array) -> Array:
+        """Return the sum of the rows of Ht over the observed columns of every row."""
+
+    @abstractmethod
+    def column_sums(self, W: Array) -> Array:
+        """Return the sum of the rows of W over the observed rows of every column."""
+
+    @abstractmethod
     def weight(self, weights: Array | None) -> float:
         """Return the weighted number of observed entries."""
 
@@ -85,6 +93,18 @@ class ListedObserved(Observed):
         """Return the Gram matrix of each column subproblem."""
         return self._gram(W, *self._columns)
 
+    def _sums(self, other: Array, listed: Any) -> Array:
+        part = listed.astype(other.dtype) @ other
+        return part if self.lists_observed else np.maximum(other.sum(axis=0) - part, 0)
+
+    def row_sums(self, Ht: Array) -> Array:
+        """Return the sum of the rows of Ht over the observed columns of every row."""
+        return self._sums(Ht, self.listed)
+
+    def column_sums(self, W: Array) -> Array:
+        """Return the sum of the rows of W over the observed rows of every column."""
+        return self._sums(W, self.listed.T)
+
     def weight(self, weights: Array | None) -> float:
         """Return the weighted number of observed entries."""
         listed = np.diff(self.listed.indptr).astype(np.float64)
@@ -118,6 +138,14 @@ class ArrayObserved(Observed):
     def column_grams(self, W: Array) -> MaskedGrams:
         """Return the Gram matrix of each column subproblem."""
         return MaskedGrams(self.mask.T, W)
+
+    def row_sums(self, Ht: Array) -> Array:
+        """Return the sum of the rows of Ht over the observed columns of every row."""
+        return self.mask @ Ht
+
+    def column_sums(self, W: Array) -> Array:
+        """Return the sum of the rows of W over the observed rows of every column."""
+        return self.mask.T @ W
 
     def weight(self, weights: Array | None) -> float:
         """Return the weighted number of observed entries."""

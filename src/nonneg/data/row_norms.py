@@ -8,6 +8,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.scaled_blocks import ScaledBlocks
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import UnknownNameError
 
@@ -43,6 +44,11 @@ def _norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tuple[()]]:
     xp = block.xp
     if norm == "l2":
         found = xp.sqrt(block.squared_row_norms())
+    elif isinstance(block, SparseArrayMatrix):
+        if norm == "l1":
+            found = block.row_powers(1.0)
+        else:  # maxima of rows have no kernel on a GPU
+            found = block.to_device(_sparse_norms(block.on_host(), norm))
     elif isinstance(block, SparseMatrix):
         found = _sparse_norms(block, norm)
     else:

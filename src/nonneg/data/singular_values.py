@@ -13,6 +13,7 @@ from nonneg.data.gram_operator import gram_matrix, machine_epsilon, resolve_smal
 from nonneg.data.lanczos import Float64Array
 from nonneg.data.matrix import DataMatrix
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.data.spectral import check_count, dense_eigenpairs, leading_eigenpairs
 from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
 
@@ -56,7 +57,7 @@ def gram_is_cheaper(data: DataMatrix, k: int) -> bool:
     base = data.base if isinstance(data, ScaledMatrix) else data
     width = max(8, k // 2)
     product = _THIN * n_rows * n_columns
-    if isinstance(base, SparseMatrix):
+    if isinstance(base, SparseMatrix | SparseArrayMatrix):
         product = _SPARSE * base.csr.nnz
     basis = _THIN * 12 * n_columns * 2 * (k + width)
     lanczos = _PASSES * width * (4 * product + basis)

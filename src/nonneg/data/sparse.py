@@ -21,6 +21,7 @@ class SparseMatrix(LocalMatrix):
     """A CSR matrix; entries that are not stored are zeros."""
 
     container = "sparse"
+    is_sparse = True
     single_use = False  # a block of a file, whose transpose would be used once and double its memory
 
     def __init__(self, csr: Any, *, weights: Array | None = None, observed: Observed | None = None) -> None:

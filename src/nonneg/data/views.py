@@ -14,6 +14,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.exceptions import UnsupportedInputError
 
 
@@ -50,6 +51,8 @@ class ScaledMatrix(LocalMatrix):
     def _block_sum(self, function: Any) -> float:
         if isinstance(self.base, SparseMatrix):
             return self._stored_sum(self.base, function)
+        if isinstance(self.base, SparseArrayMatrix):
+            return self.base.scaled(self.row_scale, self.column_scale).stored_sum(function)
         total = 0.0
         for start, stop in self.row_blocks(1 << 20):
             values = function(self.xp.astype(self.dense_rows(start, stop), self.xp.float64))
@@ -73,6 +76,8 @@ class ScaledMatrix(LocalMatrix):
             stored = self.base.csr.copy()
             stored.data = self._stored_values(self.base).astype(self.dtype)
             return SparseMatrix(stored, weights=self.weights, observed=self.observed)
+        if isinstance(self.base, SparseArrayMatrix):
+            return self.base.scaled(self.row_scale, self.column_scale)
         entries = self.dense_rows(0, self.shape[0])
         return DenseMatrix(entries, self.xp, weights=self.weights, observed=self.observed)
 
@@ -92,6 +97,8 @@ class ScaledMatrix(LocalMatrix):
         if self.column_scale is None:
             norms = self.base.squared_row_norms()
             return norms if self.row_scale is None else norms * self.row_scale[:, 0] ** 2
+        if self.base.is_sparse:
+            return self.materialized().squared_row_norms()
         rows = (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
         return xp.concat([xp.sum(part * part, axis=1) for part in rows])
 
@@ -110,6 +117,8 @@ class ScaledMatrix(LocalMatrix):
             if values.size < self.shape[0] * self.shape[1] and low == low:
                 low, high = min(low, 0.0), max(high, 0.0)
             return low, high
+        if isinstance(self.base, SparseArrayMatrix):
+            return self.materialized().extremes()
         lows, highs = [], []
         for start, stop in self.row_blocks(1 << 20):
             rows = self.dense_rows(start, stop)
@@ -160,6 +169,8 @@ def transposed(data: LocalMatrix) -> LocalMatrix:
         Xt = SparseMatrix(data.transposed)
         Xt.__dict__["transposed"] = data.csr  # known already
         return Xt
+    if isinstance(data, SparseArrayMatrix):
+        return data.turned()
     raise UnsupportedInputError(f"Expected dense, sparse or scaled data, got {type(data).__name__}.")
 
 

@@ -59,6 +59,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
     components_: Array
     missing: str
     n_jobs: int | None
+    _sparse_arrays: ClassVar[bool] = False  # whether it works on sparse tensors where they are
     # What a batch leaves behind or a method does not have is optional.
     _stored: ClassVar[Fields] = {
         "n_components_": Value(int),
@@ -208,6 +209,7 @@ def input_data(
         convert=convert,
         check_shape=lambda array: _check_n_features(estimator, array, reset=reset),
         device=device,
+        sparse_arrays=estimator._sparse_arrays,
     )
     if annotated is not None and reset:
         estimator.feature_names_in_ = np.asarray(annotated.column_names, dtype=object)

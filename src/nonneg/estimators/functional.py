@@ -113,7 +113,8 @@ def non_negative_factorization(
         X = X.toarray()
     n_iter = likely_iterations(max_iter, beta=beta) if update_H else ENCODING_ITERATIONS
     found = chosen_device(device, X, n_components, n_iter=n_iter)
-    data = checked_data(X, positive=beta <= 0, who="non_negative_factorization", device=found)
+    who = "non_negative_factorization"
+    data = checked_data(X, positive=beta <= 0, who=who, device=found, sparse_arrays=True)
     penalties = penalties_of(model, data)
     if not update_H:
         if W is not None:

@@ -174,6 +174,7 @@ class NMF(ScalingEstimator):
     True
     """
 
+    _sparse_arrays: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [*COUNT, None, StrOptions({"auto"})],
         # Names are looked up in the registries, which know the near ones.

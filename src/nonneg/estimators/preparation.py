@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, eckart_young_statement
 from nonneg.data import DataMatrix
+from nonneg.data.sparse_array import on_host
 from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.from_anchors import init_from_anchors
 from nonneg.initializers.registry import INITS
@@ -102,7 +103,7 @@ def estimated_rank(model: Any, data: DataMatrix) -> int:
     """Estimate the number of components; keep the estimate in `rank_estimate_` and log its reason."""
     from nonneg.rank_selection.comparison import automatic_rank  # most fits do not need it
 
-    found = automatic_rank(data, n_jobs=model.n_jobs, verbose=int(getattr(model, "verbose", 0)))
+    found = automatic_rank(on_host(data), n_jobs=model.n_jobs, verbose=int(getattr(model, "verbose", 0)))
     model.rank_estimate_ = found
     announce(
         f"{type(model).__name__}: n_components='auto' takes {found.rank}. {found.reason}",

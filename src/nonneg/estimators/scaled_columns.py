@@ -15,6 +15,7 @@ from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.data.views import ScaledMatrix
 from nonneg.estimators._base import input_data
 from nonneg.estimators.online import OnlineEstimator
@@ -172,6 +173,8 @@ def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] |
 
 def _column_powers(block: LocalMatrix, *, beta: float) -> tuple[tuple[()], tuple[Any]]:
     xp = block.xp
+    if isinstance(block, SparseArrayMatrix):
+        return (), (block.column_powers(beta),)
     if isinstance(block, SparseMatrix):
         values = block.csr.data.astype(np.float64) ** beta
         if block.weights is not None:

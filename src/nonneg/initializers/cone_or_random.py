@@ -31,7 +31,7 @@ def cone_or_random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[
     """Return the initialization from cones, or random components where cones explain too little."""
     rng = generator(rng)
     # Sparse data need few iterations from random numbers, fewer than a look at some samples costs.
-    if not (isinstance(data, LocalMatrix) and data.container == "sparse"):
+    if not (isinstance(data, LocalMatrix) and data.is_sparse):
         plenty = max(data.shape) >= _PLENTY * _SUBSAMPLE * k and data.weights is None and not data.has_missing
         if plenty and isinstance(data, LocalMatrix):
             return _fitted_to_some(data, k, rng)

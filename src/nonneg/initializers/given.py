@@ -30,6 +30,8 @@ def given_init(
             "init='custom' starts from given factors, and neither W nor H is given. "
             "Pass W and H to fit_transform (or one of them), or choose another init."
         )
+    for name, factor in (("W", W), ("H", H)):
+        check_device(data, factor, name)
     initial_W = None if W is None else _checked_W(data, k, W)
     Ht = None if H is None else data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())
     if Ht is None:
@@ -38,6 +40,18 @@ def given_init(
     if initial_W is None:
         initial_W = fit_W(data, Ht)
     return initial_W, Ht
+
+
+def check_device(data: DataMatrix, factor: Any, name: str) -> None:
+    """Refuse a tensor on another device than the data; arrays of NumPy are copied to it."""
+    if type(factor).__module__ != "torch":
+        return
+    device = getattr(data.to_device(np.zeros(1)), "device", None)
+    if type(device).__module__ == "torch" and device != factor.device:
+        raise InvalidParameterError(
+            f"{name} is on {factor.device}, and X on {device}. Move one of them, for example "
+            f"{name}.to(X.device)."
+        )
 
 
 def check_factor(array: Any, shape: tuple[int, int], name: str, *, zeros: bool = False) -> Any:

@@ -183,4 +183,7 @@ def numpy_gram(gram: Gram) -> Gram:
     """Return Gram matrices in NumPy that share the memory of CPU tensors."""
     if isinstance(gram, SharedGram):
         return SharedGram(numpy_view(gram.matrix))
+    if isinstance(gram, ListedGrams):
+        arrays = (numpy_view(array) for array in (gram.other, gram.indptr, gram.indices))
+        return ListedGrams(numpy_view(gram.base), gram.sign, *arrays)
     return DenseGrams(numpy_view(gram.dense().matrices))

@@ -107,7 +107,7 @@ class BetaLoss:
 
     def value(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
         """Return the weighted divergence over the observed entries of a block."""
-        if self._gram_form(block) and block.container == "sparse":
+        if self._gram_form(block) and block.is_sparse:
             return self._gram_loss(block, W, Ht)
         if self.at_nonzeros(block):
             return divergence(block, W, Ht, self.lower_bound)
@@ -123,19 +123,20 @@ class BetaLoss:
 
     def at_nonzeros(self, block: LocalMatrix) -> bool:
         """Tell whether the model is needed at the nonzeros of the block only."""
-        return self.beta == 1.0 and block.container == "sparse" and self.offset == 0.0
+        return self.beta == 1.0 and block.is_sparse and self.offset == 0.0
 
     def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
-        if block.container != "sparse":
+        if not block.is_sparse:
             # From the entries: sums of products would cancel near an exact fit.
             def visit(start: int, stop: int) -> float:
                 x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
                 return self._loss(x, v, mask, block, start, stop)
 
             return float(sum(over_blocks(block, visit)))
-        gram = np.asarray(block.weighted_gram(W), dtype=np.float64) * np.asarray(Ht.T @ Ht, dtype=np.float64)
-        cross = np.einsum("ij,ij->", block.transposed_times(W), Ht, dtype=np.float64)
-        return max(0.0, 0.5 * block.squared_norm() - float(cross) + 0.5 * float(gram.sum()))
+        xp = block.xp
+        gram = xp.astype(block.weighted_gram(W), xp.float64) * xp.astype(Ht.T @ Ht, xp.float64)
+        cross = xp.astype(block.transposed_times(W), xp.float64) * xp.astype(Ht, xp.float64)
+        return max(0.0, 0.5 * block.squared_norm() - float(xp.sum(cross)) + 0.5 * float(xp.sum(gram)))
 
     def _model(self, block: LocalMatrix, W: Array, Ht: Array, start: int, stop: int) -> tuple[Any, Any, Any]:
         x, v = block.dense_rows(start, stop), W @ Ht.T

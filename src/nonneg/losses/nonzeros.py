@@ -8,67 +8,54 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from nonneg._typing import Array, FloatArray
-from nonneg.kernels.sparse_products import sampled_product, sparse_times
+from nonneg._typing import Array
+from nonneg.kernels.nonzeros import ratio_sums
 
 
-def sums_for_W(block: Any, Ht: FloatArray) -> FloatArray:
+def sums_for_W(block: Any, Ht: Array) -> Array:
     """Return the sum of the rows of Ht over the observed columns of every row."""
-    total = Ht.sum(axis=0)
-    if block.observed is None:
-        return total
-    part = block.observed.listed.astype(Ht.dtype) @ Ht
-    return part if block.observed.lists_observed else np.maximum(total - part, 0)
+    return block.xp.sum(Ht, axis=0) if block.observed is None else block.observed.row_sums(Ht)
 
 
-def sums_for_H(block: Any, W: FloatArray) -> FloatArray:
+def sums_for_H(block: Any, W: Array) -> Array:
     """Return the weighted sum of the rows of W over the observed rows of every column."""
     weighted = block.weighted(W)
-    total = weighted.sum(axis=0)
-    if block.observed is None:
-        return total
-    part = block.observed.listed.T.astype(W.dtype) @ weighted
-    return part if block.observed.lists_observed else np.maximum(total - part, 0)
+    return block.xp.sum(weighted, axis=0) if block.observed is None else block.observed.column_sums(weighted)
 
 
-def _divergence(block: Any, W: FloatArray, sums: FloatArray, ratio: FloatArray) -> float:
+def _divergence(block: Any, W: Array, sums: Array, logs: Array) -> Any:
     # Sum of x log(x / v) - x over the nonzeros, and of v over all entries.
-    safe = np.maximum(ratio, np.finfo(ratio.dtype).tiny)
-    terms = block.csr.data * (np.log(safe, dtype=np.float64) - 1.0)
-    rows = np.einsum("ij,ij->i", W, np.broadcast_to(sums, W.shape), dtype=np.float64)
-    if block.weights is None:
-        return float(terms.sum() + rows.sum())
-    return float(terms @ np.repeat(block.weights, np.diff(block.csr.indptr)) + rows @ block.weights)
+    xp = block.xp
+    rows = logs + xp.sum(xp.astype(W, xp.float64) * xp.astype(sums, xp.float64), axis=1)
+    return xp.sum(rows if block.weights is None else rows * xp.astype(block.weights, xp.float64))
 
 
-def _ratio(csr: Any, A: FloatArray, Bt: FloatArray, lower_bound: float) -> FloatArray:
-    model = sampled_product(csr.indptr, csr.indices, A, Bt)
-    return csr.data / np.maximum(model, model.dtype.type(lower_bound))
-
-
-def divergence(block: Any, W: FloatArray, Ht: FloatArray, lower_bound: float) -> float:
+def divergence(block: Any, W: Array, Ht: Array, lower_bound: float) -> float:
     """Return the weighted divergence over the observed entries."""
-    return _divergence(block, W, sums_for_W(block, Ht), _ratio(block.csr, W, Ht, lower_bound))
+    found = ratio_sums(block.csr, W, Ht, lower_bound, product=False, logs=True)
+    return float(_divergence(block, W, sums_for_W(block, Ht), found.logs))
 
 
 def terms_of_W(
-    block: Any, W: FloatArray, Ht: FloatArray, lower_bound: float, *, want_loss: bool
+    block: Any, W: Array, Ht: Array, lower_bound: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
     """Return the terms of the gradient with respect to W; see `losses.beta.Terms`."""
-    csr = block.csr
-    ratio, sums = _ratio(csr, W, Ht, lower_bound), sums_for_W(block, Ht)
-    loss = _divergence(block, W, sums, ratio) if want_loss else 0.0
-    return sparse_times(csr.indptr, csr.indices, ratio, Ht), sums, loss
+    found = ratio_sums(block.csr, W, Ht, lower_bound, logs=want_loss)
+    sums = sums_for_W(block, Ht)
+    return found.product, sums, float(_divergence(block, W, sums, found.logs)) if want_loss else 0.0
 
 
 def terms_of_H(
-    block: Any, W: FloatArray, Ht: FloatArray, lower_bound: float, *, want_loss: bool
+    block: Any, W: Array, Ht: Array, lower_bound: float, *, want_loss: bool
 ) -> tuple[Array, Array, float]:
     """Return the terms of the gradient with respect to Ht; see `losses.beta.Terms`."""
-    turned = block.transposed
-    ratio = _ratio(turned, Ht, W, lower_bound)
+    found = ratio_sums(block.transposed, Ht, W, lower_bound, weights=block.weights)
     loss = divergence(block, W, Ht, lower_bound) if want_loss else 0.0
-    product = sparse_times(turned.indptr, turned.indices, ratio, block.weighted(W))
-    return product, sums_for_H(block, W), loss
+    return found.product, sums_for_H(block, W), loss
+
+
+def column_losses(block: Any, W: Array, Ht: Array, logs: Array) -> Array:
+    """Return the weighted divergence of every column, from the sums of logarithms of the columns."""
+    xp = block.xp
+    sums = xp.astype(sums_for_H(block, W), xp.float64)
+    return logs + xp.sum(xp.astype(Ht, xp.float64) * sums, axis=1)

@@ -33,7 +33,8 @@ class Method(Entry):
         Whether the data may have negative entries (PCA-reduced samples, eigenvectors).
     inputs : frozenset of str
         The containers it accepts: "dense", "sparse", "array" (PyTorch, CuPy), "dask",
-        "streamed" (files).
+        "streamed" (files), "sparse-array" (sparse tensors and CuPy's sparse matrices; others move them to
+        host memory).
     needs_n_components : bool
         Whether the number of anchors must be given.
     simplex : bool
@@ -111,6 +112,7 @@ METHODS: Registry[Method] = Registry(
         "spa": Method(
             "nonneg.separable.spa:spa",
             "successive projections: the largest residual, whose direction is then projected out",
+            inputs=ALL_CONTAINERS | {"sparse-array"},
             options=frozenset({"tie_tol"}),
             aliases=("successive-projection",),
         ),

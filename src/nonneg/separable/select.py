@@ -65,7 +65,8 @@ def select_anchors(
     Parameters
     ----------
     X : array, sparse matrix, tensor or dask array of shape (n_samples, n_features)
-        The data, one sample per row; never modified.
+        The data, one sample per row; never modified. A sparse tensor stays on its device with "spa" and is
+        copied to host memory by the other methods.
     n_components : int, optional
         The number of anchors. None lets the convex methods choose it: "merit" takes the anchors that stand
         out of the noise, "fast-gradient" those before the largest drop of the sorted row maxima.
@@ -155,7 +156,13 @@ def select_anchors(
     if centered and not entry.centered:
         raise not_accepted(name, "centered=True", [key for key, other in METHODS.items() if other.centered])
     with threads(n_jobs):
-        data = checked_data(X, signed=entry.signed, who=f"select_anchors with method={name!r}", masks=False)
+        data = checked_data(
+            X,
+            signed=entry.signed,
+            who=f"select_anchors with method={name!r}",
+            masks=False,
+            sparse_arrays="sparse-array" in entry.inputs,
+        )
         _check_entries(data, name)
         n_components = _checked_count(n_components, data, name, entry)
         points = prepared(

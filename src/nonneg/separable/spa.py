@@ -9,6 +9,7 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import GreedyRule
+from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.separable.greedy import GrowingBasis, accurate_squares, relative_floor, select_greedily
 from nonneg.separable.result import SelectionResult
 
@@ -42,6 +43,8 @@ def projection_rule(tie_tol: float) -> GreedyRule:
 def squared_row_norms(block: LocalMatrix) -> Array:
     """Return the squared norms of the rows of a block, in float64."""
     xp = block.xp
+    if isinstance(block, SparseArrayMatrix):
+        return block.row_powers(2.0)
     if block.container == "sparse":
         squares = block.csr.copy()  # type: ignore[attr-defined]
         squares.data = squares.data.astype(xp.float64) ** 2

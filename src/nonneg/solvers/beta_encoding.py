@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_float32
+from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, tensor_view
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
@@ -21,6 +21,7 @@ from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import BetaLoss, over_blocks
 from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.nonzero_encoding import encode_on_gpu
 from nonneg.solvers.row_newton import (
     Buffers,
     Pairs,
@@ -77,6 +78,8 @@ def _encode_block(
     if local and loss.beta == 1 and (block.container == "sparse" or block.observed is not None):
         csr = block.csr if block.container == "sparse" else sp.csr_array(block.array)  # type: ignore[attr-defined]
         return (_encode_nonzeros(csr, start, Ht, sums_for_W(block, Ht), penalties, tol, max_iter),), ()
+    if loss.at_nonzeros(block):
+        return (_encode_sparse_array(block, start, Ht, loss, penalties, tol, max_iter),), ()
     by_nonzeros = local and loss.beta == 1 and not loss.offset and block.container == "dense"
     own = None
     if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
@@ -99,6 +102,23 @@ def _encode_block(
         return rows.solve(x, factor) if local else rows.solve_together(x, factor)
 
     return (block.xp.concat(over_blocks(block, visit), axis=0),), ()
+
+
+def _encode_sparse_array(
+    block: Any,
+    start: Array | None,
+    Ht: Array,
+    loss: BetaLoss,
+    penalties: Penalties,
+    tol: float,
+    max_iter: int,
+) -> Array:
+    sums = sums_for_W(block, Ht)
+    if not is_cpu_tensor(Ht):
+        return encode_on_gpu(block, start, Ht, sums, loss, penalties, tol, max_iter)
+    first = None if start is None else numpy_view(start)
+    given = numpy_view(Ht.contiguous()), numpy_view(sums)
+    return tensor_view(_encode_nonzeros(block.csr.to_scipy(), first, *given, penalties, tol, max_iter))
 
 
 def _few_nonzeros(x: Any) -> Any:

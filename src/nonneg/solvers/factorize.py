@@ -160,6 +160,7 @@ def factorize(
     data = checked_data(
         X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize",
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
+        sparse_arrays=True,
     )  # fmt: skip
     result = run_factorization(
         data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init, max_iter=max_iter,

@@ -48,6 +48,8 @@ def inner_passes(data: DataMatrix, k: int, entries: float | None = None) -> tupl
 
 def _weighted_nonzeros(block: Any) -> tuple[tuple[()], tuple[float]]:
     xp, total = block.xp, 0.0
+    if block.container == "sparse-array":
+        return (), (block.weighted_nonzeros(),)
     if block.container == "sparse":
         stored = np.repeat(block.weights, np.diff(block.csr.indptr))
         return (), (float(stored @ (block.csr.data != 0)),)

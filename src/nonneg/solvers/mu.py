@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._arrays import to_device
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
@@ -173,11 +174,7 @@ def multiplicative(
     if free is not None:
         chosen = np.zeros(Ht.shape[1], dtype=bool)
         chosen[free] = True
-        mask = (
-            data.xp.asarray(chosen)
-            if data.container != "array"
-            else data.xp.asarray(chosen, device=Ht.device)
-        )
+        mask = to_device(chosen, Ht)
     extrapolate = bool(options.get("extrapolate", True))
     problem = MultiplicativeProblem(data, Rule(loss, penalties), mask, extrapolate)
     with single_threaded_blas():

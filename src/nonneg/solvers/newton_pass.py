@@ -19,13 +19,20 @@ from nonneg.data import LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.newton_targets import newton_targets
-from nonneg.kernels.sparse_products import sampled_product, sparse_times
+from nonneg.kernels.nonzeros import line_search, ratio_sums
 from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss
-from nonneg.losses.nonzeros import sums_for_H, sums_for_W
+from nonneg.losses.nonzeros import column_losses, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.extrapolation import extrapolate_bounded
 from nonneg.solvers.majorizer import update_ratio
-from nonneg.solvers.row_newton import SHORTEST_STEP, Buffers, RowSubproblem, damped_squares, newton_step
+from nonneg.solvers.row_newton import (
+    SHORTEST_STEP,
+    Buffers,
+    RowSubproblem,
+    damped_squares,
+    damping,
+    newton_step,
+)
 
 # Entries of a piece: its four arrays are about the size of a core's second-level cache.
 PIECE_ENTRIES = 1 << 16
@@ -142,74 +149,53 @@ def _added(total: tuple[Any, ...], sums: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(a + b for a, b in zip(total, sums, strict=True)) if total else sums
 
 
-def _nonzeros(block: Any, W: Any, W_before: Any | None, shared: RowPass) -> tuple[Array, tuple[Any, ...]]:
-    csr, turned, Ht, penalties = block.csr, block.transposed, shared.Ht, shared.penalties
-    lower_bound = W.dtype.type(shared.loss.lower_bound)
+def _nonzeros(block: Any, W: Array, W_before: Array | None, shared: RowPass) -> tuple[Array, tuple[Any, ...]]:
+    xp, csr, Ht, penalties = block.xp, block.csr, shared.Ht, shared.penalties
+    lower_bound = shared.loss.lower_bound
     start = extrapolate_bounded(W, W_before, shared.momentum)
-    x, lengths = csr.data, np.diff(csr.indptr)
     sums = sums_for_W(block, Ht)
-
-    def at_nonzeros(rows: Any) -> Any:
-        return sampled_product(csr.indptr, csr.indices, rows, Ht)
-
-    def by_row(values: Any) -> Any:
-        return np.bincount(np.repeat(np.arange(len(lengths)), lengths), values, minlength=len(lengths))
-
-    v = np.maximum(at_nonzeros(start), lower_bound)
-    at_start = 0.0 if shared.momentum else _column_losses(block, start, Ht, v, csr)
-    ratio = x / v
-    pull = sparse_times(csr.indptr, csr.indices, ratio, Ht)
+    at_start: Any = 0.0
+    if not shared.momentum:
+        before = ratio_sums(
+            block.transposed, Ht, start, lower_bound, weights=block.weights, product=False, logs=True
+        )
+        at_start = column_losses(block, start, Ht, before.logs)
+    found = ratio_sums(csr, start, Ht, lower_bound, second=True)
+    pull = found.product
     gradient = sums - pull + (penalties.l1_W + penalties.l2_W * start)
-    diagonal = sparse_times(csr.indptr, csr.indices, ratio / v, damped_squares(Ht)) + penalties.l2_W
+    diagonal = found.second + found.trace[:, None] * damping(Ht) + penalties.l2_W
     direction, residuals, linear, quadratic, slopes = newton_targets(
         start, gradient, diagonal, shared.correlations, None, penalties.l1_W, penalties.l2_W
     )
-    d = at_nonzeros(direction)
-    linear = linear + np.sum(direction * sums, axis=1)
-    down = -slopes
-    steps = np.where(down > 0, 1.0, 0.0)
-    found = down <= 0
-    for _ in range(beta_kernels.TRIES):
-        # As in `kernels.beta_products.line_search`, where the divergence is convex.
-        ahead = np.maximum(v + np.repeat(steps, lengths).astype(v.dtype) * d, lower_bound)
-        up = linear + quadratic * steps - by_row(x * d / ahead)
-        longer = np.logical_or(found, up <= 0)
-        steps = np.where(longer, steps, steps * down / np.where(longer, 1.0, down + up))
-        found = np.logical_or(longer, up <= 2 * down)
-        if found.all():
-            break
-    steps = np.where(found, steps, 0.0).astype(start.dtype)
-    new = np.maximum(start + steps[:, None] * direction, 0)
-    short = np.flatnonzero((steps < SHORTEST_STEP) & (residuals > 0))
-    if short.size:
-        cost = np.broadcast_to(sums, start.shape)[short]
-        penalty = {"l1": penalties.l1_W, "l2": penalties.l2_W}
-        new[short] = start[short] * update_ratio(start[short], pull[short], cost, beta=1.0, **penalty)
-    return new, (at_start, *_sums_for_H(block, new, turned, lower_bound, shared))
+    linear = linear + xp.sum(direction * sums, axis=1)
+    steps = line_search(csr, start, direction, Ht, lower_bound, linear, quadratic, slopes, beta_kernels.TRIES)
+    new = xp.maximum(start + steps[:, None] * direction, 0.0)
+    new = multiplicative_where(steps, residuals, new, start, pull, sums, penalties)
+    return new, (at_start, *_sums_for_H(block, new, shared))
 
 
-def _sums_for_H(
-    block: Any, W: Any, turned: Any, lower_bound: Any, shared: RowPass
-) -> tuple[Any, Any, Any, Any, Any]:
-    Ht, weighted = shared.Ht, block.weighted(W)
-    v = np.maximum(sampled_product(turned.indptr, turned.indices, Ht, W), lower_bound)
-    at_end = _column_losses(block, W, Ht, v, turned, by_columns=True)
-    ratio = turned.data / v
-    sums = sums_for_H(block, W)
-    gradient = np.broadcast_to(sums, Ht.shape) - sparse_times(turned.indptr, turned.indices, ratio, weighted)
-    squared = _squares_and_weights(np, weighted, W, block.weights)
-    diagonal = sparse_times(turned.indptr, turned.indices, ratio / v, squared)
-    return at_end, gradient, diagonal, shared.gram(W, block.weights), weighted.sum(axis=0)
+def multiplicative_where(
+    steps: Array, residuals: Array, new: Array, start: Array, pull: Array, sums: Array, penalties: Penalties
+) -> Array:
+    """Return the rows after their steps, those with a short step after a multiplicative one instead."""
+    xp = array_namespace(new)
+    penalty = {"l1": penalties.l1_W, "l2": penalties.l2_W}
+    short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
+    if not isinstance(new, np.ndarray):
+        # For all rows: to ask whether there are such rows would make a GPU wait.
+        return xp.where(short[:, None], start * update_ratio(start, pull, sums, beta=1.0, **penalty), new)
+    if (rows := np.flatnonzero(short)).size:
+        cost = np.broadcast_to(sums, start.shape)[rows]
+        new[rows] = start[rows] * update_ratio(start[rows], pull[rows], cost, beta=1.0, **penalty)
+    return new
 
 
-def _column_losses(block: Any, W: Any, Ht: Any, v: Any, csr: Any, *, by_columns: bool = False) -> Any:
-    # Sum of x log(x / v) - x over the nonzeros, and of v over all entries.
-    x = csr.data.astype(np.float64)
-    terms = x * (np.log(np.maximum(x / v, 1e-300)) - 1.0)
-    lengths = np.diff(csr.indptr)
-    outer = np.repeat(np.arange(len(lengths)), lengths)
-    rows, columns = (csr.indices, outer) if by_columns else (outer, csr.indices)
-    if block.weights is not None:
-        terms = terms * block.weights[rows]
-    model = np.sum(np.multiply(Ht, sums_for_H(block, W), dtype=np.float64), axis=1)
-    return np.bincount(columns, terms, minlength=len(Ht)) + model
+def _sums_for_H(block: Any, W: Array, shared: RowPass) -> tuple[Any, Any, Any, Any, Any]:
+    xp, Ht, weights = block.xp, shared.Ht, block.weights
+    found = ratio_sums(
+        block.transposed, Ht, W, shared.loss.lower_bound, weights=weights, second=True, logs=True
+    )
+    gradient = sums_for_H(block, W) - found.product
+    diagonal = xp.concat([found.second, found.trace[:, None]], axis=1)
+    at_end = column_losses(block, W, Ht, found.logs)
+    return at_end, gradient, diagonal, shared.gram(W, weights), xp.sum(block.weighted(W), axis=0)

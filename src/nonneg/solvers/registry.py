@@ -40,7 +40,8 @@ class Solver(Entry):
         The lowest and the highest beta it minimizes.
     inputs : frozenset of str
         The containers it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask",
-        "streamed" (files).
+        "streamed" (files). Sparse tensors and CuPy's sparse matrices are "sparse-array", which a solver takes
+        if it takes "array" and minimizes the loss on sparse data.
     sparse_betas : tuple of float or None
         The betas it minimizes on sparse data.
     missing : tuple of float or None
@@ -72,7 +73,9 @@ class Solver(Entry):
 
     def takes(self, container: str, beta: float) -> bool:
         """Tell whether it takes data in a container for a beta-divergence."""
-        if container == "sparse":
+        if container == "sparse-array" and "array" not in self.inputs:
+            return False
+        if container.startswith("sparse"):
             return self.sparse_betas is not None and self.sparse_betas[0] <= beta <= self.sparse_betas[1]
         return container in self.inputs
 
@@ -185,10 +188,11 @@ def choose_solver(
         )
     if not solver.takes(container, beta):
         able = _able(beta, container)
-        if container == "sparse" and not able:
+        if container.startswith("sparse") and not able:
             raise UnsupportedInputError(
                 f"beta_loss={loss_name(beta)!r} on sparse data would need every zero written out. Use "
-                "X.toarray() if it fits in memory, or a beta_loss between 1 and 2."
+                f"X.{'toarray' if container == 'sparse' else 'to_dense'}() if it fits in memory, or a "
+                "beta_loss between 1 and 2."
             )
         raise UnsupportedInputError(
             f"solver={name!r} does not take {container} data. Solvers that do: {able}."

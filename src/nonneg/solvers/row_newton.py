@@ -92,10 +92,14 @@ def correlations_of(gram: Array) -> Array:
     return gram / root[:, None] / root[None, :] * (1 - eye) + eye
 
 
+def damping(other: Array) -> Array:
+    """Return what is added to the squares of every component of the fixed factor."""
+    return DAMPING * array_namespace(other).mean(other, axis=0) ** 2
+
+
 def damped_squares(other: Array) -> Array:
     """Return the squares of the fixed factor for the diagonals of Hessians."""
-    xp = array_namespace(other)
-    return other * other + DAMPING * xp.mean(other, axis=0) ** 2
+    return other * other + damping(other)
 
 
 def capped_squares(other: Array) -> Array:
@@ -170,7 +174,7 @@ def newton_step(
         gradient = gradient + (problem.l1 + problem.l2 * factor)
     if isinstance(model, Pairs):
         hessians = model.hessians(curvature, problem.l2)
-        residuals, target = _own_target(factor, gradient, hessians)
+        residuals, target = own_target(factor, gradient, hessians)
         direction = target - factor
         linear, quadratic, slopes = along(factor, gradient, direction, problem.l1, problem.l2)
     else:
@@ -202,7 +206,8 @@ def newton_step(
     return new, v, residuals
 
 
-def _own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, Array]:
+def own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, Array]:
+    """Return the residuals of the rows, and the minimizers of their quadratic models with own Hessians."""
     xp = array_namespace(factor)
     k = factor.shape[1]
     eye = xp.eye(k, dtype=hessians.dtype, device=hessians.device)

@@ -11,9 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from nonneg._arrays import is_sparse_array
 from nonneg._lazy import cached_property
 from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
+from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.estimators.stored_fields import Names, Part, Sparse, StoredArray, Value
 from nonneg.exceptions import (
     DataChangedWarning,
@@ -129,8 +131,8 @@ def as_graph(
     Parameters
     ----------
     graph : sparse matrix, array or data frame of shape (n_nodes, n_nodes), networkx graph or Graph
-        The graph; never changed. A sparse matrix stays sparse. A table of shape (n_first, n_second) is a
-        bipartite graph between its rows and its columns.
+        The graph; never changed. A sparse matrix stays sparse, a sparse tensor is copied to host memory. A
+        table of shape (n_first, n_second) is a bipartite graph between its rows and its columns.
     weight : str or None
         networkx: the attribute of an edge that is its weight (1 where it has none); None takes 1 throughout.
     symmetrize : {"sum", "mean", "max"} or None
@@ -263,6 +265,8 @@ def _frame_names(graph: Any) -> tuple[str, ...] | None:
 
 
 def _from_matrix(graph: Any, kind: str) -> SparseMatrix:
+    if is_sparse_array(graph):
+        graph = scipy_matrix(graph, "graph")
     shape = getattr(graph, "shape", None)
     if not sp.issparse(graph):
         graph = np.asarray(graph)

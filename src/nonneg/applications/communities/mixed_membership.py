@@ -280,7 +280,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
         ----------
         X : sparse matrix, array or data frame of shape (n_nodes, n_nodes), or networkx graph
             The graph; never modified. A table of another shape is a bipartite graph between its rows and its
-            columns.
+            columns. A sparse tensor is copied to host memory.
         y : Any
             Ignored.
         names : sequence of str, optional

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arrays import is_sparse_array
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.term_weights import document_frequencies
+from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -85,6 +87,8 @@ def counted_texts(vectorizer: Any, texts: Any, *, fit: bool) -> Any:
 
 def checked_counts(counts: Any) -> Any:
     """Return counts as a sparse matrix of floats without duplicates."""
+    if is_sparse_array(counts):
+        counts = scipy_matrix(counts)
     if not sp.issparse(counts):
         counts = np.asarray(counts)
         if counts.dtype.kind not in "biuf":

@@ -256,7 +256,7 @@ class TopicModel(StreamedTopics):
         Parameters
         ----------
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
-            Texts, or counts of words; never modified.
+            Texts, or counts of words; never modified. A sparse tensor is copied to host memory.
         y : Any
             Ignored.
 
@@ -275,7 +275,7 @@ class TopicModel(StreamedTopics):
         Parameters
         ----------
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
-            Texts, or counts of words; never modified.
+            Texts, or counts of words; never modified. A sparse tensor is copied to host memory.
         y : Any
             Ignored.
 

@@ -1,15 +1,21 @@
-"""Products of a CSR matrix with tall dense factors."""
+"""Products of a matrix in compressed sparse rows with tall dense factors, and sums of its rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
 from nonneg._threads import parallel_for
+from nonneg.kernels.sparse_products import array_api, triton
+from nonneg.kernels.sparse_products.plan import RowPlan, row_plan
+
+__all__ = ["RowPlan", "row_plan", "row_sums", "rows_of_entries", "sampled_product", "sparse_times"]
 
 
-def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any) -> Any:
+def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: RowPlan | None = None) -> Any:
     """Multiply a CSR matrix with a tall dense one.
 
     Parameters
@@ -18,6 +24,8 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any) -> Any:
         The CSR matrix.
     Bt : array of shape (n_columns, k)
         The dense matrix.
+    plan : RowPlan, optional
+        What `row_plan` returns for `indptr`, where it is at hand; only a GPU uses it.
 
     Returns
     -------
@@ -26,8 +34,14 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any) -> Any:
 
     Notes
     -----
-    Costs 2 nnz k operations; threads take ranges of rows.
+    Costs 2 nnz k operations. Threads take ranges of rows; a GPU takes parts of rows and adds them in order.
     """
+    if is_cpu_tensor(data):
+        views = (numpy_view(array) for array in (indptr, indices, data, Bt))
+        return tensor_view(sparse_times(*views))
+    if not isinstance(data, np.ndarray):
+        implementation = triton if triton.is_supported(data) else array_api
+        return implementation.sparse_times(indptr, indices, data, Bt, plan)
     from nonneg.kernels.sparse_products.numba import sparse_times_block
 
     n_rows, k = len(indptr) - 1, Bt.shape[1]
@@ -41,7 +55,7 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any) -> Any:
     return out
 
 
-def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any) -> Any:
+def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any, *, plan: RowPlan | None = None) -> Any:
     """Return the entries of A B' at the stored places of a CSR pattern.
 
     Parameters
@@ -52,12 +66,19 @@ def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any) -> Any:
         The first factor.
     Bt : array of shape (n_columns, k)
         The second factor, transposed.
+    plan : RowPlan, optional
+        What `row_plan` returns for `indptr`, where it is at hand; only a GPU uses it.
 
     Returns
     -------
     array of shape (nnz,)
         The values, in the order of the pattern.
     """
+    if is_cpu_tensor(A):
+        return tensor_view(sampled_product(*(numpy_view(array) for array in (indptr, indices, A, Bt))))
+    if not isinstance(A, np.ndarray):
+        implementation = triton if triton.is_supported(A) else array_api
+        return implementation.sampled_product(indptr, indices, A, Bt, plan)
     from nonneg.kernels.sparse_products.numba import sampled_product_block
 
     n_rows, k = A.shape
@@ -69,3 +90,44 @@ def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any) -> Any:
 
     parallel_for(work, n_rows, chunk_size=1, operations=2.0 * len(indices) * k)
     return out
+
+
+def row_sums(indptr: Any, values: Any, *, plan: RowPlan | None = None) -> Any:
+    """Return the sum of the values of every row, in their dtype.
+
+    Parameters
+    ----------
+    indptr : array of shape (n_rows + 1,)
+        Where the values of a row begin and end.
+    values : array of shape (nnz,)
+        The values.
+    plan : RowPlan, optional
+        What `row_plan` returns for `indptr`, where it is at hand; only a GPU uses it.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        The sums; 0 for empty rows.
+    """
+    if is_cpu_tensor(values):
+        return tensor_view(row_sums(numpy_view(indptr), numpy_view(values)))
+    if not isinstance(values, np.ndarray):
+        implementation = triton if triton.is_supported(values) else array_api
+        return implementation.row_sums(indptr, values, plan)
+    out = np.zeros(len(indptr) - 1, dtype=values.dtype)
+    filled = np.flatnonzero(indptr[1:] > indptr[:-1])
+    if filled.size:
+        out[filled] = np.add.reduceat(values, indptr[:-1][filled])
+    return out
+
+
+def rows_of_entries(indptr: Any, first: int, last: int) -> Any:
+    """Return the rows of the entries from `first` to `last` of a CSR pattern."""
+    if is_cpu_tensor(indptr):
+        return tensor_view(rows_of_entries(numpy_view(indptr), first, last))
+    if isinstance(indptr, np.ndarray):
+        lengths = np.diff(np.clip(indptr, first, last))
+        return np.repeat(np.arange(len(lengths), dtype=indptr.dtype), lengths)
+    xp = array_namespace(indptr)
+    at = xp.arange(first, last, dtype=indptr.dtype, device=indptr.device)
+    return xp.astype(xp.searchsorted(indptr, at, side="right") - 1, indptr.dtype)

@@ -1,0 +1,57 @@
+"""How the rows of a CSR matrix are shared on a GPU: long rows are cut into parts of bounded length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from nonneg._arrays import is_cpu_tensor, to_device, to_numpy
+
+# Entries of a part. On an H200 a product with 33 million entries in rows of 6600 and 20 components takes
+# 0.38 ms with 512, 0.39 ms with this and 0.45 ms with 8192.
+PART = 2048
+# Entries of a block of rows: two values at so many of them are in memory at a time, 64 MB in float32.
+BLOCK = 1 << 23
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """Parts of rows, in their order, and blocks of rows."""
+
+    n_parts: int
+    part: int  # maximum number of entries of a part
+    rows: Any  # the row of each part, its first entry, and the first part of each row; None: one part per row
+    begins: Any
+    starts: Any
+    blocks: tuple[tuple[int, int, int, int], ...]  # first and last row, first and last entry of each block
+
+
+def row_plan(indptr: Any) -> RowPlan | None:
+    """Return the plan for arrays on a GPU; the CPU needs none."""
+    if isinstance(indptr, np.ndarray) or is_cpu_tensor(indptr):
+        return None
+    return make_plan(indptr)
+
+
+def make_plan(indptr: Any, part: int | None = None, block: int | None = None) -> RowPlan:
+    """Cut rows into parts of up to `part` entries, and group them into blocks of about `block` entries."""
+    part, block = part or PART, block or BLOCK
+    places = to_numpy(indptr).astype(np.int64)
+    lengths = np.diff(places)
+    n_rows = len(lengths)
+    edges = np.searchsorted(places, np.arange(block, places[-1], block)) if n_rows else np.zeros(0, int)
+    edges = np.unique(np.concatenate([[0], edges, [n_rows]]))
+    blocks = tuple(
+        (int(first), int(last), int(places[first]), int(places[last])) for first, last in pairwise(edges)
+    )
+    if n_rows == 0 or lengths.max() <= part:
+        return RowPlan(n_rows, part, None, None, None, blocks)
+    counts = np.maximum(1, -(-lengths // part))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    rows = np.repeat(np.arange(n_rows), counts)
+    begins = places[rows] + (np.arange(starts[-1]) - starts[rows]) * part
+    rows, begins, firsts = (to_device(array.astype(np.int64), indptr) for array in (rows, begins, starts))
+    return RowPlan(int(starts[-1]), part, rows, begins, firsts, blocks)
