@@ -200,12 +200,12 @@ def device_work(data: Any, n_components: int | None = None) -> Iterator[None]:
 
 
 def _current(data: Any) -> AbstractContextManager[Any]:
-    from nonneg._arrays import is_cuda_tensor
-
     if data.container in ("dense", "sparse", "dask") or "torch" not in sys.modules:
         return nullcontext()
-    example = data.to_device(np.zeros(1))
-    return sys.modules["torch"].cuda.device(example.device) if is_cuda_tensor(example) else nullcontext()
+    device = getattr(data.to_device(np.zeros(1)), "device", None)
+    # Not where tensors in host memory stand for those on a GPU, as in tests.
+    on_cuda = getattr(device, "type", None) == "cuda"
+    return sys.modules["torch"].cuda.device(device) if on_cuda else nullcontext()
 
 
 def warn_without_triton() -> None:

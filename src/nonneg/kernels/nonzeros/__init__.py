@@ -69,10 +69,14 @@ def line_search(
 
     Parameters
     ----------
-    csr, A, Bt, lower_bound
-        As in `ratio_sums`.
-    direction : array of shape (n_rows, k)
-        The directions of the rows of A.
+    csr : SciPy CSR matrix or CsrArrays
+        The nonzeros by rows.
+    A, direction : array of shape (n_rows, k)
+        The factor of the rows, and their directions.
+    Bt : array of shape (n_columns, k)
+        The factor of the columns, transposed.
+    lower_bound : float
+        Lower bound of the model.
     linear, quadratic : array of shape (n_rows,)
         ``linear t + quadratic t^2 / 2`` is what the loss of a row has besides the logarithms.
     slopes : array of shape (n_rows,)
