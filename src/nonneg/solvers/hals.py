@@ -27,9 +27,9 @@ SHRINK = 0.1
 SHARE = 0.45
 # However cheap they are, more passes than this change little.
 MAX_PASSES = 60
-# On a GPU products are cheaper beside passes than on a processor: with 200000 x 2000 entries and k = 50, a pass
-# over W takes a quarter of the time of both products on an H200. Rows of a factor with this many entries take at
-# most this many; smaller factors take the passes that they take on a processor.
+# On a GPU products are cheaper beside passes than on a processor: with 200000 x 2000 entries and k = 50, a
+# pass over W takes a quarter of the time of both products on an H200. Rows of a factor with this many entries
+# take at most this many passes; smaller factors take those that they take on a processor.
 GPU_ENTRIES, GPU_PASSES = 400_000, 4
 
 

@@ -20,8 +20,8 @@ except ImportError:
     triton = None
 
 MOST_COMPONENTS = 1024
-# 32-bit registers of a thread that hold rows: 8 rows of 64 components in a warp. Three passes over 200000 rows,
-# k = 50, take 2.1 ms with 8 or 4 rows on an H200, 3.2 with 32; in float64 4 rows take 3.5 ms, 16 take 5.3.
+# 32-bit registers of a thread that hold rows: 8 rows of 64 components in a warp. Three passes over 200000
+# rows, k = 50, take 2.1 ms with 8 or 4 rows on an H200, 3.2 with 32; in float64 3.5 with 4 and 5.3 with 16.
 REGISTERS = 16
 # With fewer programs than this a program takes fewer rows, so that all processors are at work.
 FULL = 4224
@@ -50,6 +50,7 @@ if triton is not None:
         K: tl.constexpr,
         R: tl.constexpr,
         SKIPS: tl.constexpr,
+        ORDERED: tl.constexpr,
     ):
         program = tl.program_id(0).to(tl.int64)
         block = program // n_tiles
@@ -76,7 +77,9 @@ if triton is not None:
         while going > 0:
             sweep += 1
             # One component ahead: the loads of the next one run beside the sums of the present one.
-            next_a = tl.load(order).to(tl.int64)
+            next_a = program * 0
+            if ORDERED:
+                next_a = tl.load(order).to(tl.int64)
             next_g = tl.load(gram_at + next_a * k + b, mask=real, other=0.0)
             next_c = tl.load(cross + next_a * cross_stride + row)
             for j in range(n_order):
@@ -84,7 +87,9 @@ if triton is not None:
                 g = tl.where(b == a, 0.0, next_g)
                 c = next_c
                 curvature = tl.load(gram_at + a * k + a)
-                next_a = tl.load(order + tl.minimum(j + 1, n_order - 1)).to(tl.int64)
+                next_a = program * 0 + tl.minimum(j + 1, n_order - 1)
+                if ORDERED:
+                    next_a = tl.load(order + next_a).to(tl.int64)
                 next_g = tl.load(gram_at + next_a * k + b, mask=real, other=0.0)
                 next_c = tl.load(cross + next_a * cross_stride + row)
                 # The slope without the component itself: registers cannot be indexed.
@@ -160,14 +165,14 @@ def hals_rows(
     for rows, matrices in gram_chunks(gram, n_rows, k, factor.dtype):
         _launch(
             factor[rows], matrices, cross[rows], out[rows], violations[rows], turns, numbers,
-            None if todo is None else todo[rows], max_passes,
+            None if todo is None else todo[rows], max_passes, chosen != tuple(range(k)),
         )  # fmt: skip
     return from_torch(out, like), from_torch(violations, like)
 
 
 def _launch(
     factor: Any, matrices: Any, cross: Any, out: Any, violations: Any, order: Any, numbers: Any, todo: Any,
-    max_passes: int,
+    max_passes: int, ordered: bool,
 ) -> None:  # fmt: skip
     n_rows, k = factor.shape
     if n_rows == 0:
@@ -196,6 +201,7 @@ def _launch(
         K=K,
         R=R,
         SKIPS=todo is not None,
+        ORDERED=ordered,
         num_warps=1,
     )
 
