@@ -215,7 +215,7 @@ def rows_per_program(n_rows: int, n: int, K: int, size: int) -> int:
 
 
 def by_component(array: Any) -> Any:
-    """Return an array of shape (n, k) whose columns are contiguous; a copy if need be."""
+    """Return an array of shape (n, k) whose columns are contiguous; a copy if necessary."""
     n_rows, k = array.shape
     if array.stride(0) == 1 and (k == 1 or array.stride(1) >= n_rows):
         return array
