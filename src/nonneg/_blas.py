@@ -87,6 +87,11 @@ def single_threaded_blas() -> Iterator[None]:
                 _set(*_before.pop())
 
 
+def is_held() -> bool:
+    """Tell whether all libraries that are loaded are held to one thread."""
+    return _n_users > 0 and len(sys.modules) == _n_modules
+
+
 def _after_fork_in_child() -> None:
     # The other threads that ran a fit are gone.
     global _lock, _n_users

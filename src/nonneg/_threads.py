@@ -29,6 +29,9 @@ Result = TypeVar("Result")
 RATE = 2e9
 # A thread must save this many times what waking it takes: others wait for the interpreter meanwhile.
 WORTH = 4.0
+# A compiled task (`kernels.team`) does not wait for the interpreter: seconds that one more thread costs, and
+# operations below which the task is left to the calling thread.
+AWAKE, SMALLEST_TASK = 5e-7, 1e5
 
 _n_threads: ContextVar[int | None] = ContextVar("nonneg_n_threads", default=None)
 _in_worker = threading.local()
@@ -131,12 +134,13 @@ class _Pool:
         self.idle: list[_Helper] = []
         self.n_helpers = 0
         self.n_callers = 0
+        self.in_team = 0  # helpers of `kernels.team`
 
     def enter(self, wanted: int) -> list[_Helper]:
         """Count a caller and return the helpers it gets."""
         with self.lock:
             self.n_callers += 1
-            busy = self.n_helpers - len(self.idle)
+            busy = self.n_helpers - len(self.idle) + self.in_team
             free = available_threads() - self.n_callers - busy
             count = max(0, min(wanted, free))
             helpers = [self.idle.pop() for _ in range(min(count, len(self.idle)))]
@@ -152,6 +156,28 @@ class _Pool:
 
 
 _pool = _Pool()
+
+
+def enter_worker() -> None:
+    """Mark the calling thread as a helper, whose kernels use no further threads."""
+    _in_worker.busy = True
+
+
+def enter_team(wanted: int) -> bool:
+    """Count the caller of the one team and its helpers; False where others are at work."""
+    pool = _pool
+    with pool.lock:
+        if pool.n_callers:
+            return False
+        pool.n_callers, pool.in_team = 1, wanted - 1
+        return True
+
+
+def leave_team() -> None:
+    """Count the caller of the team and its helpers less."""
+    pool = _pool
+    with pool.lock:
+        pool.n_callers, pool.in_team = pool.n_callers - 1, 0
 
 
 def _forget_pool() -> None:
@@ -194,6 +220,14 @@ def threads_for(operations: float) -> int:
     # With n threads the work takes w / n and the waking n h: the sum is smallest for n = sqrt(w / h).
     worth = math.sqrt(operations / (RATE * WORTH * max(waking_seconds(), 1e-9)))
     return max(1, min(most, int(worth)))
+
+
+def team_size(operations: float) -> int:
+    """Return the number of threads that a compiled task of so many operations is worth."""
+    most = current_threads()
+    if most == 1 or operations < SMALLEST_TASK:
+        return 1
+    return max(1, min(most, int(math.sqrt(operations / (RATE * AWAKE)))))
 
 
 def parallel_for(

@@ -7,6 +7,7 @@ and again in numba's own way if it fails.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 from nonneg.kernels.clock import preparing
 
 with preparing():
+    import llvmlite.binding
     import numba
 
 try:
@@ -31,6 +33,12 @@ else:
             after_in_parent=global_compiler_lock.release,
             after_in_child=global_compiler_lock.release,
         )
+        with contextlib.suppress(AttributeError):
+            # The same for LLVM's own lock, under which any thread may dispose of what a compilation left.
+            of_llvm = llvmlite.binding.ffi.lib._lock._lock
+            os.register_at_fork(
+                before=of_llvm.acquire, after_in_parent=of_llvm.release, after_in_child=of_llvm.release
+            )
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -38,8 +46,9 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     @_off_the_clock
     def decorate(function: Callable[..., Any]) -> Any:
-        # No kernel is passed around as a function, for which numba would compile one more entry point.
-        dispatcher = numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, **options)(function)
+        # Few kernels are passed around as functions, for which numba compiles one more entry point.
+        settings = {"nogil": True, "cache": True, "no_cfunc_wrapper": True} | options
+        dispatcher = numba.njit(**settings)(function)
         if FunctionCache is not None and isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
             dispatcher._cache = _QuickCache(dispatcher.py_func)
         # What numba calls where no version fits the types of the arguments yet.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import scalar
-from nonneg._threads import parallel_for, parallel_sum
+from nonneg._threads import parallel_for, parallel_sum, team_size
 
 # Entries that a thread takes at once; temporary arrays of this size stay in its cache.
 CHUNK_ENTRIES = 1 << 14
@@ -16,6 +16,8 @@ CHUNK_ENTRIES = 1 << 14
 GPU_ENTRIES = 1 << 22
 # Arrays up to this size are done at once, without ranges.
 SMALL = 1 << 16
+# NumPy takes as long for an entry of such an array as a kernel for so many operations.
+ENTRY = 4.0
 # BLAS does several operations in the time of one in our kernels.
 BLAS = 0.2
 
@@ -62,12 +64,67 @@ def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     return float(parallel_sum(work, first.shape[0], chunk_size=step, operations=4.0 * first.size))
 
 
+def absolute_sum(array: Any) -> float:
+    """Return the sum of the absolute entries."""
+    if team_size(ENTRY * array.size) > 1:
+        from nonneg.kernels import entries
+
+        if (found := entries.total(entries.ABSOLUTE, array)) is not None:
+            return found
+    return sum_rows(lambda rows: np.abs(rows).sum(), array)
+
+
+def product_sum(a: Any, b: Any) -> float:
+    """Return the sum of the products of the entries, in float64."""
+    if team_size(ENTRY * a.size) > 1:
+        from nonneg.kernels import entries
+
+        if (found := entries.total(entries.PRODUCT, a, b)) is not None:
+            return found
+    return sum_rows(lambda x, y: np.vdot(*(z.astype(np.float64, copy=False) for z in (x, y))), a, b)
+
+
+def nonzero_count(array: Any) -> int:
+    """Return the number of entries other than zero."""
+    if team_size(ENTRY * array.size) > 1:
+        from nonneg.kernels import entries
+
+        if (found := entries.total(entries.NONZERO, array)) is not None:
+            return int(found)
+    return int(sum_rows(lambda rows: np.count_nonzero(rows != 0), array))
+
+
+def extrapolated(new: Any, old: Any, momentum: float) -> Any:
+    """Return max(new + momentum (new - old), 0)."""
+    if team_size(ENTRY * new.size) > 1:
+        from nonneg.kernels import entries
+
+        if (found := entries.extrapolated(new, old, momentum)) is not None:
+            return found
+    return map_rows(lambda x, y: np.maximum(x + momentum * (x - y), 0), new, old)
+
+
+def converted(array: Any, factor: float, dtype: Any) -> Any:
+    """Return the entries times a number in another dtype."""
+    if team_size(ENTRY * array.size) > 1:
+        from nonneg.kernels import entries
+
+        if (found := entries.converted(array, factor, dtype)) is not None:
+            return found
+    return map_rows(lambda rows: (rows * array.dtype.type(factor)).astype(dtype), array, dtype=dtype)
+
+
 def gram_of(factor: Any, other: Any = None) -> Any:
     """Return factor' other; factor' factor by default."""
     other = factor if other is None else other
     if not isinstance(factor, np.ndarray):
         return factor.T @ other
     n_rows, k = factor.shape
+    if team_size(2.0 * BLAS * n_rows * k * k) > 1:
+        from nonneg.kernels.products import inner_product
+
+        if (found := inner_product(factor, other)) is not None:
+            return found
     return parallel_sum(
         lambda start, stop: factor[start:stop].T @ other[start:stop],
         n_rows,

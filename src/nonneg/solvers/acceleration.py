@@ -21,7 +21,7 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.compressed import compressed
 from nonneg.data.dense import DenseMatrix
-from nonneg.kernels.rows import BLAS, map_rows
+from nonneg.kernels.rows import BLAS, converted
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
@@ -210,7 +210,11 @@ def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: fl
     )
 
     def small(Ht: Array | None) -> Array | None:
-        return None if Ht is None else data.xp.astype(Ht * factor, dtype)
+        if Ht is None:
+            return None
+        if isinstance(Ht, np.ndarray):
+            return converted(Ht, factor, dtype)
+        return data.xp.astype(Ht * factor, dtype)
 
     new: dict[str, Any] = dict(zip(given, rows, strict=True))
     for name in ("Ht", "Ht_plain", "Ht_next"):
@@ -221,10 +225,9 @@ def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: fl
 def _converted_rows(
     block: LocalMatrix, *rows: Array, dtype: Any, factor: float
 ) -> tuple[tuple[Array, ...], tuple[()]]:
-    def converted(part: Array) -> Array:
+    def new(part: Array) -> Array:
+        if isinstance(part, np.ndarray):
+            return converted(part, factor, dtype)
         return block.xp.astype(part * factor, dtype)
 
-    return tuple(
-        map_rows(converted, part, dtype=dtype) if isinstance(part, np.ndarray) else converted(part)
-        for part in rows
-    ), ()
+    return tuple(new(part) for part in rows), ()

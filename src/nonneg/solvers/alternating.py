@@ -20,7 +20,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
-from nonneg.kernels.rows import gram_of, sum_rows
+from nonneg.kernels.rows import absolute_sum, gram_of, product_sum, sum_rows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.extrapolation import Schedule, extrapolate
 
@@ -52,7 +52,7 @@ class AlternatingState:
 def dot(a: Array, b: Array) -> Any:
     """Return the sum of the products of the entries, accumulated in float64; on a GPU it stays there."""
     if isinstance(a, np.ndarray):
-        return sum_rows(lambda x, y: np.vdot(*(z.astype(np.float64, copy=False) for z in (x, y))), a, b)
+        return product_sum(a, b)
     xp = array_namespace(a)
     return sum_rows(lambda x, y: xp.sum(xp.astype(x, xp.float64) * xp.astype(y, xp.float64)), a, b)
 
@@ -61,7 +61,7 @@ def rounding(cross: Array) -> Any:
     """Return what rounding alone adds to the violation, so that an optimum has none."""
     xp = array_namespace(cross)
     numpy = isinstance(cross, np.ndarray)
-    total = sum_rows(lambda rows: np.abs(rows).sum(), cross) if numpy else xp.linalg.vector_norm(cross, ord=1)
+    total = absolute_sum(cross) if numpy else xp.linalg.vector_norm(cross, ord=1)
     return 8 * float(xp.finfo(cross.dtype).eps) * total
 
 

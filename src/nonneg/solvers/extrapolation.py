@@ -15,7 +15,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import on_gpu
 from nonneg._typing import Array
-from nonneg.kernels.rows import map_rows
+from nonneg.kernels.rows import extrapolated
 
 # An extrapolated entry is at least this fraction of the plain one: a zero could make the model zero where the
 # data are not.
@@ -56,7 +56,7 @@ class Schedule:
 def extrapolate(new: Array, old: Array, momentum: Any) -> Array:
     """Return max(new + momentum (new - old), 0); `momentum` may be a number on the GPU of the arrays."""
     if isinstance(new, np.ndarray):
-        return map_rows(lambda x, y: np.maximum(x + momentum * (x - y), 0), new, old)
+        return extrapolated(new, old, momentum)
     if on_gpu(momentum) and new.stride() == old.stride() and new.T.is_contiguous():
         from nonneg.kernels import safeguard
 

@@ -114,16 +114,24 @@ def _entries(
         )
         weighted = new if weights is None else new * weights[:, None]
         squared = _squares_and_weights(xp, weighted, new, weights)
-        sums = slope.T @ weighted, curvature.T @ squared, shared.gram(new, weights)
+        gradient = buffers.inner_product("gradient", slope, weighted)
+        diagonal = buffers.inner_product("diagonal", curvature, squared)
+        sums = gradient, diagonal, shared.gram(new, weights)
         return new, (at_start, at_end, *sums, xp.sum(weighted, axis=0))
+
+    rows = np.empty(W.shape, dtype=W.dtype) if numpy else None
 
     def work(start: int, stop: int) -> tuple[list[Array], tuple[Any, ...]]:
         buffers = Buffers(max(1, min(size, stop - start)), n_columns, Ht)
         parts: list[Array] = []
         total: tuple[Any, ...] = ()
         for begin in range(start, max(stop, start + 1), size):
-            new, sums = visit(begin, min(begin + size, stop), buffers)
-            parts.append(new)
+            end = min(begin + size, stop)
+            new, sums = visit(begin, end, buffers)
+            if rows is None:
+                parts.append(new)
+            else:
+                rows[begin:end] = new
             total = _added(total, sums)
         return parts, total
 
@@ -136,6 +144,8 @@ def _entries(
     total: tuple[Any, ...] = ()
     for _, sums in ranges:
         total = _added(total, sums)
+    if rows is not None:
+        return rows, total
     return xp.concat([part for parts, _ in ranges for part in parts], axis=0), total
 
 
@@ -146,7 +156,13 @@ def _squares_and_weights(xp: Any, weighted: Array, rows: Array, weights: Array |
 
 
 def _added(total: tuple[Any, ...], sums: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a + b for a, b in zip(total, sums, strict=True)) if total else sums
+    """Return the sums; arrays of NumPy are copied once and then added to."""
+    if not total:
+        return tuple(np.array(part) if isinstance(part, np.ndarray) else part for part in sums)
+    return tuple(
+        np.add(a, b, out=a) if isinstance(a, np.ndarray) and a.ndim else a + b
+        for a, b in zip(total, sums, strict=True)
+    )
 
 
 def _nonzeros(block: Any, W: Array, W_before: Array | None, shared: RowPass) -> tuple[Array, tuple[Any, ...]]:

@@ -135,6 +135,14 @@ class Buffers:
         out = self.take(name, a.shape[0])
         return a @ b if out is None else np.matmul(a, b, out=out)
 
+    def inner_product(self, name: str, a: Array, b: Array) -> Array:
+        """Return a' b."""
+        if not isinstance(self._like, np.ndarray):
+            return a.T @ b
+        if name not in self._arrays:
+            self._arrays[name] = np.empty((a.shape[1], b.shape[1]), dtype=self._like.dtype)
+        return np.matmul(a.T, b, out=self._arrays[name])
+
     def pair(self, *names: str, rows: int) -> Any:
         """Return memory for two arrays."""
         found = tuple(self.take(name, rows) for name in names)

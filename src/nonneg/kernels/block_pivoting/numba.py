@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
+from numba import carray
 
-from nonneg._threads import parallel_for
+from nonneg._threads import parallel_for, team_size
 from nonneg.kernels.grams import Gram, gram_matrices
 from nonneg.kernels.jit import jit
+from nonneg.kernels.team import FLOATS, Task, pointer, run
 
 # Up to this many entries of all systems together a batched LAPACK solve is faster than loading the compiled
 # kernel from its cache, let alone compiling it.
@@ -122,9 +125,29 @@ def block_pivoting_rows(factor, gram, cross, own_grams, max_pivots, start, stop,
                 factor[i, a] = x[a]
 
 
+@functools.cache
+def task_of(dtype: Any) -> Task:
+    """Return the solution of a range of rows of arrays of this dtype as a task."""
+    kind = np.dtype(dtype).type
+
+    def pivoting_task(address, start, stop):
+        given = carray(pointer(address), (9,), np.int64)
+        n_rows, k, n_systems = given[0], given[1], given[2]
+        factor = carray(pointer(given[5]), (n_rows, k), kind)
+        gram = carray(pointer(given[6]), (n_systems, k, k), np.float64)
+        cross = carray(pointer(given[7]), (n_rows, k), kind)
+        unsolved = carray(pointer(given[8]), (n_rows,), np.bool_)
+        block_pivoting_rows(factor, gram, cross, n_systems > 1, given[3], start, stop, unsolved)
+
+    return Task(pivoting_task)
+
+
 def is_supported(factor: Any) -> bool:
     """Tell whether the rows are NumPy's and enough that loading the kernel pays."""
-    return isinstance(factor, np.ndarray) and factor.shape[0] * factor.shape[1] ** 2 > SMALL_PIVOTING
+    if not isinstance(factor, np.ndarray):
+        return False
+    entries = factor.shape[0] * factor.shape[1] ** 2
+    return entries > SMALL_PIVOTING or team_size(float(entries)) > 1
 
 
 def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tuple[Any, Any]:
@@ -140,5 +163,11 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tupl
     def work(start: int, stop: int) -> None:
         block_pivoting_rows(out, systems, cross, own, max_pivots, start, stop, unsolved)
 
-    parallel_for(work, n_rows, chunk_size=1, operations=float(n_rows) * k * k)
+    operations = float(n_rows) * k * k
+    if team_size(operations) > 1 and cross.dtype == out.dtype and out.dtype in FLOATS:
+        numbers, arrays = [n_rows, k, len(systems), max_pivots], (out, systems, cross, unsolved)
+        # Rows differ in the number of exchanges: chunks enough that no thread waits for another.
+        if run(task_of(out.dtype), numbers, arrays, n_rows, chunk_size=8, operations=operations, parts=4):
+            return out, unsolved
+    parallel_for(work, n_rows, chunk_size=1, operations=operations)
     return out, unsolved

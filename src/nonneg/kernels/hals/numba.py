@@ -7,16 +7,21 @@ row does not depend on other rows, on threads or on chunks.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
+from numba import carray
 
-from nonneg._threads import parallel_for
+from nonneg._threads import parallel_for, team_size
 from nonneg.kernels.grams import Gram, ListedGrams, SharedGram
 from nonneg.kernels.jit import jit
 from nonneg.kernels.row_grams import hals_own_block
+from nonneg.kernels.team import FLOATS, Task, pointer, run
 
 BLOCK = 128
+# Blocks of a task are at least so long: shorter loops over rows do not pay.
+SMALLEST_BLOCK = 16
 # Components are taken four at a time; the Gram matrix comes padded with zeros to a multiple of it.
 UNROLL = 4
 # Rows of the scratch array of a block.
@@ -27,7 +32,8 @@ SLOPE, CHANGE, FIRST, VIOLATION = 0, 1, 2, 3
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row, violations):
     """Update rows `start` to `stop` of `factor` in place; see `kernels.hals.hals_passes`."""
-    # `row` is scratch space for `BLOCK` indices.
+    # `row` is scratch space for the indices of the rows of a block, at most `BLOCK`.
+    size = len(row)
     k = cross.shape[1]
     padded = gram.shape[1]
     zero = gram.dtype.type(0.0)
@@ -42,8 +48,8 @@ def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row,
     for a in range(k, padded):
         for r in range(BLOCK):
             f[a, r] = zero
-    for begin in range(start, stop, BLOCK):
-        n = min(BLOCK, stop - begin)
+    for begin in range(start, stop, size):
+        n = min(size, stop - begin)
         for r in range(n):
             row[r] = begin + r
             note[VIOLATION, r] = zero
@@ -100,7 +106,31 @@ def hals_block(factor, gram, cross, order, max_passes, shrink, start, stop, row,
                     for a in range(k):
                         factor[row[r], a] = f[a, r]
             n = kept
-        violations[begin // BLOCK] = total
+        violations[begin // size] = total
+
+
+@functools.cache
+def task_of(dtype: Any) -> Task:
+    """Return the update of a range of rows of arrays of this dtype as a task."""
+    kind = np.dtype(dtype).type
+
+    def hals_task(address, start, stop):
+        given = carray(pointer(address), (14,), np.int64)
+        n_rows, k, padded, block = given[0], given[1], given[2], given[5]
+        factor = carray(pointer(given[7]), (n_rows, k), kind)
+        gram = carray(pointer(given[8]), (k, padded), kind)
+        cross = carray(pointer(given[9]), (n_rows, k), kind)
+        order = carray(pointer(given[10]), (given[3],), np.int64)
+        violations = carray(pointer(given[11]), ((n_rows + block - 1) // block,), np.float64)
+        shrink = carray(pointer(given[12]), (1,), np.float64)
+        initial = carray(pointer(given[13]), (n_rows, k), kind)
+        for i in range(start, stop):
+            for a in range(k):
+                factor[i, a] = initial[i, a]
+        row = np.empty(block, dtype=np.int64)
+        hals_block(factor, gram, cross, order, given[4], shrink[0], start, stop, row, violations)
+
+    return Task(hals_task)
 
 
 def is_supported(factor: Any, gram: Gram) -> bool:
@@ -120,6 +150,22 @@ def hals_passes(
         return _listed_passes(out, gram, cross, order, max_passes, shrink)
     padded = np.zeros((k, -(-k // UNROLL) * UNROLL), dtype=out.dtype)
     padded[:, :k] = gram.matrix
+    operations = 2.0 * n_rows * k * k * min(max_passes, 3)
+    n_threads = team_size(operations)
+    if n_threads > 1 and cross.dtype == out.dtype and out.dtype in FLOATS:
+        # Blocks that are small enough to keep every thread busy; results of rows do not depend on them.
+        block = min(BLOCK, max(SMALLEST_BLOCK, -(-n_rows // (8 * n_threads)) * 8))
+        violations = np.zeros(-(-n_rows // block))
+        factor = np.ascontiguousarray(factor)
+        scalars = np.array([shrink])
+        numbers = [n_rows, k, padded.shape[1], len(order), max_passes, block]
+        arrays = (out, padded, cross, order, violations, scalars, factor)
+        done = run(
+            task_of(out.dtype), numbers, arrays, n_rows, chunk_size=block, operations=operations, parts=2,
+            n_threads=n_threads,
+        )  # fmt: skip
+        if done:
+            return out, float(violations.sum())
     violations = np.zeros(max(1, -(-n_rows // BLOCK)))
 
     def work(start: int, stop: int) -> None:
@@ -128,7 +174,7 @@ def hals_passes(
         hals_block(out, padded, cross, order, max_passes, shrink, start, stop, row, violations)
 
     # Rows stop on their own, most of them after about three passes.
-    parallel_for(work, n_rows, chunk_size=BLOCK, operations=2.0 * n_rows * k * k * min(max_passes, 3))
+    parallel_for(work, n_rows, chunk_size=BLOCK, operations=operations)
     return out, float(violations.sum())
 
 
