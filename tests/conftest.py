@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Callable, Iterator
@@ -32,6 +33,9 @@ NAMESPACES = {
     "torch": "array_api_compat.torch",
 }
 
+COMPILING = ("contracts", "kernels")
+WITHOUT_KERNELS = ("data/test_faults.py", "io", "datasets", "metrics", "report", "repository", "examples")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that lets LAPACK choose differently."""
@@ -60,8 +64,29 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests by their files, whatever the order of collection."""
-    items.sort(key=lambda item: item.path)
+    """Order the tests by their files, whatever the order of collection, and for two processes that share them.
+
+    Each gets a half. The first half begins with the tests that compile the most kernels, the second with those
+    that compile few or none, so that little is compiled twice.
+    """
+    tests = Path(__file__).parent
+
+    def place(item: pytest.Item) -> tuple[bool, Path]:
+        return item.path.relative_to(tests).parts[0] not in COMPILING, item.path
+
+    items.sort(key=place)
+    early: list[pytest.Item] = []
+    for name in WITHOUT_KERNELS:
+        early += [item for item in items if item.path.is_relative_to(tests / name)]
+    chosen = set(early)
+    others = [item for item in items if item not in chosen]
+    half = len(items) // 2
+    items[:] = others[:half] + early + others[half:]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector modules and tests, which stay to the end."""
+    gc.freeze()
 
 
 @pytest.fixture(params=[1, 2])
@@ -133,9 +158,12 @@ def process_cluster() -> Iterator[Any]:
     pytest.importorskip("distributed", reason="distributed is not installed")
     from benchmarks.cluster import cluster
 
-    # Scheduler and nannies have processes of their own, which warnings as errors do not reach.
-    with cluster(2, "900MB", set_as_default=False) as client:
-        yield client
+    with pytest.MonkeyPatch.context() as patch:
+        # Workers are forked from a process that has imported Dask: one that was killed is back sooner.
+        patch.setenv("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
+        # Scheduler and nannies have processes of their own, which warnings as errors do not reach.
+        with cluster(2, "900MB", set_as_default=False) as client:
+            yield client
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from tests.contracts.cases import (
     ALL,
     CASES,
     MAIN_CASES,
+    N_ITER,
     PENALTIES,
     K,
     close,
@@ -66,7 +67,7 @@ def check_twenty_iterations(name, beta, form):
         with pytest.raises(UnsupportedInputError, match=r"Use|Solvers that do"):
             run(as_container(X, form), name, beta)
         return
-    options = {"sample_weight": WEIGHTS, **initial(), **PENALTIES}
+    options = {"max_iter": N_ITER.get(form, 20), "sample_weight": WEIGHTS, **initial(), **PENALTIES}
     expected = run(X, name, beta, **options)
     result = run(as_container(X, form), name, beta, **options)
     if container_of(form) not in ("sparse", "streamed"):

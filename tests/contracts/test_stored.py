@@ -18,13 +18,10 @@ def test_files_give_the_answer_of_numpy(form, tmp_path):
     path, variable = write(X, form, tmp_path)
     data = checked_data(open_matrix(path, variable=variable, memory=3000))
     assert data.container == "streamed"
-    for options, accuracy in (
-        ({"solver": "hals"}, 1e-8),
-        ({"solver": "anls"}, 1e-8),
-        ({"solver": "mu", "beta_loss": "kullback-leibler"}, 1e-8),
-    ):
-        expected, found = (NMF(3, max_iter=6, tol=0, **options).fit(one) for one in (X, data))
-        close(found.components_, expected.components_, accuracy)
+    # One that asks for products with the blocks, and one that maps a function over them.
+    for options in ({"solver": "hals"}, {"solver": "mu", "beta_loss": "kullback-leibler"}):
+        expected, found = (NMF(3, max_iter=4, tol=0, **options).fit(one) for one in (X, data))
+        close(found.components_, expected.components_, 1e-8)
         assert found.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-8)
         close(found.transform(data), expected.transform(X), 1e-6)
 

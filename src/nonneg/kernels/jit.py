@@ -13,6 +13,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from nonneg.kernels.clock import preparing
 
 with preparing():
@@ -52,10 +54,30 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         if FunctionCache is not None and isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
             dispatcher._cache = _QuickCache(dispatcher.py_func)
         # What numba calls where no version fits the types of the arguments yet.
-        dispatcher._compile_for_args = _off_the_clock(dispatcher._compile_for_args)
+        dispatcher._compile_for_args = _off_the_clock(_for_read_only(dispatcher))
         return dispatcher
 
     return decorate
+
+
+def _for_read_only(dispatcher: Any) -> Callable[..., Any]:
+    """Let versions for writable arrays serve read-only ones, such as memory maps; else each is compiled twice."""
+    compile_for_args = dispatcher._compile_for_args
+
+    def compiled(*arguments: Any) -> Any:
+        # No kernel writes to an array that it is given to read.
+        given = [
+            np.empty((0,) * one.ndim, one.dtype)
+            if isinstance(one, np.ndarray) and one.flags.c_contiguous and not one.flags.writeable
+            else one
+            for one in arguments
+        ]
+        found = compile_for_args(*given)
+        if any(one is not other for one, other in zip(given, arguments, strict=True)):
+            dispatcher._insert([dispatcher.typeof_pyval(one)._code for one in arguments], found, False)
+        return found
+
+    return compiled
 
 
 def _off_the_clock(prepare: Callable[..., Any]) -> Callable[..., Any]:

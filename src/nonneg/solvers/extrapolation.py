@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import on_gpu
+from nonneg._arrays import clipped, on_gpu
 from nonneg._typing import Array
 from nonneg.kernels.rows import extrapolated
 
@@ -81,5 +81,5 @@ def extrapolate_geometric(new: Array, old: Array | None, momentum: float) -> Arr
         return new
     xp = array_namespace(new)
     tiny = float(xp.finfo(new.dtype).smallest_normal)
-    growth = xp.clip(new, min=tiny) / xp.clip(old, min=tiny)
-    return new * xp.clip(growth, min=1.0 / LARGEST_FACTOR, max=LARGEST_FACTOR) ** momentum
+    growth = clipped(new, tiny) / clipped(old, tiny)
+    return new * clipped(growth, 1.0 / LARGEST_FACTOR, LARGEST_FACTOR) ** momentum

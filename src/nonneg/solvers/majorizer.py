@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array_api_compat import array_namespace
 
+from nonneg._arrays import clipped
 from nonneg._typing import Array
 
 # Newton iterations for the ratio of an update with an L2 penalty.
@@ -30,9 +31,9 @@ def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: fl
         cost = cost + l2 * factor
     tiny = float(xp.finfo(factor.dtype).smallest_normal)
     # Where both are zero nothing depends on the entry.
-    base = ratio / xp.clip(cost, min=tiny)
+    base = ratio / clipped(cost, tiny)
     base = xp.where(ratio > 0, base, xp.zeros_like(base))
-    base = xp.clip(base, max=float(xp.finfo(factor.dtype).max) ** 0.25)
+    base = clipped(base, high=float(xp.finfo(factor.dtype).max) ** 0.25)
     if beta < 1:
         base = base ** (1.0 / (2.0 - beta))
     elif beta > 2:
@@ -42,12 +43,12 @@ def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: fl
     ridge = l2 * factor
     if beta == 1:
         # The root of ridge u^2 + cost u - ratio without cancellation.
-        return 2 * ratio / xp.clip(cost + xp.sqrt(cost**2 + 4 * ridge * ratio), min=tiny)
+        return 2 * ratio / clipped(cost + xp.sqrt(cost**2 + 4 * ridge * ratio), tiny)
     a, b = (1.0, 2.0 - beta) if beta > 1 else (2.0 - beta, 1.0)
     u = base
     for _ in range(NEWTON_STEPS):
         # Convex and increasing in u: Newton's iterates come down to the root and never pass it.
         rest = cost * u**a + ridge * u ** (a + b) - ratio
         slope = a * cost * u ** (a - 1) + (a + b) * ridge * u ** (a + b - 1)
-        u = xp.clip(u - rest / xp.clip(slope, min=tiny), min=0.0)
+        u = clipped(u - rest / clipped(slope, tiny), 0.0)
     return u

@@ -1,0 +1,27 @@
+"""Compilation: one version of a kernel for writable and for read-only arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.kernels.jit import jit
+
+
+@jit()
+def add_up(rows, into):
+    for i in range(rows.shape[0]):
+        into[i % into.shape[0]] += rows[i]
+    return into.shape[0]
+
+
+def test_read_only_arrays_are_served_by_the_version_for_writable_ones(rng):
+    rows, into = rng.random(7), np.zeros(1)
+    rows.flags.writeable = False
+    assert add_up(rows, into) == 1  # before there is a version
+    assert [bool(kind.mutable) for kind in add_up.signatures[0]] == [True, True]
+    add_up(rows.copy(), into)
+    add_up(rows, into)
+    assert len(add_up.signatures) == 1
+    np.testing.assert_allclose(into, 3 * rows.sum())
+    assert add_up(rows[::2], into) == 1  # not contiguous: a version of its own
+    assert len(add_up.signatures) == 2
