@@ -64,10 +64,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests by their files, whatever the order of collection, and for two processes that share them.
+    """Order the tests by their files, whatever the order of collection, for two processes that share them.
 
-    Each gets a half. The first half begins with the tests that compile the most kernels, the second with those
-    that compile few or none, so that little is compiled twice.
+    Each gets a half. The first half begins with the tests that compile the most kernels, the second with
+    those that compile few or none, so that little is compiled twice.
     """
     tests = Path(__file__).parent
 

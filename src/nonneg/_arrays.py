@@ -117,7 +117,7 @@ def to_device(array: Any, like: Array, dtype: Any = None) -> Array:
 
 
 def clipped(array: Any, low: float | None = None, high: float | None = None) -> Any:
-    """Return an array within bounds; for NumPy's without array_api_compat's checks, which take ten times as long."""
+    """Return an array within bounds; NumPy's own function takes a tenth of the time of array_api_compat's."""
     if isinstance(array, np.ndarray):
         return np.clip(array, low, high)
     return array_namespace(array).clip(array, min=low, max=high)

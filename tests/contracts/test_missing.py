@@ -72,7 +72,13 @@ def test_a_full_mask_is_no_mask(name, beta):
 
 def check_container(name, beta, form, mask):
     X = entries(beta)
-    options = {"max_iter": N_ITER.get(form, 20), "mask": mask, "sample_weight": np.arange(24) % 4 + 0.5, **initial(), **PENALTIES}
+    options = {
+        "max_iter": N_ITER.get(form, 20),
+        "mask": mask,
+        "sample_weight": np.arange(24) % 4 + 0.5,
+        **initial(),
+        **PENALTIES,
+    }
     expected = run(X, name, beta, **options)
     result = run(as_container(X, form), name, beta, **options)
     close(plain(result.W), expected.W, 1e-8)

@@ -47,10 +47,15 @@ def chunked(X):
     return da.from_array(X, chunks=(60, 20))  # two groups that are added
 
 
-def kill(client, number):
-    """Kill a worker process; its nanny will start another."""
+def kill(client, number, hold=False):
+    """Kill a worker process; its nanny will start another, as soon as it goes on if it is held."""
     pids = client.run(os.getpid, on_error="ignore")
-    os.kill(pids[sorted(pids)[number % len(pids)]], signal.SIGKILL)
+    address = sorted(pids)[number % len(pids)]
+    nanny = client.run(os.getpid, workers=[address], nanny=True)[address]
+    if hold:
+        os.kill(nanny, signal.SIGSTOP)
+    os.kill(pids[address], signal.SIGKILL)
+    return nanny
 
 
 def fit(X, callback=None, **options):
@@ -71,18 +76,22 @@ def test_kills_change_no_digit(dask_processes, X, expected):
     local, in_memory = fit(X)
     np.testing.assert_allclose(undisturbed, local, rtol=1e-8, atol=1e-10)
     assert losses[-1] == pytest.approx(in_memory.history.loss[-1], rel=1e-6)
-    killed = []
+    killed, held = [], []
 
     def callback(progress):
-        # At 25, 50 and 90% of the fit; at 50% the other one as well, before the first is back.
+        # At 25, 50 and 90% of the fit; after 50% the other one as well, before the first is back.
         if progress.n_iter in (3, 6, 11):
             dask_processes.wait_for_workers(2, timeout=120)
-        if progress.n_iter in (3, 6, 7, 11):
-            kill(dask_processes, len(killed) % 2)
+        if progress.n_iter in (3, 6, 8, 11):
+            nanny = kill(dask_processes, len(killed) % 2, hold=progress.n_iter == 6)
             killed.append(progress.n_iter)
+            if progress.n_iter == 6:
+                held.append(nanny)
+            elif held:
+                os.kill(held.pop(), signal.SIGCONT)
 
     W, result = fit(chunked(X), callback)
-    assert killed == [3, 6, 7, 11]
+    assert killed == [3, 6, 8, 11]
     np.testing.assert_array_equal(W, undisturbed)
     np.testing.assert_array_equal(result.H, H)
     assert result.history.loss == losses

@@ -12,10 +12,9 @@ from nonneg import NMF, IntegrativeNMF
 ESTIMATORS = [
     NMF(),
     NMF(n_components=2, solver="cd", init="random"),
-    NMF(n_components=2, solver="mu"),
     NMF(n_components=2, beta_loss="kullback-leibler", alpha_W=0.01, l1_ratio=0.5),
     NMF(n_components=2, missing="mask"),
-    IntegrativeNMF(n_components=2),
+    IntegrativeNMF(n_components=2, max_iter=20),
 ]
 
 

@@ -17,7 +17,7 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeErro
 from nonneg.metrics import spectral_angles
 
 
-@parametrize_with_checks([MinVolNMF(2)])
+@parametrize_with_checks([MinVolNMF(2, max_iter=10)])
 def test_follows_the_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

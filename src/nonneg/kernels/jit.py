@@ -61,7 +61,7 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _for_read_only(dispatcher: Any) -> Callable[..., Any]:
-    """Let versions for writable arrays serve read-only ones, such as memory maps; else each is compiled twice."""
+    """Let versions for writable arrays serve read-only ones (memory maps) instead of compiling others."""
     compile_for_args = dispatcher._compile_for_args
 
     def compiled(*arguments: Any) -> Any:
