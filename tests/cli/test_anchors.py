@@ -57,6 +57,7 @@ def test_writes_table_factors_model_and_report(method, named_file, planted, tmp_
     assert load(out / "model.npz").anchor_indices_.tolist() == rows
 
 
+@pytest.mark.usefixtures("drawn")
 def test_report_is_one_file_with_escaped_names(named_file, tmp_path):
     out = tmp_path / "out"
     assert main(["anchors", str(named_file), "-k", "4", "--method", "spa", "-o", str(out)]) == 0

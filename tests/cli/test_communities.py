@@ -16,6 +16,7 @@ from nonneg import load
 from nonneg.cli import main
 
 
+@pytest.mark.usefixtures("drawn")
 def test_les_miserables_from_names_to_report(tmp_path, capsys):
     pytest.importorskip("networkx")
     out = tmp_path / "out"

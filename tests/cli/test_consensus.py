@@ -38,6 +38,7 @@ def rows_of(path):
         return list(csv.DictReader(stream, delimiter="\t"))
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_whole_job(h5ad, tmp_path, capsys):
     folder, kept = tmp_path / "out", tmp_path / "kept"
     words = [
@@ -116,6 +117,7 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
     assert candidates("4,2") == [4, 2]
 
 
+@pytest.mark.usefixtures("drawn")
 def test_signatures(tmp_path, capsys):
     pandas = pytest.importorskip("pandas")
     from nonneg.applications.signatures import CHANNELS

@@ -38,6 +38,7 @@ def fit(path, folder, *words):
     return main(["fit", str(path), "-o", str(folder), "-k", "2", "--quiet", *words])
 
 
+@pytest.mark.usefixtures("drawn")
 def test_an_array_gives_factors_numbers_model_and_report(fake, array_file, tmp_path, capsys):
     folder = tmp_path / "out"
     assert fit(array_file, folder, "--image-shape", "2x3") == 0

@@ -22,6 +22,7 @@ def planted_file(tmp_path, low_rank):
     return path
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_whole_job(planted_file, tmp_path, capsys):
     folder = tmp_path / "out"
     assert main(["rank", str(planted_file), "-o", str(folder), *QUICK]) == 0

@@ -169,6 +169,7 @@ def test_progress_is_shown_on_standard_error(X, tmp_path, capsys):
     assert "iteration" not in shown.out
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_demo_ends_with_the_path_of_the_report(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     started = time.process_time()

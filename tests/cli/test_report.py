@@ -22,6 +22,7 @@ def results(fake, csv_file, tmp_path, capsys):
     return folder
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_report_is_made_again_from_the_files(results, capsys):
     page = (results / "report.html").read_text()
     names = sorted(entry.name for entry in results.iterdir())

@@ -69,6 +69,7 @@ def test_the_docstrings_of_the_standard_library(tmp_path, capsys):
     assert all(topic["examples"][0]["text"] for topic in record["topics"])
 
 
+@pytest.mark.usefixtures("drawn")
 def test_the_number_of_topics_is_recommended(folder, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["topics", str(folder), "-k", "2,3", "--quiet", "-o", str(out)]) == 0

@@ -113,6 +113,7 @@ def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_p
     assert "wavelength, nm" in page
 
 
+@pytest.mark.usefixtures("drawn")
 def test_report_is_one_file(cube_file, tmp_path):
     out = tmp_path / "out"
     assert main(["unmix", str(cube_file), "-k", "3", "--method", "vca", "--quiet", "-o", str(out)]) == 0

@@ -119,9 +119,7 @@ def test_twenty_iterations_in_blocks_agree_with_dense_to_1e_8(name, beta, form):
     check_twenty_iterations(name, beta, form)
 
 
-@pytest.mark.parametrize(
-    ("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", TORCH, "dask", "streamed"])
-)
+@pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", TORCH, "dask", "streamed"]))
 def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
     X = entries(beta)
     options = {"max_iter": 60, "tol": 1e-2, "init": "random", "rng": 0}

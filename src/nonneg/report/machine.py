@@ -7,6 +7,7 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -52,8 +53,11 @@ def machine_facts(libraries: Sequence[str] = LIBRARIES) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions of the libraries that take part in a run."""
-    found = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    found = {name: _version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
     return {"nonneg": __version__, "python": platform.python_version(), **found}
+
+
+_version = cache(metadata.version)  # it looks through all that is installed
 
 
 def present_facts() -> dict[str, Any]:

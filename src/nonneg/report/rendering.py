@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -16,18 +17,23 @@ def drawing(svg: str) -> Any:
 
 def render(template: str, context: Mapping[str, Any]) -> str:
     """Fill a template."""
+    # What should not be used as it is, is said first.
+    problems = [entry for entry in context.get("certificate", ()) if entry["headline"]]
+    style = drawing(_source("style.css"))
+    return str(_environment().get_template(template).render(context, style=style, problems=problems))
+
+
+@cache
+def _environment() -> Any:
+    """Return the environment, which compiles a template once."""
     jinja2 = _jinja2()
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FunctionLoader(_source),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # What should not be used as it is, is said first.
-    problems = [entry for entry in context.get("certificate", ()) if entry["headline"]]
-    style = drawing(_source("style.css"))
-    return str(environment.get_template(template).render(context, style=style, problems=problems))
 
 
 def _jinja2() -> Any:
