@@ -158,12 +158,9 @@ def process_cluster() -> Iterator[Any]:
     pytest.importorskip("distributed", reason="distributed is not installed")
     from benchmarks.cluster import cluster
 
-    with pytest.MonkeyPatch.context() as patch:
-        # Workers are forked from a process that has imported Dask: one that was killed is back sooner.
-        patch.setenv("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
-        # Scheduler and nannies have processes of their own, which warnings as errors do not reach.
-        with cluster(2, "900MB", set_as_default=False) as client:
-            yield client
+    # Scheduler and nannies have processes of their own, which warnings as errors do not reach.
+    with cluster(2, "900MB", set_as_default=False) as client:
+        yield client
 
 
 @pytest.fixture

@@ -45,7 +45,6 @@ def separated(request, recording, tmp_path_factory):
     return out
 
 
-@pytest.mark.usefixtures("drawn")
 def test_writes_sources_that_sum_to_the_recording(separated, recording):
     assert {path.name for path in separated.iterdir()} == {
         "source-1.wav", "source-2.wav", "result.json", "model.npz", "report.html",
