@@ -66,7 +66,7 @@ def test_new_samples_and_ranks_in_blocks(X, folder, capsys):
     frame = pytest.importorskip("pandas").read_parquet(path)
     frame[frame.columns[::-1]].to_parquet("turned.parquet", row_group_size=8)
     assert run("transform", "model", "turned.parquet", "--memory", "5kB", "-o", "new") == 0
-    assert "order of the model" in capsys.readouterr().err
+    assert "reordered to match the model" in capsys.readouterr().err
     np.testing.assert_allclose(np.load("new/W.npy"), np.load("model/W.npy"), atol=1e-6)
     assert (
         run("rank", path, "--memory", "5kB", "--method", "singular-value-ratio", "--quiet", "-o", "rank") == 0

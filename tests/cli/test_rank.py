@@ -49,7 +49,7 @@ def test_the_whole_job(planted_file, tmp_path, capsys):
     for words in (
         "4 components are recommended",
         "Held-out error by number of components",
-        "ratio condition",
+        "condition (92)",
     ):
         assert words in page
     assert "<script" not in page

@@ -82,7 +82,7 @@ def test_counts_of_words_are_ordered_by_the_vocabulary(tmp_path, capsys):
     new = write_counts(tmp_path / "new.csv", counts[:, ::-1], WORDS[::-1])
     assert run(tmp_path / "topics", new, "--quiet", "-o", tmp_path / "out") == 0
     shown = capsys.readouterr()
-    assert "order of the model" in shown.err
+    assert "reordered to match the model" in shown.err
     assert "12 documents, 2 topics; written" in shown.out
     written = (tmp_path / "out" / "documents.csv").read_text()
     assert written == (tmp_path / "topics" / "documents.csv").read_text()

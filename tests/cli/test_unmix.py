@@ -71,6 +71,7 @@ def test_writes_maps_spectra_numbers_and_a_report(cube_file, planted, tmp_path, 
     )
 
 
+@pytest.mark.usefixtures("drawn")
 def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_path, capsys):
     pytest.importorskip("spectral")
     values = np.load(cube_file)
