@@ -170,6 +170,7 @@ class NewtonProblem:
             state = replace(self.evaluate(state, state.Ht, 0.0)[0], W_before=None)
         xp = self.data.xp
         direction, slopes = self.direction(state)
+        assert state.columns is not None
         base = state.columns + self.column_penalties(state.Ht)
         steps = xp.ones_like(slopes) if state.steps is None else state.steps
         momentum, ceiling = state.momentum, state.ceiling

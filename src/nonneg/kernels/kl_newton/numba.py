@@ -80,15 +80,15 @@ def add_losses(x, i, v, o, lower_bound, weight, losses):
         return
     # The model is rounded to float32: logarithms to its precision lose nothing, and the sums are float64.
     for j in range(x.shape[1]):
-        value, entry = np.float32(max(v[o, j], lower_bound)), np.float32(x[i, j])
-        near = brought_near(entry, value)
-        s = (near - value) / (near + value)
+        model, count = np.float32(max(v[o, j], lower_bound)), np.float32(x[i, j])
+        near = brought_near(count, model)
+        s = (near - model) / (near + model)
         z = s * s
         p = (np.float32(2 / 3) + np.float32(2 / 5) * z) + (z * z) * (
             np.float32(2 / 7) + np.float32(2 / 9) * z
         )
-        log = ratio_exponent(entry, value) * np.float32(0.6931471805599453) + s * (np.float32(2) + p * z)
-        term = (value - entry) + entry * log
+        log = ratio_exponent(count, model) * np.float32(0.6931471805599453) + s * (np.float32(2) + p * z)
+        term = (model - count) + count * log
         losses[j] += weight * np.float64(max(term, np.float32(0)))
 
 
