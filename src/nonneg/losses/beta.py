@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float32
 from nonneg._threads import parallel_for
@@ -19,6 +20,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
+from nonneg.kernels import beta_sums
 from nonneg.losses.nonzeros import divergence, terms_of_H, terms_of_W
 from nonneg.losses.penalties import Penalties
 
@@ -71,6 +73,11 @@ class BetaLoss:
         if self.at_nonzeros(block):
             return Terms(*terms_of_W(block, W, Ht, self.lower_bound, want_loss=want_loss))
         xp = block.xp
+        if in_tiles(block, Ht):
+            x, mask = entries_and_mask(block)
+            ratio, power, losses = beta_sums.ratio_sums(x, W, Ht, self, mask=mask, want_loss=want_loss)
+            loss = self._sum(losses, block.weights) if want_loss else 0.0
+            return Terms(ratio, xp.sum(Ht, axis=0) if power is None else power, loss)
 
         def visit(start: int, stop: int) -> tuple[Any, Any, float]:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
@@ -94,6 +101,14 @@ class BetaLoss:
             return Terms(*terms_of_H(block, W, Ht, self.lower_bound, want_loss=want_loss))
         xp = block.xp
         weighted = block.weighted(W)
+        if in_tiles(block, Ht):
+            x, mask = entries_and_mask(block, transposed=True)
+            weights = block.weights
+            ratio, power, losses = beta_sums.ratio_sums(
+                x, Ht, W, self, mask=mask, weights=weights, want_loss=want_loss
+            )
+            loss = xp.sum(losses) if want_loss else 0.0
+            return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power, loss)
 
         def visit(start: int, stop: int) -> tuple[Any, Any, float]:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
@@ -111,6 +126,8 @@ class BetaLoss:
             return self._gram_loss(block, W, Ht)
         if self.at_nonzeros(block):
             return divergence(block, W, Ht, self.lower_bound)
+        if in_tiles(block, Ht):
+            return self._tiled_value(block, W, Ht)
 
         def visit(start: int, stop: int) -> float:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
@@ -126,6 +143,8 @@ class BetaLoss:
         return self.beta == 1.0 and block.is_sparse and self.offset == 0.0
 
     def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
+        if in_tiles(block, Ht):
+            return self._tiled_value(block, W, Ht)
         if not block.is_sparse:
             # From the entries: sums of products would cancel near an exact fit.
             def visit(start: int, stop: int) -> float:
@@ -137,6 +156,16 @@ class BetaLoss:
         gram = xp.astype(block.weighted_gram(W), xp.float64) * xp.astype(Ht.T @ Ht, xp.float64)
         cross = xp.astype(block.transposed_times(W), xp.float64) * xp.astype(Ht, xp.float64)
         return max(0.0, 0.5 * block.squared_norm() - float(xp.sum(cross)) + 0.5 * float(xp.sum(gram)))
+
+    def _tiled_value(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
+        x, mask = entries_and_mask(block)
+        return self._sum(beta_sums.losses(x, W, Ht, self, mask=mask), block.weights)
+
+    @staticmethod
+    def _sum(losses: Array, weights: Array | None) -> Any:
+        # Stays on the device.
+        xp = array_namespace(losses)
+        return xp.sum(losses if weights is None else losses * xp.astype(weights, losses.dtype))
 
     def _model(self, block: LocalMatrix, W: Array, Ht: Array, start: int, stop: int) -> tuple[Any, Any, Any]:
         x, v = block.dense_rows(start, stop), W @ Ht.T
@@ -152,6 +181,18 @@ class BetaLoss:
         if block.weights is None:
             return float(block.xp.sum(losses))
         return float(block.xp.sum(losses * block.xp.astype(block.weights[start:stop], losses.dtype)))
+
+
+def in_tiles(block: LocalMatrix, Ht: Array) -> bool:
+    """Tell whether the entries of a block are where fused kernels read them: dense on a GPU."""
+    return block.container == "array" and beta_sums.is_supported(Ht, Ht.shape[1])
+
+
+def entries_and_mask(block: LocalMatrix, *, transposed: bool = False) -> tuple[Array, Array | None]:
+    """Return the entries of a dense block and which of them were observed, without a copy."""
+    x = block.dense_rows(0, block.shape[0])
+    mask = None if block.observed is None else block.observed.dense_rows(0, block.shape[0])
+    return (x.T, None if mask is None else mask.T) if transposed else (x, mask)
 
 
 def _add(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -205,7 +246,7 @@ def objective(
     penalties = Penalties() if penalties is None else penalties
     loss = BetaLoss.of(data, beta, offset)
     _, (value,) = data.map_reduce_rows(_value_pass, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties)
-    return value + penalties.of_H(Ht)
+    return float(value) + penalties.of_H(Ht)
 
 
 def _gradient_pass(

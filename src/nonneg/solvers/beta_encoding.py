@@ -17,18 +17,22 @@ from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, tensor_view
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
-from nonneg.losses.beta import BetaLoss, over_blocks
+from nonneg.losses.beta import BetaLoss, entries_and_mask, in_tiles, over_blocks
 from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.newton_pass import TILED_ENTRIES
 from nonneg.solvers.nonzero_encoding import encode_on_gpu
 from nonneg.solvers.row_newton import (
     Buffers,
     Pairs,
     RowSubproblem,
     capped_squares,
+    damping_of,
     newton_step,
     shared_correlations,
+    tiled_step,
 )
 
 # Steps with shared correlations before those with a Hessian per row, which converge quadratically.
@@ -85,6 +89,8 @@ def _encode_block(
     if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
         own = Pairs.of(Ht)
     shared = shared_correlations(loss, Ht, block.xp.sum(Ht, axis=1), None)
+    if in_tiles(block, Ht):
+        return (_encode_tiles(block, start, Ht, loss, penalties, shared, own, tol, max_iter),), ()
     squares = capped_squares(Ht)
 
     def visit(begin: int, end: int) -> Array:
@@ -119,6 +125,31 @@ def _encode_sparse_array(
     first = None if start is None else numpy_view(start)
     given = numpy_view(Ht.contiguous()), numpy_view(sums)
     return tensor_view(_encode_nonzeros(block.csr.to_scipy(), first, *given, penalties, tol, max_iter))
+
+
+def _encode_tiles(
+    block: LocalMatrix,
+    start: Array | None,
+    Ht: Array,
+    loss: BetaLoss,
+    penalties: Penalties,
+    shared: Array,
+    own: Pairs | None,
+    tol: float,
+    max_iter: int,
+) -> Array:
+    xp, added = block.xp, damping_of(Ht)
+    x, mask = entries_and_mask(block)
+    size = rows_per_block(Ht.shape[1], TILED_ENTRIES)
+    parts = []
+    for begin in range(0, block.shape[0], size):
+        chosen = slice(begin, begin + size)
+        seen = None if mask is None else mask[chosen, :]
+        problem = RowSubproblem(seen, penalties.l1_W, penalties.l2_W)
+        factor = _best_multiple(x[chosen, :], Ht, loss, seen) if start is None else start[chosen, :]
+        rows = _Rows(loss, problem, Ht, added, shared, own, tol, max_iter, tiled=True)
+        parts.append(rows.solve_on_device(x[chosen, :], factor))
+    return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
 
 
 def _few_nonzeros(x: Any) -> Any:
@@ -192,6 +223,7 @@ class _Rows:
     own: Pairs | None
     tol: float
     max_iter: int
+    tiled: bool = False  # on a GPU, where `squares` is what `damping_of` returns
 
     def step(self, number: int, x: Array, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
         """Move all rows."""
@@ -202,11 +234,15 @@ class _Rows:
         guarded = not self.loss.convex and not shared
         exact = before.residuals < before.near if guarded else None
         model = self.shared if self.own is None or shared else self.own
-        v = factor @ self.Ht.T
-        if self.loss.offset:
-            x, v = x + self.loss.offset, v + self.loss.offset
-        fixed = self.Ht, self.squares, model, Buffers(x.shape[0], x.shape[1], factor)
-        new, _, residuals = newton_step(self.loss, self.problem, x, v, factor, *fixed, exact)
+        if self.tiled:
+            rows = self.loss, self.problem, x, factor, self.Ht, self.squares, model
+            new, residuals = tiled_step(*rows, capped=True, exact=exact)
+        else:
+            v = factor @ self.Ht.T
+            if self.loss.offset:
+                x, v = x + self.loss.offset, v + self.loss.offset
+            fixed = self.Ht, self.squares, model, Buffers(x.shape[0], x.shape[1], factor)
+            new, _, residuals = newton_step(self.loss, self.problem, x, v, factor, *fixed, exact)
         going = residuals > self.tol
         near, used = before.near, before.used
         if not shared:
@@ -233,10 +269,37 @@ class _Rows:
                 break
         return out
 
+    def solve_on_device(self, x: Array, factor: Array) -> Array:
+        """Rows that are done leave when half of them are: to copy the others takes time too."""
+        xp = array_namespace(x, factor)
+        out, now, rows = xp.asarray(factor, copy=True), _Progress.begin(factor), self
+        left: Any = None
+        for number in range(self.max_iter):
+            new, after = rows.step(number, x, factor, now)
+            factor = xp.where(now.going[:, None], new, factor)
+            now = after
+            going = int(xp.count_nonzero(now.going))
+            if 2 * going > factor.shape[0]:
+                continue
+            done = xp.nonzero(xp.logical_not(now.going))[0]
+            out[done if left is None else left[done], ...] = xp.take(factor, done, axis=0)
+            if not going:
+                return out
+            kept = xp.nonzero(now.going)[0]
+            left = kept if left is None else left[kept]
+            x, factor = xp.take(x, kept, axis=0), xp.take(factor, kept, axis=0)
+            rows, now = rows.only(kept), now.rows(kept)
+        if left is None:
+            return factor
+        out[left, ...] = factor
+        return out
+
     def only(self, chosen: Any) -> _Rows:
         """Return the same for some of the rows, with their own observed entries."""
         mask = self.problem.weights
-        return self if mask is None else replace(self, problem=replace(self.problem, weights=mask[chosen]))
+        return (
+            self if mask is None else replace(self, problem=replace(self.problem, weights=mask[chosen, ...]))
+        )
 
     def solve_together(self, x: Array, factor: Array) -> Array:
         """Rows that are done stay as they are: no indexing by values, which would make a GPU wait."""

@@ -7,7 +7,7 @@ state carries the updated W and the sums for the update of H.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,12 @@ from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
+from nonneg.iteration.lookahead import Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import Schedule, extrapolate_geometric
-from nonneg.solvers.majorizer import update_ratio
+from nonneg.solvers.extrapolation import Schedule
+from nonneg.solvers.majorizer import multiplicative_step
 
 # Steeper than for least squares (Ang & Gillis 2019): a rejected step costs two passes over the data.
 SCHEDULE = Schedule(0.5, growth=1.1, ceiling_growth=1.01, decay=2.0)
@@ -52,14 +53,19 @@ class Rule:
     loss: BetaLoss
     penalties: Penalties
 
-    def update(self, factor: Array, ratio: Array, power: Array, l1: float, l2: float) -> Array:
-        """Return the updated factor."""
-        step = update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=self.loss.beta)
-        xp = array_namespace(factor)
-        new = factor * step
-        # Numbers too small to be normal are slow and carry no information.
-        small = float(xp.finfo(new.dtype).smallest_normal) * 1e4
-        return xp.where(new < small, xp.zeros_like(new), new)
+    def step_W(
+        self, W: Array, ratio: Array, power: Array, previous: Array | None, momentum: float
+    ) -> tuple[Array, Array]:
+        """Return the updated rows of W, and the same extrapolated."""
+        penalty = {"l1": self.penalties.l1_W, "l2": self.penalties.l2_W}
+        return multiplicative_step(W, ratio, power, previous, momentum, beta=self.loss.beta, **penalty)
+
+    def step_H(
+        self, Ht: Array, ratio: Array, power: Array, previous: Array | None, momentum: float
+    ) -> tuple[Array, Array]:
+        """Return the updated Ht, and the same extrapolated."""
+        penalty = {"l1": self.penalties.l1_H, "l2": self.penalties.l2_H}
+        return multiplicative_step(Ht, ratio, power, previous, momentum, beta=self.loss.beta, **penalty)
 
 
 def _forward(
@@ -68,8 +74,7 @@ def _forward(
     # Loss at (W, Ht), the update of W, and the sums for the update of Ht.
     penalties = rule.penalties
     of_W = rule.loss.terms_of_W(block, W, Ht, want_loss=True)
-    new = rule.update(W, of_W.ratio, of_W.power, penalties.l1_W, penalties.l2_W)
-    chosen = extrapolate_geometric(new, W_plain, momentum)
+    new, chosen = rule.step_W(W, of_W.ratio, of_W.power, W_plain, momentum)
     of_H = rule.loss.terms_of_H(block, chosen, Ht)
     rows = (new, chosen) if momentum else (new,)
     return rows, (of_W.loss + penalties.of_W(W, block.weights), of_H.ratio, of_H.power)
@@ -89,11 +94,14 @@ class MultiplicativeProblem:
     free: Array | None  # which components of Ht may change
     extrapolate: bool  # whether steps are extrapolated
 
-    def update_H(self, Ht: Array, ratio: Array, power: Array) -> Array:
-        """Return the update of Ht; frozen components stay."""
-        penalties = self.rule.penalties
-        new = self.rule.update(Ht, ratio, power, penalties.l1_H, penalties.l2_H)
-        return new if self.free is None else array_namespace(Ht).where(self.free, new, Ht)
+    def update_H(self, state: MultiplicativeState, momentum: float) -> tuple[Array, Array]:
+        """Return the update of Ht, and the same extrapolated; frozen components stay."""
+        Ht, ratio, power = state.Ht, state.ratio, state.power
+        new, chosen = self.rule.step_H(Ht, ratio, power, state.Ht_plain, momentum)
+        if self.free is None:
+            return new, chosen
+        where = array_namespace(Ht).where
+        return where(self.free, new, Ht), where(self.free, chosen, Ht)
 
     def evaluate(
         self, state: MultiplicativeState, W: SampleArray, Ht: Array, **changes: Any
@@ -105,48 +113,35 @@ class MultiplicativeProblem:
         rows, (loss, ratio, power) = self.data.map_reduce_rows(
             _forward, *sample_arrays, n_out=len(sample_arrays), Ht=Ht, rule=self.rule, momentum=momentum
         )
-        loss += self.rule.penalties.of_H(Ht)
         return replace(
             state,
-            loss=loss,
+            loss=read_later(loss + self.rule.penalties.of_H(Ht)),
             W_plain=rows[0],
             W_next=rows[1] if momentum else None,
             ratio=ratio,
             power=power,
         )
 
-    def step(self, state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
-        """Do one iteration that does not increase the loss."""
-        if state.ratio is None:
-            state = self.evaluate(state, state.W, state.Ht)
-        new = self.update_H(state.Ht, state.ratio, state.power)
-        chosen = extrapolate_geometric(new, state.Ht_plain, state.momentum)
-        if self.free is not None:
-            chosen = array_namespace(new).where(self.free, chosen, new)
+    def candidates(self, state: MultiplicativeState) -> Iterator[MultiplicativeState]:
+        """Yield the next state, and in case its loss is higher, what to fall back to."""
+        new, chosen = self.update_H(state, state.momentum)
         W = state.W_plain if state.W_next is None else state.W_next
         momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
-        after = self.evaluate(
+        yield self.evaluate(
             state, W, chosen, Ht_plain=new, momentum=momentum if self.extrapolate else 0.0, ceiling=ceiling
         )
-        if not after.loss <= state.loss:
-            after = self.fall_back(state)
-        return after, {"loss": after.loss}
-
-    def fall_back(self, state: MultiplicativeState) -> MultiplicativeState:
-        """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
+        # The plain iteration from the accepted pair, whose descent is guaranteed.
         momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
         (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.rule)
         _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.rule)
-        Ht = self.update_H(state.Ht, ratio, power)
-        after = self.evaluate(state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
-        if after.loss <= state.loss:
-            return after
-        return self.evaluate(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)
+        Ht, _ = self.update_H(replace(state, ratio=ratio, power=power), 0.0)
+        yield self.evaluate(state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
+        yield self.evaluate(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)
 
 
 def _plain_rows(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
     terms = rule.loss.terms_of_W(block, W, Ht)
-    return (rule.update(W, terms.ratio, terms.power, rule.penalties.l1_W, rule.penalties.l2_W),), ()
+    return (rule.step_W(W, terms.ratio, terms.power, None, 0.0)[0],), ()
 
 
 def multiplicative(
@@ -177,9 +172,15 @@ def multiplicative(
         mask = to_device(chosen, Ht)
     extrapolate = bool(options.get("extrapolate", True))
     problem = MultiplicativeProblem(data, Rule(loss, penalties), mask, extrapolate)
+    descent = Descent(problem.candidates, ahead=data.container == "array")
+
+    def step(state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
+        # The first pass finds the loss and the sums of the initial pair.
+        return descent(problem.evaluate(state, state.W, state.Ht) if state.ratio is None else state)
+
     with single_threaded_blas():
         return iterate(
-            problem.step,
+            step,
             MultiplicativeState(W, Ht),
             max_iter=max_iter,
             stop=RelativeDecrease(tol),

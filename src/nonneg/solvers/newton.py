@@ -7,14 +7,16 @@ pass returns, say how good the steps were. So the loss of the accepted pair is a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nonneg._blas import single_threaded_blas
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
+from nonneg.iteration.lookahead import Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
 from nonneg.kernels.kl_newton import is_supported, kl_newton_direction, kl_newton_pass
@@ -66,6 +68,11 @@ class NewtonProblem:
     unit: float  # about the sum of a row of the data
     small: bool = False  # whether a pass is one call of `kernels.kl_newton`
 
+    @cached_property
+    def total_weight(self) -> float:
+        """The sum of the row weights."""
+        return self.data.total_weight()
+
     def column_penalties(self, Ht: Array) -> Array | float:
         """Return the penalty on every row of Ht, in float64; 0 where there is none."""
         xp = self.data.xp
@@ -94,7 +101,7 @@ class NewtonProblem:
             rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
             (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
         at_start, columns, gradient, diagonal, gram, total, penalty = sums
-        loss = float(self.data.xp.sum(columns)) + penalty + self.penalties.of_H(Ht)
+        loss = read_later(self.data.xp.sum(columns) + penalty + self.penalties.of_H(Ht))
         after = replace(
             state,
             W=W,
@@ -151,7 +158,7 @@ class NewtonProblem:
         gradient = state.gradient + (penalties.l1_H + penalties.l2_H * Ht)
         assert state.total is not None
         assert state.diagonal is not None
-        damping = DAMPING * (state.total / self.data.total_weight()) ** 2
+        damping = DAMPING * (state.total / self.total_weight) ** 2
         diagonal = state.diagonal[:, :-1] + (state.diagonal[:, -1:] * damping + penalties.l2_H)
         correlations = correlations_of(state.gram)
         direction, _, _, _, slopes = newton_targets(
@@ -163,11 +170,8 @@ class NewtonProblem:
         kept = xp.where(down[:, None], direction, xp.zeros_like(direction))
         return kept, xp.where(down, slopes, xp.zeros_like(slopes))
 
-    def step(self, state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
-        """Do one iteration that does not increase the loss."""
-        if state.gradient is None:
-            # The rows of W alone: nothing is known of the columns yet.
-            state = replace(self.evaluate(state, state.Ht, 0.0)[0], W_before=None)
+    def candidates(self, state: NewtonState) -> Iterator[NewtonState]:
+        """Yield the next state, and as long as its loss is higher, those after shorter steps."""
         xp = self.data.xp
         direction, slopes = self.direction(state)
         assert state.columns is not None
@@ -178,21 +182,18 @@ class NewtonProblem:
             Ht = state.Ht + xp.astype(steps, direction.dtype)[:, None] * direction
             chosen = extrapolate_bounded(Ht, state.Ht_plain, momentum)
             after, at_start = self.evaluate(state, chosen, momentum, Ht_plain=Ht)
-            if after.loss <= state.loss:
-                change = None if momentum else at_start + self.column_penalties(chosen) - base
-                after = self.accepted(after, momentum, ceiling, steps, slopes, change)
-                return after, {"loss": after.loss}
+            change = None if momentum else at_start + self.column_penalties(chosen) - base
+            yield self.accepted(after, momentum, ceiling, steps, slopes, change)
             if momentum:
                 momentum, ceiling = 0.0, momentum
                 continue
+            assert change is not None
             gained = steps * slopes
-            if float(xp.sum(gained)) > -NOTHING * abs(state.loss):
+            if float(xp.sum(gained)) > -NOTHING * abs(float(state.loss)):
                 break
-            change = at_start + self.column_penalties(chosen) - base
             steps = xp.where(change > 0, steps * _factor(xp, gained, change, most=0.5), steps)
         # Rounding only: keep the better pair and let the stopping rule end the run.
-        after = replace(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None)
-        return after, {"loss": after.loss}
+        yield replace(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None)
 
     def accepted(
         self,
@@ -259,9 +260,17 @@ def scaled_newton(
     # By size alone: results must not depend on the number of threads.
     small = beta == 1.0 and not loss.offset and is_supported(data, Ht.shape[1])
     problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, small)
+    descent = Descent(problem.candidates, ahead=data.container == "array")
+
+    def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
+        if state.gradient is None:
+            # The rows of W alone: nothing is known of the columns yet.
+            state = replace(problem.evaluate(state, state.Ht, 0.0)[0], W_before=None)
+        return descent(state)
+
     with single_threaded_blas():
         return iterate(
-            problem.step,
+            step,
             NewtonState(W, Ht),
             max_iter=max_iter,
             stop=RelativeDecrease(tol),

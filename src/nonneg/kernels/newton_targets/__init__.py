@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import on_gpu
 from nonneg.kernels.newton_targets import array_api
 
 
@@ -41,4 +42,9 @@ def newton_targets(
         from nonneg.kernels.newton_targets import numba
 
         return numba.newton_targets(factor, gradient, diagonal, correlations, order, l1, l2)
+    if on_gpu(factor):
+        from nonneg.kernels.newton_targets import triton
+
+        if triton.is_supported(factor):
+            return triton.newton_targets(factor, gradient, diagonal, correlations, order, l1, l2)
     return array_api.newton_targets(factor, gradient, diagonal, correlations, order, l1, l2)

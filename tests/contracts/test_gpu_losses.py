@@ -1,0 +1,116 @@
+"""Every loss but the squared one gives the numbers of NumPy on a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.contracts.cases import PENALTIES, K, close, entries, initial, run
+
+from nonneg import NMF, factorize
+from nonneg.kernels import beta_sums
+
+BETAS = (0.0, 0.5, 1.0, 1.5, -1.0)
+SOLVERS = ("mu", "newton")
+WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def tiles(monkeypatch):
+    """Count the calls of the fused kernels."""
+    calls = []
+    problem = beta_sums._problem
+    monkeypatch.setattr(beta_sums, "_problem", lambda *arguments: calls.append(1) or problem(*arguments))
+    return calls
+
+
+def on(torch, device, X, dtype=None):
+    return torch.asarray(X if dtype is None else X.astype(dtype), device=device)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("beta", BETAS)
+def test_twenty_iterations_agree_with_numpy_to_1e_8(name, beta, torch, device, tiles):
+    X = entries(beta)
+    options = {"sample_weight": WEIGHTS, **initial(), **PENALTIES}
+    expected = run(X, name, beta, **options)
+    result = run(on(torch, device, X), name, beta, **options)
+    assert tiles
+    close(result.W.cpu().numpy(), expected.W, 1e-8)
+    close(result.H.cpu().numpy(), expected.H, 1e-8)
+    np.testing.assert_allclose(result.history.loss, expected.history.loss, rtol=1e-8)
+    assert result.certificate["stationarity"].number == pytest.approx(
+        expected.certificate["stationarity"].number, rel=1e-5, abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("beta", [0.0, 1.0])
+def test_float32_agrees_with_numpy(name, beta, torch, device):
+    X = entries(beta, dtype=np.float32)
+    given = {key: value.astype(np.float32) for key, value in initial().items()}
+    expected = run(X, name, beta, **given)
+    result = run(on(torch, device, X), name, beta, **given)
+    assert result.W.dtype == result.H.dtype == torch.float32
+    assert result.loss == pytest.approx(expected.loss, rel=1e-6)
+    W, H = result.W.cpu().numpy(), result.H.cpu().numpy()
+    close(W @ H, expected.W @ expected.H, 1e-5)
+    if name == "mu":
+        # The loss does not determine the scale of a component, which rounding moves. Newton steps enlarge
+        # rounding: there NumPy's own factors differ by more between processors.
+        shapes, wanted = (part / part.sum(axis=1, keepdims=True) for part in (H, expected.H))
+        close(shapes, wanted, 1e-5)
+
+
+@pytest.mark.parametrize(("name", "beta"), [("mu", 1.0), ("newton", 1.0), ("newton", 0.0), ("newton", 1.5)])
+def test_missing_entries_agree_with_numpy(name, beta, torch, device, tiles):
+    X = entries(beta)
+    mask = np.random.default_rng(3).random(X.shape) < 0.8
+    X[~mask] = np.nan
+    expected = run(X, name, beta, missing="mask", **initial())
+    result = run(on(torch, device, X), name, beta, missing="mask", **initial())
+    assert tiles
+    close(result.W.cpu().numpy(), expected.W, 1e-8)
+    close(result.H.cpu().numpy(), expected.H, 1e-8)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0, 1.5])
+def test_a_fit_ends_as_on_numpy_and_transforms_alike(beta, torch, device, tiles):
+    X = entries(beta)
+    options = {"beta_loss": beta, "random_state": 0, "tol": 1e-3, "max_iter": 60}
+    expected, model = NMF(K, **options).fit(X), NMF(K, **options)
+    W = model.fit_transform(on(torch, device, X))
+    assert tiles
+    assert model.n_iter_ == expected.n_iter_
+    np.testing.assert_allclose(model.history_.loss, expected.history_.loss, rtol=1e-6)
+    close(W.cpu().numpy(), expected.transform(X), 1e-5)
+    close(model.transform(on(torch, device, X)).cpu().numpy(), W.cpu().numpy(), 1e-7)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_frozen_components_stay(name, torch, device):
+    X, given = entries(1.0), initial()
+    options = {**given, "frozen_components": [1], "max_iter": 6}
+    expected = run(X, name, 1.0, **options)
+    result = run(on(torch, device, X), name, 1.0, **options)
+    np.testing.assert_array_equal(result.H.cpu().numpy()[1], given["H"][1])
+    close(result.H.cpu().numpy(), expected.H, 1e-8)
+
+
+@pytest.mark.parametrize("shape", [(1, 9), (9, 1), (5, 130)])
+def test_odd_shapes_agree_with_numpy(shape, torch, device):
+    X = entries(1.0, shape=shape) + 0.1
+    k = 1 if 1 in shape else 4
+    options = {**initial(shape, k=k), "k": k, "max_iter": 6}
+    for name in SOLVERS:
+        expected = run(X, name, 1.0, **options)
+        result = run(on(torch, device, X), name, 1.0, **options)
+        close(result.W.cpu().numpy() @ result.H.cpu().numpy(), expected.W @ expected.H, 1e-8)
+
+
+def test_results_are_the_same_bytes_twice(torch, device):
+    X = on(torch, device, entries(1.0, shape=(70, 90)), np.float32)
+    first, second = (factorize(X, 5, beta_loss=1.0, max_iter=5, rng=0) for _ in range(2))
+    assert torch.equal(first.W, second.W)
+    assert torch.equal(first.H, second.H)
+    assert first.history.loss == second.history.loss

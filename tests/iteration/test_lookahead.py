@@ -1,0 +1,101 @@
+"""Looking ahead changes when work is queued, never what is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from nonneg.iteration import lookahead
+from nonneg.iteration.lookahead import Descent, read_later
+
+
+@dataclass(frozen=True)
+class Point:
+    x: float
+    loss: object
+    length: float = 2.5
+
+
+class Late:
+    """A number that counts how often it is waited for."""
+
+    waits = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def __float__(self):
+        Late.waits += 1
+        return self.value
+
+
+def parabola(events, number):
+    def candidates(state):
+        length = state.length
+        for _ in range(3):
+            x = state.x - length * state.x
+            events.append(("try", x))
+            yield Point(x, number(0.5 * x * x), 1.2 * length)
+            length /= 4
+        yield Point(state.x, state.loss, 0.1)
+
+    return candidates
+
+
+def run(step, n=12):
+    state, path = Point(3.0, 4.5), []
+    for _ in range(n):
+        state, measures = step(state)
+        path.append((state.x, state.length, measures["loss"]))
+        assert isinstance(state.loss, float)
+    return path
+
+
+def test_the_path_is_the_same_with_and_without(monkeypatch):
+    monkeypatch.setattr(lookahead, "DeviceNumber", Late)
+    plain, ahead, blind = [], [], []
+    expected = run(Descent(parabola(plain, float)))
+    assert run(Descent(parabola(ahead, Late))) == expected
+    assert run(Descent(parabola(blind, Late), ahead=False)) == expected
+    assert plain == blind
+    assert any(length < 1 for _, length, _ in expected)  # some first candidates were rejected
+    losses = [loss for *_, loss in expected]
+    assert losses == sorted(losses, reverse=True)
+    assert len(ahead) > len(plain)  # the price of a wrong guess
+
+
+def test_the_next_iteration_is_queued_before_the_loss_is_read(monkeypatch):
+    monkeypatch.setattr(lookahead, "DeviceNumber", Late)
+    events = []
+
+    class Watched(Late):
+        def __float__(self):
+            events.append(("read", self.value))
+            return self.value
+
+    step = Descent(parabola(events, Watched))
+    state, _ = step(Point(3.0, 4.5, 0.5))
+    assert [kind for kind, _ in events] == ["try", "try", "read"]
+    assert events[-1][1] == 0.5 * 1.5**2
+    del events[:]
+    step(state)
+    assert [kind for kind, _ in events] == ["try", "read"]  # its first candidate was there already
+    del events[:]
+    step(Point(3.0, 4.5, 0.5))  # another state is not the one that was expected
+    assert [kind for kind, _ in events] == ["try", "try", "read"]
+
+
+def test_numbers_on_the_host_are_read_at_once():
+    assert read_later(np.float64(2.0)) == 2.0
+    assert type(read_later(np.float64(2.0))) is float
+
+
+@pytest.mark.torch
+def test_a_number_on_a_gpu_is_read_without_waiting_for_later_work(torch):
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    value = read_later(torch.tensor(3.5, dtype=torch.float64, device="cuda"))
+    assert isinstance(value, lookahead.DeviceNumber)
+    assert float(value) == 3.5
