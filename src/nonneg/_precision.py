@@ -57,9 +57,8 @@ def chosen_products() -> Iterator[None]:
         return
     matmul, wanted = torch.backends.cuda.matmul, wants_tf32()
     # PyTorch 2.9 has a new name for the setting, and refuses the old one once the new one was used.
-    name, values = ("fp32_precision", ("ieee", "tf32"))
-    if not hasattr(matmul, name):
-        name, values = "allow_tf32", (False, True)
+    new = hasattr(matmul, "fp32_precision")
+    name, values = ("fp32_precision", ("ieee", "tf32")) if new else ("allow_tf32", (False, True))
     before = getattr(matmul, name)
     if wanted == (before in ("tf32", True)):
         yield
