@@ -194,7 +194,9 @@ class DenseMatrix(LocalMatrix):
         if array is self.array:
             return self
         xp = array_namespace(array)
-        observed = self.observed if self.observed is None else ArrayObserved(to_torch(self.observed.mask), xp)
+        observed = self.observed
+        if isinstance(observed, ArrayObserved):
+            observed = ArrayObserved(to_torch(observed.mask), xp)
         weights = None if self.weights is None else to_torch(self.weights)
         return DenseMatrix(array, xp, weights=weights, observed=observed)
 

@@ -118,6 +118,11 @@ if triton is not None:
         tl.store(out + at, tl.where(moved < 0, 0.0, moved), mask=at < n)
 
 
+def is_available() -> bool:
+    """Tell whether Triton is installed."""
+    return triton is not None
+
+
 def settle(
     numbers: Any, pending: Any, rules: Any, history: Any, loss: Any, violation: Any,
     W: tuple[Any, Any, Any, Any], Ht: tuple[Any, Any, Any, Any],

@@ -77,7 +77,7 @@ class DeviceProblem:
             return None
         from nonneg.kernels import safeguard
 
-        if safeguard.triton is None:
+        if not safeguard.is_available():
             return None
         return cls(problem, stop, max_iter, each=each)
 
