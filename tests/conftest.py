@@ -89,6 +89,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let all be freed when the process ends: nanobind, below Triton, tells of what is not."""
+    gc.unfreeze()
+
+
 @pytest.fixture(params=[1, 2])
 def perturbed_lapack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A function that lets LAPACK choose differently for the rest of the test."""
