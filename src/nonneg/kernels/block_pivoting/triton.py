@@ -7,12 +7,13 @@ rows, so that it stays in the cache of its processor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
 from nonneg.kernels.dense_products import processors
-from nonneg.kernels.grams import Gram
+from nonneg.kernels.grams import CHUNK_ENTRIES, Gram, SharedGram
 from nonneg.kernels.hals.triton import by_component, gram_chunks, padded
 
 try:
@@ -32,6 +33,9 @@ COLUMNS = 8
 # Numbers as arguments would be rounded to float32: the tolerance of slopes relative to the largest entry of
 # the right-hand side, and the smallest pivot relative to its diagonal entry.
 NUMBERS = (1e-14, 1e-13)
+# Multipliers are solved for where the smallest pivot of G is above this part of its diagonal entry: the
+# inverse then has about ten digits.
+SOUND = 1e-6
 
 
 if triton is not None:
@@ -97,6 +101,7 @@ if triton is not None:
         cross,
         out,
         unsolved,
+        done,
         gram,
         numbers,
         all_lower,
@@ -134,7 +139,7 @@ if triton is not None:
             fewest = k + 1
             patience = 3
             n_pivots = 0
-            state = 0  # 1: solved, 2: singular
+            state = tl.load(done + row).to(tl.int32)  # 1: solved, 2: singular, 3: solved before
             x = tl.zeros([N], tl.float64)
             while (state == 0) & (n_pivots < max_pivots):
                 n_pivots += 1
@@ -168,8 +173,8 @@ if triton is not None:
                 wrong = tl.where(only_last, (a == last).to(tl.int32), wrong)
                 passive = tl.where(wrong == 1, 1 - passive, passive)
             new = tl.where(state == 1, x.to(start.dtype), start)
-            tl.store(out + a.to(tl.int64) * out_stride + row, new, mask=real)
-            tl.store(unsolved + row, tl.where(state == 1, 0, 1).to(tl.int8))
+            tl.store(out + a.to(tl.int64) * out_stride + row, new, mask=a < k * tl.where(state == 3, 0, 1))
+            tl.store(unsolved + row, (1 - state % 2).to(tl.int8))
 
 
 def is_supported(factor: Any) -> bool:
@@ -186,38 +191,67 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tupl
     (n_rows, k), device = factor.shape, factor.device
     out = torch.empty((k, n_rows), dtype=factor.dtype, device=device).T
     unsolved = torch.zeros(n_rows, dtype=torch.int8, device=device)
+    done = torch.zeros(n_rows, dtype=torch.int8, device=device)
+    launch = _launcher(n_rows, k, max_pivots, device)
+    if isinstance(gram, SharedGram):
+        _solve_duals(launch, to_torch(gram.matrix), factor, cross, out, done)
+    for rows, matrices in gram_chunks(gram, n_rows, k, factor.dtype):
+        launch(factor[rows], cross[rows], out[rows], unsolved[rows], done[rows], matrices)
+    return from_torch(out, like), from_torch(unsolved.bool(), like)
+
+
+def _launcher(n_rows: int, k: int, max_pivots: int, device: Any) -> Callable[..., None]:
+    """Return a function that runs the kernel on some rows; all calls share the memory of its programs."""
+    import torch
+
     N = max(16, padded(k))
     n_programs = min(max(n_rows, 1), PROGRAMS[N] * processors(device))
     lower = torch.empty(n_programs * N * N, dtype=torch.float64, device=device)
     vectors = torch.empty(n_programs * 2 * N, dtype=torch.float64, device=device)
     listed = torch.empty(n_programs * N, dtype=torch.int32, device=device)
-    numbers = _numbers(device)
-    for rows, matrices in gram_chunks(gram, n_rows, k, factor.dtype):
-        n_some = rows.stop - rows.start
+
+    def launch(factor: Any, cross: Any, out: Any, unsolved: Any, done: Any, matrices: Any) -> None:
+        n_some = factor.shape[0]
         if n_some == 0:
-            continue
+            return
         _pivot[(min(n_some, n_programs),)](
-            factor[rows],
-            cross[rows],
-            out[rows],
-            unsolved[rows],
-            matrices,
-            numbers,
-            lower,
-            vectors,
-            listed,
-            n_some,
-            n_some // matrices.shape[0],
-            k,
-            max_pivots,
-            factor.stride(1),
-            cross.stride(1),
-            out.stride(1),
-            N=N,
-            C=COLUMNS,
-            num_warps=WARPS[N],
-        )
-    return from_torch(out, like), from_torch(unsolved.bool(), like)
+            factor, cross, out, unsolved, done, matrices, _numbers(device), lower, vectors, listed, n_some,
+            n_some // matrices.shape[0], k, max_pivots, factor.stride(1), cross.stride(1), out.stride(1),
+            N=N, C=COLUMNS, num_warps=WARPS[N],
+        )  # fmt: skip
+
+    return launch
+
+
+def _solve_duals(
+    launch: Callable[..., None], gram: Any, factor: Any, cross: Any, out: Any, done: Any
+) -> None:
+    """Solve rows with few zeros for the multipliers of those; write 3 where that is done."""
+    # With B = G^-1 and the minimizer z = c B over all numbers, x = z + s B, where the multipliers s >= 0
+    # minimize 0.5 s B s' + z s'. They are positive where x is zero: few equations where x has few zeros.
+    import torch
+
+    wide = gram.to(torch.float64)
+    lower, failed = torch.linalg.cholesky_ex(wide)
+    sound = (failed == 0) & (lower.diagonal() ** 2 > SOUND * wide.diagonal()).all()
+    eye = torch.eye(wide.shape[0], dtype=wide.dtype, device=wide.device)
+    half = torch.linalg.solve_triangular(torch.where(sound, lower, eye), eye, upper=False)
+    inverse = half.T @ half
+    n_rows, k = factor.shape
+    step = max(1, CHUNK_ENTRIES // (4 * k))
+    for start in range(0, n_rows, step):
+        rows = slice(start, min(start + step, n_rows))
+        target = cross[rows].T.to(torch.float64)
+        free = inverse @ target
+        free += inverse @ (target - wide @ free)
+        zero = factor[rows].T <= 0
+        suits = (2 * zero.sum(dim=0) <= k) & sound
+        skip = torch.where(suits, 0, 3).to(torch.int8)
+        multipliers, unsolved = torch.zeros_like(free), torch.zeros_like(skip)
+        launch(zero.to(free.dtype).T, -free.T, multipliers.T, unsolved, skip, inverse[None])
+        x = torch.where(multipliers > 0, 0.0, free + inverse @ multipliers)
+        out[rows].T.copy_(x.clip(min=0.0))
+        done[rows] = torch.where(suits & (unsolved == 0), 3, 0).to(torch.int8)
 
 
 @lru_cache(maxsize=16)
