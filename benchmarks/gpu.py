@@ -139,7 +139,7 @@ def restarts() -> Iterator[dict[str, Any]]:
     from nonneg.solvers import batched
     from nonneg.solvers.restarts import run_restarts
 
-    n, n_iter, k = 100, 60, 20
+    n, n_iter, k = 100, 200, 20
     rng = np.random.default_rng(SEED)
     counts = rng.poisson(50 * rng.dirichlet(np.full(96, 0.2), k).T @ rng.gamma(0.5, 1.0, (k, 2700)))
     for beta, dtype, land, goal in (

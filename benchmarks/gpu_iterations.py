@@ -48,8 +48,10 @@ class Iteration:
 
     @property
     def family(self) -> str:
-        """What is measured in one process: a solver on dense or sparse data."""
-        return f"{self.solver}, {'dense' if self.nonzeros is None else 'sparse'}"
+        """What is measured in one process."""
+        if self.nonzeros is not None:
+            return "sparse"
+        return self.solver if self.beta == 2.0 else "divergences"
 
     def limit(self, rate: float, bandwidth: float) -> float:
         """Return the seconds that arithmetic or memory need at least."""

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from nonneg import NMF
+from nonneg._arrays import to_numpy
 from nonneg._random import spawn
 from nonneg.data import as_data_matrix
+from nonneg.initializers.random import random_init, random_inits
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import batched
@@ -58,6 +60,15 @@ def test_restarts_end_as_single_runs_do(data, monkeypatch, beta, tol):
             np.testing.assert_allclose(a.state.W.cpu(), b.state.W.cpu(), rtol=1e-4, atol=1e-5)
     if tol:
         assert len({run.n_iter for run in together}) > 1  # each ends by itself
+
+
+def test_initial_factors_are_those_of_single_runs(data, counts):
+    for given in (data, as_data_matrix(counts)):
+        together = random_inits(given, 3, spawn(0, 4))
+        alone = [random_init(given, 3, rng=rng) for rng in spawn(0, 4)]
+        for pair, other in zip(together, alone, strict=True):
+            for found, expected in zip(pair, other, strict=True):
+                np.testing.assert_allclose(to_numpy(found), to_numpy(expected), rtol=1e-9)
 
 
 def test_batches_are_as_large_as_memory_allows(data, monkeypatch):

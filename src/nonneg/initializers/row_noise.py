@@ -17,22 +17,26 @@ from nonneg._typing import Array
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
 _FOLDS = 100.0
-_MIN_PROJECTIONS = 16  # the root mean square of the projections of a row estimates its norm
+MIN_PROJECTIONS = 16  # the root mean square of the projections of a row estimates its norm
 
 
 def noise_projections(data: DataMatrix, k: int, rng: np.random.Generator) -> dict[str, Array]:
     """Draw the function that maps rows to random numbers."""
-    projections = rng.standard_normal((data.shape[1], max(k, _MIN_PROJECTIONS)))
+    projections = rng.standard_normal((data.shape[1], max(k, MIN_PROJECTIONS)))
     return {"projections": data.to_device(projections), "shifts": data.to_device(2.0 * rng.random((1, k)))}
 
 
 def half_normal_rows(block: LocalMatrix, *, projections: Array, shifts: Array) -> Array:
     """Return numbers with the distribution of |N(0, 1)| that depend on each row's direction alone."""
+    return half_normal(block, block.times(projections), shifts)
+
+
+def half_normal(block: LocalMatrix, products: Array, shifts: Array) -> Array:
+    """Return these numbers from the projections of the rows, also of several draws along a first axis."""
     xp = block.xp
-    products = block.times(projections)
-    size = xp.sqrt(xp.mean(products * products, axis=1))[:, None]
+    size = xp.sqrt(xp.mean(products * products, axis=-1))[..., None]
     size = xp.where(size > 0, size, xp.ones_like(size))
-    folded = _FOLDS * (products[:, : shifts.shape[1]] / size) + shifts
+    folded = _FOLDS * (products[..., : shifts.shape[-1]] / size) + shifts
     return _half_normal(xp, xp.abs(folded - 2.0 * xp.floor(0.5 * folded) - 1.0))
 
 

@@ -243,6 +243,8 @@ def run_factorization(
             restart.options["shuffle"] = random
         return restart
 
+    # Then restarts may be initialized together.
+    plain = init == "random" and folder is None and not shuffle and free is None and W is None and H is None
     with threads(n_jobs), device_work(data, k), chosen_products():
         if n_init == 1:
             only = begin(0, generator(rng))
@@ -252,8 +254,8 @@ def run_factorization(
             )  # fmt: skip
         else:
             best = best_run(
-                data, k, spawn(rng, n_init), solver=name, begin=begin, verbose=verbose, caller=caller,
-                **run_options,
+                data, k, spawn(rng, n_init), solver=name, begin=None if plain else begin, init=init,
+                verbose=verbose, caller=caller, **run_options,
             )  # fmt: skip
         while True:
             W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)

@@ -19,11 +19,12 @@ from nonneg._blas import single_threaded_blas
 from nonneg._threads import current_threads, parallel_for
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.initializers.random import random_inits
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.batched import advance_batched
+from nonneg.solvers.batched import advance_batched, can_be_batched
 from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS, choose_solver
 from nonneg.solvers.together import advance_together
@@ -158,6 +159,7 @@ def run_restarts(
     )
     counter = StepCounter(f"{caller}, restarts", len(rngs), verbose)
     start = begin or (lambda number, rng: Restart(*INITS.find(init)(data, k, rng=rng)))
+    at_once = begin is None and init == "random" and can_be_batched(data, solver, cohort.options)
     of_one = 5 * k * (data.shape[0] + data.shape[1]) * 8  # accepted, plain and next factors
     size = max(1, MEMORY // of_one)
     results: list[Any] = []
@@ -165,15 +167,17 @@ def run_restarts(
     with single_threaded_blas():
         for first in range(0, len(rngs), size):
             some = range(first, min(first + size, len(rngs)))
-            restarts = [
-                each
-                for part in cohort.spread(
-                    lambda a, b, some=some: [start(i, rngs[i]) for i in some[a:b]],  # type: ignore[misc]
-                    len(some),
-                    array=True,  # random numbers are drawn on the host
-                )
-                for each in part
-            ]
+            if at_once:
+                restarts = [Restart(*pair) for pair in random_inits(data, k, [rngs[i] for i in some])]  # type: ignore[arg-type]
+            else:
+                restarts = [
+                    each
+                    for part in cohort.spread(
+                        lambda a, b, some=some: [start(i, rngs[i]) for i in some[a:b]],  # type: ignore[misc]
+                        len(some),
+                    )
+                    for each in part
+                ]
             ended = 0
             for until in _rounds(max_iter) if prune else [max_iter]:
                 cohort.advance(restarts, until)
@@ -252,9 +256,9 @@ class Cohort:
     options: dict[str, Any]  # of the solver
     callback: Callable[[Progress], bool | None] | None
 
-    def spread(self, work: Callable[[int, int], Any], n: int, *, array: bool = False) -> list[Any]:
+    def spread(self, work: Callable[[int, int], Any], n: int) -> list[Any]:
         """Call `work` on ranges, on all threads if each gets one; kernels use the threads otherwise."""
-        local = self.data.container in ("dense", "sparse", "array")[: 2 + array] and self.callback is None
+        local = self.data.container in ("dense", "sparse") and self.callback is None
         if local and n >= current_threads():
             return parallel_for(work, n, chunk_size=1)
         return [work(0, n)]
