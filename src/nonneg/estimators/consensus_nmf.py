@@ -325,11 +325,10 @@ class ConsensusNMF(FactorizingEstimator):
         self.certificate_ = consensus_certificate(found, self.restarts_, resampled=self.resample is not None)
 
     def _rank(self, k: int) -> RankConsensus:
-        for found in self.ranks_:
-            if found.n_components == k:
-                return found
-        tried = ", ".join(str(found.n_components) for found in self.ranks_)
-        raise InvalidParameterError(f"n_components={k!r} was not among the candidates [{tried}].")
+        found = {one.n_components: one for one in self.ranks_}
+        if k in found:
+            return found[k]
+        raise InvalidParameterError(f"n_components={k!r} was not among the candidates {list(found)}.")
 
     def use_rank(self, n_components: int) -> ConsensusNMF:
         """Take the components of another candidate than the recommended one.
@@ -369,11 +368,9 @@ class ConsensusNMF(FactorizingEstimator):
         return self._encode(scaled_columns(self._counts(X, reset=False), scale))
 
     def _encode(self, data: DataMatrix) -> SampleArray:
-        spectra = self._rank(self.n_components_).spectra
+        Ht = data.to_device(self._rank(self.n_components_).spectra.T)
         with threads(self.n_jobs), device_work(data, self.n_components_):
-            W, _ = encode(
-                data, data.to_device(spectra.T), beta=beta_loss_of(self), penalties=penalties_of(self, data)
-            )
+            W, _ = encode(data, Ht, beta=beta_loss_of(self), penalties=penalties_of(self, data))
         return data.to_caller(W)
 
     def gene_spectra(self, counts: Any, W: Any, *, units: str = "z-score") -> Array:
