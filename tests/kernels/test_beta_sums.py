@@ -59,7 +59,7 @@ def cases():
     for shape in (*SHAPES[:-1], LONG):
         yield 1.0, shape, "float64", False
     for beta in (0.0, 1.0, 1.2):
-        yield beta, SHAPES[-1], "float32", False
+        yield beta, SHAPES[-1], "float32", beta != 1.2
 
 
 @pytest.mark.torch
@@ -110,10 +110,16 @@ def test_sums_are_those_of_the_entries(beta, shape, dtype, masked, torch, device
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("beta", BETAS)
-@pytest.mark.parametrize("length", [0.3, 3.0])
-def test_steps_are_those_of_the_line_search(beta, length, torch, device):
-    case = Case(torch, device, SHAPES[-1], beta, masked=beta == 1.5)
+@pytest.mark.parametrize(
+    ("beta", "length", "dtype"),
+    [
+        *((beta, length, "float64") for beta in BETAS for length in (0.3, 3.0)),
+        (1.0, 3.0, "float32"),
+        (0.0, 3.0, "float32"),
+    ],
+)
+def test_steps_are_those_of_the_line_search(beta, length, dtype, torch, device):
+    case = Case(torch, device, SHAPES[-1], beta, dtype, masked=beta == 1.5)
     on, x, v, rng = case.on, case.x, case.v, np.random.default_rng(1)
     bounds = beta, case.loss.lower_bound
     gradient = entrywise.newton_terms(x, v, case.mask, *bounds)[0] @ case.Ht
@@ -127,7 +133,7 @@ def test_steps_are_those_of_the_line_search(beta, length, torch, device):
     steps = beta_sums.step_lengths(
         on(x), on(case.W), on(direction), on(case.Ht), case.loss, *map(on, penalty), on(case.mask)
     )
-    np.testing.assert_allclose(steps.cpu().numpy(), expected, rtol=1e-8)
+    np.testing.assert_allclose(steps.cpu().numpy(), expected, rtol=1e-8 if dtype == "float64" else 1e-4)
     assert (expected == 0).any()
     assert len(np.unique(expected)) > (2 if length > 1 else 1)
 
