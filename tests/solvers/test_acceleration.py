@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from nonneg import NMF, factorize
+from nonneg import NMF, _threads, factorize
 from nonneg.data import as_data_matrix
 from nonneg.data.compressed import compressed, leading_range, orthonormal
 from nonneg.datasets import low_rank_plus_noise
@@ -149,7 +149,11 @@ def test_frozen_components_and_missing_entries_take_plain_iterations(X, everywhe
     assert not everywhere
 
 
-def test_the_same_for_any_number_of_threads(X, everywhere):
+@pytest.mark.parametrize("tasks", ["large", "all"])
+def test_the_same_for_any_number_of_threads(X, everywhere, tasks, monkeypatch):
+    if tasks == "all":
+        monkeypatch.setattr(_threads, "SMALLEST_TASK", 0.0)
+        monkeypatch.setattr(_threads, "AWAKE", 1e-12)
     runs = [factorize(X, 5, max_iter=40, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
     for run in runs[1:]:
         assert run.history.n_iter == runs[0].history.n_iter

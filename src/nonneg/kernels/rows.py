@@ -120,7 +120,8 @@ def gram_of(factor: Any, other: Any = None) -> Any:
     if not isinstance(factor, np.ndarray):
         return factor.T @ other
     n_rows, k = factor.shape
-    if team_size(2.0 * BLAS * n_rows * k * k) > 1:
+    # In float32 the order of the sum matters: iterations would take other turns on other numbers of threads.
+    if factor.dtype == np.float64 and team_size(2.0 * BLAS * n_rows * k * k) > 1:
         from nonneg.kernels.products import inner_product
 
         if (found := inner_product(factor, other)) is not None:
