@@ -16,6 +16,7 @@ from nonneg import NMF, factorize, load, non_negative_factorization, open_matrix
 from nonneg.data import as_data_matrix, device_stream
 from nonneg.data.checks import checked_data
 from nonneg.data.device_stream import DeviceStreamedMatrix
+from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
     DeviceMemoryError,
     DeviceWarning,
@@ -302,6 +303,26 @@ def test_an_iteration_reads_the_data_once(small_gpu, low_rank):
 
 
 @pytest.mark.torch
+def test_compressed_iterations_of_streamed_data(gpu, monkeypatch, rng, tmp_path):
+    X = rng.gamma(1.0, size=(300, 3)) @ rng.gamma(1.0, size=(3, 200)) + 0.01 * rng.random((300, 200))
+    monkeypatch.setattr(device_stream, "free_memory", lambda device: 12 * 20 * 200 * 8.0)
+    monkeypatch.setattr("nonneg.solvers.acceleration.SMALLEST", 0.0)
+    used = []
+    of = importlib.import_module("nonneg.solvers.acceleration").compressed
+    monkeypatch.setattr(
+        "nonneg.solvers.acceleration.compressed",
+        lambda data, *given, **options: used.append(type(data)) or of(data, *given, **options),
+    )
+    np.save(tmp_path / "X.npy", X)
+    given = {"random_state": 0, "init": "random", "max_iter": 30, "tol": 0}
+    device = NMF(3, device="cuda", **given).fit(X)
+    host = NMF(3, **given).fit(open_matrix(tmp_path / "X.npy", memory="300kB"))  # streamed as well
+    assert used == [DeviceStreamedMatrix, StreamedMatrix]
+    # Compressed iterations are in float32.
+    np.testing.assert_allclose(device.reconstruction_err_, host.reconstruction_err_, rtol=1e-5)
+
+
+@pytest.mark.torch
 def test_files_memory_maps_weights_and_missing_entries_are_streamed(small_gpu, low_rank, tmp_path):
     path = tmp_path / "X.npy"
     low_rank[4, 7] = np.nan
@@ -334,3 +355,16 @@ def test_checkpoints_of_streamed_data_know_their_rows(small_gpu, low_rank):
 def test_sparse_data_are_not_streamed(small_gpu, counts):
     with pytest.raises(DeviceMemoryError, match="Sparse data are not streamed through a GPU"):
         checked_data(sp.csr_array(np.ones((60, 40))), device=small_gpu)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+def test_sparse_data_are_worked_on_as_sparse(gpu, counts, beta):
+    given = {"rng": 0, "max_iter": 15, "tol": 0, "init": "random", "beta_loss": beta}
+    given["solver"] = "hals" if beta == 2.0 else "newton"
+    data = checked_data(counts, device=gpu)
+    assert "sparse" in data.container
+    host, device = (factorize(counts, 4, device=at, **given) for at in (None, "cuda"))
+    assert isinstance(device.W, np.ndarray)
+    np.testing.assert_allclose(device.history.loss, host.history.loss, rtol=1e-8)
+    np.testing.assert_allclose(device.H, host.H, rtol=1e-5, atol=1e-7)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -87,7 +88,9 @@ def copied(X: Any, device: Any) -> Any:
             csr.sum_duplicates()
         parts = (torch.from_numpy(np.ascontiguousarray(part)) for part in (csr.indptr, csr.indices, csr.data))
         indptr, indices, data = (part.to(device) for part in parts)
-        return torch.sparse_csr_tensor(indptr, indices, data, size=csr.shape, check_invariants=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+            return torch.sparse_csr_tensor(indptr, indices, data, size=csr.shape, check_invariants=False)
     X = np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
