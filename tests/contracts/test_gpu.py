@@ -185,6 +185,7 @@ def test_turns_after_the_end_change_nothing(torch, gpu):
         np.testing.assert_array_equal(host(array), expected)
 
 
+@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_the_default_fit_and_its_transform_agree_with_numpy(torch, gpu):
     X = entries(2.0, (40, 60))
     options = {"random_state": 0, "max_iter": 2 * iterations(gpu)}
