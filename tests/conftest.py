@@ -34,7 +34,7 @@ NAMESPACES = {
 }
 
 COMPILING = ("contracts", "kernels")
-WITHOUT_KERNELS = ("data/test_faults.py", "io", "datasets", "metrics", "report", "repository", "examples")
+WITHOUT_KERNELS = ("io", "datasets", "metrics", "report", "repository", "examples", "data/test_faults.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
