@@ -238,7 +238,7 @@ def _solve_duals(
     half = torch.linalg.solve_triangular(torch.where(sound, lower, eye), eye, upper=False)
     inverse = half.T @ half
     n_rows, k = factor.shape
-    step = max(1, CHUNK_ENTRIES // (4 * k))
+    step = max(1, CHUNK_ENTRIES // (16 * k))  # some nine arrays of 8 MB
     for start in range(0, n_rows, step):
         rows = slice(start, min(start + step, n_rows))
         target = cross[rows].T.to(torch.float64)
