@@ -59,7 +59,8 @@ def table(found: list[dict[str, Any]]) -> str:
         "part",
         "bar (60%, goal 85%)",
     )
-    parts.append("X larger than the memory of the card, HALS with k=40:\n\n" + markdown(heading, rows))
+    if rows:
+        parts.append("X larger than the memory of the card, HALS with k=40:\n\n" + markdown(heading, rows))
     rows = [
         [
             r["case"],
@@ -79,7 +80,8 @@ def table(found: list[dict[str, Any]]) -> str:
         "ratio",
         'device="auto" takes',
     )
-    parts.append(markdown(heading, rows))
+    if rows:
+        parts.append(markdown(heading, rows))
     failed = [
         f"- {r['case']}, {r['dtype']}, {r['contender']}: {r['failure']}" for r in newest if r.get("failure")
     ]
