@@ -24,6 +24,11 @@ def float32_products(precision: str) -> Iterator[None]:
         ``allow_tf32`` or ``fp32_precision`` says. "tf32" rounds the factors of every product to 10 bits: it
         is faster, and losses are accurate to about three digits.
 
+    Yields
+    ------
+    None
+        The block runs; afterwards the precision is what it was before.
+
     See Also
     --------
     nonneg.NMF : Fits PyTorch tensors and CuPy arrays on their GPU.

@@ -24,6 +24,8 @@ from nonneg.exceptions import InvalidParameterError
 
 Result = TypeVar("Result")
 
+# NumPy takes as long for an entry of a large array as a kernel for this many operations.
+ENTRY = 4.0
 # Operations of a kernel per second: what turns the count of a caller into time. A factor of two does not
 # matter.
 RATE = 2e9

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numba import carray
 
+from nonneg._threads import ENTRY
 from nonneg.kernels.jit import jit
-from nonneg.kernels.rows import ENTRY
 from nonneg.kernels.team import FLOATS, Task, pointer, run
 
 # Entries of a chunk at least: a microsecond of work.

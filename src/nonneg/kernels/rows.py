@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import scalar
-from nonneg._threads import parallel_for, parallel_sum, team_size
+from nonneg._threads import ENTRY, parallel_for, parallel_sum, team_size
 
 # Entries that a thread takes at once; temporary arrays of this size stay in its cache.
 CHUNK_ENTRIES = 1 << 14
@@ -16,8 +16,6 @@ CHUNK_ENTRIES = 1 << 14
 GPU_ENTRIES = 1 << 22
 # Arrays up to this size are done at once, without ranges.
 SMALL = 1 << 16
-# NumPy takes as long for an entry of such an array as a kernel for so many operations.
-ENTRY = 4.0
 # BLAS does several operations in the time of one in our kernels.
 BLAS = 0.2
 

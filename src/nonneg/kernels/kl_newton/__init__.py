@@ -52,8 +52,8 @@ def kl_newton_pass(
         The data, for which `is_supported` holds.
     W, before : array of shape (n_rows, k)
         The rows, and those of an iteration earlier.
-    momentum, fraction : float
-        Rows start at W + momentum (W - before), and at least at this fraction of W.
+    momentum : float
+        Rows start at W + momentum (W - before).
     Ht : array of shape (n_columns, k)
         The other factor.
     means : array of shape (n_columns,)
@@ -62,8 +62,12 @@ def kl_newton_pass(
         Penalties of W.
     lower_bound, unit : float
         Lower bound of the model where it is divided by; about the sum of a row of the data.
-    damping, shortest, tries : float, float, int
-        `DAMPING`, `SHORTEST_STEP` and `TRIES` of `solvers.row_newton` and `kernels.beta_products`.
+    damping : float
+        `DAMPING` of `solvers.row_newton`.
+    fraction : float
+        Rows start at least at this fraction of W.
+    shortest, tries : float, int
+        `SHORTEST_STEP` and `TRIES` of `kernels.beta_products`.
 
     Returns
     -------
