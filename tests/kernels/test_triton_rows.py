@@ -46,6 +46,8 @@ def check(found, expected, bound):
     ("n_rows", "k", "passes"), [(1, 1, 3), (33, 1, 1), (1, 3, 30), (70, 5, 1), (37, 20, 9), (3, 255, 1)]
 )
 def test_coordinate_descent_is_that_of_the_compiled_kernel(n_rows, k, passes, dtype, torch, gpu):
+    if gpu.type != "cuda" and k >= 20 and dtype == np.float64:
+        pytest.skip("one type takes the interpreter long enough")
     factor, gram, cross = problem(n_rows, k, dtype)
     expected, violation = hals_passes(factor, SharedGram(gram), cross, max_passes=passes, shrink=0.1)
     f, g, c = on(gpu, torch, factor, gram, cross)
