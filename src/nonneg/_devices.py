@@ -22,7 +22,7 @@ LEAST_OPERATIONS = 1e12
 LEAST_PER_ENTRY = 2e3
 # A fit with the default `max_iter` seldom takes more iterations; what only may happen does not count.
 LIKELY_ITERATIONS = 50
-# So many times as long takes an entry on the cores under a loss with quotients and logarithms.
+# An entry takes about this many times as long on a CPU if the loss has quotients and logarithms (estimated).
 DIVERGENCE_COST = 10.0
 # Iterations that encoding new samples costs about.
 ENCODING_ITERATIONS = 5
