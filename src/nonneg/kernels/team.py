@@ -1,7 +1,7 @@
 """Compiled tasks on several threads that do not need the interpreter.
 
 A thread that waits for the interpreter's lock cannot begin: with sixteen of them a hand-over through Python
-took 0.2 ms on an Intel Xeon, and an iteration has about ten of them. Here helpers stay in compiled code, claim
+took 0.2 ms on an Intel Xeon, and an iteration has about ten. Here helpers stay in compiled code, claim
 chunks of a task by an atomic counter, and look for the next task for a moment before they sleep. Nobody waits
 for a helper to come: the calling thread takes chunks too, and who comes late finds none left.
 """
