@@ -74,7 +74,7 @@ class AnnDataMatrix:
                 )
             return found
         if self.layer not in self.adata.layers:
-            raise UnknownNameError.of("layer", self.layer, map(str, self.adata.layers), other="None for X")
+            raise UnknownNameError.of("layer", self.layer, self._layer_names(), other="None for X")
         return self.adata.layers[self.layer]
 
     def advice(self) -> str:
@@ -85,8 +85,12 @@ class AnnDataMatrix:
             f"nonneg.integrations.anndata.matrix or nonneg.integrations.scanpy.nmf. {self._layers()}"
         )
 
+    def _layer_names(self) -> list[str]:
+        # From version 0.13 on, AnnData lists X among the layers, under the key None.
+        return [str(name) for name in self.adata.layers if name is not None]
+
     def _layers(self) -> str:
-        names = ", ".join(map(repr, self.adata.layers))
+        names = ", ".join(map(repr, self._layer_names()))
         return f"Layers: {names}." if names else "There are no layers."
 
 
