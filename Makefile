@@ -87,7 +87,7 @@ package: $(DEV) $(VENV)/.ready-package-tools ## build the wheel and the source d
 	$(BIN)/check-wheel-contents dist/*.whl
 	rm -rf dist/.fresh && $(PYTHON) -m venv dist/.fresh
 	dist/.fresh/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
-	cd dist && .fresh/bin/python -c 'from nonneg import NMF, datasets; print(NMF(10).fit(datasets.load_digits().X).certificate_)'
+	cd dist && .fresh/bin/python -c 'from nonneg import NMF; from sklearn.datasets import load_digits; print(NMF(10).fit(load_digits().data).certificate_)'
 	rm -rf dist/.fresh
 
 reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1/figure-3 --quick"
