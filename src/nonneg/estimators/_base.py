@@ -26,12 +26,13 @@ from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
 from nonneg.exceptions import ShapeError
 from nonneg.iteration import History
-from nonneg.rank_selection import RankComparison, RankResult
 from nonneg.solvers.reconstruction import mean_deviance
 from nonneg.solvers.registry import beta_of
 
 
-def _rank_estimate(values: Any) -> RankComparison | RankResult:
+def _rank_estimate(values: Any) -> Any:
+    from nonneg.rank_selection import RankComparison, RankResult  # not every fit estimates a rank
+
     # Models saved before 2026-11 hold the estimate of one method.
     kind = RankComparison if "estimates" in values else RankResult
     return kind.from_dict(values)

@@ -24,7 +24,6 @@ from nonneg.initializers.registry import INITS
 from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.batched import advance_batched, can_be_batched
 from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS, choose_solver
 from nonneg.solvers.together import advance_together
@@ -144,6 +143,8 @@ def run_restarts(
         One run per restart, in order, or what `finish` made of it. Restarts that did not begin because the
         user stopped an earlier one are left out.
     """
+    from nonneg.solvers.batched import can_be_batched  # not every fit has restarts
+
     shape = (round(data.counted_rows()), data.shape[1])
     solver = choose_solver(
         solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
@@ -268,6 +269,8 @@ class Cohort:
         live = [each for each in restarts if each.is_live]
         # A callback and a checkpoint in a file take one restart after the other.
         alone = self.callback is not None or any(not isinstance(each.saved, Paused) for each in live)
+        from nonneg.solvers.batched import advance_batched
+
         if not alone and advance_batched(self.data, self.solver, self.options, live, until):
             return
         local = isinstance(self.data, LocalMatrix) and self.data.container in ("dense", "sparse")

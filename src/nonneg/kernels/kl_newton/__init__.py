@@ -76,7 +76,8 @@ def kl_newton_pass(
     sums : tuple
         What `solvers.newton_pass.newton_pass` sums, without the penalty.
     """
-    from nonneg.kernels.kl_newton.numba import pass_over_rows  # loaded with the first fit
+    from nonneg.kernels.hals.native import row_updates  # loaded with the first fit
+    from nonneg.kernels.kl_newton.numba import pass_over_rows
 
     n_rows, n = data.shape
     k = Ht.shape[1]
@@ -100,10 +101,10 @@ def kl_newton_pass(
     sums, curvatures = np.zeros((k, n), dtype), np.zeros((k + 1, n), dtype)
     gram, total = np.empty((k, k), dtype), np.zeros(k)
     pass_over_rows(
-        np.ascontiguousarray(data.array), np.ascontiguousarray(weights, dtype), np.ascontiguousarray(W),
-        np.ascontiguousarray(before), float(momentum), fraction, np.ascontiguousarray(Ht),
-        np.ascontiguousarray(means), damping, numbers, shortest, tries, np.arange(k), new, losses[0],
-        losses[1], sums, curvatures, gram, total,
+        row_updates(dtype).address, np.ascontiguousarray(data.array), np.ascontiguousarray(weights, dtype),
+        np.ascontiguousarray(W), np.ascontiguousarray(before), float(momentum), fraction,
+        np.ascontiguousarray(Ht), np.ascontiguousarray(means), damping, numbers, shortest, tries,
+        np.arange(k), new, losses[0], losses[1], sums, curvatures, gram, total,
     )  # fmt: skip
     at_start = 0.0 if momentum else losses[0]
     return new, (at_start, losses[1], sums.T, curvatures.T, gram, total.astype(dtype))
@@ -145,6 +146,7 @@ def kl_newton_direction(
     slopes : array of shape (n_columns,)
         The derivatives in float64, at most zero.
     """
+    from nonneg.kernels.hals.native import row_updates
     from nonneg.kernels.kl_newton.numba import direct
 
     kind = Ht.dtype.type
@@ -153,5 +155,6 @@ def kl_newton_direction(
     direction, slopes = np.empty_like(Ht), np.empty(len(Ht))
     least = kind(np.finfo(Ht.dtype).smallest_normal * LEAST_DIAGONAL)
     arrays = (np.ascontiguousarray(each) for each in (gradient, diagonal, gram, means))
-    direct(Ht, *arrays, kind(damping), turns, kind(l1), kind(l2), least, direction, slopes)
+    update = row_updates(Ht.dtype).address
+    direct(update, Ht, *arrays, kind(damping), turns, kind(l1), kind(l2), least, direction, slopes)
     return direction, slopes

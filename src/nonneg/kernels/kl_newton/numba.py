@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nonneg.kernels.beta_products.numba import brought_near, log_ratio, ratio_exponent
-from nonneg.kernels.hals.numba import UNROLL
+from nonneg.kernels.hals.native import UNROLL
 from nonneg.kernels.jit import jit
 from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_block
 
@@ -236,7 +236,7 @@ def shared_model(Ht, means, gram, padded):
 
 
 @jit(fastmath={"contract", "nsz"}, error_model="numpy")
-def direct(Ht, gradient, diagonal, gram, total, damping, order, l1, l2, least, direction, slopes):
+def direct(update, Ht, gradient, diagonal, gram, total, damping, order, l1, l2, least, direction, slopes):
     """Write the steps of the columns of H and their slopes; see `kl_newton_direction`."""
     n, k = Ht.shape
     zero = Ht.dtype.type(0)
@@ -248,7 +248,7 @@ def direct(Ht, gradient, diagonal, gram, total, damping, order, l1, l2, least, d
         for a in range(k):
             slope[j, a] = gradient[j, a] + (l1 + l2 * Ht[j, a])
             curvature[j, a] = diagonal[j, a] + (diagonal[j, k] * damping * total[a] * total[a] + l2)
-    targets_block(Ht, slope, curvature, model, order, l1, l2, least, direction, cross, notes, 0, n)
+    targets_block(update, Ht, slope, curvature, model, order, l1, l2, least, direction, cross, notes, 0, n)
     for j in range(n):
         slopes[j] = min(notes[SLOPE, j], zero)
         if not notes[SLOPE, j] < zero:
@@ -260,7 +260,7 @@ def direct(Ht, gradient, diagonal, gram, total, damping, order, l1, l2, least, d
 
 @jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def pass_over_rows(
-    x, weights, W, before, momentum, fraction, Ht, means, damping, numbers, shortest, tries, order,
+    update, x, weights, W, before, momentum, fraction, Ht, means, damping, numbers, shortest, tries, order,
     new, at_start, at_end, sums, curvatures, gram, total,
 ):  # fmt: skip
     """Move all rows and sum up what the update of H needs; see `kl_newton_pass`."""
@@ -312,7 +312,20 @@ def pass_over_rows(
                 terms(x, i + r, v, i + r - begin, lower_bound, slope, curvature, r)
             products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2, start)
         targets_block(
-            start, gradient, diagonal, model, order, l1, l2, least, direction, cross, notes, begin, end
+            update,
+            start,
+            gradient,
+            diagonal,
+            model,
+            order,
+            l1,
+            l2,
+            least,
+            direction,
+            cross,
+            notes,
+            begin,
+            end,
         )
         for i in range(begin, end):
             o = i - begin

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from nonneg._threads import parallel_for
-from nonneg.kernels.hals.numba import BLOCK, UNROLL, hals_block
+from nonneg.kernels.hals.native import BLOCK, UNROLL, row_updates
+from nonneg.kernels.hals.numba import hals_block
 from nonneg.kernels.jit import jit
 from nonneg.kernels.newton_targets.array_api import (
     LARGEST_FALL,
@@ -23,9 +24,12 @@ RESIDUAL, LINEAR, QUADRATIC, SLOPE = 0, 1, 2, 3
 
 @jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
 def targets_block(
-    factor, gradient, diagonal, gram, order, l1, l2, least, direction, cross, notes, start, stop
+    update, factor, gradient, diagonal, gram, order, l1, l2, least, direction, cross, notes, start, stop
 ):
-    """Write the steps of rows `start` to `stop` to `direction`; `cross` is scratch space."""
+    """Write the steps of rows `start` to `stop` to `direction`; `cross` is scratch space.
+
+    `update` is the address of `kernels.hals.native.row_updates`.
+    """
     k = factor.shape[1]
     zero = factor.dtype.type(0)
     for i in range(start, stop):
@@ -45,9 +49,9 @@ def targets_block(
             for a in range(k):
                 c[a] += value * gram[b, a]
         notes[RESIDUAL, i] = np.sqrt(moved) / np.sqrt(size) if size > zero else np.sqrt(moved)
-    row = np.empty(BLOCK, dtype=np.int64)
-    violations = np.empty(notes.shape[1])
-    hals_block(direction, gram, cross, order, PASSES, SHRINK, start, stop, row, violations)
+    given, numbers = np.empty(16, dtype=np.int64), np.empty(notes.shape[1] + 1)
+    numbers[-1] = SHRINK
+    hals_block(update, direction, gram, cross, order, PASSES, start, stop, given, numbers)
     for i in range(start, stop):
         f, g, d = factor[i], gradient[i], direction[i]
         largest = zero
@@ -86,8 +90,10 @@ def newton_targets(
     notes = np.empty((4, n_rows), dtype=factor.dtype)
     least = kind(np.finfo(factor.dtype).smallest_normal * LEAST_DIAGONAL)
 
+    update = row_updates(factor.dtype).address
+
     def work(start: int, stop: int) -> None:
-        arrays = factor, gradient, diagonal, padded, turns, kind(l1), kind(l2), least
+        arrays = update, factor, gradient, diagonal, padded, turns, kind(l1), kind(l2), least
         targets_block(*arrays, direction, cross, notes, start, stop)
 
     parallel_for(work, n_rows, chunk_size=BLOCK, operations=8.0 * n_rows * k * k)
