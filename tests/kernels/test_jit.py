@@ -1,6 +1,10 @@
-"""Compilation: one version of a kernel for writable and for read-only arrays."""
+"""Compilation: one version of a kernel for writable and for read-only arrays, none for a first small fit."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
 
 import numpy as np
 
@@ -25,3 +29,24 @@ def test_read_only_arrays_are_served_by_the_version_for_writable_ones(rng):
     np.testing.assert_allclose(into, 3 * rows.sum())
     assert add_up(rows[::2], into) == 1  # not contiguous: a version of its own
     assert len(add_up.signatures) == 2
+
+
+FIRST_FIT = """
+import numpy as np
+from numba.core import event
+from nonneg import NMF
+
+X = np.random.default_rng(0).random((60, 12))
+with event.install_recorder("numba:compile") as recorder:
+    NMF(3, n_jobs=1, random_state=0).fit(X)
+print(len(recorder.buffer))
+"""
+
+
+def test_a_first_small_fit_compiles_nothing_from_python(tmp_path):
+    # Its only kernel is handed to LLVM directly: what numba takes for types would be most of the time.
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_FIT], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0"]
