@@ -6,13 +6,14 @@ first fit waits for is worth writing in LLVM's own terms.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils
+from numba.core.caching import make_library_cache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
@@ -23,26 +24,45 @@ WORD = ir.IntType(64)
 # Products and sums may fuse. NaN and infinity keep their meaning.
 FLAGS = ("contract", "nsz", "arcp")
 
+_Cache = make_library_cache("llvm-")
+
 
 class MachineCode:
-    """A function of the address of its arguments and of a range of rows; used as a `Task` is."""
+    """A function of the address of its arguments and of a range of rows; used as a `Task` is.
 
-    def __init__(self, name: str, build: Callable[[Builder], None]) -> None:
-        self.name, self.build = name, build
+    `build` writes it, given a `Builder` and the number of bytes of an entry of the arrays.
+    """
+
+    def __init__(self, build: Callable[[Builder, int], None], itemsize: int) -> None:
+        self.build, self.itemsize = build, itemsize
+        self.name = f"{build.__name__}_{itemsize}"
 
     @cached_property
     def address(self) -> int:
         """Where the machine code is."""
         with preparing(), global_compiler_lock:
-            self._library = cpu_target.target_context.codegen().create_library(self.name)
-            module = self._library.create_ir_module(self.name)
-            function = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD] * 3), self.name)
-            builder = Builder(function)
-            self.build(builder)
-            builder.ret_void()
-            self._library.add_ir_module(module)
-            self._library.finalize()
+            self._library = self._stored() or self._compiled()
             return self._library.get_pointer_to_function(self.name)
+
+    def _stored(self) -> Any:
+        """Return the code from numba's cache, if it is there."""
+        with contextlib.suppress(Exception):  # whatever it is, compiling takes a tenth of a second
+            return _Cache(self.build)._load_overload(self.itemsize, cpu_target.target_context)
+        return None
+
+    def _compiled(self) -> Any:
+        library = cpu_target.target_context.codegen().create_library(self.name)
+        module = library.create_ir_module(self.name)
+        builder = Builder(ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD] * 3), self.name))
+        self.build(builder, self.itemsize)
+        builder.ret_void()
+        library.enable_object_caching()
+        library.add_ir_module(module)
+        library.finalize()
+        with contextlib.suppress(Exception):  # a folder that cannot be written to, for one
+            library.get_pointer_to_function(self.name)  # which makes the code that is stored
+            _Cache(self.build)._save_overload(self.itemsize, library)
+        return library
 
     @cached_property
     def dispatcher(self) -> Callable[[int, int, int], None]:
@@ -66,12 +86,23 @@ class Builder(ir.IRBuilder):
         """Return the place of a new variable."""
         return cgutils.alloca_once_value(self, value)
 
-    @contextmanager
+    @contextlib.contextmanager
     def loop(self, stop: Any, start: Any = None, step: Any = None) -> Iterator[Any]:
         """Do what follows for every number of a range."""
         start, step = WORD(0) if start is None else start, WORD(1) if step is None else step
         with cgutils.for_range_slice(self, start, stop, step, WORD) as (i, _):
             yield i
+
+    @contextlib.contextmanager
+    def loop_until(self, most: Any) -> Iterator[Callable[[Any], None]]:
+        """Repeat what follows; what is yielded ends the loop where a condition holds."""
+        with cgutils.for_range(self, most, intp=WORD) as turn:
+
+            def leave(condition: Any) -> None:
+                with self.if_then(condition):
+                    turn.do_break()
+
+            yield leave
 
     def at(self, array: Any, *index: tuple[Any, Any] | Any) -> Any:
         """Return a pointer to an entry; `(i, n)` stands for i n."""
@@ -98,12 +129,14 @@ class Builder(ir.IRBuilder):
         """Return what Python's `max(a, b)` returns."""
         return self.select(self.fcmp_ordered(">", b, a), b, a)
 
-    def call_at(self, address: int, result: Any, arguments: Sequence[Any]) -> Any:
-        """Call a function of C by its address."""
-        form = ir.FunctionType(result, [argument.type for argument in arguments])
-        return self.call(self.inttoptr(WORD(address), form.as_pointer()), arguments)
+    def allocate(self, size: Any) -> Any:
+        """Return the address of new memory."""
+        return self.call(self._of_python("PyMem_RawMalloc", WORD), [size])
 
+    def release(self, memory: Any) -> None:
+        """Give memory back."""
+        self.call(self._of_python("PyMem_RawFree", ir.VoidType()), [memory])
 
-def address_of(name: str) -> int:
-    """Return the address of a function of Python's interface for C."""
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+    def _of_python(self, name: str, result: Any) -> Any:
+        # By name: the code is kept on disk, and addresses differ from process to process.
+        return cgutils.get_or_insert_function(self.module, ir.FunctionType(result, [WORD]), name)

@@ -26,6 +26,7 @@ import nonneg._threads as _threads
 from nonneg._lazy import cached_property
 from nonneg.kernels.clock import preparing
 from nonneg.kernels.jit import jit
+from nonneg.kernels.machine_code import MachineCode
 
 # Entries of the board, on lines of the cache of their own: chunks that nobody has claimed, chunks that are
 # not done, how many helpers may claim, and the task.
@@ -308,7 +309,7 @@ class Task:
 
 
 def run(
-    task: Task,
+    task: Task | MachineCode,
     numbers: list[int],
     arrays: tuple[Any, ...],
     n_rows: int,

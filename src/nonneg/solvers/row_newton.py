@@ -19,6 +19,7 @@ from nonneg._typing import Array
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels import beta_sums
 from nonneg.kernels.block_pivoting import block_pivoting
+from nonneg.kernels.block_pivoting.array_api import block_pivoting as with_pivots
 from nonneg.kernels.grams import DenseGrams
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.kernels.newton_targets.array_api import along
@@ -316,22 +317,12 @@ def own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, 
         + (float(xp.finfo(factor.dtype).eps) * 10 * xp.max(diagonal, axis=1)[:, None, None] + tiny) * eye
     )
     cross = (hessians @ factor[:, :, None])[:, :, 0] - gradient
-    if isinstance(factor, np.ndarray):
-        from nonneg.kernels.block_pivoting.numba import block_pivoting_rows
-
-        target = np.array(factor)
-        unsolved = np.zeros(len(factor), dtype=bool)
-        systems = np.ascontiguousarray(hessians, dtype=np.float64)
-        block_pivoting_rows(
-            target, systems, np.ascontiguousarray(cross), True, 20 + 5 * k, 0, len(factor), unsolved
-        )
-        if unsolved.any():
-            # Fewer entries than components make the Hessian of a row singular except for the ridge above: a
-            # factorization with pivots still solves it.
-            grams = DenseGrams(systems[unsolved])
-            target[unsolved], unsolved[unsolved] = block_pivoting(factor[unsolved], grams, cross[unsolved])
-    else:
-        target, unsolved = block_pivoting(factor, DenseGrams(hessians), cross)
+    target, unsolved = block_pivoting(factor, DenseGrams(hessians), cross)
+    if isinstance(factor, np.ndarray) and unsolved.any():
+        # Fewer entries than components make the Hessian of a row singular except for the ridge above: a
+        # factorization with pivots still solves it.
+        some = factor[unsolved], DenseGrams(hessians[unsolved]), cross[unsolved]
+        target[unsolved], unsolved[unsolved] = with_pivots(*some, 20 + 5 * k)
     target = xp.where(unsolved[:, None], factor, target)
     return row_residuals(factor * root, gradient / root), target
 

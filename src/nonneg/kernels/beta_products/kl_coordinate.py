@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from nonneg._threads import parallel_for
-from nonneg.kernels.block_pivoting.numba import solve_passive
 from nonneg.kernels.jit import jit
 
 
@@ -66,6 +65,37 @@ def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound):
     return change
 
 
+@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+def solve_passive(gram, target, passive, n_passive, lower, inverse, solution):
+    """Solve the equations of the passive components by Cholesky; False if they are singular."""
+    for a in range(n_passive):
+        pa = passive[a]
+        for b in range(a):
+            pb = passive[b]
+            total = gram[pa, pb]
+            for c in range(b):
+                total -= lower[a, c] * lower[b, c]
+            lower[a, b] = total * inverse[b]
+        pivot = gram[pa, pa]
+        floor = pivot * 1e-13
+        for c in range(a):
+            pivot -= lower[a, c] * lower[a, c]
+        if not pivot > floor:
+            return False
+        inverse[a] = 1.0 / np.sqrt(pivot)
+    for a in range(n_passive):
+        total = target[passive[a]]
+        for c in range(a):
+            total -= lower[a, c] * solution[c]
+        solution[a] = total * inverse[a]
+    for a in range(n_passive - 1, -1, -1):
+        total = solution[a]
+        for c in range(a + 1, n_passive):
+            total -= lower[c, a] * solution[c]
+        solution[a] = total * inverse[a]
+    return True
+
+
 # Added to the diagonal of a Hessian, relative to its largest entry; and the part of itself below which a
 # component is zero.
 RIDGE, SMALL = 1e-11, 1e-14
@@ -81,7 +111,8 @@ def newton_row(
     # and Hanson's least squares: ending the step at the first of them took hundreds of rounds where
     # components nearly repeat. `step` holds the whole step, `work[2, 0]` that of the passive components.
     kind = wh.dtype.type
-    n_passive = 0
+    # A plain 0 would be a type of its own, for which `solve_passive` were compiled once more.
+    n_passive = np.int64(0)
     largest = 0.0
     step = work[1, 1]
     for b in range(n_active):
@@ -124,7 +155,7 @@ def newton_row(
             step[passive[q]] += longest * work[2, 0, q]
         if longest >= 1.0:
             break
-        kept = 0
+        kept = np.int64(0)
         for q in range(n_passive):
             b = passive[q]
             if w[active[b]] + step[b] > SMALL * w[active[b]]:
@@ -144,7 +175,7 @@ def newton_row(
                     total -= hessian[b, c] * step[c]
             rest[b] = total
     down = 0.0
-    n_passive = 0
+    n_passive = np.int64(0)
     for b in range(n_active):
         if step[b] != 0.0:
             passive[n_passive] = b
@@ -353,27 +384,9 @@ def kl_passes(
 
     def work(start: int, stop: int) -> None:
         kl_rows(
-            indptr,
-            indices,
-            data,
-            other,
-            sums,
-            out,
-            order,
-            kind(l1),
-            kind(l2),
-            max_rounds,
-            max_sweeps,
-            shrink,
-            tol,
-            tol > 0,
-            lower_bound,
-            kind(1.0 / unit),
-            edges[start],
-            edges[stop],
-            logs,
-            residuals,
-        )
+            indptr, indices, data, other, sums, out, order, kind(l1), kind(l2), max_rounds, max_sweeps,
+            shrink, tol, tol > 0, lower_bound, kind(1.0 / unit), edges[start], edges[stop], logs, residuals,
+        )  # fmt: skip
 
     parallel_for(work, n_parts, chunk_size=1, operations=8.0 * len(data) * k)
     return out, logs, residuals

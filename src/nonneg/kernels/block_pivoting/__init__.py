@@ -44,7 +44,7 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, *, max_pivots: int | Non
         views = numpy_view(factor), numpy_gram(gram), numpy_view(cross)
         rows, flags = block_pivoting(*views, max_pivots=max_pivots)
         return tensor_view(rows), tensor_view(flags)
-    from nonneg.kernels.block_pivoting import numba
+    from nonneg.kernels.block_pivoting import native  # loaded with the first fit
 
-    implementation = numba if numba.is_supported(factor) else array_api
+    implementation = native if native.is_supported(factor) else array_api
     return implementation.block_pivoting(factor, gram, cross, max_pivots)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from nonneg.kernels.machine_code import FLAGS, WORD, Builder, MachineCode, address_of
+from nonneg.kernels.machine_code import FLAGS, WORD, Builder, MachineCode
 
 # Rows that are held in cache together, and components that are added to a slope in one turn of its loop: the
 # Gram matrix comes padded with zeros to a multiple of it.
@@ -34,11 +34,11 @@ def row_updates(dtype: Any) -> MachineCode:
     It reads rows of the initial array and writes those of the factor. One sum of violations is written for
     every ROWS rows, which are at most BLOCK.
     """
-    dtype = np.dtype(dtype)
-    return MachineCode(f"hals_{dtype.name}", functools.partial(_build, itemsize=dtype.itemsize))
+    return MachineCode(hals_rows, np.dtype(dtype).itemsize)
 
 
-def _build(b: Builder, itemsize: int) -> None:
+def hals_rows(b: Builder, itemsize: int) -> None:
+    """Write the update of a range of rows."""
     real = ir.DoubleType() if itemsize == 8 else ir.FloatType()
     vector = ir.VectorType(real, VECTOR // itemsize)
     lanes = WORD(vector.count)
@@ -56,7 +56,7 @@ def _build(b: Builder, itemsize: int) -> None:
     # Entries of rows and of their cross terms as (vector, component, lane), notes as (vector, lane).
     entries = b.mul(WORD(BLOCK), b.add(b.add(k, padded), WORD(3)))
     size = b.add(b.mul(entries, WORD(itemsize)), WORD(8 * BLOCK))
-    memory = b.call_at(address_of("PyMem_RawMalloc"), WORD, [size])
+    memory = b.allocate(size)
     row = b.inttoptr(memory, WORD.as_pointer())
     f = b.inttoptr(b.add(memory, WORD(8 * BLOCK)), real.as_pointer())
     c = b.at(f, (padded, WORD(BLOCK)))
@@ -162,4 +162,4 @@ def _build(b: Builder, itemsize: int) -> None:
             one_pass(b.load(n), is_first)
             b.store(leave(b.load(n), is_first, is_last, total), n)
         b.store(b.load(total), b.at(violations, b.sdiv(begin, rows)))
-    b.call_at(address_of("PyMem_RawFree"), ir.VoidType(), [memory])
+    b.release(memory)
