@@ -2,7 +2,7 @@
 
     python -m benchmarks.consensus parity [--data planted|pbmc3k]
     python -m benchmarks.consensus seeds [--data planted|pbmc3k]
-    python -m benchmarks.consensus speed [--restarts N] [--cnmf-restarts N] [--ranks 5:12]
+    python -m benchmarks.consensus speed [--restarts N] [--cnmf-restarts N] [--ranks 5:12] [--device cuda]
     python -m benchmarks.consensus signatures [--restarts N]
 
 cNMF (PyPI `cnmf`, with scanpy) has to be importable; without it, parity and speed fail with an ImportError.
@@ -213,7 +213,9 @@ def seeds(data: str, k: int, n_iter: int) -> dict[str, Any]:
     }
 
 
-def speed(ranks: list[int], restarts: int, cnmf_restarts: int) -> list[dict[str, Any]]:
+def speed(
+    ranks: list[int], restarts: int, cnmf_restarts: int, device: str | None = None
+) -> list[dict[str, Any]]:
     """Time cNMF's factorize on some restarts of every rank, and all of ConsensusNMF."""
     from nonneg import ConsensusNMF
 
@@ -224,10 +226,16 @@ def speed(ranks: list[int], restarts: int, cnmf_restarts: int) -> list[dict[str,
         "nonzeros": round(counts.nnz / np.prod(counts.shape), 4),
         "ranks": ranks,
         "threads": N_JOBS,
+        "device": device,
     }
-    ConsensusNMF(2, n_init=2, max_iter=2, tol=0, n_jobs=N_JOBS).fit(counts)  # compiled code is loaded
+    # Compiled code is loaded; kernels of a GPU depend on the rank.
+    ConsensusNMF(ranks if device else 2, n_init=2, max_iter=2, tol=0, n_jobs=N_JOBS, device=device).fit(
+        counts
+    )
     started = time.perf_counter()
-    model = ConsensusNMF(ranks, n_init=restarts, random_state=SEED, n_jobs=N_JOBS, verbose=1).fit(counts)
+    model = ConsensusNMF(
+        ranks, n_init=restarts, random_state=SEED, n_jobs=N_JOBS, verbose=1, device=device
+    ).fit(counts)
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     table = model.restarts_
@@ -321,6 +329,7 @@ def main() -> None:
     parser.add_argument("--ranks", default="5:12")
     parser.add_argument("--restarts", type=int, default=None)
     parser.add_argument("--cnmf-restarts", type=int, default=2)
+    parser.add_argument("--device", help="where the restarts of speed run: None (default) or cuda")
     parser.add_argument("--write", action="store_true", help="append the records to benchmarks/results")
     options = parser.parse_args()
     first, last = (int(side) for side in options.ranks.split(":"))
@@ -329,7 +338,8 @@ def main() -> None:
     elif options.what == "seeds":
         records = [seeds(options.data, options.components, options.restarts or 20)]
     elif options.what == "speed":
-        records = speed(list(range(first, last + 1)), options.restarts or 100, options.cnmf_restarts)
+        ranks = list(range(first, last + 1))
+        records = speed(ranks, options.restarts or 100, options.cnmf_restarts, options.device)
     else:
         records = [signatures(options.restarts or 100)]
     stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": platform.machine()}

@@ -236,7 +236,7 @@ def _rank_table(records: Sequence[Record], title: str) -> Table:
         "dB": "dB",
         "right": "right",
     }
-    return Table(f"{title}.", columns, rows, 1)
+    return Table(f"{title}.", columns, rows, 3)
 
 
 def _table(records: Sequence[Record], by: str, name: str, measures: Sequence[str], title: str) -> Table:

@@ -78,9 +78,16 @@ def test_the_whole_job(h5ad, tmp_path, capsys):
     # The same command goes on from the kept restarts; the report is drawn again from the record.
     stored = {path: path.stat().st_mtime_ns for path in kept.rglob("*.npz")}
     assert len(stored) == 32
-    assert main([*words, "-o", str(tmp_path / "again"), "--checkpoint", str(kept)]) == 0
+    copy = tmp_path / "programs.h5ad"
+    again = ["-o", str(tmp_path / "again"), "--checkpoint", str(kept), "--write-h5ad", str(copy)]
+    assert main([*words, *again]) == 0
     assert {path: path.stat().st_mtime_ns for path in kept.rglob("*.npz")} == stored
     assert (tmp_path / "again" / "usages.tsv").read_bytes() == (folder / "usages.tsv").read_bytes()
+    cells = pytest.importorskip("anndata").read_h5ad(copy)
+    assert cells.obsm["X_nmf"].shape == (80, 3)
+    assert np.sum(cells.varm["NMF"].any(axis=1)) == 30  # genes outside of the fit are zeros
+    assert main([*words, "--write-h5ad", str(h5ad)]) != 0
+    assert "never written over" in capsys.readouterr().err
     (folder / "report.html").unlink()
     assert main(["report", str(folder)]) == 0
     assert (folder / "report.html").read_text() == page

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import nonneg._devices as devices
 from nonneg import ConsensusNMF
 from nonneg.applications import MutationalSignatures
+from nonneg.consensus import restarts
 from nonneg.solvers import batched
 
 pytestmark = pytest.mark.torch
@@ -46,6 +48,25 @@ def test_programs_are_those_of_the_processor(batches, catalog, options):
     assert isinstance(device.components_, np.ndarray)
     assert isinstance(device.transform(X), np.ndarray)
     np.testing.assert_array_equal(host.restarts_.seed, device.restarts_.seed)
+    np.testing.assert_allclose(device.restarts_.loss, host.restarts_.loss, rtol=1e-3)
+    np.testing.assert_allclose(
+        device.components_, host.components_, rtol=0.05, atol=0.01 * host.components_.max()
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"beta_loss": "kullback-leibler", "resample": "poisson"}, {"resample": "bootstrap"}]
+)
+@pytest.mark.parametrize("dense", [True, False])
+def test_sparse_counts_are_one_batch_where_they_fit(batches, catalog, monkeypatch, options, dense):
+    X = sp.csr_array(catalog[catalog.sum(axis=1) > 0][:, catalog.sum(axis=0) > 0].astype(float))
+    if not dense:
+        monkeypatch.setattr(restarts, "DENSE_MEMORY", 0.0)
+        monkeypatch.setattr(restarts, "free_memory", lambda device: 1.0)
+    given = {"n_init": 5, "random_state": 0, "max_iter": 300, "density_threshold": 2.0, **options}
+    host, device = (ConsensusNMF([3], device=at, **given).fit(X) for at in (None, "cuda"))
+    assert batches == ([5] if dense and options.get("resample") != "bootstrap" else [])
+    assert isinstance(device.transform(X), np.ndarray)
     np.testing.assert_allclose(device.restarts_.loss, host.restarts_.loss, rtol=1e-3)
     np.testing.assert_allclose(
         device.components_, host.components_, rtol=0.05, atol=0.01 * host.components_.max()

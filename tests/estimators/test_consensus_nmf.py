@@ -63,8 +63,9 @@ def test_the_certificate_states_the_stability_of_each_component(model):
     other = ConsensusNMF(range(2, 7), n_init=8, random_state=0).fit(planted()[0]).use_rank(6)
     assert not all(other.certificate_[f"stability-{at}"].holds for at in range(6))
     assert other.n_components_ == len(other.stability_) == len(other.components_) == 6
-    with pytest.raises(InvalidParameterError, match="was not among the candidates"):
-        other.use_rank(9)
+    for wrong in (9, [3], "3", 3.5, None):
+        with pytest.raises(InvalidParameterError, match=r"was not among the candidates \[2, 3, 4, 5, 6\]"):
+            other.use_rank(wrong)
 
 
 def test_a_restart_is_an_nmf_with_its_seed(model, planted_counts):

@@ -8,8 +8,14 @@ import pytest
 from tests.report.browser import CHROMIUM, axe, shown
 
 import nonneg
-from nonneg import NMF, ConeNMF, SeparableNMF, datasets
-from nonneg.applications import MixedMembership, SourceSeparation, TopicModel, Unmixing
+from nonneg import NMF, ConeNMF, ConsensusNMF, SeparableNMF, datasets
+from nonneg.applications import (
+    MixedMembership,
+    MutationalSignatures,
+    SourceSeparation,
+    TopicModel,
+    Unmixing,
+)
 from nonneg.cli.model_reports import PAGES
 from nonneg.estimators.saving import REPORTED
 from nonneg.exceptions import InvalidParameterError, OutputError
@@ -95,12 +101,36 @@ def separation(X):
     return model.fit(signal, 1000), signal, "Sources of"
 
 
-@pytest.mark.parametrize("make", [anchors, topics, communities, unmixing, separation])
+def programs(X):
+    counts = np.random.default_rng(0).poisson(20 * X) + np.eye(30, 12)
+    frame = pd.DataFrame(counts, columns=[f"gene {at}" for at in range(12)])
+    return ConsensusNMF(range(2, 5), n_init=4, random_state=0).fit(frame), frame, "Consensus programs of"
+
+
+def signatures(X):
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(rng.gamma(1.0, 500.0, size=(20, 2)) @ rng.dirichlet(np.full(96, 0.2), size=2)).T
+    model = MutationalSignatures([2, 3], n_init=4, random_state=0).fit(counts)
+    return model, counts, "Mutational signatures of"
+
+
+@pytest.mark.parametrize("make", [programs, signatures, anchors, topics, communities, unmixing, separation])
 def test_other_models_have_the_report_of_their_command(make, X, tmp_path):
     model, data, words = make(X)
-    details = {"players": False} if make is separation else {}
+    details = {
+        programs: {"labels": ["one", "other"] * 15},
+        signatures: {"reference": model.signatures_} if make is signatures else {},
+        separation: {"players": False},
+    }.get(make, {})
     page = text_of(model.report(tmp_path / "page.html", data, title="something", **details))
     assert f"{words} something" in page
+    if make is programs:
+        assert "gene 3" in page
+        assert "Usage by group" in page
+    if make is signatures:
+        assert "cosine 1.000" in page
+    if make in (programs, signatures):
+        assert "Tables" not in page  # which only the command writes
     check_in_a_browser(page, tmp_path)
 
 
@@ -131,3 +161,11 @@ def test_what_is_missing_is_said(X, tmp_path):
     model.save(tmp_path / "model.npz")
     with pytest.raises(InvalidParameterError, match="Call report on the model that was fitted"):
         nonneg.load(tmp_path / "model.npz").report(tmp_path / "x.html", X)
+    counts = np.ceil(10 * X)
+    programs = ConsensusNMF(2, n_init=3, random_state=0).fit(counts)
+    with pytest.raises(InvalidParameterError, match="labels names 2 samples, and X has 30"):
+        programs.report(tmp_path / "x.html", counts, labels=["a", "b"])
+    # A consensus keeps what its report shows.
+    programs.save(tmp_path / "programs.npz")
+    again = nonneg.load(tmp_path / "programs.npz").report(tmp_path / "x.html", counts)
+    assert text_of(again) == text_of(programs.report(tmp_path / "y.html", counts))

@@ -8,11 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.table_inputs import add_data_arguments, read_input, table_name
+from nonneg.cli.table_inputs import (
+    add_data_arguments,
+    add_h5ad_argument,
+    check_h5ad,
+    read_input,
+    table_name,
+    write_h5ad,
+)
 
 RANKS, RESTARTS, SPECTRA, USAGES = "ranks.tsv", "restarts.tsv", "spectra.tsv", "usages.tsv"
 SCORES, TPM, TOP, GROUPS = "gene_scores.tsv", "gene_tpm.tsv", "top_genes.tsv", "usage_by_group.tsv"
-_N_TOP = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,9 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show the usage per group: a column of a .csv or .tsv file, or of the cells of an .h5ad file",
     )  # fmt: skip
     add_data_arguments(parser.add_argument_group("data"))
-    parser.add_argument_group("output").add_argument(
-        "-q", "--quiet", action="store_true", help="do not show progress"
-    )
+    output = parser.add_argument_group("output")
+    add_h5ad_argument(output)
+    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
 
 def add_restart_arguments(group: Any, default: Any) -> None:
@@ -107,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
 
     from nonneg import ConsensusNMF
     from nonneg._arrays import to_float64
-    from nonneg.cli.consensus_results import consensus_record, program_facts, usage_by_group
+    from nonneg.cli.consensus_results import consensus_record, scored_programs, usage_by_group
     from nonneg.cli.results import say_results, write_results
     from nonneg.consensus.genes import variable_genes
     from nonneg.report.consensus_page import build_consensus_page, consensus_sentence
@@ -115,6 +121,7 @@ def run(options: argparse.Namespace) -> int:
 
     folder = options.output or Path(f"{options.file.name.split('.')[0]}-consensus")
     check_output_folder(folder)
+    check_h5ad(options)
     text = options.file.suffix != ".h5ad"
     options.label_column = options.group_by if text else None
     table = read_input(options)
@@ -144,11 +151,7 @@ def run(options: argparse.Namespace) -> int:
         scores = model.gene_spectra(counts[:, found], W)
         tpm = model.gene_spectra(counts[:, found], W, units="tpm")
     known = [names[at] for at in found]
-    top = [np.argsort(-row, kind="stable")[:_N_TOP] for row in scores]
-    programs = [
-        {**program_facts(model, at), "top": [(known[gene], float(scores[at, gene])) for gene in top[at]]}
-        for at in range(model.n_components_)
-    ]
+    programs = scored_programs(model, scores, known)
     groups = usage_by_group(W, labels, options.group_by or "")
     tables = {
         TOP: "the genes with the largest scores of each program",
@@ -169,7 +172,11 @@ def run(options: argparse.Namespace) -> int:
         from nonneg.cli.consensus_results import named_rows, write_ranks, write_tsv
 
         numbers = [f"program_{at}" for at in range(model.n_components_)]
-        write_tsv(fresh / TOP, ("rank", *numbers), _columns([[known[gene] for gene in row] for row in top]))
+        write_tsv(
+            fresh / TOP,
+            ("rank", *numbers),
+            _columns([[name for name, _ in each["top"]] for each in programs]),
+        )
         for name, spectra, features in (
             (SCORES, scores, known),
             (TPM, tpm, known),
@@ -190,6 +197,7 @@ def run(options: argparse.Namespace) -> int:
         known=(*tables, GROUPS),
         model=model,
     )
+    written += write_h5ad(options, model, W, [names[at] for at in genes])
     say_results(f"{consensus_sentence(record)} {model.rank_reason_}", _top_table(programs), written)
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from nonneg.consensus.certificate import are_stable
 from nonneg.estimators.consensus_nmf import ConsensusNMF
 from nonneg.report.records import run_record, table_facts
 
+# Genes that are named for a program.
+N_TOP = 20
 # Components in the clustergram of the record, and in its histogram of densities.
 _SHOWN, _DENSITIES = 120, 5000
 
@@ -37,7 +40,7 @@ def consensus_record(
     table: Any,
     model: ConsensusNMF,
     *,
-    seconds: float,
+    seconds: float | None,
     programs: Sequence[Mapping[str, Any]],
     groups: Mapping[str, Any] | None,
     tables: Mapping[str, str],
@@ -92,6 +95,28 @@ def program_facts(model: ConsensusNMF, at: int) -> dict[str, Any]:
         "recurrence": float(found.recurrence[at]),
         "usage": float(found.usage[at]),
     }
+
+
+def scored_programs(model: ConsensusNMF, scores: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Describe all programs, each with the genes that have its largest scores."""
+    top = np.argsort(-scores, axis=1, kind="stable")[:, :N_TOP]
+    return [
+        {**program_facts(model, at), "top": [(names[gene], float(scores[at, gene])) for gene in genes]}
+        for at, genes in enumerate(top)
+    ]
+
+
+def signature_programs(model: Any, matches: Sequence[Any] | None = None) -> list[dict[str, Any]]:
+    """Describe all signatures, with the known ones that they match."""
+    return [
+        {
+            **program_facts(model.consensus_, at),
+            "spectrum": model.signatures_[at],
+            "top": [],
+            "match": None if matches is None else asdict(matches[at]),
+        }
+        for at in range(model.n_signatures_)
+    ]
 
 
 def usage_by_group(W: FloatArray, labels: Sequence[str] | None, by: str) -> dict[str, Any] | None:

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import to_numpy
+from nonneg._arrays import to_float64, to_numpy
 from nonneg.exceptions import InvalidParameterError, OutputError
 
 
 def write_report(model: Any, path: str | os.PathLike[str], X: Any, **details: Any) -> Path:
     """Write the report of a fitted model to an HTML file."""
     fitted = (model, getattr(model, "model_", None))
-    if not any(hasattr(one, "result_") or hasattr(one, "documents_per_topic_") for one in fitted):
+    kept = ("result_", "documents_per_topic_", "ranks_")
+    if not any(hasattr(one, name) for one in fitted for name in kept):
         raise InvalidParameterError(
             "A saved or pickled model does not keep everything that a report shows. Call report on the model "
             "that was fitted."
@@ -86,6 +87,58 @@ def _anchor_page(
     return build_anchor_page(anchor_record(model, W, table, _seconds(model)), W, table.row_names)
 
 
+def _consensus_page(
+    model: Any,
+    X: Any,
+    *,
+    title: str = "the data",
+    column_names: Sequence[str] | None = None,
+    labels: Sequence[Any] | None = None,
+) -> str:
+    from nonneg.cli.consensus_results import consensus_record, scored_programs, usage_by_group
+    from nonneg.data.annotated import annotated_matrix
+    from nonneg.report.consensus_page import build_consensus_page
+
+    W = to_float64(model.transform(_needed(X, "the data")))
+    known = getattr(model, "feature_names_in_", None)
+    annotated = annotated_matrix(X, names=known, who="report")
+    table = _table(X if annotated is None else annotated.entries, title, None, column_names)
+    if labels is not None and len(labels) != len(W):
+        raise InvalidParameterError(f"labels names {len(labels)} samples, and X has {len(W)}.")
+    names = table.column_names or (range(len(model.column_scale_)) if known is None else known)
+    scores = model.gene_spectra(table.X, W)
+    record = consensus_record(
+        "consensus", f"Consensus programs of {title}", table, model, seconds=None,
+        programs=scored_programs(model, scores, [str(name) for name in names]),
+        groups=usage_by_group(W, labels, "group"), tables={}, parameters=_parameters(model), result={},
+    )  # fmt: skip
+    return build_consensus_page(record)
+
+
+def _signature_page(model: Any, X: Any, *, title: str = "the catalog", reference: Any = None) -> str:
+    from nonneg.applications.signatures import CHANNELS
+    from nonneg.cli.consensus_results import consensus_record, signature_programs
+    from nonneg.report.consensus_page import build_consensus_page
+
+    table = _table(_needed(X, "the counts"), title, None, None)
+    matches = None if reference is None else model.match(reference)
+    record = consensus_record(
+        "signatures", f"Mutational signatures of {title}", table, model.consensus_, seconds=None,
+        programs=signature_programs(model, matches), groups=None, tables={}, parameters=_parameters(model),
+        result={"reason": model.rank_reason_},
+    )  # fmt: skip
+    return build_consensus_page(record, CHANNELS)
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters that decide the result, numbers and names only."""
+    return {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if isinstance(value, str | int | float | list | tuple) and name not in ("verbose", "n_jobs")
+    }
+
+
 def _topic_page(
     model: Any, X: Any, *, title: str = "the documents", names: Sequence[str] | None = None
 ) -> str:
@@ -138,8 +191,10 @@ def _separation_page(
 PAGES: dict[str, Callable[..., str]] = {
     "NMF": _fit_page,
     "SeparableNMF": _anchor_page,
+    "ConsensusNMF": _consensus_page,
     "TopicModel": _topic_page,
     "MixedMembership": _community_page,
+    "MutationalSignatures": _signature_page,
     "Unmixing": _scene_page,
     "SourceSeparation": _separation_page,
 }

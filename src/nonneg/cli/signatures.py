@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from nonneg.applications.signatures import CHANNELS, MutationalSignatures
-    from nonneg.cli.consensus_results import consensus_record, program_facts
+    from nonneg.cli.consensus_results import consensus_record, signature_programs
     from nonneg.cli.results import say_results, write_results
     from nonneg.report.consensus_page import build_consensus_page, consensus_sentence
     from nonneg.report.folder import check_output_folder
@@ -75,15 +75,7 @@ def run(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - started
         low, high = model.exposure_intervals(frame, n_bootstrap=max(options.n_bootstrap, 2))
     matches = None if reference is None else model.match(reference, threshold=options.threshold)
-    programs = [
-        {
-            **program_facts(model.consensus_, at),
-            "spectrum": model.signatures_[at],
-            "top": [],
-            "match": None if matches is None else asdict(matches[at]),
-        }
-        for at in range(model.n_signatures_)
-    ]
+    programs = signature_programs(model, matches)
     tables = {
         SIGNATURES: "the signatures: shares of the 96 mutation types",
         EXPOSURES: "number of mutations of each tumor that each signature explains",

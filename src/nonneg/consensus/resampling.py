@@ -10,7 +10,9 @@ from nonneg._arrays import to_float64, to_numpy
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
+from nonneg.data.device_stream import copied
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse_array import SparseArrayMatrix, on_host, sparse_array_matrix
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidDataError, UnsupportedInputError
 
@@ -23,6 +25,7 @@ def check_resampling(data: DataMatrix, kind: str | None) -> None:
     """Refuse containers that cannot be resampled, and Poisson draws of what is no count."""
     if kind is None:
         return
+    data = on_host(data)
     host = data.numpy_out or data.xp.__name__.split(".")[-1] == "numpy"
     if not isinstance(data, DenseMatrix | SparseMatrix) or not host:
         raise UnsupportedInputError(
@@ -54,6 +57,8 @@ def resampled(
         share = np.ones(scaled.shape[0]) if scaled.weights is None else to_float64(scaled.weights)
         drawn = rng.multinomial(scaled.shape[0], share / share.sum())
         weights = drawn * (share.sum() / scaled.shape[0])
+        if isinstance(scaled, SparseArrayMatrix):
+            return SparseArrayMatrix(scaled.csr, weights=scaled.to_device(weights))
         return _with_entries(scaled, _entries(scaled), scaled.to_device(weights))
     entries = _entries(counts)
     if isinstance(counts, SparseMatrix):
@@ -64,9 +69,18 @@ def resampled(
         # Drawn on the host, so that a GPU gets the same numbers.
         entries = counts.to_device(rng.poisson(to_numpy(entries)))
     drawn_data = _with_entries(counts, entries, counts.weights)
-    if scale is None:
-        return drawn_data
-    return ScaledMatrix(drawn_data, column_scale=drawn_data.to_device(1.0 / scale)).materialized()
+    if scale is not None:
+        drawn_data = ScaledMatrix(drawn_data, column_scale=drawn_data.to_device(1.0 / scale)).materialized()
+    return _as(scaled, drawn_data)
+
+
+def _as(like: LocalMatrix, drawn: Any) -> LocalMatrix:
+    """Return sparse data of the host where the restarts run."""
+    if not isinstance(drawn, SparseMatrix) or isinstance(like, SparseMatrix):
+        return drawn
+    if isinstance(like, SparseArrayMatrix):
+        return sparse_array_matrix(copied(drawn.csr, like.csr.data.device), drawn.weights)
+    return DenseMatrix(like.to_device(drawn.csr.toarray()), like.xp, weights=like.weights)
 
 
 def _entries(data: LocalMatrix) -> Any:

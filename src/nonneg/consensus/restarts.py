@@ -14,13 +14,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from nonneg._arrays import is_dask, to_float64
+from nonneg._devices import free_memory
 from nonneg._threads import current_threads, serial, threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.consensus.resampling import resampled
 from nonneg.consensus.store import RestartStore
-from nonneg.data import DataMatrix
+from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse_array import SparseArrayMatrix, on_host
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import History, Progress, StopReason
@@ -37,6 +39,9 @@ MAX_POINTS = 1000
 SINGLE_PRECISION = 500_000
 # The same for entries of dense data and the Kullback-Leibler divergence: half the time on 500 x 96 counts.
 SINGLE_PRECISION_KL = 20_000
+# Sparse data on a GPU are made dense for the restarts, which then are one batch, up to this many entries, or
+# from this share of nonzeros on, if they take no more than this part of the free memory.
+DENSE_ENTRIES, DENSE_SHARE, DENSE_MEMORY = 1 << 27, 0.02, 0.125
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,10 @@ class RestartData:
     def of(cls, counts: Any, scaled: Any, scale: FloatArray | None, root: int, beta: float) -> RestartData:
         """Choose the points, and the precision of the restarts."""
         order = np.random.default_rng([root, 1]).permutation(scaled.shape[0])
-        sparse = isinstance(scaled, SparseMatrix) and scaled.csr.nnz >= SINGLE_PRECISION
+        sparse = isinstance(scaled, SparseMatrix | SparseArrayMatrix) and scaled.csr.nnz >= SINGLE_PRECISION
+        if isinstance(scaled, SparseArrayMatrix):
+            # Counts are drawn on the host, so that a GPU gets the same numbers.
+            return cls(on_host(counts), _on_device(scaled, sparse), scale, np.sort(order[:MAX_POINTS]))
         host = scaled.numpy_out or scaled.xp.__name__.endswith("numpy")
         dense = isinstance(scaled, DenseMatrix) and host and beta == 1.0
         if sparse or (dense and scaled.shape[0] * scaled.shape[1] >= SINGLE_PRECISION_KL):
@@ -79,6 +87,18 @@ def _single(data: Any) -> Any:
     if isinstance(data, SparseMatrix):
         return SparseMatrix(data.csr.astype(np.float32), weights=weights)
     return DenseMatrix(xp.astype(data.dense_rows(0, data.shape[0]), xp.float32), xp, weights=weights)
+
+
+def _on_device(scaled: SparseArrayMatrix, single: bool) -> LocalMatrix:
+    """Return sparse data of a GPU as they are factorized there."""
+    xp, n_entries = scaled.xp, scaled.shape[0] * scaled.shape[1]
+    dtype = xp.float32 if single else scaled.dtype
+    csr = scaled.csr.with_data(xp.astype(scaled.csr.data, dtype))
+    weights = None if scaled.weights is None else xp.astype(scaled.weights, dtype)
+    many = n_entries > DENSE_ENTRIES and csr.nnz < DENSE_SHARE * n_entries
+    if many or (4 if single else 8) * n_entries > DENSE_MEMORY * free_memory(csr.data.device):
+        return SparseArrayMatrix(csr, weights=weights)
+    return DenseMatrix(csr.to_dense(), xp, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)

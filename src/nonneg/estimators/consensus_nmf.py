@@ -325,10 +325,11 @@ class ConsensusNMF(FactorizingEstimator):
         self.certificate_ = consensus_certificate(found, self.restarts_, resampled=self.resample is not None)
 
     def _rank(self, k: int) -> RankConsensus:
-        found = {one.n_components: one for one in self.ranks_}
-        if k in found:
-            return found[k]
-        raise InvalidParameterError(f"n_components={k!r} was not among the candidates {list(found)}.")
+        for one in self.ranks_:
+            if isinstance(k, Integral) and one.n_components == k:
+                return one
+        tried = [one.n_components for one in self.ranks_]
+        raise InvalidParameterError(f"n_components={k!r} was not among the candidates {tried}.")
 
     def use_rank(self, n_components: int) -> ConsensusNMF:
         """Take the components of another candidate than the recommended one.

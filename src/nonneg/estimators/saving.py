@@ -54,7 +54,10 @@ Classes = Mapping[str, Callable[[], Any]]
 
 REPORT = Entry("nonneg.cli.model_reports:write_report", "the report of a fitted model")
 """Loaded when it is first used: pages are made of the records of the commands, which know all estimators."""
-REPORTED = ("NMF", "SeparableNMF", "TopicModel", "MixedMembership", "Unmixing", "SourceSeparation")
+REPORTED = (
+    "NMF", "SeparableNMF", "ConsensusNMF", "TopicModel", "MixedMembership", "MutationalSignatures",
+    "Unmixing", "SourceSeparation",
+)  # fmt: skip
 
 
 def _has_report(model: Any) -> bool:
@@ -106,8 +109,10 @@ class SavableEstimator(BaseEstimator, ABC):
             The data of the fit; not needed by `MixedMembership`, which keeps its graph.
         **details : dict
             `title`, which says what the data are. `NMF`: `image_shape`, `row_names` and `column_names`;
-            `SeparableNMF`: `row_names`; `TopicModel`: `names` of the documents; `Unmixing`: `library`;
-            `SourceSeparation`: `rate`, and `players=False` to leave the sound out.
+            `SeparableNMF`: `row_names`; `ConsensusNMF`: `column_names`, and `labels` of the samples, whose
+            mean usages are shown; `MutationalSignatures`: `reference`, a table of known ones; `TopicModel`:
+            `names` of the documents; `Unmixing`: `library`; `SourceSeparation`: `rate`, and `players=False`
+            to leave the sound out.
 
         Returns
         -------

@@ -37,7 +37,7 @@ def build_consensus_page(record: Mapping[str, Any], channels: Sequence[str] = ()
             (many, wording.number(result["n_components"])),
             ("mean stability", f"{result['stability']:.2f}"),
             ("restarts", wording.number(result["n_restarts"])),
-            ("time", wording.seconds(result["seconds"])),
+            *([] if result["seconds"] is None else [("time", wording.seconds(result["seconds"]))]),
         ],
         "words": {"one": one, "many": many, "One": one.capitalize()},
         "reason": result["reason"],
@@ -106,19 +106,18 @@ def _program(entry: Mapping[str, Any], channels: Sequence[str]) -> dict[str, Any
 def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     rows, columns = data["shape"]
+    restarts = wording.counted(result["n_restarts"], "restart")
+    if result["seconds"] is not None:
+        restarts += f" took {wording.seconds(result['seconds'])}"
     if record["command"] == "signatures":
         tumors = columns if rows == 96 else rows
-        return (
-            f"{wording.counted(tumors, 'tumor')} with 96 mutation types from {data['source']}; "
-            f"{wording.counted(result['n_restarts'], 'restart')} took {wording.seconds(result['seconds'])}."
-        )
+        return f"{wording.counted(tumors, 'tumor')} with 96 mutation types from {data['source']}; {restarts}."
     used = ""
     if result.get("n_genes") not in (None, columns):
         used = f" ({wording.number(result['n_genes'])} of them, the most variable, were factorized)"
     return (
         f"{wording.counted(rows, 'sample')} with {wording.counted(columns, 'feature')}{used} from "
-        f"{data['source']}; {wording.counted(result['n_restarts'], 'restart')} took "
-        f"{wording.seconds(result['seconds'])}."
+        f"{data['source']}; {restarts}."
     )
 
 

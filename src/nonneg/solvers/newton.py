@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from nonneg._blas import single_threaded_blas
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
@@ -19,7 +21,7 @@ from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.lookahead import Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
-from nonneg.kernels.kl_newton import is_supported, kl_newton_direction, kl_newton_pass
+from nonneg.kernels.kl_newton import is_supported, kl_newton_iterations
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
@@ -54,6 +56,7 @@ class NewtonState:
     steps: Array | None = None  # of the columns, between 0 and 1
     momentum: float = 0.0  # see `extrapolation.Momentum`
     ceiling: float = 1.0
+    n_iter: int = 0  # number of iterations, where several are done in one step
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,6 @@ class NewtonProblem:
     free: IntArray | None
     extrapolate: bool
     unit: float  # about the sum of a row of the data
-    small: bool = False  # whether a pass is one call of `kernels.kl_newton`
 
     @cached_property
     def total_weight(self) -> float:
@@ -87,19 +89,16 @@ class NewtonProblem:
         """Pass over the data at Ht; return the state after it, and the losses of the columns before it."""
         total = state.total
         means = self.data.xp.sum(Ht, axis=1) if total is None else Ht @ total
-        if self.small:
-            W, sums = self.small_pass(state, Ht, means, momentum)
-        else:
-            shared = RowPass(
-                Ht,
-                self.loss,
-                self.penalties,
-                shared_correlations(self.loss, Ht, means, None),
-                momentum,
-                self.unit,
-            )
-            rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
-            (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
+        shared = RowPass(
+            Ht,
+            self.loss,
+            self.penalties,
+            shared_correlations(self.loss, Ht, means, None),
+            momentum,
+            self.unit,
+        )
+        rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
+        (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
         at_start, columns, gradient, diagonal, gram, total, penalty = sums
         loss = read_later(self.data.xp.sum(columns) + penalty + self.penalties.of_H(Ht))
         after = replace(
@@ -117,44 +116,31 @@ class NewtonProblem:
         )
         return after, at_start
 
-    def small_pass(
-        self, state: NewtonState, Ht: Array, means: Array, momentum: float
-    ) -> tuple[SampleArray, tuple[Any, ...]]:
-        """Do what `newton_pass` does in one compiled call."""
-        W, sums = kl_newton_pass(
+    def compiled(self, state: NewtonState, n_iter: int) -> tuple[NewtonState, list[dict[str, float]]]:
+        """Do some iterations on a small table in one compiled call."""
+        changes, losses = kl_newton_iterations(
             self.data,
-            state.W,
-            state.W if state.W_before is None else state.W_before,
-            momentum,
-            Ht,
-            means,
-            l1=self.penalties.l1_W,
-            l2=self.penalties.l2_W,
+            state,
+            n_iter,
+            penalties=self.penalties,
+            free=self.free,
             lower_bound=self.loss.lower_bound,
             unit=self.unit,
-            damping=DAMPING,
-            fraction=LOWEST_FRACTION,
-            shortest=SHORTEST_STEP,
-            tries=LINE_TRIES,
-        )
-        return W, (*sums, self.penalties.of_W(W, self.data.weights))
+            rules=np.array(
+                [
+                    SCHEDULE.initial, SCHEDULE.growth, SCHEDULE.ceiling_growth, SCHEDULE.decay,
+                    self.extrapolate, SHORTEST, NOTHING, LOWEST_FRACTION, SHORTEST_STEP, DAMPING,
+                ]
+            ),
+            tries=TRIES,
+            row_tries=LINE_TRIES,
+        )  # fmt: skip
+        after = replace(state, n_iter=state.n_iter + n_iter, **changes)
+        return after, [{"loss": loss} for loss in losses]
 
     def direction(self, state: NewtonState) -> tuple[Array, Array]:
         """Return the step of every column of H, and the derivatives of their losses along it."""
         xp, Ht, penalties = self.data.xp, state.Ht, self.penalties
-        if self.small:
-            means = state.total / Ht.dtype.type(self.data.total_weight())
-            return kl_newton_direction(
-                Ht,
-                state.gradient,
-                state.diagonal,
-                state.gram,
-                means,
-                order=self.free,
-                l1=penalties.l1_H,
-                l2=penalties.l2_H,
-                damping=DAMPING,
-            )
         gradient = state.gradient + (penalties.l1_H + penalties.l2_H * Ht)
         assert state.total is not None
         assert state.diagonal is not None
@@ -257,10 +243,9 @@ def scaled_newton(
     mean = data.mean() + loss.offset
     unit = data.shape[1] * mean if mean > 0 else 1.0
     extrapolate = bool(options.get("extrapolate", True))
-    # By size alone: results must not depend on the number of threads.
-    small = beta == 1.0 and not loss.offset and is_supported(data, Ht.shape[1])
-    problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, small)
+    problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit)
     descent = Descent(problem.candidates, ahead=data.container == "array")
+    stop = RelativeDecrease(tol)
 
     def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
         if state.gradient is None:
@@ -268,12 +253,19 @@ def scaled_newton(
             state = replace(problem.evaluate(state, state.Ht, 0.0)[0], W_before=None)
         return descent(state)
 
+    def several_steps(state: NewtonState) -> tuple[NewtonState, list[dict[str, float]]]:
+        # Until the stopping rule looks again.
+        wanted = 1 if callback else stop.window - (state.n_iter - 1) % stop.window
+        return problem.compiled(state, min(wanted, max_iter - state.n_iter))
+
+    # By size alone: results must not depend on the number of threads.
+    small = beta == 1.0 and not loss.offset and is_supported(data, Ht.shape[1])
     with single_threaded_blas():
         return iterate(
-            step,
+            several_steps if small else step,
             NewtonState(W, Ht),
             max_iter=max_iter,
-            stop=RelativeDecrease(tol),
+            stop=stop,
             callback=callback,
             progress=progress,
             checkpoint=checkpoint,

@@ -1,6 +1,6 @@
-"""Newton steps for the Kullback-Leibler divergence on small dense tables: one call per pass over the data.
+"""Newton steps for the Kullback-Leibler divergence on small dense tables: several iterations per call.
 
-The steps are those of `solvers.newton_pass`, to rounding. On a table of 500 x 96 counts most of its time goes
+The iterations are those of `solvers.newton`, to rounding. On a table of 500 x 96 counts most of its time goes
 into calls from Python and arrays that leave the cache.
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from nonneg.kernels.newton_targets.array_api import LEAST_DIAGONAL
 
-# Entries of the data, and of H, up to which a pass is done here. A pass of `solvers.newton_pass` over so many
-# entries is one thread's work, too; H and the sums for it stay in a core's cache.
+# Entries of the data, and of H, up to which iterations are done here. A pass of `solvers.newton_pass` over so
+# many entries is one thread's work, too; H and the sums for it stay in a core's cache.
 ENTRIES, ENTRIES_OF_H = 1 << 16, 1 << 12
 
 
@@ -27,67 +27,74 @@ def is_supported(data: Any, k: int) -> bool:
     )
 
 
-def kl_newton_pass(
+def kl_newton_iterations(
     data: Any,
-    W: Any,
-    before: Any,
-    momentum: float,
-    Ht: Any,
-    means: Any,
+    state: Any,
+    n_iter: int,
     *,
-    l1: float,
-    l2: float,
+    penalties: Any,
+    free: Any,
     lower_bound: float,
     unit: float,
-    damping: float,
-    fraction: float,
-    shortest: float,
+    rules: Any,
     tries: int,
-) -> tuple[Any, tuple[Any, ...]]:
-    """Move the rows of W by one guarded Newton step each; return them and sums over them.
+    row_tries: int,
+) -> tuple[dict[str, Any], list[float]]:
+    """Do some iterations; return the fields of the state that have changed, and the losses.
 
     Parameters
     ----------
     data : DenseMatrix
         The data, for which `is_supported` holds.
-    W, before : array of shape (n_rows, k)
-        The rows, and those of an iteration earlier.
-    momentum : float
-        Rows start at W + momentum (W - before).
-    Ht : array of shape (n_columns, k)
-        The other factor.
-    means : array of shape (n_columns,)
-        Means of the model, up to a factor: what the rows' Hessians share.
-    l1, l2 : float
-        Penalties of W.
+    state : NewtonState
+        Where the iterations begin. It is not modified.
+    n_iter : int
+        How many.
+    penalties : Penalties
+        Penalties of both factors.
+    free : array of int or None
+        The components of H that may change; all by default.
     lower_bound, unit : float
         Lower bound of the model where it is divided by; about the sum of a row of the data.
-    damping : float
-        `DAMPING` of `solvers.row_newton`.
-    fraction : float
-        Rows start at least at this fraction of W.
-    shortest, tries : float, int
-        `SHORTEST_STEP` and `TRIES` of `kernels.beta_products`.
+    rules : array of float64
+        The numbers that `descent` names, from INITIAL to DAMPING.
+    tries, row_tries : int
+        Maximum number of steps that are tried for H, and for a row of W.
 
     Returns
     -------
-    W : array of shape (n_rows, k)
-        The rows.
-    sums : tuple
-        What `solvers.newton_pass.newton_pass` sums, without the penalty.
+    changes : dict
+        Fields of the state.
+    losses : list of float
+        The loss after each iteration.
     """
     from nonneg.kernels.hals.native import row_updates  # loaded with the first fit
-    from nonneg.kernels.kl_newton.numba import pass_over_rows
+    from nonneg.kernels.kl_newton.descent import descend
 
     n_rows, n = data.shape
-    k = Ht.shape[1]
-    dtype = Ht.dtype
+    k = state.Ht.shape[1]
+    dtype = state.Ht.dtype
     info = np.finfo(dtype)
-    weights = np.ones(n_rows, dtype) if data.weights is None else data.weights
+    begun = state.gradient is not None
+    known = state.W_before is not None and state.Ht_plain is not None
+
+    def own(given: Any, shape: tuple[int, ...], kind: Any = dtype) -> Any:
+        return np.zeros(shape, kind) if given is None else np.array(given, kind, order="C")
+
+    W, before = own(state.W, (n_rows, k)), own(state.W_before, (n_rows, k))
+    Ht, plain = own(state.Ht, (n, k)), own(state.Ht_plain, (n, k))
+    sums = own(state.gradient.T if begun else None, (k, n))
+    curvatures = own(state.diagonal.T if begun else None, (k + 1, n))
+    gram, total = own(state.gram, (k, k)), own(state.total, (k,), np.float64)
+    columns = own(state.columns, (n,), np.float64)
+    steps = np.ones(n) if state.steps is None else own(state.steps, (n,), np.float64)
+    now = np.array([state.loss, state.momentum, state.ceiling, float(known)])
+    losses = np.empty(n_iter)
+    weights = np.ones(n_rows, dtype) if data.weights is None else np.ascontiguousarray(data.weights, dtype)
     numbers = np.array(
         [
-            l1,
-            l2,
+            penalties.l1_W,
+            penalties.l2_W,
             lower_bound,
             info.smallest_normal * LEAST_DIAGONAL,
             info.smallest_normal,
@@ -96,65 +103,27 @@ def kl_newton_pass(
         ],
         dtype,
     )
-    new = np.empty((n_rows, k), dtype)
-    losses = np.zeros((2, n))
-    sums, curvatures = np.zeros((k, n), dtype), np.zeros((k + 1, n), dtype)
-    gram, total = np.empty((k, k), dtype), np.zeros(k)
-    pass_over_rows(
-        row_updates(dtype).address, np.ascontiguousarray(data.array), np.ascontiguousarray(weights, dtype),
-        np.ascontiguousarray(W), np.ascontiguousarray(before), float(momentum), fraction,
-        np.ascontiguousarray(Ht), np.ascontiguousarray(means), damping, numbers, shortest, tries,
-        np.arange(k), new, losses[0], losses[1], sums, curvatures, gram, total,
+    turns = np.arange(k)
+    descend(
+        row_updates(dtype).address, np.ascontiguousarray(data.array), weights, float(data.total_weight()), turns,
+        turns if free is None else np.asarray(free, dtype=np.int64), begun, rules, numbers,
+        np.array([penalties.l1_H, penalties.l2_H], dtype=np.float64), tries, row_tries,
+        W, before, Ht, plain, sums, curvatures, gram, total, columns, steps, now, losses,
     )  # fmt: skip
-    at_start = 0.0 if momentum else losses[0]
-    return new, (at_start, losses[1], sums.T, curvatures.T, gram, total.astype(dtype))
-
-
-def kl_newton_direction(
-    Ht: Any,
-    gradient: Any,
-    diagonal: Any,
-    gram: Any,
-    means: Any,
-    *,
-    order: Any,
-    l1: float,
-    l2: float,
-    damping: float,
-) -> tuple[Any, Any]:
-    """Return the Newton steps of the columns of H, and the derivatives of their losses along them.
-
-    Parameters
-    ----------
-    Ht : array of shape (n_columns, k)
-        The present factor.
-    gradient, diagonal, gram : array
-        Sums of a pass.
-    means : array of shape (k,)
-        Means of the columns of W, whose squares damp the diagonals.
-    order : array of int or None
-        The components that may change; all by default.
-    l1, l2 : float
-        Penalties of H.
-    damping : float
-        `DAMPING` of `solvers.row_newton`.
-
-    Returns
-    -------
-    direction : array of shape (n_columns, k)
-        The steps; zero for columns whose model misleads.
-    slopes : array of shape (n_columns,)
-        The derivatives in float64, at most zero.
-    """
-    from nonneg.kernels.hals.native import row_updates
-    from nonneg.kernels.kl_newton.numba import direct
-
-    kind = Ht.dtype.type
-    Ht = np.ascontiguousarray(Ht)
-    turns = np.arange(Ht.shape[1]) if order is None else np.asarray(order, dtype=np.int64)
-    direction, slopes = np.empty_like(Ht), np.empty(len(Ht))
-    least = kind(np.finfo(Ht.dtype).smallest_normal * LEAST_DIAGONAL)
-    arrays = (np.ascontiguousarray(each) for each in (gradient, diagonal, gram, means))
-    update = row_updates(Ht.dtype).address
-    direct(update, Ht, *arrays, kind(damping), turns, kind(l1), kind(l2), least, direction, slopes)
-    return direction, slopes
+    known = now[3] > 0
+    changes = {
+        "W": W,
+        "Ht": Ht,
+        "loss": float(now[0]),
+        "W_before": before if known else None,
+        "Ht_plain": plain if known else None,
+        "gradient": sums.T,
+        "diagonal": curvatures.T,
+        "gram": gram,
+        "total": total.astype(dtype),
+        "columns": columns,
+        "steps": steps,
+        "momentum": float(now[1]),
+        "ceiling": float(now[2]),
+    }
+    return changes, losses.tolist()

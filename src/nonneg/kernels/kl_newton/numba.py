@@ -1,7 +1,4 @@
-"""Newton steps for the Kullback-Leibler divergence on small dense tables (compiled).
-
-A few rows at a time go through the whole pass while they are in the cache.
-"""
+"""Newton steps for the Kullback-Leibler divergence on small dense tables (compiled): rows and columns."""
 
 from __future__ import annotations
 
@@ -10,10 +7,8 @@ import numpy as np
 from nonneg.kernels.beta_products.numba import brought_near, log_ratio, ratio_exponent
 from nonneg.kernels.hals.native import UNROLL
 from nonneg.kernels.jit import jit
-from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_block
+from nonneg.kernels.newton_targets.numba import SLOPE, targets_block
 
-# Rows that go through a pass together: data and model of 96 columns stay in the first-level cache.
-ROWS = 32
 # A mean of the model is at least this part of the largest (`solvers.row_newton.shared_correlations`).
 LEAST_MEAN = 1e-6
 FAST = {"contract", "nsz", "arcp", "reassoc"}
@@ -70,26 +65,42 @@ def terms(x, i, v, o, lower_bound, slope, curvature, r):
         curvature[r, j] = ratio * inverse
 
 
+@jit(inline="always", error_model="numpy")
+def single_divergence(count, model):
+    """Return the divergence of a float32 entry, to the precision of a model that is rounded to float32."""
+    near = brought_near(count, model)
+    s = (near - model) / (near + model)
+    z = s * s
+    p = (np.float32(2 / 3) + np.float32(2 / 5) * z) + (z * z) * (np.float32(2 / 7) + np.float32(2 / 9) * z)
+    log = ratio_exponent(count, model) * np.float32(0.6931471805599453) + s * (np.float32(2) + p * z)
+    return max((model - count) + count * log, np.float32(0))
+
+
 @jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def add_losses(x, i, v, o, lower_bound, weight, losses):
+def add_losses(x, i, v, o, lower_bound, weights, losses):
     """Add the divergences of a row to those of the columns."""
-    if x.itemsize == 8:
-        for j in range(x.shape[1]):
+    weight = np.float64(weights[i])
+    for j in range(x.shape[1]):
+        if x.itemsize == 8:
             value, entry = np.float64(max(v[o, j], lower_bound)), np.float64(x[i, j])
             losses[j] += weight * ((value - entry) + entry * log_ratio(entry, value))
-        return
-    # The model is rounded to float32: logarithms to its precision lose nothing, and the sums are float64.
+        else:
+            model, count = np.float32(max(v[o, j], lower_bound)), np.float32(x[i, j])
+            losses[j] += weight * np.float64(single_divergence(count, model))
+
+
+@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def add_four_losses(x, i, v, o, lower_bound, weights, losses):
+    """Do what `add_losses` does for four rows of float32; sums of so few lose nothing in float32."""
+    w0, w1 = np.float32(weights[i]), np.float32(weights[i + 1])
+    w2, w3 = np.float32(weights[i + 2]), np.float32(weights[i + 3])
+    low = np.float32(lower_bound)
     for j in range(x.shape[1]):
-        model, count = np.float32(max(v[o, j], lower_bound)), np.float32(x[i, j])
-        near = brought_near(count, model)
-        s = (near - model) / (near + model)
-        z = s * s
-        p = (np.float32(2 / 3) + np.float32(2 / 5) * z) + (z * z) * (
-            np.float32(2 / 7) + np.float32(2 / 9) * z
-        )
-        log = ratio_exponent(count, model) * np.float32(0.6931471805599453) + s * (np.float32(2) + p * z)
-        term = (model - count) + count * log
-        losses[j] += weight * np.float64(max(term, np.float32(0)))
+        first = w0 * single_divergence(np.float32(x[i, j]), max(np.float32(v[o, j]), low))
+        first += w1 * single_divergence(np.float32(x[i + 1, j]), max(np.float32(v[o + 1, j]), low))
+        second = w2 * single_divergence(np.float32(x[i + 2, j]), max(np.float32(v[o + 2, j]), low))
+        second += w3 * single_divergence(np.float32(x[i + 3, j]), max(np.float32(v[o + 3, j]), low))
+        losses[j] += np.float64(first + second)
 
 
 @jit(fastmath=FAST, error_model="numpy")
@@ -97,7 +108,26 @@ def products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2,
     """Write gradients and diagonals of the Hessians of row `i` and, if `count` is 2, of the next one."""
     k, n = H.shape
     zero = H.dtype.type(0)
-    for a in range(k):
+    paired = k - k % 2 if count == 2 else 0
+    for a in range(0, paired, 2):
+        # Two components at a time: what is loaded of slope and curvature serves both.
+        b = a + 1
+        g0, g1, d0, d1, g2, g3, d2, d3 = zero, zero, zero, zero, zero, zero, zero, zero
+        for j in range(n):
+            s0, s1, c0, c1 = slope[0, j], slope[1, j], curvature[0, j], curvature[1, j]
+            g0 += s0 * H[a, j]
+            g1 += s1 * H[a, j]
+            g2 += s0 * H[b, j]
+            g3 += s1 * H[b, j]
+            d0 += c0 * squares[a, j]
+            d1 += c1 * squares[a, j]
+            d2 += c0 * squares[b, j]
+            d3 += c1 * squares[b, j]
+        gradient[i, a], gradient[i + 1, a] = g0 + (l1 + l2 * row[i, a]), g1 + (l1 + l2 * row[i + 1, a])
+        gradient[i, b], gradient[i + 1, b] = g2 + (l1 + l2 * row[i, b]), g3 + (l1 + l2 * row[i + 1, b])
+        diagonal[i, a], diagonal[i + 1, a] = d0 + l2, d1 + l2
+        diagonal[i, b], diagonal[i + 1, b] = d2 + l2, d3 + l2
+    for a in range(paired, k):
         g0, g1, d0, d1 = zero, zero, zero, zero
         if count == 2:
             for j in range(n):
@@ -236,8 +266,8 @@ def shared_model(Ht, means, gram, padded):
 
 
 @jit(fastmath={"contract", "nsz"}, error_model="numpy")
-def direct(update, Ht, gradient, diagonal, gram, total, damping, order, l1, l2, least, direction, slopes):
-    """Write the steps of the columns of H and their slopes; see `kl_newton_direction`."""
+def direct(update, Ht, sums, curvatures, gram, means, damping, order, l1, l2, least, direction, slopes):
+    """Write the steps of the columns of H, zero where the model misleads, and the slopes along them."""
     n, k = Ht.shape
     zero = Ht.dtype.type(0)
     model = np.empty((k, (k + UNROLL - 1) // UNROLL * UNROLL), dtype=Ht.dtype)
@@ -246,8 +276,8 @@ def direct(update, Ht, gradient, diagonal, gram, total, damping, order, l1, l2, 
     cross, notes = np.empty((n, k), dtype=Ht.dtype), np.empty((4, n), dtype=Ht.dtype)
     for j in range(n):
         for a in range(k):
-            slope[j, a] = gradient[j, a] + (l1 + l2 * Ht[j, a])
-            curvature[j, a] = diagonal[j, a] + (diagonal[j, k] * damping * total[a] * total[a] + l2)
+            slope[j, a] = sums[a, j] + (l1 + l2 * Ht[j, a])
+            curvature[j, a] = curvatures[a, j] + (curvatures[k, j] * damping * means[a] * means[a] + l2)
     targets_block(update, Ht, slope, curvature, model, order, l1, l2, least, direction, cross, notes, 0, n)
     for j in range(n):
         slopes[j] = min(notes[SLOPE, j], zero)
@@ -256,108 +286,3 @@ def direct(update, Ht, gradient, diagonal, gram, total, damping, order, l1, l2, 
             slopes[j] = zero
             for a in range(k):
                 direction[j, a] = zero
-
-
-@jit(fastmath={"contract", "nsz"}, error_model="numpy")
-def pass_over_rows(
-    update, x, weights, W, before, momentum, fraction, Ht, means, damping, numbers, shortest, tries, order,
-    new, at_start, at_end, sums, curvatures, gram, total,
-):  # fmt: skip
-    """Move all rows and sum up what the update of H needs; see `kl_newton_pass`."""
-    n_rows, n = x.shape
-    k = Ht.shape[1]
-    kind = Ht.dtype.type
-    l1, l2, lower_bound, least, tiny, most, unit = (
-        numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]
-    )  # fmt: skip
-    H, squares = np.empty((k, n), dtype=Ht.dtype), np.empty((k, n), dtype=Ht.dtype)
-    columns = np.zeros((2, k), dtype=Ht.dtype)  # sums of the components, and their damping
-    for j in range(n):
-        for a in range(k):
-            H[a, j] = Ht[j, a]
-            columns[0, a] += Ht[j, a]
-    for a in range(k):
-        mean = columns[0, a] / kind(n)
-        columns[1, a] = kind(damping) * mean * mean
-        columns[0, a] /= unit
-        for j in range(n):
-            squares[a, j] = H[a, j] * H[a, j] + columns[1, a]
-    model = np.empty((k, (k + UNROLL - 1) // UNROLL * UNROLL), dtype=Ht.dtype)
-    shared_model(Ht, means, gram, model)
-    for a in range(k):
-        for b in range(k):
-            gram[a, b] = 0
-    start, gradient = np.empty((n_rows, k), dtype=Ht.dtype), np.empty((n_rows, k), dtype=Ht.dtype)
-    diagonal, direction = np.empty((n_rows, k), dtype=Ht.dtype), np.empty((n_rows, k), dtype=Ht.dtype)
-    cross, notes = np.empty((n_rows, k), dtype=Ht.dtype), np.empty((4, n_rows), dtype=Ht.dtype)
-    v = np.empty((ROWS, n), dtype=Ht.dtype)
-    slope, curvature = np.zeros((4, n), dtype=Ht.dtype), np.zeros((4, n), dtype=Ht.dtype)
-    for begin in range(0, n_rows, ROWS):
-        end = min(begin + ROWS, n_rows)
-        for i in range(begin, end):
-            for a in range(k):
-                w = W[i, a]
-                if momentum > 0:
-                    w = max(w + kind(momentum) * (w - before[i, a]), kind(fraction) * w)
-                start[i, a] = w
-        for i in range(begin, end, 2):
-            count = min(2, end - i)
-            if count == 2:
-                times_pair(start, i, H, v, i - begin)
-            else:
-                times(start, i, H, v, i - begin)
-            for r in range(count):
-                if momentum == 0:
-                    add_losses(x, i + r, v, i + r - begin, lower_bound, np.float64(weights[i + r]), at_start)
-                terms(x, i + r, v, i + r - begin, lower_bound, slope, curvature, r)
-            products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2, start)
-        targets_block(
-            update,
-            start,
-            gradient,
-            diagonal,
-            model,
-            order,
-            l1,
-            l2,
-            least,
-            direction,
-            cross,
-            notes,
-            begin,
-            end,
-        )
-        for i in range(begin, end):
-            o = i - begin
-            r = o % 2
-            if r == 0 and i + 1 < end:
-                times_pair(direction, i, H, slope, 0)
-            elif r == 0:
-                times(direction, i, H, slope, 0)
-            t = step_along(
-                x, i, v, o, slope, r, np.float64(notes[LINEAR, i]), np.float64(notes[QUADRATIC, i]),
-                -np.float64(notes[SLOPE, i]), tries, lower_bound,
-            )  # fmt: skip
-            if t < shortest and notes[RESIDUAL, i] > 0:
-                multiplicative(x, i, v, o, H, start, l1, l2, lower_bound, tiny, most, new)
-                continue
-            for a in range(k):
-                new[i, a] = max(start[i, a] + kind(t) * direction[i, a], kind(0))
-            for j in range(n):
-                v[o, j] += kind(t) * slope[r, j]
-        for first in range(begin, end, 4):
-            count = min(4, end - first)
-            for r in range(count):
-                i = first + r
-                add_losses(x, i, v, i - begin, lower_bound, np.float64(weights[i]), at_end)
-                terms(x, i, v, i - begin, lower_bound, slope, curvature, r)
-                mean = kind(0)
-                for a in range(k):
-                    mean += new[i, a] * columns[0, a]
-                    total[a] += np.float64(weights[i] * new[i, a])
-                scale = weights[i] / max(mean, kind(LEAST_MEAN))
-                for a in range(k):
-                    value = scale * new[i, a]
-                    for b in range(k):
-                        gram[a, b] += value * new[i, b]
-            add_sums(slope, curvature, new, weights, first, count, sums, curvatures)
