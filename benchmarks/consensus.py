@@ -3,6 +3,7 @@
     python -m benchmarks.consensus parity [--data planted|pbmc3k]
     python -m benchmarks.consensus seeds [--data planted|pbmc3k]
     python -m benchmarks.consensus speed [--restarts N] [--cnmf-restarts N] [--ranks 5:12] [--device cuda]
+    python -m benchmarks.consensus memory [--restarts N] [--ranks 5:12]
     python -m benchmarks.consensus signatures [--restarts N]
 
 cNMF (PyPI `cnmf`, with scanpy) has to be importable; without it, parity and speed fail with an ImportError.
@@ -11,8 +12,10 @@ cNMF (PyPI `cnmf`, with scanpy) has to be importable; without it, parity and spe
 compares matched programs. `seeds` asks where a difference comes from: it compares cNMF with itself and
 `ConsensusNMF` with itself under other seeds, and the consensus of both from the same restarts. `speed` times
 cNMF's `factorize_multi_process` with two workers on a few restarts per rank, from which the time of all
-follows, and the whole of `ConsensusNMF.fit` (restarts, clusters, refits of all ranks) with two threads. BLAS
-has one thread. Each line of output is a record; --write appends it to benchmarks/results/consensus.jsonl.
+follows, and the whole of `ConsensusNMF.fit` (restarts, clusters, refits of all ranks) with two threads.
+`memory` measures the peak of all restarts, each of which ends after a few iterations: what is kept does not
+depend on how many there are. BLAS has one thread. Each line of output is a record; --write appends it to
+benchmarks/results/consensus.jsonl.
 """
 
 from __future__ import annotations
@@ -276,6 +279,26 @@ def speed(
     return records
 
 
+def memory(ranks: list[int], restarts: int) -> dict[str, Any]:
+    """Measure the peak memory of all restarts, with few iterations each."""
+    from nonneg import ConsensusNMF
+
+    counts = planted_counts(10_000, 2000, 8, 0.05, SEED)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ConsensusNMF(ranks, n_init=restarts, max_iter=3, tol=0, random_state=SEED, n_jobs=N_JOBS).fit(counts)
+    return {
+        "what": "memory",
+        "shape": list(counts.shape),
+        "ranks": ranks,
+        "restarts": restarts,
+        "threads": N_JOBS,
+        "GB before the fit": round(before / 1e9, 3),
+        "GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 3),
+    }
+
+
 def _cnmf_losses(model: Any, k: int, n_iter: int) -> list[float]:
     """Return half the squared error of cNMF's restarts, with the exact usages for their spectra."""
     import anndata
@@ -321,9 +344,9 @@ def signatures(restarts: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run one of the four."""
+    """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parity", "seeds", "speed", "signatures"])
+    parser.add_argument("what", choices=["parity", "seeds", "speed", "memory", "signatures"])
     parser.add_argument("--data", choices=["planted", "pbmc3k"], default="planted")
     parser.add_argument("--components", type=int, default=8)
     parser.add_argument("--ranks", default="5:12")
@@ -333,13 +356,15 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="append the records to benchmarks/results")
     options = parser.parse_args()
     first, last = (int(side) for side in options.ranks.split(":"))
+    ranks = list(range(first, last + 1))
     if options.what == "parity":
         records = [parity(options.data, options.components, options.restarts or 20)]
     elif options.what == "seeds":
         records = [seeds(options.data, options.components, options.restarts or 20)]
     elif options.what == "speed":
-        ranks = list(range(first, last + 1))
         records = speed(ranks, options.restarts or 100, options.cnmf_restarts, options.device)
+    elif options.what == "memory":
+        records = [memory(ranks, options.restarts or 100)]
     else:
         records = [signatures(options.restarts or 100)]
     stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": platform.machine()}

@@ -105,8 +105,8 @@ def kl_newton_iterations(
     )
     turns = np.arange(k)
     descend(
-        row_updates(dtype).address, np.ascontiguousarray(data.array), weights, float(data.total_weight()), turns,
-        turns if free is None else np.asarray(free, dtype=np.int64), begun, rules, numbers,
+        row_updates(dtype).address, np.ascontiguousarray(data.array), weights, float(data.total_weight()),
+        turns, turns if free is None else np.asarray(free, dtype=np.int64), begun, rules, numbers,
         np.array([penalties.l1_H, penalties.l2_H], dtype=np.float64), tries, row_tries,
         W, before, Ht, plain, sums, curvatures, gram, total, columns, steps, now, losses,
     )  # fmt: skip

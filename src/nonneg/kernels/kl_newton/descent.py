@@ -89,7 +89,8 @@ def pass_over_rows(
                 terms(x, i + r, v, i + r - begin, lower_bound, slope, curvature, r)
             products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2, start)
         targets_block(
-            update, start, gradient, diagonal, model, order, l1, l2, least, direction, cross, notes, begin, end
+            update, start, gradient, diagonal, model, order, l1, l2, least, direction, cross, notes,
+            begin, end,
         )  # fmt: skip
         for i in range(begin, end):
             o = i - begin
@@ -222,8 +223,8 @@ def descend(
         for a in range(k):
             new_total[a] = 0.0
         pass_over_rows(
-            update, x, weights, W, before if now[KNOWN] > 0.0 else W, momentum, rules[FRACTION], chosen, means,
-            rules[DAMPING], numbers, rules[SHORTEST_STEP], row_tries, turns,
+            update, x, weights, W, before if now[KNOWN] > 0.0 else W, momentum, rules[FRACTION], chosen,
+            means, rules[DAMPING], numbers, rules[SHORTEST_STEP], row_tries, turns,
             new, at_start, at_end, new_sums, new_curvatures, new_gram, new_total,
         )  # fmt: skip
         loss = 0.0
