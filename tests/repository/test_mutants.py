@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests import mutants
+from tests.mutants import changes as mutants
 
 SOURCE = '''"""Words."""
 

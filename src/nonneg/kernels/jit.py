@@ -48,6 +48,8 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     @_off_the_clock
     def decorate(function: Callable[..., Any]) -> Any:
+        if numba.config.DISABLE_JIT:  # NUMBA_DISABLE_JIT=1, to debug kernels and to see which lines run
+            return function
         # Few kernels are passed around as functions, for which numba compiles one more entry point.
         settings = {"nogil": True, "cache": True, "no_cfunc_wrapper": True} | options
         dispatcher = numba.njit(**settings)(function)

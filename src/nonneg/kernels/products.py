@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+import numba
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401 (the products of compiled code are SciPy's)
 from llvmlite import ir
@@ -94,6 +95,8 @@ def multiply(
     k, itemsize = B.shape[0], out.itemsize
     if out.dtype not in FLOATS or A.dtype != out.dtype or B.dtype != out.dtype or 0 in (m, n, k):
         return False
+    if numba.config.DISABLE_JIT:
+        return False
     if A.strides[1] != itemsize:
         A, turned = A.T, not turned
     if A.strides[1] != itemsize or A.strides[0] < itemsize * A.shape[1] or not A.flags.aligned:
@@ -115,7 +118,7 @@ def multiply(
 def inner_product(A: Any, B: Any) -> Any:
     """Return A' B for tall arrays, parts of their rows on every thread; None where that does not pay."""
     (n_rows, m), n, itemsize = A.shape, B.shape[1], A.itemsize
-    if A.dtype not in FLOATS or A.dtype != B.dtype or 0 in (m, n):
+    if A.dtype not in FLOATS or A.dtype != B.dtype or 0 in (m, n) or numba.config.DISABLE_JIT:
         return None
     if not all(array.flags.c_contiguous and array.flags.aligned for array in (A, B)):
         return None

@@ -6,37 +6,39 @@ A kernel is written once, and what differs between the two is in these functions
 
 from __future__ import annotations
 
+import numpy as np
 from numba import types
 from numba.extending import overload
 
 # Sums may be reordered and fused, so that they are vectorized; NaN and infinities keep their meaning.
 LOOSE = {"contract", "nsz", "reassoc"}
+DENSE = (types.Array, np.ndarray)
 
 
-# Names for compiled code only: numba replaces each body by its overload below; plain Python never calls it.
+# Numba replaces each body by its overload below; with NUMBA_DISABLE_JIT=1 the body calls it.
 def row_dot(rows, i, vector):
     """Return the product of row `i` with a vector."""
-    raise NotImplementedError
+    return _row_dot(rows, i, vector)(rows, i, vector)
 
 
 def add_row(rows, i, factor, total):
     """Add `factor` times row `i` to `total` in place."""
-    raise NotImplementedError
+    return _add_row(rows, i, factor, total)(rows, i, factor, total)
 
 
 def two_dots(rows, i, j, vector):
     """Return the products of two rows with a vector."""
-    raise NotImplementedError
+    return _two_dots(rows, i, j, vector)(rows, i, j, vector)
 
 
 def add_two_rows(rows, i, j, of_i, of_j, total):
     """Add two rows times their factors to `total` in place."""
-    raise NotImplementedError
+    return _add_two_rows(rows, i, j, of_i, of_j, total)(rows, i, j, of_i, of_j, total)
 
 
 @overload(row_dot, jit_options={"fastmath": LOOSE, "error_model": "numpy"})
 def _row_dot(rows, i, vector):
-    if isinstance(rows, types.Array):
+    if isinstance(rows, DENSE):
 
         def dense(rows, i, vector):
             total = vector.dtype.type(0.0)
@@ -58,7 +60,7 @@ def _row_dot(rows, i, vector):
 
 @overload(add_row, jit_options={"fastmath": LOOSE, "error_model": "numpy"})
 def _add_row(rows, i, factor, total):
-    if isinstance(rows, types.Array):
+    if isinstance(rows, DENSE):
 
         def dense(rows, i, factor, total):
             for f in range(rows.shape[1]):
@@ -78,7 +80,7 @@ def _add_row(rows, i, factor, total):
 # one row alone is bound by. More rows no longer fit into a core's first cache beside the vector and the sum.
 @overload(two_dots, jit_options={"fastmath": LOOSE, "error_model": "numpy"})
 def _two_dots(rows, i, j, vector):
-    if isinstance(rows, types.Array):
+    if isinstance(rows, DENSE):
 
         def dense(rows, i, j, vector):
             of_i, of_j = vector.dtype.type(0.0), vector.dtype.type(0.0)
@@ -98,7 +100,7 @@ def _two_dots(rows, i, j, vector):
 
 @overload(add_two_rows, jit_options={"fastmath": LOOSE, "error_model": "numpy"})
 def _add_two_rows(rows, i, j, of_i, of_j, total):
-    if isinstance(rows, types.Array):
+    if isinstance(rows, DENSE):
 
         def dense(rows, i, j, of_i, of_j, total):
             for f in range(rows.shape[1]):

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
@@ -140,6 +141,10 @@ def pointer(typing_context, address):
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
 
     return types.voidptr(types.int64), generate
+
+
+if numba.config.DISABLE_JIT:
+    pointer = ctypes.c_void_p
 
 
 @jit()
@@ -332,7 +337,7 @@ def run(
     size = chunk_size * -(-blocks // min(blocks, parts * n_threads))
     arguments = np.array([*numbers, size, *(array.ctypes.data for array in arrays)], dtype=np.int64)
     address = arguments.ctypes.data
-    if not _threads.enter_team(n_threads):
+    if numba.config.DISABLE_JIT or not _threads.enter_team(n_threads):
 
         def work(start: int, stop: int) -> None:
             for begin in range(start, stop, size):

@@ -1,0 +1,211 @@
+"""One-line mutants of the library, and the tests that catch them: `make mutants`.
+
+First the suite runs once with coverage, which says for every line the tests that execute it (kept in
+.mutants/ until a source file changes). Each sampled mutant then runs those tests in a copy of the tree, and
+if they pass the tests in the folder of its layer.
+Floats are spared: they are tuning constants, which no fact fixes. So are texts, and Triton kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from tests.mutants.changes import ROOT, Mutant, mutated, sampled
+from tests.mutants.watch import KEPT, N_TESTS, SOURCE, keep_tests
+
+COPIED = ("src", "tests", "benchmarks", "reproduction", "docs", "examples", "pyproject.toml", "README.md")
+MIRROR_SECONDS = 60.0  # that tests of its layer take together
+SECONDS = 120.0  # more than its tests need, for a mutant: an endless loop was caught
+
+
+def watch_suite(n_jobs: int, folder: str) -> None:
+    """Run the suite once and keep the tests of every line in .mutants/tests.json."""
+    shutil.rmtree(KEPT, ignore_errors=True)
+    KEPT.mkdir()
+    words = (
+        f"-m pytest -q -p tests.mutants.watch -n {n_jobs} --dist worksteal --ignore=tests/repository {folder}"
+    )
+    environment = {"NUMBA_CACHE_DIR": str(KEPT / "numba"), **os.environ}
+    subprocess.run([sys.executable, *words.split()], cwd=ROOT, env=environment, check=False)
+    keep_tests()
+
+
+def link_compiled(slot: Path) -> None:
+    """Let a copy of the tree begin with the kernels that the suite compiled."""
+    compiled = Path(os.environ.get("NUMBA_CACHE_DIR", KEPT / "numba"))
+    for folder in {path.parent for path in (SOURCE / "kernels").rglob("*.py")}:
+        # Numba's name of the folder: its last part, and a hash of the whole path.
+        old, new = (
+            f"{folder.name}_{hashlib.sha1(str(at).encode()).hexdigest()}"
+            for at in (folder, slot / folder.relative_to(ROOT))
+        )
+        if (compiled / old).is_dir():
+            shutil.copytree(compiled / old, slot / "numba" / new, copy_function=os.link)
+
+
+def tests_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
+    """Return the quickest tests that execute the line of a mutant, or else its file."""
+    each = kept["lines"].get(mutant.path, {})
+    found = each.get(str(mutant.line), [])
+    if not found:  # executed at import, or compiled, which coverage does not see
+        found = sorted({test for tests in each.values() for test in tests})[:N_TESTS]
+    if not found:  # kernels are called from the front of their package
+        front = kept["lines"].get(str(Path(mutant.path).parent / "__init__.py"), {})
+        found = sorted({test for tests in front.values() for test in tests})[:N_TESTS]
+    return found
+
+
+def mirror_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
+    """Return the quickest tests of the layer of a mutant."""
+    _, _, layer, *inner = Path(mutant.path).with_suffix("").parts
+    folder = f"tests/{layer}/" if inner else f"tests/test_{layer.strip('_')}.py"
+    found = [at for at, name in enumerate(kept["tests"]) if name.startswith(folder)]
+    total = accumulate(kept["seconds"][at] for at in found)
+    return [at for at, seconds in zip(found, total, strict=True) if seconds < MIRROR_SECONDS]
+
+
+def run_mutant(mutant: Mutant, slot: Path, kept: dict[str, Any]) -> str:
+    """Return "killed", "survived" or "not executed"."""
+    first = tests_of(mutant, kept)
+    if not first:
+        return "not executed"
+    with changed(mutant, slot) as environment:
+        for chosen in (first, [at for at in mirror_of(mutant, kept) if at not in first]):
+            if chosen and _fails(chosen, kept, slot, environment):
+                return "killed"
+    return "survived"
+
+
+@contextmanager
+def changed(mutant: Mutant, slot: Path) -> Iterator[dict[str, str]]:
+    """Put a mutant into a copy of the tree for a while, and yield the environment of its tests."""
+    target = slot / mutant.path
+    text, facts = target.read_text(encoding="utf-8"), target.stat()
+    target.write_text(mutated(text, mutant), encoding="utf-8")
+    # Compiled callers of a changed kernel contain the old one.
+    compiled = slot / ("fresh" if "@jit" in text else "numba")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{slot / 'src'}{os.pathsep}{slot}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        "NUMBA_CACHE_DIR": str(compiled),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
+    }
+    try:
+        yield environment
+    finally:
+        target.write_text(text, encoding="utf-8")
+        os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # compiled kernels stay valid
+        shutil.rmtree(slot / "fresh", ignore_errors=True)
+
+
+def _fails(chosen: list[int], kept: dict[str, Any], slot: Path, environment: dict[str, str]) -> bool:
+    tests = [kept["tests"][at] for at in chosen]
+    try:
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests],
+            cwd=slot,
+            env=environment,
+            timeout=SECONDS + 3.0 * sum(kept["seconds"][at] for at in chosen),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    exits = pytest.ExitCode
+    return run.returncode not in (exits.OK, exits.USAGE_ERROR, exits.NO_TESTS_COLLECTED)
+
+
+def changed_since(commit: str) -> list[Path]:
+    """Return the source files that differ from a commit."""
+    listed = subprocess.run(
+        ["git", "diff", "--name-only", "--diff-filter=d", commit, "--", "src/nonneg"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in listed.stdout.split() if name.endswith(".py")]
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run a sample of mutants and print what became of them, by layer."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sample", type=int, default=200, metavar="N", help="number of mutants (default 200)"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tests", default="tests", metavar="FOLDER", help="tests to use (default: all)")
+    parser.add_argument("--since", metavar="COMMIT", help="only files that changed since a commit")
+    parser.add_argument("--minutes", type=float, default=60.0, help="start no mutant after that many minutes")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
+    parser.add_argument("--out", type=Path, help="append the results as JSON lines")
+    options = parser.parse_args(words)
+    started = time.monotonic()
+    sources = sorted(path for path in SOURCE.rglob("*.py") if "triton" not in path.name)
+    known = KEPT / "tests.json"
+    if not known.is_file() or known.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        print("running the suite once, to see which tests execute which line", flush=True)
+        watch_suite(options.jobs, options.tests)
+    kept = json.loads(known.read_text())
+    slots: SimpleQueue[Path] = SimpleQueue()
+    for at in range(options.jobs):
+        slot = KEPT / f"slot-{at}"
+        shutil.rmtree(slot, ignore_errors=True)
+        slot.mkdir()
+        for name in COPIED:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+            copy(ROOT / name, slot / name)
+        link_compiled(slot)
+        slots.put(slot)
+    chosen = sampled(changed_since(options.since) if options.since else sources, options.sample, options.seed)
+    outcomes: dict[Mutant, str] = {}
+
+    def judge(mutant: Mutant) -> None:
+        if time.monotonic() - started > 60 * options.minutes:
+            return
+        slot = slots.get()
+        try:
+            outcomes[mutant] = run_mutant(mutant, slot, kept)
+        finally:
+            slots.put(slot)
+        if outcomes[mutant] != "killed":
+            print(f"{outcomes[mutant]}: {mutant}", flush=True)
+        if options.out:
+            with options.out.open("a") as stream:
+                stream.write(json.dumps({"mutant": str(mutant), "outcome": outcomes[mutant]}) + "\n")
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(judge, chosen))
+    layers: dict[str, Counter[str]] = defaultdict(Counter)
+    for mutant, outcome in outcomes.items():
+        layers[mutant.path.split("/")[2]][outcome] += 1
+        layers["all"][outcome] += 1
+    print("| layer | mutants | killed | survived | not executed |\n|---|--:|--:|--:|--:|")
+    for layer, counts in sorted(layers.items(), key=lambda entry: (entry[0] == "all", entry[0])):
+        numbers = (counts.total(), counts["killed"], counts["survived"], counts["not executed"])
+        print(f"| {layer} | " + " | ".join(map(str, numbers)) + " |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""One-line changes of source files."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+OPERATORS = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+    ast.In: ("in", "not in"),
+    ast.NotIn: ("not in", "in"),
+    ast.And: ("and", "or"),
+    ast.Or: ("or", "and"),
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "/"),
+    ast.Mod: ("%", "*"),
+    ast.Pow: ("**", "*"),
+}
+NAMES = {
+    "min": "max",
+    "max": "min",
+    "argmin": "argmax",
+    "argmax": "argmin",
+    "round": "int",
+    "abs": "float",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "any": "all",
+    "all": "any",
+    "floor": "ceil",
+    "ceil": "floor",
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A place in a file, and what stands there instead."""
+
+    path: str  # of the file, from the root
+    line: int
+    start: int  # characters of the file that are replaced
+    end: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.before!r} -> {self.after!r}"
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Return all mutants of a file."""
+    text = path.read_text(encoding="utf-8")
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    lines = text.splitlines()
+
+    def offset(line: int, column: int) -> int:  # columns of `ast` count bytes
+        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
+
+    def found(line: int, start: int, before: str, after: str) -> Mutant:
+        return Mutant(path.relative_to(ROOT).as_posix(), line, start, start + len(before), before, after)
+
+    def operator(left: ast.expr, right: ast.expr, kind: type) -> Iterator[Mutant]:
+        before, after = OPERATORS[kind]
+        assert left.end_lineno is not None
+        assert left.end_col_offset is not None
+        start, end = offset(left.end_lineno, left.end_col_offset), offset(right.lineno, right.col_offset)
+        pattern = r"\b" + before.replace(" ", r"\s+") + r"\b" if before[0].isalpha() else re.escape(before)
+        if match := re.search(pattern, re.sub(r"#.*", lambda note: " " * len(note[0]), text[start:end])):
+            yield found(left.end_lineno, start + match.start(), match[0], after)
+
+    tree = ast.parse(text)
+    spared = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AnnAssign | ast.arg | ast.FunctionDef)
+        for annotation in [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        if annotation is not None
+        for inner in ast.walk(annotation)
+    }
+    # Tables of settings at the top of a file, and what only type checkers see.
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) or (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ):
+            spared |= {id(inner) for inner in ast.walk(node)}
+
+    all_found: list[Mutant] = []
+    for node in ast.walk(tree):
+        if id(node) in spared:
+            continue
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            for left, right, op in zip(sides, sides[1:], node.ops, strict=False):
+                all_found += operator(left, right, type(op))
+        elif isinstance(node, ast.BoolOp):
+            all_found += operator(node.values[0], node.values[1], type(node.op))
+        elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            if not any(
+                isinstance(side, ast.Constant | ast.JoinedStr) and _is_text(side)
+                for side in (node.left, node.right)
+            ):
+                all_found += operator(node.left, node.right, type(node.op))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+            all_found.append(
+                found(node.lineno, offset(node.lineno, node.col_offset), str(node.value), str(not node.value))
+            )
+        elif isinstance(node, ast.Constant) and type(node.value) is int:
+            start = offset(node.lineno, node.col_offset)
+            assert node.end_col_offset is not None
+            before = text[start : offset(node.lineno, node.end_col_offset)]
+            all_found.append(found(node.lineno, start, before, str(node.value + 1)))
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            start = offset(node.lineno, node.col_offset)
+            all_found.append(found(node.lineno, start, "not ", ""))
+        elif isinstance(node, ast.If | ast.While | ast.IfExp):
+            start = offset(node.test.lineno, node.test.col_offset)
+            all_found.append(found(node.test.lineno, start, "", "not "))
+        elif isinstance(node, ast.Break | ast.Continue):
+            before, after = ("break", "continue") if isinstance(node, ast.Break) else ("continue", "break")
+            all_found.append(found(node.lineno, offset(node.lineno, node.col_offset), before, after))
+        elif isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            if name in NAMES:
+                assert node.func.end_lineno is not None
+                assert node.func.end_col_offset is not None
+                end = offset(node.func.end_lineno, node.func.end_col_offset)
+                all_found.append(found(node.func.end_lineno, end - len(name), name, NAMES[name]))
+    return all_found
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or isinstance(getattr(node, "value", None), str)
+
+
+def mutated(text: str, mutant: Mutant) -> str:
+    """Return the text of a file with the mutant in it."""
+    assert text[mutant.start : mutant.end] == mutant.before
+    return text[: mutant.start] + mutant.after + text[mutant.end :]
+
+
+def sampled(paths: list[Path], size: int, seed: int) -> list[Mutant]:
+    """Draw mutants that are Python, without replacement."""
+    everything = [mutant for path in sorted(paths) for mutant in mutants_of(path)]
+    random.Random(seed).shuffle(everything)
+    chosen: list[Mutant] = []
+    for mutant in everything:
+        if len(chosen) == size:
+            break
+        try:
+            ast.parse(mutated((ROOT / mutant.path).read_text(encoding="utf-8"), mutant))
+        except SyntaxError:
+            continue
+        chosen.append(mutant)
+    return chosen
