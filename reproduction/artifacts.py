@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from nonneg._typing import FloatArray
+
+NEAR = 0.05
+"""A published value is met within this fraction of it, or within two of our standard deviations."""
+WHOLE = "whole"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,15 @@ class Measured:
     published_spread: float | None = None
     sign: str = ""  # put before the value, such as ">" if runs hit a limit before the target
     remark: str = ""  # put after it, such as "3 of 5 reached it"
+    agrees: bool | None = None  # with the published one, by a test of its own; None: by `is_met`
+
+    def is_met(self) -> bool | None:
+        """Say whether the published value is met; None where one of the two is missing."""
+        if self.value is None or self.published is None:
+            return None
+        if self.agrees is not None:
+            return self.agrees
+        return abs(self.value - self.published) <= max(NEAR * abs(self.published), 2 * (self.spread or 0.0))
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,9 @@ class Table:
     # Key -> a number, text, None or `Measured`. A column with published values gets a second column for them.
     rows: Sequence[Mapping[str, Any]]
     digits: int = 4  # significant digits of a number
+    # Key of a column with published values -> why they cannot be compared. A table that has only published
+    # values gives the reason for `WHOLE`.
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,23 @@ from nonneg.applications.images import picture_grid
 from nonneg.report.curves import curve_panels
 from nonneg.report.folder import replaced_folder
 from nonneg.report.tables import format_cell, markdown_table
-from reproduction.artifacts import Artifact, Figure, Measured, Paragraph, Pictures, Table, Verdict
+from reproduction.artifacts import (
+    NEAR,
+    WHOLE,
+    Artifact,
+    Figure,
+    Measured,
+    Paragraph,
+    Pictures,
+    Table,
+    Verdict,
+)
 from reproduction.experiment import Experiment, flat_records
 
 PAGE = "index.md"
 MARKER = "<!-- nonneg reproduce writes everything below this line -->"
 COMMITTED = Path(__file__).parents[1] / "docs" / "reproduced"
+RULE = f"within {100 * NEAR:g} %, or two standard deviations"
 _WORDS = {True: "holds", False: "fails", None: "not decided"}
 
 
@@ -52,7 +63,9 @@ def introduction(experiment: Experiment, folder: Path) -> str:
 def _drawn(artifact: Artifact, folder: Path) -> str:
     """Return an artifact as Markdown; figures go into files."""
     if isinstance(artifact, Table):
-        return f"{artifact.caption}\n\n{table_text(artifact)}".rstrip()
+        return "\n\n".join(
+            filter(None, (artifact.caption, table_text(artifact), judgment(artifact)))
+        ).rstrip()
     if isinstance(artifact, Figure):
         panels = [dataclasses.asdict(panel) for panel in artifact.panels]
         drawing = curve_panels(panels, artifact.caption, n_columns=artifact.n_columns)
@@ -90,6 +103,28 @@ def table_text(table: Table) -> str:
                 if isinstance(cell, Measured):
                     row[beside] = _with_spread(cell.published, cell.published_spread, table.digits)
     return markdown_table(rows, headings, digits=table.digits, right=right)
+
+
+def judgment(table: Table) -> str:
+    """Say of every published value of a table whether it is met, or why it cannot be compared."""
+    counts: list[str] = []
+    reasons: dict[str, list[str]] = {}
+    for key, heading in table.columns.items():
+        cells = [row[key] for row in table.rows if isinstance(row.get(key), Measured)]
+        met = [found for cell in cells if (found := cell.is_met()) is not None]
+        if not any(cell.published is not None for cell in cells):
+            continue
+        if key in table.not_comparable:
+            reasons.setdefault(table.not_comparable[key], []).append(heading)
+        else:
+            counts.append(f"{heading} {sum(met)} of {len(met)}")
+    if WHOLE in table.not_comparable:
+        reasons[table.not_comparable[WHOLE]] = ["these values"]
+    parts = []
+    if counts:
+        parts.append(f"Published values met ({RULE}): {', '.join(counts)}.")
+    parts += [f"Not comparable: {', '.join(headings)}, because {why}." for why, headings in reasons.items()]
+    return " ".join(parts)
 
 
 def _measured_text(cell: Measured, digits: int) -> str:

@@ -150,6 +150,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             columns,
             times,
             3,
+            dict.fromkeys(ALGORITHMS, "they were measured on another machine with other programs"),
         ),
         Table("The same divided by the seconds of `cr1` in the same draw.", others, ratios, 3),
         Paragraph(_endings(records)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nonneg.iteration.progress import Progress
-from reproduction.artifacts import Artifact, Measured, Table, Verdict
+from reproduction.artifacts import WHOLE, Artifact, Measured, Table, Verdict
 from reproduction.cr1.algorithm_runs import run_from
 from reproduction.cr1.init_times import SET_NAMES, loaded, shape_record
 from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_init, seeded
@@ -158,7 +158,8 @@ def _published() -> Table:
     columns = {"set": "set", "init": "initialization"} | {
         str(i): f"error {i + 1} (s)" for i in range(len(LEVELS))
     }
-    return Table("Published values, on other data sets (MATLAB, i5-3570).", columns, rows, digits=4)
+    caption = "Published values, on other data sets (MATLAB, i5-3570)."
+    return Table(caption, columns, rows, 4, {WHOLE: "data sets, machine and programs are others"})
 
 
 EXPERIMENT = Experiment(

@@ -68,7 +68,8 @@ def rate_cell(rate: Rate | None, published: float | None = None) -> Measured:
     if rate is None:
         return Measured(None, published=published)
     low, high = rate.interval
-    return Measured(rate.value, published=published, remark=f"[{low:.2f}, {high:.2f}]")
+    agrees = None if published is None else rate.agrees_with(rate_of(published, rate.n))
+    return Measured(rate.value, published=published, remark=f"[{low:.2f}, {high:.2f}]", agrees=agrees)
 
 
 def rate_curves(

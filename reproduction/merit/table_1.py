@@ -65,7 +65,13 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     }
     return [
         Table("Success rate with exact 95 % intervals.", columns, success, 3),
-        Table("MRSA, mean ± standard deviation over draws.", columns, others["mrsa"], 4),
+        Table(
+            "MRSA, mean ± standard deviation over draws.",
+            columns,
+            others["mrsa"],
+            4,
+            dict.fromkeys(SHOWN, "they are in another unit, which the paper does not give"),
+        ),
         Table("RAE, mean ± standard deviation over draws.", columns, others["rae"], 4),
         Paragraph(_angles(groups, numbers)),
         rate_verdict(
@@ -81,6 +87,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         ),
         agreement_verdict("all twelve success rates agree with the published ones", pairs, N_DRAWS),
         _approximations(groups),
+        _one_factor(groups),
     ]
 
 
@@ -122,6 +129,28 @@ def _approximations(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verd
             if abs(mean - theirs) > allowed:
                 apart.append(f"{METHODS[name]}, K = {k}: {mean:.4f} against {theirs:.4f}")
     return Verdict(claim, not apart, "; ".join(apart) or f"{compared} compared")
+
+
+def _one_factor(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verdict:
+    """Judge the angles up to their unit."""
+    claim = "all twelve MRSA agree with the published ones up to one common factor"
+    cells = {
+        f"{METHODS[name]}, K = {k}": (_mean(groups, k, "mrsa", name), len(groups.get((k, name), [])))
+        for k in NUMBERS
+        for name in SHOWN
+    }
+    pairs = [(cell.value, cell.published) for cell, n in cells.values() if n >= N_DRAWS]
+    if len(pairs) < len(cells):
+        return Verdict(claim, None, f"fewer than {N_DRAWS} trials somewhere")
+    factor = sum(theirs or 0.0 for _, theirs in pairs) / sum(ours or 0.0 for ours, _ in pairs)
+    apart = []
+    for where, (cell, n) in cells.items():
+        ours, theirs = factor * (cell.value or 0.0), cell.published or 0.0
+        allowed = STANDARD_ERRORS * factor * (cell.spread or 0.0) * math.sqrt(1 / n + 1 / N_DRAWS)
+        if abs(ours - theirs) > allowed:
+            apart.append(f"{where}: {ours:.2f} against {theirs:.2f}")
+    words = "; ".join(apart) or f"{len(cells)} compared"
+    return Verdict(claim, not apart, f"factor {factor:.3f}; {words}")
 
 
 EXPERIMENT = Experiment(

@@ -40,6 +40,10 @@ MEASURES = {"coherence": "coherence", "similarity": "similarity_count", "accurac
 DIGITS = {"coherence": 4, "similarity": 4, "accuracy": 3}
 TOLERANCES = {"coherence": 0.5, "similarity": 0.1, "accuracy": 0.015}
 MERIT_BELOW = {"tdt2": 0.02, "reuters21578": 0.03}
+NOT_COMPARABLE = {
+    "fast-gradient": "it was run on the smaller of the first draws only",
+    "lda": "the paper's LDA is Gibbs sampling",
+}
 # FastGradient holds five square arrays and needs minutes beyond so many words.
 FAST_GRADIENT_WORDS, FAST_GRADIENT_DRAWS = 6000, 10
 
@@ -138,7 +142,8 @@ def _table(
         rows.append(row)
     words = {"coherence": "Coherence", "similarity": "Similarity count", "accuracy": "Accuracy"}[measure]
     columns = {"k": "K"} | {method: SHOWN[method] for method in methods}
-    return Table(f"{CORPORA.get(corpus, corpus)}: {words}, mean over draws.", columns, rows, DIGITS[measure])
+    caption = f"{CORPORA.get(corpus, corpus)}: {words}, mean over draws."
+    return Table(caption, columns, rows, DIGITS[measure], NOT_COMPARABLE)
 
 
 def _other_scores(

@@ -27,6 +27,7 @@ LARGEST = 1.0
 KINDS = {
     "adversarial": "one of five fixed patterns per sample",
     "correlated": "a pattern that follows from x*",
+    "optimized": "a sign that follows from x* and moves one feature the most",
 }
 
 
@@ -84,6 +85,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
         ("adversarial", "regression"),
         ("adversarial", "covariance"),
         ("correlated", "regression"),
+        ("optimized", "regression"),
     ):
         places = [(kind, update, level) for level in within]
         done = has_all(groups, places, N_DRAWS)

@@ -43,6 +43,8 @@ OPTIONS = {
     "balance": "balance",
 }
 MIXED = ("binary", "uniform", "heavy")
+# Noise that is made here -> the noise of the model that it replaces.
+DESIGNED = {"optimized": "adversarial", "dependent": "unbiased"}
 
 
 class Planted(NamedTuple):
@@ -77,7 +79,7 @@ def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
         sparsity=s,
         weights="binary" if weights == "mixed" else weights,
         features=setting["features"],
-        noise=setting["noise"],
+        noise=DESIGNED.get(setting["noise"], setting["noise"]),
         noise_level=setting["noise_level"],
         proportions=None if setting.get("uneven") != "frequency" else _proportions(n, setting["ratio"]),
         rng=np.random.default_rng(seeds[0]),
@@ -114,7 +116,21 @@ def _weights_and_noise(
             W[:, at::3] *= full.draw(len(W), rng).W[:, at::3]
     if setting.get("uneven") == "size":
         W = W * np.sqrt(_proportions(n, setting["ratio"]))
+    if setting["noise"] in DESIGNED:
+        noise = setting["noise_level"] / m * _designed_signs(setting["noise"], W, m, rng)
     return W, sample_weight, noise
+
+
+def _designed_signs(kind: str, W: FloatArray, m: int, rng: np.random.Generator) -> FloatArray:
+    """Return the signs of noise whose entries are as large as allowed."""
+    if kind == "optimized":
+        # What moves the first feature the most, if it is found by least squares with the true weights.
+        centered = W - W.mean(axis=0)
+        influence = np.linalg.solve(centered.T @ centered, centered.T)[0]
+        return np.where(influence < 0, -1.0, 1.0)[:, None] * rng.choice([-1.0, 1.0], m)
+    # The pattern that belongs to the largest weight; its sign is random, so that it is unbiased for every x*.
+    patterns = rng.choice([-1.0, 1.0], (W.shape[1], m))
+    return rng.choice([-1.0, 1.0], (len(W), 1)) * patterns[np.argmax(W, axis=1)]
 
 
 def _proportions(n: int, ratio: float) -> FloatArray:

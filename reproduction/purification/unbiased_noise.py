@@ -44,6 +44,10 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     if not quick:
         cases += [{"case": "level", "noise_level": level, "samples": 20000} for level in LEVELS]
         cases += [{"case": "number", "noise_level": 3.0, "samples": number} for number in NUMBERS]
+        cases += [
+            {"case": "dependent", "noise": "dependent", "noise_level": 1.0, "samples": number}
+            for number in NUMBERS
+        ]
     common = {"noise": "unbiased", "max_iter": 12}
     return settings(cases, 1 if quick else N_DRAWS, size=1, common=common)
 
@@ -61,6 +65,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     sizes = grouped([record for record in told if record["case"] == "size"], "strength", "n")
     levels = grouped([record for record in told if record["case"] == "level"], "noise_level")
     numbers = grouped([record for record in told if record["case"] == "number"], "samples")
+    dependent = grouped([record for record in told if record["case"] == "dependent"], "samples")
     lines = []
     for c in STRENGTHS:
         points = {n: group for (strength, n), group in sizes.items() if strength == c}
@@ -101,16 +106,18 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             )
         )
     rows = [
-        {key: group[0][key] for key in ("case", "n", "samples", "noise_level")}
+        {key: group[0][key] for key in ("case", "noise", "n", "samples", "noise_level")}
         | {key: middle([record[key] for record in group]) for key in ("error", "known_weights", "share")}
         for group in grouped(told, "case", "n", "samples", "noise_level").values()
     ]
-    columns = {"n": "n", "samples": "N", "noise_level": "l1 norm of the noise", "error": "normalized error"}
+    columns = {"noise": "noise", "n": "n", "samples": "N", "noise_level": "l1 norm of the noise"}
+    columns |= {"error": "normalized error"}
     columns |= {"known_weights": "true weights known", "share": "error / noise"}
     return [
         Figure("noise", "Errors of the worst feature, medians over draws.", panels),
         Table("Medians over draws.", columns, rows, 3),
         *_verdicts(sizes, levels, numbers),
+        _averages_out("dependent on x*, of l1 norm 1,", dependent),
     ]
 
 
@@ -145,16 +152,16 @@ def _verdicts(sizes: Groups, levels: Groups, numbers: Groups) -> list[Verdict]:
             f"worst draw {error:.4f}",
         )
     )
-    if has_all(numbers, [(number,) for number in NUMBERS], N_DRAWS):
-        power = power_of(NUMBERS, [middle([r["error"] for r in numbers[(k,)]]) for k in NUMBERS])
-        found.append(
-            Verdict(
-                "it averages out: the error falls with N, exponent below -0.4", power <= -0.4, f"{power:.2f}"
-            )
-        )
-    else:
-        found.append(Verdict("it averages out: the error falls with N, exponent below -0.4", None))
+    found.append(_averages_out("of l1 norm 3", numbers))
     return found
+
+
+def _averages_out(which: str, numbers: Groups) -> Verdict:
+    claim = f"unbiased noise {which} averages out: the error falls with N, exponent below -0.4"
+    if not has_all(numbers, [(number,) for number in NUMBERS], N_DRAWS):
+        return Verdict(claim, None)
+    power = power_of(NUMBERS, [middle([r["error"] for r in numbers[(k,)]]) for k in NUMBERS])
+    return Verdict(claim, power <= -0.4, f"{power:.2f}")
 
 
 EXPERIMENT = Experiment(NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost)

@@ -138,7 +138,11 @@ def _table(kind: str, title: str, chosen: Sequence[Record]) -> Table:
         "gap": "difference of I",
         "C": "difference of C",
     }
-    return Table(f"{title}: with the values of the authors' notebook (other draws).", columns, rows, 5)
+    caption = f"{title}: with the values of the authors' notebook (other draws)."
+    why = (
+        "the values of one draw differ by more than that from those of another; the claims below compare them"
+    )
+    return Table(caption, columns, rows, 5, dict.fromkeys(("tl", "jd", "gap"), why))
 
 
 def _music_draws(records: Sequence[Record]) -> Table:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from reproduction import page
+from reproduction.artifacts import Measured, Table
+from reproduction.experiment import flat_records
 from reproduction.page import COMMITTED, MARKER, PAGE, introduction, write_page
 from reproduction.registry import TITLES, find_experiment
 from reproduction.trials import RECORDS, read_trials
@@ -41,6 +43,46 @@ def test_a_page_follows_from_its_records(name, tmp_path, monkeypatch):
     experiment = find_experiment(name)
     write_page(experiment, folder, read_trials(experiment, folder, quick=False), quick=False)
     assert (folder / PAGE).read_bytes() == (COMMITTED / name / PAGE).read_bytes()
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_every_published_value_is_judged_or_the_page_says_why_not(name):
+    experiment = find_experiment(name)
+    lines = read_trials(experiment, COMMITTED / name, quick=False)
+    text = (COMMITTED / name / PAGE).read_text(encoding="utf-8")
+    for table in experiment.summarize(flat_records(lines)):
+        if not isinstance(table, Table):
+            continue
+        columns = [
+            key
+            for key in table.columns
+            if any(isinstance(cell := row.get(key), Measured) and cell.published for row in table.rows)
+        ]
+        said = page.judgment(table)
+        assert said in text
+        for key in columns:
+            assert table.columns[key] in said
+        if "published" in table.caption.lower().split(",")[0] and not columns:
+            assert "Not comparable: these values, because" in said
+
+
+def test_a_published_value_is_met_within_5_percent_or_two_standard_deviations():
+    assert Measured(1.05, published=1.0).is_met()
+    assert not Measured(1.06, published=1.0).is_met()
+    assert Measured(1.2, 0.1, published=1.0).is_met()
+    assert not Measured(1.21, 0.1, published=1.0).is_met()
+    assert not Measured(1.0, published=1.0, agrees=False).is_met()
+    assert Measured(1.0).is_met() is Measured(None, published=1.0).is_met() is None
+
+
+def test_the_judgment_counts_every_cell_and_gives_reasons():
+    rows = [{"a": Measured(x, published=1.0), "b": Measured(2.0, published=x), "c": 3.0} for x in (1.0, 1.1)]
+    table = Table("", {"a": "A", "b": "B", "c": "C"}, rows, not_comparable={"b": "the unit differs"})
+    assert page.judgment(table) == (
+        "Published values met (within 5 %, or two standard deviations): A 1 of 2. "
+        "Not comparable: B, because the unit differs."
+    )
+    assert page.judgment(Table("", {"c": "C"}, rows)) == ""
 
 
 DECIMAL = re.compile(r"(?<![\w.:])\d*\.\d+(?![\w.]*\d)")

@@ -31,11 +31,11 @@ from nonneg.separable.row_maxima import leading_rows
         ({"n_components": None}, r"'spa' needs n_components.*only 'fast-gradient' and 'merit' can choose it"),
         (
             {"lam": -1.0, "method": "merit"},
-            "lam must be 'auto', 'paper' or a finite number not below 0, got -1.0",
+            "lam must be 'auto', 'paper', 'printed' or a finite number not below 0, got -1.0",
         ),
         (
             {"lam": "much", "method": "merit"},
-            "lam must be 'auto', 'paper' or a finite number not below 0, got 'much'",
+            "lam must be 'auto', 'paper', 'printed' or a finite number not below 0, got 'much'",
         ),
         ({"lam": float("nan"), "method": "merit"}, "lam must be"),
         ({"mu": 0.0, "method": "merit"}, "mu must be a finite number above 0.* got 0.0"),

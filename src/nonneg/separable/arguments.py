@@ -44,11 +44,12 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "aggregate": ("mean", "median"),
     "preconditioner": ("ellipsoid", "whitening", "spa"),
 }
+PUBLISHED_WEIGHTS = ("paper", "printed")
+"""Rules for `lam` that only MERIT has, as `select_anchors` says."""
 _CHECKS: dict[str, tuple[str, Any]] = {
-    # "paper" is a rule of MERIT alone, as `select_anchors` says.
     "lam": (
-        "'auto', 'paper' or a finite number not below 0",
-        lambda value: _is_weight(value, ("auto", "paper")),
+        "'auto', 'paper', 'printed' or a finite number not below 0",
+        lambda value: _is_weight(value, ("auto", *PUBLISHED_WEIGHTS)),
     ),
     "mu": (
         "a finite number above 0, for example 1e-5",

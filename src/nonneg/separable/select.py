@@ -20,7 +20,7 @@ from nonneg.data.checks import checked_data
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
 from nonneg.iteration import Progress
-from nonneg.separable.arguments import check_arguments
+from nonneg.separable.arguments import PUBLISHED_WEIGHTS, check_arguments
 from nonneg.separable.certificate import with_statements
 from nonneg.separable.init import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
@@ -149,8 +149,8 @@ def select_anchors(
     }  # fmt: skip
     keywords = _shared_keywords(name, entry, shared) | checked_params(name, method_params)
     check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
-    if keywords.get("lam") == "paper" and name != "merit":
-        raise not_accepted(name, "lam='paper'", ["merit"])
+    if (lam := keywords.get("lam")) in PUBLISHED_WEIGHTS and name != "merit":
+        raise not_accepted(name, f"{lam=}", ["merit"])
     if entry.seeded:
         keywords["rng"] = rng
     if centered and not entry.centered:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import logsumexp
 
 from nonneg import select_anchors
 from nonneg.data import as_data_matrix
@@ -95,6 +96,14 @@ def test_the_weight_is_the_residual_of_successive_projections(data):
     norm = np.linalg.norm(data.X - np.array(weights) @ W)
     assert published.lam == pytest.approx(norm / 12, rel=1e-6)
     assert found.lam == pytest.approx(0.5 * norm**2 / len(data.X), rel=1e-6)
+    # The printed weight is the norm over the smoothed sum of the row maxima of these mixtures.
+    mu = 0.01
+    C = np.zeros((len(data.X),) * 2)
+    C[spa] = np.array(weights).T
+    smoothed = mu * logsumexp(C / mu, axis=1, b=1 / len(data.X)).sum()
+    assert penalty_weight(points, 6, "printed", mu=mu).lam == pytest.approx(norm / smoothed, rel=1e-3)
+    printed = penalty_weight(points, 6, "printed")
+    assert printed.lam == pytest.approx(2 * published.lam, rel=1e-3)
     converged = penalty_weight(points, 6, converges=True).lam
     assert converged == pytest.approx(0.3 * norm**2 / 6, rel=1e-6)
     # Without noise, a share of the variance.
@@ -102,7 +111,7 @@ def test_the_weight_is_the_residual_of_successive_projections(data):
     quiet = as_data_matrix(W)
     assert penalty_weight(quiet, 6).lam == pytest.approx(0.0, abs=1e-12)
     assert penalty_weight(quiet, 6, converges=True).lam == pytest.approx(0.05 * W.var(axis=0).sum() * 70 / 6)
-    for rule, weight in (("auto", found), ("paper", published)):
+    for rule, weight in (("auto", found), ("paper", published), ("printed", printed)):
         params = {"lam": rule, "steps": "open-loop"}
         assert select_anchors(data.X, 6, method_params=params, max_iter=1).lam == weight.lam
 
@@ -268,7 +277,7 @@ def test_the_last_line_says_which_rule_ended_the_run(data, capsys, options, said
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"lam": -0.1}, "lam must be 'auto', 'paper' or a finite number not below 0, got -0.1"),
+        ({"lam": -0.1}, "lam must be 'auto', 'paper', 'printed' or a finite number not below 0, got -0.1"),
         ({"lam": float("inf")}, "not below 0, got inf"),
         ({"mu": 0.0}, "mu must be a finite number above 0, for example 1e-5, got 0.0"),
         ({"max_iter": -1}, "max_iter must be an integer of at least 1, got -1"),

@@ -15,6 +15,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.iteration import FirstOf, Progress
 from nonneg.iteration.progress import reporter
+from nonneg.separable.arguments import PUBLISHED_WEIGHTS
 from nonneg.separable.merit.certificate import merit_statements
 from nonneg.separable.merit.choice import choose_anchors
 from nonneg.separable.merit.initialization import WarmStart, warm_start
@@ -78,13 +79,14 @@ def merit(
         the noise, it takes the largest ratio of two successive scores (row maximum times distance from the
         anchors so far). With ``choice="row-maxima"``, the largest drop of the sorted row maxima
         (`SelectionResult.curve`).
-    lam : float, "auto" or "paper"
+    lam : float, "auto", "paper" or "printed"
         Weight of the row sparsity as in (18) of the paper, nonnegative; 0 is MERIT(0). "auto" is half the
         mean squared residual ``||X - W H||^2 / N`` of a sample, with the K anchors of successive projections
         as W and the best mixtures of them as H; with fully corrective steps, 0.3 to 1 times
         ``||X - W H||^2 / K``. Neither depends on the unit of X; the reason is in
         `nonneg.separable.merit.penalty_weight`. "paper" is ``||X - W H|| / (2 K)`` as in the
-        authors' code, about half of the printed ``||X - X C0|| / Phi(C0)``.
+        authors' code, half of what the paper prints: "printed" is ``||X - W H|| / Phi(H)``, where Phi is the
+        smoothed sum of the row maxima, close to K.
     mu : float
         Smoothing of the row sparsity, positive.
     max_iter : int
@@ -100,13 +102,14 @@ def merit(
         that of its residual, "paper" the inverse of the latter alone, which depends on the unit of X; see
         `nonneg.separable.merit.initialization.first_iteration`.
     steps : {"auto", "open-loop", "line-search", "away", "pairwise", "fully-corrective"}
-        "auto" is "fully-corrective", but "open-loop" with parameters of the published run: `lam` of 0 or
-        "paper", `t_init` or `skip_converged`. "open-loop" is the published 2 / (t + 2). The others depart
-        from the published iterates. With "line-search", "away" and "pairwise" every column has a step size of
-        its own, and one exact line search along the joint direction makes the objective decrease. "away" adds
-        away steps, "pairwise" moves weight from the worst vertex to the best. "fully-corrective" solves the
-        problem over a working set of rows and scans all points for those that have to enter it; this
-        converges, to the problem without smoothing (the sum of the row maxima), and does not use `mu`.
+        "auto" is "fully-corrective", but "open-loop" with parameters of the published run: `lam` of 0,
+        "paper" or "printed", `t_init` or `skip_converged`. "open-loop" is the published 2 / (t + 2). The
+        others depart from the published iterates. With "line-search", "away" and "pairwise" every column has
+        a step size of its own, and one exact line search along the joint direction makes the objective
+        decrease. "away" adds away steps, "pairwise" moves weight from the worst vertex to the best.
+        "fully-corrective" solves the problem over a working set of rows and scans all points for those that
+        have to enter it; this converges, to the problem without smoothing (the sum of the row maxima), and
+        does not use `mu`.
     corrective_steps : int, optional
         The number of steps over the vertices in use after each call of the oracle, so that a small duality
         gap takes fewer calls; 10 with "pairwise", otherwise none. Not with "open-loop" and
@@ -165,7 +168,7 @@ def merit(
        matrix factorization: a Frank-Wolfe approach", Algorithm 1.
     """
     if steps == "auto":
-        published = lam in (0, "paper") or skip_converged or t_init != "auto"
+        published = lam in (0, *PUBLISHED_WEIGHTS) or skip_converged or t_init != "auto"
         steps = "open-loop" if published else "fully-corrective"
     _check_together(steps, corrective_steps, skip_converged, tol, lam)
     if not isinstance(data, LocalMatrix):
@@ -189,7 +192,7 @@ def merit(
             "init= ('spa', anchors or coefficients), or leave t_init out."
         )
     converges = steps == "fully-corrective"
-    weight, lam_facts, first = _penalty_weight(data, lam, n_components, warm, converges)
+    weight, lam_facts, first = _penalty_weight(data, lam, n_components, warm, converges, mu)
     if tol is None:
         tol = TOL.get(steps, 1e-5) * (1.0 if converges else data.squared_norm() / n)
     tol = float(tol)
@@ -262,7 +265,12 @@ def merit(
 
 
 def _penalty_weight(
-    data: DataMatrix, lam: float | str, n_components: int | None, warm: WarmStart, converges: bool
+    data: DataMatrix,
+    lam: float | str,
+    n_components: int | None,
+    warm: WarmStart,
+    converges: bool,
+    mu: float,
 ) -> tuple[float, dict[str, Any], IntArray]:
     # The weight, what it was computed from, and anchors for the first working set.
     if not isinstance(lam, str):
@@ -271,7 +279,7 @@ def _penalty_weight(
             k = (n_components or estimated_number(data).number) if converges else 0
             anchors = greedy_anchors(data, k) if k else np.empty(0, dtype=np.intp)
         return float(lam), {}, anchors
-    found = penalty_weight(data, n_components, lam, converges=converges, anchors=warm.anchors)
+    found = penalty_weight(data, n_components, lam, converges=converges, anchors=warm.anchors, mu=mu)
     return found.lam, {"lam_anchors": len(found.anchors), "lam_residual": found.residual_norm}, found.anchors
 
 

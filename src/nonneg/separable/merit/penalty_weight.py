@@ -27,6 +27,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import IntArray
 from nonneg.data import DataMatrix
+from nonneg.separable.arguments import PUBLISHED_WEIGHTS
 from nonneg.separable.merit.residuals import (
     MOST_POINTS,
     evenly_spaced,
@@ -73,20 +74,23 @@ def penalty_weight(
     *,
     converges: bool = False,
     anchors: IntArray | None = None,
+    mu: float = 1e-5,
 ) -> PenaltyWeight:
-    """Return the weight by a rule: "auto" from the noise of a sample, or "paper"."""
+    """Return the weight by a rule: "auto" from the noise of a sample, "paper" or "printed"."""
     k = estimated_number(data).number if n_components is None else n_components
     if anchors is None:
         anchors = greedy_anchors(data, min(2 * k, *data.shape) if n_components is None else k)
     n = data.shape[0]
-    rows = evenly_spaced(n, MOST_POINTS_PUBLISHED if rule == "paper" else MOST_POINTS)
+    rows = evenly_spaced(n, MOST_POINTS_PUBLISHED if rule in PUBLISHED_WEIGHTS else MOST_POINTS)
     mean = float(np.mean(squared_residuals(data, anchors, rows)))
     norm = math.sqrt(n * mean)
     if rule == "paper":
         # The authors' code sets twice this weight in an objective without the 1/2, which is the same problem.
-        # The row sparsity of the mixtures is close to K, so that this is the paper's
-        # ``||X - X C0|| / Phi(C0)`` up to the factor.
         return PenaltyWeight(norm / (2.0 * k), anchors, norm)
+    if rule == "printed":
+        # ``||X - X C0|| / Phi(C0)``. Every anchor represents itself: the rows of C0 have the maximum one, of
+        # which the smoothing leaves 1 - mu log N.
+        return PenaltyWeight(norm / (k * (1.0 - mu * math.log(n))), anchors, norm)
     if not converges:
         return PenaltyWeight(NOISE_SHARE * mean, anchors, norm)
     some = to_float64(data.take_rows(evenly_spaced(n, VARIANCE_POINTS))).astype(np.float64)
