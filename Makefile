@@ -45,9 +45,10 @@ test: $(TESTED) quick ## all checks and all tests (TORCH=1: also those that need
 test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versions of the dependencies
 	$(ONE_THREAD) $(VENV)-floors/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-coverage: $(TESTED) $(VENV)/.ready-coverage ## all tests, and the lines of Python that none of them runs (compiled kernels count as not run)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=nonneg \
-	  --cov-report=term-missing:skip-covered --cov-report=html:$(VENV)/coverage $(ARGS)
+coverage: $(TESTED) $(VENV)/.ready-coverage ## all tests, and the statements that none of them runs; those of kernels by their tests in plain Python
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=nonneg --cov-report= $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -W ignore::RuntimeWarning \
+	  --cov=nonneg --cov-append --cov-report=term-missing:skip-covered --cov-report=html:$(VENV)/coverage tests/kernels
 	@echo $(VENV)/coverage/index.html
 
 axe: $(VENV)/.ready-axe ## fetch axe-core, with which tests check the accessibility of reports; skipped without it

@@ -1,4 +1,4 @@
-"""Compilation: one version of a kernel for writable and for read-only arrays, none for a first small fit."""
+"""Compilation: one version of a kernel for all arrays, none for a first small fit, none at all if asked."""
 
 from __future__ import annotations
 
@@ -50,3 +50,24 @@ def test_a_first_small_fit_compiles_nothing_from_python(tmp_path):
         [sys.executable, "-c", FIRST_FIT], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["0"]
+
+
+FITS = """
+import sys, warnings, numpy as np, nonneg
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).gamma(1.0, size=(14, 9)) + 0.1
+for solver, beta in (("hals", 2), ("anls", 2), ("mu", 1), ("newton", 1), ("mu", 0)):
+    model = nonneg.NMF(3, solver=solver, beta_loss=beta, max_iter=3, tol=0.0, random_state=0, n_jobs=1).fit(X)
+    np.save(sys.argv[1] + f"-{solver}-{beta}.npy", model.components_)
+"""
+
+
+def test_without_compilation_a_fit_is_the_same(tmp_path):
+    for name, setting in (("compiled", "0"), ("python", "1")):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": setting}
+        subprocess.run([sys.executable, "-c", FITS, str(tmp_path / name)], env=environment, check=True)
+    files = sorted(tmp_path.glob("compiled-*.npy"))
+    assert len(files) == 5
+    for path in files:
+        plain = np.load(tmp_path / path.name.replace("compiled", "python"))
+        np.testing.assert_allclose(plain, np.load(path), rtol=1e-8, atol=1e-12)

@@ -137,8 +137,8 @@ def test_noise_costs_in_proportion(quick):
         assert record["error"] <= 2 * record["noise_level"]
         assert max(record["e_norm"], record["n_norm"]) <= record["noise_level"]
         assert record["error"] == pytest.approx(record["known_weights"], rel=0.2)
-    assert outcome("adversarial-noise", lambda s: measured(s, 0.5 * s["noise_level"])) == [True] * 4
-    assert outcome("adversarial-noise", lambda s: measured(s, 1.5 * s["noise_level"])) == [False] * 4
+    assert outcome("adversarial-noise", lambda s: measured(s, 0.5 * s["noise_level"])) == [True] * 5
+    assert outcome("adversarial-noise", lambda s: measured(s, 1.5 * s["noise_level"])) == [False] * 5
 
 
 def test_unbiased_noise_averages_out(quick):
@@ -154,8 +154,8 @@ def test_unbiased_noise_averages_out(quick):
             setting, 0.02 * setting["noise_level"] * math.sqrt(10 / setting["n"] * 5000 / setting["samples"])
         )
 
-    assert outcome("unbiased-noise", ideal) == [True] * 4
-    assert outcome("unbiased-noise", lambda s: measured(s, 0.2 * s["noise_level"])) == [False] * 4
+    assert outcome("unbiased-noise", ideal) == [True] * 5
+    assert outcome("unbiased-noise", lambda s: measured(s, 0.2 * s["noise_level"])) == [False] * 5
 
 
 def test_general_weights(quick):

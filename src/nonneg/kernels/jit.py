@@ -62,6 +62,11 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+def in_python(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Put a Python function in the place of an intrinsic where nothing is compiled."""
+    return lambda generated: function if numba.config.DISABLE_JIT else generated
+
+
 def _for_read_only(dispatcher: Any) -> Callable[..., Any]:
     """Let versions for writable arrays serve read-only ones (memory maps) instead of compiling others."""
     compile_for_args = dispatcher._compile_for_args

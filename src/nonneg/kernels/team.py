@@ -26,7 +26,7 @@ from numba.extending import intrinsic
 import nonneg._threads as _threads
 from nonneg._lazy import cached_property
 from nonneg.kernels.clock import preparing
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import in_python, jit
 from nonneg.kernels.machine_code import MachineCode
 
 # Entries of the board, on lines of the cache of their own: chunks that nobody has claimed, chunks that are
@@ -133,6 +133,7 @@ def let_others_run(typing_context, function):
     return types.void(types.int64), generate
 
 
+@in_python(ctypes.c_void_p)
 @intrinsic
 def pointer(typing_context, address):
     """Return an address as a pointer, for `numba.carray`."""
@@ -141,10 +142,6 @@ def pointer(typing_context, address):
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
 
     return types.voidptr(types.int64), generate
-
-
-if numba.config.DISABLE_JIT:
-    pointer = ctypes.c_void_p
 
 
 @jit()

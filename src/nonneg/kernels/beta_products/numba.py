@@ -13,9 +13,10 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import in_python, jit
 
 
+@in_python(lambda value: np.float64(value).view(np.int64))
 @intrinsic
 def _bits(context: Any, value: Any) -> Any:
     """Read the bits of a float64 as an int64."""
@@ -26,6 +27,7 @@ def _bits(context: Any, value: Any) -> Any:
     return types.int64(types.float64), generate
 
 
+@in_python(lambda value: np.int64(value).view(np.float64))
 @intrinsic
 def _from_bits(context: Any, value: Any) -> Any:
     """Read the bits of an int64 as a float64."""
@@ -62,6 +64,17 @@ def quick_log(value):
     return np.float64(exponent) * 0.6931471805599453 + (f - (half - s * (half + (even + odd))))
 
 
+def _exponent(x: Any, v: Any) -> Any:
+    # What `_exponent_bits` generates, in Python.
+    whole, shift = (np.int64, 52) if x.dtype == np.float64 else (np.int32, 23)
+    return whole, shift, (x.view(whole) - v.view(whole) + whole(1 << (shift - 1))) >> whole(shift)
+
+
+def _near(x: Any, v: Any) -> Any:
+    whole, shift, exponent = _exponent(x, v)
+    return (x.view(whole) - (exponent << whole(shift))).view(x.dtype)
+
+
 def _exponent_bits(context: Any, builder: Any, kind: Any, x: Any, v: Any) -> Any:
     # Bits are about linear in the logarithm: x / 2^exponent is between 0.66 v and 1.5 v.
     whole = context.get_value_type(types.int64 if kind == types.float64 else types.int32)
@@ -71,6 +84,7 @@ def _exponent_bits(context: Any, builder: Any, kind: Any, x: Any, v: Any) -> Any
     return whole, shift, exponent
 
 
+@in_python(lambda x, v: x.dtype.type(_exponent(x, v)[2]))
 @intrinsic
 def ratio_exponent(context: Any, x: Any, v: Any) -> Any:
     """Return the rounded binary logarithm of x / v, as a float."""
@@ -82,6 +96,7 @@ def ratio_exponent(context: Any, x: Any, v: Any) -> Any:
     return x(x, v), generate
 
 
+@in_python(_near)
 @intrinsic
 def brought_near(context: Any, x: Any, v: Any) -> Any:
     """Return x divided by a power of two, so that it is near v."""
