@@ -26,7 +26,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from tests.mutants.changes import ROOT, Mutant, mutated, sampled
+from tests.mutants.changes import ROOT, Mutant, mutated, recorded, sampled
 from tests.mutants.watch import KEPT, N_TESTS, SOURCE, keep_tests
 
 COPIED = ("src", "tests", "benchmarks", "reproduction", "docs", "examples", "pyproject.toml", "README.md")
@@ -158,6 +158,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--since", metavar="COMMIT", help="only files that changed since a commit")
     parser.add_argument("--minutes", type=float, default=60.0, help="start no mutant after that many minutes")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="only those not killed in earlier results")
     parser.add_argument("--out", type=Path, help="append the results as JSON lines")
     options = parser.parse_args(words)
     started = time.monotonic()
@@ -177,7 +178,12 @@ def main(words: list[str] | None = None) -> int:
             copy(ROOT / name, slot / name)
         link_compiled(slot)
         slots.put(slot)
-    chosen = sampled(changed_since(options.since) if options.since else sources, options.sample, options.seed)
+    if options.again:
+        earlier = [json.loads(line) for line in options.again.read_text().splitlines()]
+        chosen = recorded([record for record in earlier if record.pop("outcome") != "killed"])
+    else:
+        files = changed_since(options.since) if options.since else sources
+        chosen = sampled(files, options.sample, options.seed)
     outcomes: dict[Mutant, str] = {}
 
     def judge(mutant: Mutant) -> None:
@@ -192,7 +198,7 @@ def main(words: list[str] | None = None) -> int:
             print(f"{outcomes[mutant]}: {mutant}", flush=True)
         if options.out:
             with options.out.open("a") as stream:
-                stream.write(json.dumps({"mutant": str(mutant), "outcome": outcomes[mutant]}) + "\n")
+                stream.write(json.dumps(mutant.record | {"outcome": outcomes[mutant]}) + "\n")
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(judge, chosen))

@@ -62,6 +62,14 @@ class Mutant:
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.before!r} -> {self.after!r}"
 
+    @property
+    def record(self) -> dict[str, str]:
+        """What tells the mutant from others, also when other lines of the file have changed."""
+        text = (ROOT / self.path).read_text(encoding="utf-8")
+        first, last = text.rfind("\n", 0, self.start) + 1, text.find("\n", self.end)
+        changed = text[first : self.start] + self.after + text[self.end : last]
+        return {"path": self.path, "line": text[first:last].strip(), "mutant": changed.strip()}
+
 
 def mutants_of(path: Path) -> list[Mutant]:
     """Return all mutants of a file."""
@@ -154,6 +162,14 @@ def mutated(text: str, mutant: Mutant) -> str:
     """Return the text of a file with the mutant in it."""
     assert text[mutant.start : mutant.end] == mutant.before
     return text[: mutant.start] + mutant.after + text[mutant.end :]
+
+
+def recorded(records: list[dict[str, str]]) -> list[Mutant]:
+    """Return the mutants of earlier records that are still in the files."""
+    wanted = {tuple(sorted(record.items())) for record in records}
+    paths = sorted({ROOT / record["path"] for record in records})
+    everything = [mutant for path in paths if path.is_file() for mutant in mutants_of(path)]
+    return [mutant for mutant in everything if tuple(sorted(mutant.record.items())) in wanted]
 
 
 def sampled(paths: list[Path], size: int, seed: int) -> list[Mutant]:

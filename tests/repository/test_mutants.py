@@ -40,3 +40,16 @@ def test_mutants_of_operators_numbers_and_names(tmp_path, monkeypatch):
     }
     assert "            - 2)" in mutants.mutated(SOURCE, found[12, "+", "-"])
     assert len(mutants.sampled([path], 100, 0)) == len(found)
+
+
+def test_a_mutant_is_found_again_when_other_lines_have_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    path = tmp_path / "file.py"
+    path.write_text(SOURCE)
+    before = {(mutant.line, mutant.before): mutant for mutant in mutants.mutants_of(path)}
+    record = before[13, "max"].record
+    assert record["line"].endswith('max(x, "a" + "b")')
+    assert record["mutant"].endswith('min(x, "a" + "b")')
+    path.write_text(SOURCE.replace("LIMIT = 3", "LIMIT = 3\n# more"))
+    (again,) = mutants.recorded([record])
+    assert (again.line, again.before) == (14, "max")
