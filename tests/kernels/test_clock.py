@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import numba
 import numpy as np
 import pytest
 
@@ -40,6 +41,7 @@ def test_preparations_of_several_threads_count_once():
     assert -1e-9 <= passed <= whole - 0.05
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 def test_compilation_is_no_part_of_an_iteration():
     @jit()
     def added(numbers):

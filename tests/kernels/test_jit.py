@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 
+import numba
 import numpy as np
+import pytest
 
 from nonneg.kernels.jit import jit
 
@@ -18,6 +20,7 @@ def add_up(rows, into):
     return into.shape[0]
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 def test_read_only_arrays_are_served_by_the_version_for_writable_ones(rng):
     rows, into = rng.random(7), np.zeros(1)
     rows.flags.writeable = False

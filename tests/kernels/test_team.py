@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import numba
 import numpy as np
 import pytest
 
@@ -115,6 +116,7 @@ def test_callers_side_by_side_get_the_numbers_of_one_alone(any_size):
     assert _threads._pool.n_callers == _threads._pool.in_team == 0
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 def test_helpers_sleep_and_are_woken(any_size, monkeypatch):
     monkeypatch.setattr(_threads, "waking_seconds", lambda: 1e-5)
     a = np.ones((5000, 4))
@@ -137,6 +139,7 @@ def test_helpers_sleep_and_are_woken(any_size, monkeypatch):
             assert seen == [0]
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 def test_an_interruption_waits_for_the_helpers(monkeypatch):
     waits = []
 

@@ -133,7 +133,7 @@ def let_others_run(typing_context, function):
     return types.void(types.int64), generate
 
 
-@in_python(ctypes.c_void_p)
+@in_python(lambda address: ctypes.c_void_p(int(address)))
 @intrinsic
 def pointer(typing_context, address):
     """Return an address as a pointer, for `numba.carray`."""
