@@ -30,6 +30,7 @@ from tests.mutants.changes import ROOT, Mutant, mutated, recorded, sampled
 from tests.mutants.watch import KEPT, N_TESTS, SOURCE, keep_tests
 
 COPIED = ("src", "tests", "benchmarks", "reproduction", "docs", "examples", "pyproject.toml", "README.md")
+DEFAULTS = "tests/contracts/test_documented_defaults.py"
 MIRROR_SECONDS = 60.0  # that tests of its layer take together
 SECONDS = 120.0  # more than its tests need, for a mutant: an endless loop was caught
 
@@ -65,6 +66,7 @@ def tests_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
     found = each.get(str(mutant.line), [])
     if not found:  # executed at import, or compiled, which coverage does not see
         found = sorted({test for tests in each.values() for test in tests})[:N_TESTS]
+        found += [at for at, name in enumerate(kept["tests"]) if name.startswith(DEFAULTS)]
     if not found:  # kernels are called from the front of their package
         front = kept["lines"].get(str(Path(mutant.path).parent / "__init__.py"), {})
         found = sorted({test for tests in front.values() for test in tests})[:N_TESTS]

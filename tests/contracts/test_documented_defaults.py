@@ -1,0 +1,65 @@
+"""A documented default is the default, in every signature of the library."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import nonneg
+
+SOURCE = Path(nonneg.__file__).parent
+DOCUMENTED = re.compile(r"^\s*(?P<names>[\w, ]+?) : .*?\bdefault (?P<value>.+?)\.?$", re.MULTILINE)
+
+
+def documented_and_actual(path: Path) -> Iterator[tuple[str, object, object]]:
+    """Yield names with their documented and their actual defaults, where both are literals."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            found = [part for part in node.body if getattr(part, "name", "") == "__init__"]
+        else:
+            found = [node] if isinstance(node, ast.FunctionDef) else []
+        text = ast.get_docstring(node) if found else None
+        if text is None or not isinstance(found[0], ast.FunctionDef):
+            continue
+        arguments = found[0].args
+        places = [*arguments.posonlyargs, *arguments.args]
+        defaults = dict(zip(places[::-1], arguments.defaults[::-1], strict=False))
+        defaults |= dict(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
+        actual = {place.arg: default for place, default in defaults.items() if default is not None}
+        for match in DOCUMENTED.finditer(text):
+            for name in match["names"].split(", "):
+                try:
+                    pair = ast.literal_eval(match["value"].strip("`")), ast.literal_eval(actual[name])
+                except (ValueError, SyntaxError):  # words, or the name of a constant
+                    continue
+                yield f"{node.name}({name})", *pair
+
+
+@pytest.mark.parametrize("layer", sorted(path.name for path in SOURCE.glob("[a-z]*/")))
+def test_documented_defaults_are_the_defaults(layer):
+    found = [pair for path in sorted((SOURCE / layer).rglob("*.py")) for pair in documented_and_actual(path)]
+    wrong = [
+        name
+        for name, documented, actual in found
+        if documented != actual or isinstance(documented, bool) != isinstance(actual, bool)
+    ]
+    assert wrong == []
+
+
+def test_they_are_found():
+    found = [pair for path in sorted(SOURCE.rglob("*.py")) for pair in documented_and_actual(path)]
+    assert len(found) > 150
+    assert ("separable_dirichlet(n_samples)", 200, 200) in found
+
+
+def test_a_difference_is_found(tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(
+        'def f(a=1, *, b="x"):\n    """Do.\n\n    a : int, default 2\n    b : str, default "x"\n    """\n'
+    )
+    assert list(documented_and_actual(path)) == [("f(a)", 2, 1), ("f(b)", "x", "x")]
