@@ -147,6 +147,19 @@ def changed_since(commit: str) -> list[Path]:
     return [ROOT / name for name in listed.stdout.split() if name.endswith(".py")]
 
 
+def by_layer(records: list[dict[str, str]]) -> str:
+    """Return a table of the outcomes in Markdown."""
+    layers: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in records:
+        for layer in (record["path"].split("/")[2], "all"):
+            layers[layer][record["outcome"]] += 1
+    lines = ["| layer | mutants | killed | survived | not executed |", "|---|--:|--:|--:|--:|"]
+    for layer, counts in sorted(layers.items(), key=lambda entry: (entry[0] == "all", entry[0])):
+        numbers = (counts.total(), counts["killed"], counts["survived"], counts["not executed"])
+        lines.append(f"| {layer} | " + " | ".join(map(str, numbers)) + " |")
+    return "\n".join(lines)
+
+
 def main(words: list[str] | None = None) -> int:
     """Run a sample of mutants and print what became of them, by layer."""
     parser = argparse.ArgumentParser(
@@ -204,14 +217,7 @@ def main(words: list[str] | None = None) -> int:
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(judge, chosen))
-    layers: dict[str, Counter[str]] = defaultdict(Counter)
-    for mutant, outcome in outcomes.items():
-        layers[mutant.path.split("/")[2]][outcome] += 1
-        layers["all"][outcome] += 1
-    print("| layer | mutants | killed | survived | not executed |\n|---|--:|--:|--:|--:|")
-    for layer, counts in sorted(layers.items(), key=lambda entry: (entry[0] == "all", entry[0])):
-        numbers = (counts.total(), counts["killed"], counts["survived"], counts["not executed"])
-        print(f"| {layer} | " + " | ".join(map(str, numbers)) + " |")
+    print(by_layer([mutant.record | {"outcome": outcome} for mutant, outcome in outcomes.items()]))
     return 0
 
 
