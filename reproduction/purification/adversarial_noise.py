@@ -90,7 +90,8 @@ def _verdicts(groups: Groups) -> list[Verdict]:
         places = [(kind, update, level) for level in within]
         done = has_all(groups, places, N_DRAWS)
         claim = (
-            f"{update}, {KINDS[kind]}: error at most 2 c, ||E||_1 and ||N||_1 at most c, for c from 0.01 to 1"
+            f"{update}, {KINDS[kind]}: error at most 2 c, ||E||_1 and ||N||_1 at most c, for c from 0.01 "
+            "to 1 and G = 1"
         )
         if not done:
             found.append(Verdict(claim, None, "not enough trials"))
@@ -106,7 +107,8 @@ def _verdicts(groups: Groups) -> list[Verdict]:
                 claim,
                 max(ratios) <= 2 and max(parts) <= 1,
                 f"worst draws: error {min(ratios):.2g} to {max(ratios):.2g} times c, the larger norm "
-                f"{min(parts):.2g} to {max(parts):.2g} times c; error grows as "
+                f"{min(parts):.2g} to {max(parts):.2g} times c, which G = "
+                f"{1 / max(0.5 * max(ratios), max(parts)):.2g} allows; error grows as "
                 f"c^{power_of(within, errors):.2f}",
             )
         )

@@ -134,6 +134,11 @@ def test_the_floor_is_where_it_is_said_to_be(quick):
 
 def test_noise_costs_in_proportion(quick):
     for record in quick("adversarial-noise"):
+        if record["noise"] == "optimized":
+            # Least squares with the true weights does no better.
+            assert record["error"] == pytest.approx(record["known_weights"], rel=0.02)
+            assert 2 * record["noise_level"] < record["error"] < 4 * record["noise_level"]
+            continue
         assert record["error"] <= 2 * record["noise_level"]
         assert max(record["e_norm"], record["n_norm"]) <= record["noise_level"]
         assert record["error"] == pytest.approx(record["known_weights"], rel=0.2)

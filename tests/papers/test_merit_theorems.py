@@ -1,0 +1,48 @@
+"""The quick setting of Theorems 1 and 2 of Nguyen, Fu & Wu: steps enter anchors until a column is optimal."""
+
+from __future__ import annotations
+
+import pytest
+from reproduction.artifacts import Table
+from reproduction.merit.theorems import N_DRAWS
+from tests.papers.quick_runs import artifacts, quick_records, verdicts
+
+NAME = "merit/theorems"
+
+
+@pytest.fixture(scope="module")
+def records():
+    return quick_records(NAME)
+
+
+def test_without_noise_no_step_leaves_the_anchors_before_the_optimum(records):
+    clean = [record for record in records if record["snr"] is None]
+    assert len(clean) == 2
+    for record in clean:
+        assert record["outside before"] == 0 < record["smallest gap"]
+        assert record["steps"] <= 60 * 120 - 59 * record["at optimum"]
+        assert record["all found"] is record["skip found"] is True
+        assert record["outside after"] >= record["skip outside"] == 0
+
+
+def test_theorem_2_where_it_applies(records):
+    noisy = [record for record in records if record["snr"] == 100]
+    applies = [record for record in noisy if record["applies"]]
+    for record in applies:
+        assert record["outside before"] == 0
+        assert record["mixture error"] <= record["bound"]
+    _, table = artifacts(NAME, records, Table)
+    assert table.rows[0]["applies"] == f"{len(applies)} of 2"
+
+
+def test_claims_are_judged_by_all_draws(records):
+    assert [verdict.met for verdict in verdicts(NAME, records).values()] == [None] * 5
+    clean = {"snr": None, "steps": 10, "outside before": 0, "smallest gap": 1e-3, "outside after": 1}
+    clean |= {"at optimum": 2, "all outside": 2, "skip outside": 0, "all found": True, "skip found": True}
+    noisy = {"snr": 100, "applies": True, "nu": 0.1, "eta": 0.1, "outside before": 0, "mixture error": 0.1}
+    noisy |= {"bound": 0.2, "all found": True}
+    many = [clean | {"draw": draw} for draw in range(N_DRAWS)]
+    assert [verdict.met for verdict in verdicts(NAME, [*many, noisy]).values()] == [True] * 5
+    wrong = [*many, clean | {"outside before": 1, "smallest gap": 0.0, "skip outside": 1}]
+    wrong += [noisy | {"outside before": 1, "mixture error": 0.3}]
+    assert [verdict.met for verdict in verdicts(NAME, wrong).values()] == [False] * 5
