@@ -206,7 +206,7 @@ def _verdicts(clean: Sequence[Record], noisy: Sequence[Record]) -> list[Verdict]
             f"the smallest gap of (16) is {gap:.3g}",
         ),
         Verdict(
-            "after its optimum a column may leave K, as the published loop goes on with all columns; with "
+            "after its optimum a column may leave K, as the published loop continues with all columns; with "
             "skip_converged=True none does",
             after > 0 and skipped == 0 if whole else None,
             f"{after} columns against {skipped}",

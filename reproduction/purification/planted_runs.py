@@ -79,7 +79,7 @@ def draw_samples(setting: Setting, draw: int) -> tuple[Planted, FloatArray]:
         sparsity=s,
         weights="binary" if weights == "mixed" else weights,
         features=setting["features"],
-        noise=DESIGNED.get(setting["noise"], setting["noise"]),
+        noise=DESIGNED.get(str(setting["noise"]), str(setting["noise"])),
         noise_level=setting["noise_level"],
         proportions=None if setting.get("uneven") != "frequency" else _proportions(n, setting["ratio"]),
         rng=np.random.default_rng(seeds[0]),

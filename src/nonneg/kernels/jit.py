@@ -63,7 +63,7 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def in_python(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Put a Python function in the place of an intrinsic where nothing is compiled."""
+    """Use a Python function instead of an intrinsic where nothing is compiled."""
     return lambda generated: function if numba.config.DISABLE_JIT else generated
 
 

@@ -42,6 +42,7 @@ SIGNATURE = (types.int64, types.int64, types.int64)
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 _WORD = ir.IntType(64)
+_FORM = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)
 
 
 def _word(builder: Any, address: Any) -> Any:
@@ -109,6 +110,7 @@ def relax(typing_context):
     return types.void(), generate
 
 
+@in_python(lambda function, *values: _FORM(int(function))(*map(int, values)))
 @intrinsic
 def call(typing_context, function, arguments, start, stop):
     """Call a compiled function by its address."""

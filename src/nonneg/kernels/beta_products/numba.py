@@ -64,15 +64,11 @@ def quick_log(value):
     return np.float64(exponent) * 0.6931471805599453 + (f - (half - s * (half + (even + odd))))
 
 
-def _exponent(x: Any, v: Any) -> Any:
-    # What `_exponent_bits` generates, in Python.
+def _split(x: Any, v: Any) -> Any:
+    # What `ratio_exponent` and `brought_near` return, in Python.
     whole, shift = (np.int64, 52) if x.dtype == np.float64 else (np.int32, 23)
-    return whole, shift, (x.view(whole) - v.view(whole) + whole(1 << (shift - 1))) >> whole(shift)
-
-
-def _near(x: Any, v: Any) -> Any:
-    whole, shift, exponent = _exponent(x, v)
-    return (x.view(whole) - (exponent << whole(shift))).view(x.dtype)
+    exponent = (x.view(whole) - v.view(whole) + whole(1 << (shift - 1))) >> whole(shift)
+    return x.dtype.type(exponent), (x.view(whole) - (exponent << whole(shift))).view(x.dtype)
 
 
 def _exponent_bits(context: Any, builder: Any, kind: Any, x: Any, v: Any) -> Any:
@@ -84,7 +80,7 @@ def _exponent_bits(context: Any, builder: Any, kind: Any, x: Any, v: Any) -> Any
     return whole, shift, exponent
 
 
-@in_python(lambda x, v: x.dtype.type(_exponent(x, v)[2]))
+@in_python(lambda x, v: _split(x, v)[0])
 @intrinsic
 def ratio_exponent(context: Any, x: Any, v: Any) -> Any:
     """Return the rounded binary logarithm of x / v, as a float."""
@@ -96,7 +92,7 @@ def ratio_exponent(context: Any, x: Any, v: Any) -> Any:
     return x(x, v), generate
 
 
-@in_python(_near)
+@in_python(lambda x, v: _split(x, v)[1])
 @intrinsic
 def brought_near(context: Any, x: Any, v: Any) -> Any:
     """Return x divided by a power of two, so that it is near v."""
