@@ -23,9 +23,9 @@ NAME = "cr1/figure-2"
 ALPHAS = (0.2, 0.3)
 N_DRAWS, N_FIRST_POINTS, N_RIGHT_DRAWS = 50, 20, 10
 ITERATIONS = {"mult": 100, "nnlsb": 20, "hals": 100}
-# Initializations of the other algorithms: as many as in the paper up to this N; beyond it, where a run takes
-# up to 20 s, for the first draws only.
-N_INITS, MOST_POINTS, N_LARGE_DRAWS, BATCH = 10, 1000, 2, 3
+# Initializations of the other algorithms per draw: as many as in the paper up to this N; beyond it, where a run
+# takes up to 20 s, one.
+N_INITS, MOST_POINTS = 10, 215
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -50,16 +50,12 @@ def trials(quick: bool) -> list[dict[str, Any]]:
             {"draw": 0, "alpha": ALPHAS[0], "panel": "more", "n": sizes[0], "inits": [1, 2]} | size,
         ]
     return found + [
-        {"draw": draw, "alpha": alpha, "panel": "more", "n": n, "inits": list(inits)} | size
+        {"draw": draw, "alpha": alpha, "panel": "more", "n": n, "inits": list(range(1, N_INITS))} | size
         for n in sizes
-        for draw in range(N_RIGHT_DRAWS if n <= MOST_POINTS else N_LARGE_DRAWS)
+        for draw in range(N_RIGHT_DRAWS)
         for alpha in ALPHAS
-        for inits in _batches(N_INITS if n <= MOST_POINTS else BATCH)
+        if n <= MOST_POINTS
     ]
-
-
-def _batches(size: int) -> list[range]:
-    return [range(first, min(first + size, N_INITS)) for first in range(1, N_INITS, size)]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
