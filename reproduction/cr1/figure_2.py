@@ -23,8 +23,8 @@ NAME = "cr1/figure-2"
 ALPHAS = (0.2, 0.3)
 N_DRAWS, N_FIRST_POINTS, N_RIGHT_DRAWS = 50, 20, 10
 ITERATIONS = {"mult": 100, "nnlsb": 20, "hals": 100}
-# Initializations of the other algorithms per draw: as many as in the paper up to this N; beyond it, where a run
-# takes up to 20 s, one.
+# Initializations of the other algorithms per draw: as many as in the paper up to this N; one beyond it, where
+# a run takes up to 20 s.
 N_INITS, MOST_POINTS = 10, 215
 
 
