@@ -43,7 +43,8 @@ test: $(TESTED) quick ## all checks and all tests (TORCH=1: also those that need
 	wait $$types || tests=1; cat $(VENV)/types.log; exit $$tests
 
 test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versions of the dependencies
-	$(ONE_THREAD) $(VENV)-floors/bin/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	@# Old libraries warn about newer ones below them.
+	$(ONE_THREAD) $(VENV)-floors/bin/python -m pytest -n $(JOBS) --dist worksteal -W default::DeprecationWarning $(ARGS)
 
 coverage: $(TESTED) $(VENV)/.ready-coverage ## all tests, and the statements that none of them runs; those of kernels by their tests in plain Python
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=nonneg --cov-report= $(ARGS)

@@ -32,7 +32,7 @@ MEMORY = 4 << 30
 def seeds(folder: Path) -> dict[str, Path]:
     """Write one sound file of every format, and return them by the name of their reader."""
     rng = np.random.default_rng(0)
-    X, S = rng.random((6, 4)).round(3), sp.random_array((8, 5), density=0.4, rng=rng).tocsr()
+    X, S = rng.random((6, 4)).round(3), sp.random_array((8, 5), density=0.4, random_state=rng).tocsr()
     found: dict[str, Path] = {}
 
     def add(name: str, file: str) -> Path:

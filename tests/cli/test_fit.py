@@ -170,7 +170,7 @@ def test_the_folder_is_named_after_the_file(fake, quick_page, csv_file, monkeypa
 
 def test_sparse_and_missing_data(fake, tmp_path):
     sparse.save_npz(
-        tmp_path / "s.npz", sparse.random_array((20, 9), density=0.3, rng=np.random.default_rng(0))
+        tmp_path / "s.npz", sparse.random_array((20, 9), density=0.3, random_state=np.random.default_rng(0))
     )
     assert fit(tmp_path / "s.npz", tmp_path / "out", "--image-shape", "3x3") == 0
     assert sparse.issparse(fake.made[0].seen)

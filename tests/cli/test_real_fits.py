@@ -74,7 +74,7 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
 
 
 def test_sparse_data_and_another_loss(tmp_path):
-    X = sparse.random_array((60, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random_array((60, 30), density=0.2, random_state=np.random.default_rng(0), format="csr")
     sparse.save_npz(tmp_path / "s.npz", X)
     assert fit(tmp_path / "s.npz", tmp_path / "out", "-k", "4", "--loss", "kullback-leibler") == 0
     assert record_of(tmp_path / "out")["result"]["loss_name"] == "kullback-leibler"

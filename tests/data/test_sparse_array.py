@@ -237,7 +237,7 @@ def test_initializations_agree_with_scipy(init):
 
 
 def test_more_columns_than_a_gram_matrix_is_formed_for():
-    X = sp.random_array((60, 700), density=0.05, rng=np.random.default_rng(3), format="csr")
+    X = sp.random_array((60, 700), density=0.05, random_state=np.random.default_rng(3), format="csr")
     expected = factorize(X, 4, max_iter=5, tol=0)
     result = factorize(brought(X.toarray(), "torch-csr"), 4, max_iter=5, tol=0)
     np.testing.assert_allclose(to_numpy(result.W), expected.W, rtol=1e-6, atol=1e-8)

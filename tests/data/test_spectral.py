@@ -285,7 +285,9 @@ def test_the_gram_matrix_is_formed_only_where_it_is_the_cheaper_way(rng):
     tall = as_data_matrix(rng.random((20_000, 300)))
     assert values_module.gram_is_cheaper(tall, 65)
     assert not values_module.gram_is_cheaper(as_data_matrix(rng.random((2000, 1500))), 2)
-    assert not values_module.gram_is_cheaper(as_data_matrix(sp.random_array((3000, 5000), rng=rng)), 65)
+    assert not values_module.gram_is_cheaper(
+        as_data_matrix(sp.random_array((3000, 5000), random_state=rng)), 65
+    )
 
 
 def test_small_values_of_many_columns_are_as_exact_as_those_of_few(rng, lanczos):

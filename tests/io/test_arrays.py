@@ -24,7 +24,7 @@ def X():
 
 @pytest.fixture
 def S():
-    return sparse.random_array((30, 20), density=0.2, rng=np.random.default_rng(1), format="csr")
+    return sparse.random_array((30, 20), density=0.2, random_state=np.random.default_rng(1), format="csr")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "uint8"])

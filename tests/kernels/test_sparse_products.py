@@ -12,7 +12,7 @@ from nonneg.kernels.sparse_products import plan, row_sums, sampled_product, spar
 
 def sparse(n_rows=30, n_columns=21, density=0.2, dtype=np.float64, index=np.int32, seed=0):
     rng = np.random.default_rng(seed)
-    csr = sp.random_array((n_rows, n_columns), density=density, format="csr", dtype=dtype, rng=rng)
+    csr = sp.random_array((n_rows, n_columns), density=density, format="csr", dtype=dtype, random_state=rng)
     csr.indices, csr.indptr = csr.indices.astype(index), csr.indptr.astype(index)
     return csr
 

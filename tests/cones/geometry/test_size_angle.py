@@ -198,7 +198,7 @@ def test_an_early_end_still_contains_the_clusters(planted):
 
 
 def test_sparse_points_stay_sparse_and_right(rng):
-    points = sp.random_array((400, 3000), density=0.01, rng=rng, format="csr")
+    points = sp.random_array((400, 3000), density=0.01, random_state=rng, format="csr")
     points = points[np.flatnonzero(np.diff(points.indptr))]
     assert_smallest(points.toarray(), smallest_cone(points))
 
