@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg import factorize
+from nonneg import NMF, factorize
+from nonneg._arrays import to_numpy
 from nonneg.data import as_data_matrix
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import NegativeDataError, NonFiniteDataError, ShapeError
@@ -129,3 +130,63 @@ def test_a_wrong_entry_is_named_by_its_place_in_the_whole(X):
     X[23, 1] = np.inf
     with pytest.raises(NonFiniteDataError, match=r"infinity: entry \[23, 1\]"):
         checked_data(da.from_array(X, chunks=(7, 3)))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("solver", "beta_loss"), [("hals", 2), ("anls", 2), ("auto", 1), ("mu", 0)])
+def test_tensors_as_chunks(torch, X, solver, beta_loss):
+    options = {"beta_loss": beta_loss, "max_iter": 6, "tol": 0, "init": "random", "rng": 0}
+    result = factorize(da.from_array(X, chunks=(7, 8)).map_blocks(torch.asarray), 3, solver=solver, **options)
+    expected = factorize(X, 3, solver=result.solver, **options)
+    np.testing.assert_allclose(result.H, expected.H, rtol=1e-7, atol=1e-9)
+    W = result.W.compute()
+    assert isinstance(W, torch.Tensor)
+    np.testing.assert_allclose(W, expected.W, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.torch
+def test_tensors_with_all_that_goes_with_them(torch, X):
+    """Other dtypes, weights, missing entries, restarts, a certificate, transform, and wrong entries."""
+    chunks = da.from_array(X, chunks=(7, 8))
+    model = NMF(2, random_state=0, n_init=2, init="random", max_iter=30, tol=1e-3)
+    W = model.fit_transform(chunks.astype(np.float32).map_blocks(torch.asarray), sample_weight=range(1, 31))
+    assert W.dtype == torch.float32
+    assert model.components_.dtype == np.float32
+    local = NMF(2, random_state=0, n_init=2, init="random", max_iter=30, tol=1e-3)
+    local.fit(X.astype(np.float32), sample_weight=range(1, 31))
+    assert model.reconstruction_err_ == pytest.approx(local.reconstruction_err_, rel=1e-3)
+    assert model.certificate_.statements
+    counts = np.arange(24).reshape(6, 4)
+    data = as_data_matrix(da.from_array(counts, chunks=(2, 4)).map_blocks(torch.asarray))
+    assert data.total() == counts.sum()
+    np.testing.assert_array_equal(data.take_rows([5, 0]), counts[[5, 0]])
+    holes = X.copy()
+    holes[3, 2] = np.nan
+    tensors = da.from_array(holes, chunks=(7, 8)).map_blocks(torch.asarray)
+    options = {"missing": "mask", "max_iter": 5, "tol": 0, "init": "random", "rng": 0}
+    np.testing.assert_allclose(
+        factorize(tensors, 2, **options).H, factorize(holes, 2, **options).H, rtol=1e-7
+    )
+    with pytest.raises(NonFiniteDataError, match=r"entry \[3, 2\]"):
+        factorize(tensors, 2)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+@pytest.mark.parametrize("beta_loss", [2, 1])
+def test_chunks_on_a_gpu(dask_client, X, library, beta_loss):
+    array = pytest.importorskip(library)
+    if not (array.cuda.is_available() if library == "torch" else array.is_available()):
+        pytest.skip("there is no GPU")
+    to_gpu = (lambda rows: array.asarray(rows, device="cuda")) if library == "torch" else array.asarray
+    chunks = da.from_array(X, chunks=(7, 8)).map_blocks(to_gpu)
+    options = {"beta_loss": beta_loss, "max_iter": 6, "tol": 0, "init": "random", "rng": 0}
+    result = factorize(chunks, 3, **options)
+    expected = factorize(X, 3, solver=result.solver, **options)
+    np.testing.assert_allclose(result.H, expected.H, rtol=1e-6, atol=1e-8)
+    W = result.W.compute()
+    assert type(W).__module__.partition(".")[0] == library
+    assert str(W.device) != "cpu"
+    np.testing.assert_allclose(to_numpy(W), expected.W, rtol=1e-6, atol=1e-8)
+    model = NMF(2, random_state=0, max_iter=20, tol=1e-2).fit(chunks, sample_weight=np.arange(1.0, 31.0))
+    assert to_numpy(model.transform(chunks).compute()).shape == (30, 2)

@@ -103,6 +103,17 @@ def test_threads_and_processes_give_what_numpy_gives(dask_processes, X, beta_los
     np.testing.assert_allclose(spread.H, local.H, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.torch
+def test_tensors_survive_a_kill(dask_processes, torch, X, undisturbed):
+    W, result = fit(
+        chunked(X).map_blocks(torch.asarray),
+        lambda progress: kill(dask_processes, 0) if progress.n_iter == 7 else None,
+    )
+    assert isinstance(W, torch.Tensor)
+    np.testing.assert_allclose(W, undisturbed[0], rtol=1e-7, atol=1e-9)
+    assert result.history.loss[-1] == pytest.approx(undisturbed[2][-1], rel=1e-9)
+
+
 def test_kills_during_the_last_encoding_and_transform(dask_processes, X):
     model = NMF(random_state=0, **FIT | {"max_iter": 5})
     expected = model.fit_transform(X)

@@ -222,7 +222,9 @@ def _check_form(X: Any, who: str) -> None:
         good = kind in "biuf"
     else:
         kind = "c" if "complex" in str(dtype) else str(dtype)
-        good = array_namespace(X).isdtype(dtype, ("bool", "integral", "real floating"))
+        # Of tensors that are the chunks of a Dask array as well.
+        xp = array_namespace(X._meta if is_dask(X) else X)
+        good = xp.isdtype(dtype, ("bool", "integral", "real floating"))
     if not good:
         what = "Complex data" if kind == "c" else f"Data of dtype {dtype}"
         raise DataTypeError(
@@ -263,7 +265,7 @@ def _observed_from_nan(X: Any) -> Any:
         lost.eliminate_zeros()
         return MissingEntries(lost) if lost.nnz else None
     if is_dask(X):
-        if np.dtype(X.dtype).kind != "f":
+        if "float" not in str(X.dtype):
             return None
         lost = X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
         # Complete data keep the solvers for complete data.
@@ -276,7 +278,7 @@ def _observed_from_nan(X: Any) -> Any:
 
 
 def _nan_places(block: Any) -> Array:
-    return np.isnan(block.toarray() if sp.issparse(block) else np.asarray(block))
+    return np.isnan(block.toarray() if sp.issparse(block) else to_numpy(block))
 
 
 def _both(X: Any, mask: Any, observed: Any) -> Any:

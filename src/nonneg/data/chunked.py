@@ -17,17 +17,36 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
+from dask.array.dispatch import concatenate_lookup
 from dask.highlevelgraph import HighLevelGraph
 
 from nonneg._arrays import to_numpy
 from nonneg._typing import Array, SampleArray
-from nonneg.data.block_tasks import Rows, as_result, load_and_run, make_block, pick, same, take, tree_sum
+from nonneg.data.block_tasks import (
+    Rows,
+    as_result,
+    hosted,
+    load_and_run,
+    make_block,
+    pick,
+    same,
+    take,
+    tree_sum,
+)
 from nonneg.data.chunk_advice import GOOD_BYTES, chunk_advice
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
 from nonneg.exceptions import NonnegWarning, ShapeError
 
 if TYPE_CHECKING:
     from nonneg.data.cluster import Cluster
+
+
+@concatenate_lookup.register_lazy("torch")
+def _register_torch() -> None:
+    # So that Dask can join tensors when W is computed; it knows CuPy's arrays by itself.
+    import torch
+
+    concatenate_lookup.register(torch.Tensor, torch.cat)
 
 
 def current_client(array: Any) -> Any:
@@ -61,7 +80,10 @@ def chunked_rows(X: Any, n_threads: int, reader: Callable[[int, int], Any] | Non
 
 
 class ChunkedMatrix(DataMatrix):
-    """A Dask array chunked by rows."""
+    """A Dask array chunked by rows: NumPy arrays, tensors, CuPy arrays or sparse matrices.
+
+    Whatever the chunks are, H and all small results are NumPy arrays, and rows of W are where the chunk is.
+    """
 
     container = "dask"
 
@@ -74,14 +96,17 @@ class ChunkedMatrix(DataMatrix):
         self._n_column_chunks = int(array.numblocks[1])
         if self._n_column_chunks > 1:
             array = array.rechunk({1: -1})
-        dtype = np.dtype(array.dtype)
+        # Of the chunks, as Dask knows it; what goes with the sparse matrices of cupyx are arrays of CuPy.
+        self.library = type(array._meta).__module__.partition(".")[0].replace("cupyx", "cupy")
+        dtype = _numpy_dtype(array)
         if dtype not in (np.float32, np.float64):
-            array = array.astype(np.float64)
+            dtype = np.dtype(np.float64)
+            # Dask cannot convert tensors; a block of them does it by itself.
+            array = array if self.library == "torch" else array.astype(dtype)
         self.array = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
-        self.dtype = array.dtype
-        meta = getattr(array, "_meta", None)
-        self.xp = array_namespace(meta if hasattr(meta, "__array_namespace__") else np.empty(0))
+        self.dtype = dtype
+        self.xp = array_namespace(np.empty(0))
         self.row_chunks: tuple[int, ...] = tuple(int(size) for size in array.chunks[0])
         self._edges = np.concatenate([[0], np.cumsum(self.row_chunks)]).astype(int)
         self._entries = array.to_delayed().ravel().tolist()
@@ -112,13 +137,13 @@ class ChunkedMatrix(DataMatrix):
 
             self._advise(worker_sizes(client))
             self._held = Cluster(client, self._entries, self._weights, self._masks)
-            self._held.keep(None if sp.issparse(self.array._meta) else self.array.nbytes)
+            self._held.keep(self.array.nbytes if type(self.array._meta) is np.ndarray else None)
         return self._held
 
     def _advise(self, workers: list[tuple[int, int]]) -> None:
         if not self._advised:
             self._advised = True
-            given = (self.row_chunks, self.shape, self._n_column_chunks, np.dtype(self.dtype).itemsize)
+            given = (self.row_chunks, self.shape, self._n_column_chunks, self.dtype.itemsize)
             for advice in chunk_advice(*given, workers):
                 warnings.warn(advice, NonnegWarning, stacklevel=2)
 
@@ -168,10 +193,10 @@ class ChunkedMatrix(DataMatrix):
     def _assemble(self, rows: Rows, index: int, form: tuple[int, Any], cluster: Cluster | None) -> Any:
         columns, dtype = form
         name = f"nonneg-rows-{uuid.uuid4().hex}"
-        tasks = {(name, at, 0): (pick, item, index) for at, item in enumerate(rows.items)}
+        tasks = {(name, at, 0): (pick, item, index, self.library) for at, item in enumerate(rows.items)}
         graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
-        meta = self.xp.empty((0, columns), dtype=dtype)
-        array = da.Array(graph, name, (self.row_chunks, (columns,)), dtype=dtype, meta=meta)
+        meta = _empty(self.library, columns, dtype)
+        array = da.Array(graph, name, (self.row_chunks, (columns,)), meta=meta)
         array._nonneg_rows = (cluster, rows, index)
         return array
 
@@ -221,23 +246,25 @@ class ChunkedMatrix(DataMatrix):
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample, chunked as the data."""
         if isinstance(array, da.Array):
-            return array.rechunk((self.row_chunks, -1)).astype(self.dtype)
+            array = array.rechunk((self.row_chunks, -1))
+            return array if _numpy_dtype(array) == self.dtype else array.astype(self.dtype)
         array = self.to_device(array)
         return da.from_array(array, chunks=(self.row_chunks, array.shape[1]))
 
     def to_device(self, array: Any) -> Array:
-        """Return an array in the namespace and dtype of the chunks."""
-        return self.xp.asarray(np.ascontiguousarray(to_numpy(array)), dtype=self.dtype)
+        """Return a NumPy array of the dtype of the chunks."""
+        return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
 
     def local_blocks(self) -> Iterator[LocalMatrix]:
         """Yield the chunks one by one, computed in this process."""
         cluster = self._cluster
         if cluster is not None and cluster.blocks is not None:
             for held in cluster.blocks:
-                yield held.result().matrix
+                yield cluster.client.submit(hosted, held, pure=False).result().matrix
             return
+        make, fetch = dask.delayed(make_block, pure=False), dask.delayed(hosted, pure=False)
         for part in zip(self._entries, self._weights, self._masks, strict=True):
-            yield make_block(*dask.compute(*part)).matrix
+            yield fetch(make(*part)).compute().matrix
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows."""
@@ -255,8 +282,24 @@ class ChunkedMatrix(DataMatrix):
             parts.append(call(held, index[at] - self._edges[block]))
         found = dask.compute(*parts)
         order = np.argsort(np.concatenate([at for _, at in wanted]), kind="stable")
-        joined = self.xp.concat(list(found), axis=0)
-        return joined[self.xp.asarray(order)]
+        return np.concatenate(found)[order]
+
+
+def _numpy_dtype(array: Any) -> np.dtype[Any]:
+    return np.dtype(str(array.dtype).removeprefix("torch."))
+
+
+def _empty(library: str, columns: int, dtype: Any) -> Any:
+    """Return what tells Dask of which library, form and dtype chunks are."""
+    if library == "torch":
+        import torch
+
+        return torch.empty((0, columns), dtype=getattr(torch, np.dtype(dtype).name))
+    if library == "cupy":
+        import cupy
+
+        return cupy.empty((0, columns), dtype=dtype)
+    return np.empty((0, columns), dtype=dtype)
 
 
 def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

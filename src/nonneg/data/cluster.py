@@ -37,9 +37,11 @@ from nonneg.data.block_tasks import (
     as_result,
     load_and_run,
     make_block,
+    packed,
     run_block,
     same,
     size_of,
+    unpacked,
     without_rows,
 )
 from nonneg.data.matrix import RowFunction
@@ -73,10 +75,14 @@ class Cluster:
 
     def keep(self, n_bytes: int | None) -> bool:
         """Load the chunks into the workers' memory if they fit; `n_bytes` is None where only they know."""
-        limit = sum(memory or np.inf for memory, _ in worker_sizes(self.client))
+        sizes = worker_sizes(self.client)
+        limit = sum(memory or np.inf for memory, _ in sizes)
         if n_bytes is None:
             first = dask.delayed(size_of)(self._make(0, 1)[0])
-            n_bytes = self.client.compute(first).result() * len(self.entries)
+            of_first, of_device = self.client.compute(first).result()
+            n_bytes = of_first * len(self.entries)
+            if of_device is not None:  # one GPU for each worker, which has its first chunk already
+                limit = (of_device + of_first) * len(sizes)
         if n_bytes <= KEPT_FRACTION * limit:
             self.workers = self.client.nthreads()
             placed = not futures_of(self.entries) and self.workers
@@ -172,12 +178,11 @@ class Cluster:
         name = f"{self._name}-{next(self._count)}"
         if len(self.workers) < 2:
             # The copies stay in the scheduler, as arguments of tasks.
-            values = self.client.gather(rows.items)
+            keys = [f"nonneg-packed-{name}-{index}" for index in range(len(rows.items))]
+            values = self.client.gather(self.client.map(packed, rows.items, key=keys, pure=False))
             keys = [f"nonneg-rows-{name}-{index}" for index in range(len(values))]
             with _quietly():
-                return Rows(
-                    self.client.map(same, [Result(one.rows, ()) for one in values], key=keys, pure=False)
-                )
+                return Rows(self.client.map(unpacked, values, key=keys, pure=False))
         # Keys are chosen here, because each of the two copies names the other. Each kind of task has its own
         # prefix: Dask does not move tasks of a kind that takes no time.
         holders = self.client.who_has(rows.items)
