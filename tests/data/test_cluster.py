@@ -75,7 +75,8 @@ def test_chunks_are_loaded_once_and_shared_out_by_threads(dask_client, X):
         data.times(np.ones((8, 2)))
     assert len(LOADED) == 16
     places = data._held.places
-    assert sorted(places.count(worker) for worker in set(places)) == [8, 8]
+    assert data._held.group_size == 4
+    assert sorted(places.count(worker) for worker in set(places)) == [2, 2]
     np.testing.assert_array_equal(data.take_rows([63, 0, 17, -2]), X[[63, 0, 17, 62]])
     assert len(LOADED) == 16
 
@@ -90,6 +91,59 @@ def test_chunks_that_do_not_fit_are_loaded_in_every_pass(dask_client, X, monkeyp
         result = factorize(chunked, 2, max_iter=4, tol=0, init="random", rng=0, solver="hals")
         expected = factorize(dense, 2, max_iter=4, tol=0, init="random", rng=0, solver="hals")
         np.testing.assert_allclose(result.W.compute(), expected.W, rtol=1e-8, atol=1e-9)
+
+
+def test_groups_are_few_for_each_thread_and_even():
+    from nonneg.data.cluster import group_size, passes_between_copies
+
+    two, eight = {"a": 1, "b": 1}, {str(number): 1 for number in range(8)}
+    assert [group_size(n, two) for n in (1, 8, 16, 10, 1000)] == [1, 2, 4, 1, 128]
+    assert [group_size(n, eight) for n in (32, 64, 100, 1000, 100_000)] == [1, 2, 1, 16, 512]
+    # The time of two iterations to repeat what was lost: the other worker alone, or all the others at once.
+    assert passes_between_copies(4, 2) == 2
+    assert passes_between_copies(32, 8) == 8
+    assert passes_between_copies(1000, 100) == 10
+    assert passes_between_copies(4, 1) == 10
+
+
+def test_groups_change_no_digit(dask_client, X, monkeypatch):
+    array = da.from_array(X, chunks=(5, 8))  # 13 chunks: the last group is smaller
+    found = []
+    for size in (1, 2, 4, 16):
+        monkeypatch.setattr("nonneg.data.cluster.group_size", lambda *_, size=size: size)
+        result = factorize(array, 2, max_iter=4, tol=0, init="random", rng=0, solver="hals")
+        found.append((result.W.compute().tobytes(), result.H.tobytes()))
+        data = as_data_matrix(array)
+        np.testing.assert_array_equal(data.take_rows([63, 0, 17]), X[[63, 0, 17]])
+        np.testing.assert_array_equal(np.concatenate([block.array for block in data.local_blocks()]), X)
+    assert len(set(found)) == 1
+
+
+def test_more_threads_than_groups_make_smaller_groups(dask_client, X, monkeypatch):
+    data = as_data_matrix(da.from_array(X, chunks=(4, 8)))
+    monkeypatch.setattr("nonneg.data.cluster.group_size", lambda *_: 16)
+    W = data.times(np.ones((8, 2)))
+    assert data._held.is_outgrown
+    monkeypatch.undo()
+    np.testing.assert_allclose(data.transposed_times(W), X.T @ (X @ np.ones((8, 2))))
+    assert data._held.group_size == 4
+
+
+def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypatch):
+    """Rows pass through the client and come back as they were."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    import torch
+
+    monkeypatch.setattr("nonneg.data.cluster.MOST_PASSES", 1)
+    for convert in (np.asarray, torch.asarray):
+        data = as_data_matrix(da.from_array(X, chunks=(16, 8)).map_blocks(convert))
+        data.squared_norm()
+        only = dict([next(iter(data._held.workers.items()))])
+        monkeypatch.setattr(data._held, "_look_around", lambda states, only=only: (only, True))
+        product = data.times(np.ones((8, 2)))
+        assert product._nonneg_rows[1].items[0].key.startswith("nonneg-rows")
+        assert type(product.compute()) is type(convert(X))
+        np.testing.assert_allclose(data.transposed_times(product), X.T @ (X @ np.ones((8, 2))))
 
 
 def test_moves_follow_the_threads():

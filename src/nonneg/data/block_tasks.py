@@ -1,10 +1,10 @@
-"""What runs on a worker for one chunk: the block, one pass over it, and sums of small results."""
+"""What runs on a worker for a group of chunks: the blocks, one pass over them, and sums of small results."""
 
 from __future__ import annotations
 
 import dataclasses
-import pickle
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ from nonneg.data.local import local_matrix
 from nonneg.data.matrix import LocalMatrix, RowFunction
 from nonneg.data.sparse_array import on_host
 
-# Results that one task adds up. The tree is over consecutive chunks, so that sums have the same digits on
-# threads and on any cluster.
+# Results that one task adds up: a power of two. Sums are pairwise over consecutive chunks, so that they have
+# the same digits on threads and on any cluster, whatever groups the chunks are in.
 FAN_IN = 8
 
 
@@ -42,15 +42,15 @@ class Block:
 
 
 class Result(NamedTuple):
-    """What a pass made of one chunk."""
+    """What a pass made of a group of chunks."""
 
-    rows: tuple[Any, ...]  # new sample arrays
+    rows: tuple[tuple[Any, ...], ...]  # new sample arrays, for each chunk
     small: tuple[Any, ...]  # summands
     forms: tuple[tuple[int, Any], ...] = ()  # columns and dtype of the rows
 
 
 class Rows:
-    """The rows that one pass left beside the chunks: a result per chunk, or a future of it."""
+    """The rows that one pass left beside the chunks: a result per group of chunks, or a future of it."""
 
     def __init__(self, items: list[Any], depth: int = 0, copies: set[Any] | None = None) -> None:
         self.items = items
@@ -64,22 +64,48 @@ def make_block(entries: Any, weights: Any, mask: Any) -> Block:
     return Block(block.matrix.as_torch()) if on_gpu(block.values) else block  # type: ignore[arg-type]
 
 
+def make_blocks(entries: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]) -> tuple[Block, ...]:
+    """Wrap the chunks of a group."""
+    return tuple(make_block(*chunk) for chunk in zip(entries, weights, masks, strict=True))
+
+
 def size_of(block: Block) -> tuple[int, float | None]:
     """Return the number of bytes of a block, and those that are free on its GPU, where it is on one."""
     on_device = is_cuda_tensor(block.values)
     return block.__sizeof__(), free_memory(block.values.device) if on_device else None
 
 
-def as_result(rows: Any) -> Result:
-    """Return rows that did not come out of a pass as if they had."""
-    return Result((rows,), ())
+def as_result(rows: Sequence[Any]) -> Result:
+    """Return rows of a group that did not come out of a pass as if they had."""
+    return Result(tuple((one,) for one in rows), ())
 
 
-def run_block(
-    block: Block, *states: Result, function: RowFunction, picks: Sequence[tuple[int, int]], shared: Any
+def run_blocks(
+    blocks: Sequence[Block], *states: Result, picks: Sequence[tuple[int, int]], **options: Any
 ) -> Result:
-    """Call the function with a block; `picks` says in which state, and where in it, each sample array is."""
-    sample_arrays = [states[state].rows[index] for state, index in picks]
+    """Call the function with each block of a group.
+
+    `picks` says in which state, and where in it, each sample array is.
+    """
+    results = (
+        _run_block(block, [states[state].rows[at][index] for state, index in picks], **options)
+        for at, block in enumerate(blocks)
+    )
+    rows: list[tuple[Any, ...]] = []
+    forms: tuple[tuple[int, Any], ...] = ()
+
+    def smalls() -> Iterator[tuple[Any, ...]]:
+        nonlocal forms
+        for result in results:
+            rows.extend(result.rows)
+            forms = result.forms
+            yield result.small
+
+    small = _pairwise_sum(smalls())
+    return Result(tuple(rows), small, forms)
+
+
+def _run_block(block: Block, sample_arrays: list[Any], *, function: RowFunction, shared: Any) -> Result:
     like = block.values
     host = isinstance(like, np.ndarray)
     if not host:
@@ -90,7 +116,7 @@ def run_block(
     with serial():
         rows, small = function(block.matrix, *sample_arrays, **shared)
     small = tuple(small) if host else _mapped(lambda array: to_numpy(array)[()], tuple(small))
-    return Result(tuple(rows), small, tuple((row.shape[1], _dtype_of(row)) for row in rows))
+    return Result((tuple(rows),), small, tuple((row.shape[1], _dtype_of(row)) for row in rows))
 
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
@@ -122,28 +148,31 @@ def _dtype_of(array: Any) -> np.dtype[Any]:
 
 def load_and_run(entries: Any, weights: Any, mask: Any, *states: Result, **options: Any) -> Result:
     """Do the same with a chunk that is not kept in memory."""
-    return run_block(make_block(entries, weights, mask), *states, **options)
-
-
-def without_rows(result: Result) -> Result:
-    """Drop the rows, so that a result can travel."""
-    return Result((), result.small, result.forms)
+    return run_blocks((make_block(entries, weights, mask),), *states, **options)
 
 
 def add_results(results: Sequence[Result]) -> Result:
-    """Add the small results in their order."""
-    first = results[0]
-    sums = first.small
-    for other in results[1:]:
-        sums = tuple(a + b for a, b in zip(sums, other.small, strict=True))
-    return Result((), sums, first.forms)
+    """Add the small results, and leave the rows behind, so that the sum can travel."""
+    return Result((), _pairwise_sum(result.small for result in results), results[0].forms)
 
 
-def tree_sum(results: Sequence[Result]) -> Result:
-    """Add results as the workers of a cluster do."""
-    while len(results) > 1:
-        results = [add_results(results[at : at + FAN_IN]) for at in range(0, len(results), FAN_IN)]
-    return without_rows(results[0])
+def _pairwise_sum(summands: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Add neighbors, then neighboring sums, and so on, with few of them in memory at a time."""
+    sums: list[tuple[int, tuple[Any, ...]]] = []  # of 2**level summands each, the largest first
+    for small in summands:
+        level = 0
+        while sums and sums[-1][0] == level:
+            small = _plus(sums.pop()[1], small)
+            level += 1
+        sums.append((level, small))
+    _, total = sums.pop()
+    while sums:
+        total = _plus(sums.pop()[1], total)
+    return total
+
+
+def _plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def same(value: Any) -> Any:
@@ -151,19 +180,30 @@ def same(value: Any) -> Any:
     return value
 
 
-def packed(result: Result) -> bytes:
-    """Return rows as bytes, which pass through a client that has no GPU."""
-    return pickle.dumps(result.rows, protocol=pickle.HIGHEST_PROTOCOL)
+def packed(result: Result) -> tuple[Any, Any]:
+    """Return rows as NumPy arrays, which pass through a client that has no GPU, and where they belong."""
+    first = result.rows[0][0]
+    return _mapped(to_numpy, result.rows), None if isinstance(first, np.ndarray) else _place_of(first)
 
 
-def unpacked(rows: bytes) -> Result:
-    """Return rows from their bytes."""
-    return Result(pickle.loads(rows), ())
+def _place_of(array: Any) -> tuple[str, str]:
+    return type(array).__module__.partition(".")[0], str(array.device)
 
 
-def pick(result: Result, index: int, library: str) -> Any:
-    """Return one sample array of a result, as an array of the library of the chunks."""
-    rows = result.rows[index]
+def unpacked(value: tuple[Any, Any]) -> Result:
+    """Return rows where they were."""
+    rows, place = value
+    if place is None:
+        return Result(rows, ())
+    library, device = place
+    xp = importlib.import_module(library)
+    options = {"device": device} if library == "torch" else {}
+    return Result(_mapped(lambda array: xp.asarray(array, **options), rows), ())
+
+
+def pick(result: Result, at: int, index: int, library: str) -> Any:
+    """Return one sample array of a chunk in a group, as an array of the library of the chunks."""
+    rows = result.rows[at][index]
     if library != "cupy" or not is_cuda_tensor(rows):
         return rows
     import cupy
@@ -171,13 +211,14 @@ def pick(result: Result, index: int, library: str) -> Any:
     return from_torch(rows, cupy.empty(0))
 
 
-def take(block: Block, rows: Any) -> Any:
-    """Return some rows of a block as a NumPy array."""
-    return to_numpy(block.matrix.take_rows(rows))
+def take(blocks: Sequence[Block], at: int, rows: Any) -> Any:
+    """Return some rows of a block in a group as a NumPy array."""
+    return to_numpy(blocks[at].matrix.take_rows(rows))
 
 
-def hosted(block: Block) -> Block:
-    """Return a block in NumPy's or SciPy's container."""
+def hosted(blocks: Sequence[Block], at: int) -> Block:
+    """Return a block in a group in NumPy's or SciPy's container."""
+    block = blocks[at]
     if isinstance(block.values, np.ndarray):
         return block
     matrix = on_host(block.matrix)

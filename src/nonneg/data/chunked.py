@@ -24,14 +24,14 @@ from nonneg._arrays import to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.data.block_tasks import (
     Rows,
+    add_results,
     as_result,
     hosted,
     load_and_run,
-    make_block,
+    make_blocks,
     pick,
     same,
     take,
-    tree_sum,
 )
 from nonneg.data.chunk_advice import GOOD_BYTES, chunk_advice
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
@@ -132,7 +132,8 @@ class ChunkedMatrix(DataMatrix):
         if client is None:
             self._advise([])
             return None
-        if self._held is None or self._held.client is not client or self._held.is_lost:
+        held = self._held
+        if held is None or held.client is not client or held.is_lost or held.is_outgrown:
             from nonneg.data.cluster import Cluster, worker_sizes
 
             self._advise(worker_sizes(client))
@@ -154,7 +155,7 @@ class ChunkedMatrix(DataMatrix):
         if rows is None or owner is not cluster:
             blocks = W.to_delayed().ravel().tolist()
             call = dask.delayed(as_result, pure=False)
-            rows = Rows([call(block) for block in blocks]) if cluster is None else cluster.rows_of(blocks)
+            rows = Rows([call([block]) for block in blocks]) if cluster is None else cluster.rows_of(blocks)
             index = 0
             if cluster is not None:
                 W._nonneg_rows = (cluster, rows, index)
@@ -186,14 +187,18 @@ class ChunkedMatrix(DataMatrix):
                     for at, block in enumerate(blocks)
                 )
             )
-            made, total = Rows(list(results)), tree_sum(results)
+            made, total = Rows(list(results)), add_results(results)
         new = tuple(self._assemble(made, index, total.forms[index], cluster) for index in range(n_out))
         return new, total.small
 
     def _assemble(self, rows: Rows, index: int, form: tuple[int, Any], cluster: Cluster | None) -> Any:
         columns, dtype = form
         name = f"nonneg-rows-{uuid.uuid4().hex}"
-        tasks = {(name, at, 0): (pick, item, index, self.library) for at, item in enumerate(rows.items)}
+        places = [(group, 0) for group in range(len(rows.items))] if cluster is None else cluster.chunk_places
+        tasks = {
+            (name, chunk, 0): (pick, rows.items[group], at, index, self.library)
+            for chunk, (group, at) in enumerate(places)
+        }
         graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
         meta = _empty(self.library, columns, dtype)
         array = da.Array(graph, name, (self.row_chunks, (columns,)), meta=meta)
@@ -259,12 +264,16 @@ class ChunkedMatrix(DataMatrix):
         """Yield the chunks one by one, computed in this process."""
         cluster = self._cluster
         if cluster is not None and cluster.blocks is not None:
-            for held in cluster.blocks:
-                yield cluster.client.submit(hosted, held, pure=False).result().matrix
+            for group, at in cluster.chunk_places:
+                yield cluster.client.submit(hosted, cluster.blocks[group], at, pure=False).result().matrix
             return
-        make, fetch = dask.delayed(make_block, pure=False), dask.delayed(hosted, pure=False)
-        for part in zip(self._entries, self._weights, self._masks, strict=True):
-            yield fetch(make(*part)).compute().matrix
+        fetch = dask.delayed(hosted, pure=False)
+        for chunk in range(len(self._entries)):
+            yield fetch(self._made(chunk), 0).compute().matrix
+
+    def _made(self, chunk: int) -> Any:
+        parts = (self._entries, self._weights, self._masks)
+        return dask.delayed(make_blocks, pure=False)(*(part[chunk : chunk + 1] for part in parts))
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows."""
@@ -276,10 +285,12 @@ class ChunkedMatrix(DataMatrix):
         call = dask.delayed(take, pure=False)
         parts = []
         for block, at in wanted:
-            kept = cluster.blocks[block] if cluster is not None and cluster.blocks is not None else None
-            part = (self._entries[block], self._weights[block], self._masks[block])
-            held = dask.delayed(make_block, pure=False)(*part) if kept is None else kept
-            parts.append(call(held, index[at] - self._edges[block]))
+            if cluster is not None and cluster.blocks is not None:
+                group, place = cluster.chunk_places[block]
+                held = cluster.blocks[group]
+            else:
+                held, place = self._made(block), 0
+            parts.append(call(held, place, index[at] - self._edges[block]))
         found = dask.compute(*parts)
         order = np.argsort(np.concatenate([at for _, at in wanted]), kind="stable")
         return np.concatenate(found)[order]

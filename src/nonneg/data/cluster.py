@@ -1,8 +1,9 @@
 """Passes over chunked data on the workers of a Dask cluster, whose scheduler does not grow with the passes.
 
-A pass submits one task per chunk. It depends on the chunk, on one small task that holds the shared arguments
-(H among them), and on the rows of W that an earlier pass left beside the chunk. Small results are added in a
-tree on the workers, and one of them comes to the client.
+Neighboring chunks form groups, a few for each thread, so that many small chunks are few tasks. A pass is one
+task per group. It depends on the chunks, on one small task that holds the shared arguments (H among them),
+and on the rows of W that an earlier pass left beside the chunks. Small results are added in a tree on the
+workers, and one of them comes to the client.
 
 If W depended on its predecessor for good, the scheduler would remember every pass, and a lost worker would
 cost all of them. So every few passes the rows are *detached*: a task without dependencies takes them over on
@@ -37,24 +38,30 @@ from nonneg.data.block_tasks import (
     as_result,
     load_and_run,
     make_block,
+    make_blocks,
     packed,
-    run_block,
+    run_blocks,
     same,
     size_of,
     unpacked,
-    without_rows,
 )
 from nonneg.data.matrix import RowFunction
 from nonneg.exceptions import InvalidParameterError, LostRowsError
 
-# A lost chunk repeats the passes since its rows were detached, on the workers that are left: this many
-# passes for each of these cost about the time of two iterations. More than ten would keep more copies of H
-# in the scheduler than they save in copies of W.
-PASSES_PER_WORKER, MOST_PASSES = 2, 10
+# Groups of chunks for each thread. When a worker is lost, the others share its groups: the more there are,
+# the more can share them. With two workers the other one has all of them in any case.
+GROUPS_PER_THREAD, GROUPS_OF_TWO = 4, 2
+# By how much the thread with the most chunks may be above the mean because of groups, against single chunks.
+UNEVEN = 1.05
+# Lost groups repeat the passes since their rows were detached, on the workers that are left. That may take as
+# long as this many iterations. More than ten passes would keep more copies of H in the scheduler than they
+# save in copies of W.
+REPEATED_ITERATIONS, MOST_PASSES = 2, 10
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
 # Seconds for which copies are awaited; they take as long as sending W once.
 LONGEST_WAIT = 30.0
+LOOK_SECONDS = 0.2  # between two looks whether all workers are there
 CONNECT_SECONDS = 15
 BUSY_RETRIES = 200  # of a twentieth of a second
 
@@ -65,10 +72,12 @@ class Cluster:
     def __init__(self, client: Any, entries: list[Any], weights: list[Any], masks: list[Any]) -> None:
         self.client = client
         self.entries, self.weights, self.masks = entries, weights, masks
-        self.blocks: list[Any] | None = None  # futures of the chunks, where they are kept in memory
-        self.places: list[str | None] = [None] * len(entries)  # the worker of each kept chunk
+        self.group_size = 1
+        self.blocks: list[Any] | None = None  # futures of the groups, where they are kept in memory
+        self.places: list[str | None] = [None] * len(entries)  # the worker of each kept group
         self.workers: dict[str, int] = {}  # threads of the workers, as of the last pass
         self.is_lost = False  # whether the cluster forgot all of it
+        self.is_outgrown = False  # whether there are more threads than groups for them
         self._asking = ThreadPoolExecutor(1)
         self._name = uuid.uuid4().hex[:12]
         self._count = count()
@@ -78,26 +87,43 @@ class Cluster:
         sizes = worker_sizes(self.client)
         limit = sum(memory or np.inf for memory, _ in sizes)
         if n_bytes is None:
-            first = dask.delayed(size_of)(self._make(0, 1)[0])
+            first = dask.delayed(size_of)(dask.delayed(make_block)(self.entries[0], *self._beside(0)))
             of_first, of_device = self.client.compute(first).result()
             n_bytes = of_first * len(self.entries)
             if of_device is not None:  # one GPU for each worker, which has its first chunk already
                 limit = (of_device + of_first) * len(sizes)
         if n_bytes <= KEPT_FRACTION * limit:
             self.workers = self.client.nthreads()
+            # What is in the workers' memory already stays where it is.
             placed = not futures_of(self.entries) and self.workers
+            if placed:
+                self.group_size = group_size(len(self.entries), self.workers)
             with _quietly():
-                self.blocks = self.client.compute(
-                    self._place() if placed else self._make(0, len(self.entries))
-                )
+                self.blocks = self.client.compute(self._place() if placed else self._make(0, self.n_groups))
             wait(self.blocks)
             self._find_blocks()
         return self.blocks is not None
 
+    @property
+    def n_groups(self) -> int:
+        """The number of groups of chunks."""
+        return -(-len(self.entries) // self.group_size)
+
+    @property
+    def chunk_places(self) -> list[tuple[int, int]]:
+        """The group of every chunk, and its place in it."""
+        return [divmod(chunk, self.group_size) for chunk in range(len(self.entries))]
+
+    def _beside(self, chunk: int) -> tuple[Any, Any]:
+        return self.weights[chunk], self.masks[chunk]
+
+    def _members(self, group: int) -> slice:
+        return slice(group * self.group_size, (group + 1) * self.group_size)
+
     def _make(self, start: int, stop: int) -> list[Any]:
-        call = dask.delayed(make_block, pure=False)
-        parts = (self.entries[start:stop], self.weights[start:stop], self.masks[start:stop])
-        return [call(*part) for part in zip(*parts, strict=True)]
+        call = dask.delayed(make_blocks, pure=False)
+        parts = (self.entries, self.weights, self.masks)
+        return [call(*(part[self._members(group)] for part in parts)) for group in range(start, stop)]
 
     def run(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
@@ -117,9 +143,7 @@ class Cluster:
             return Rows([]), summed
         depth = 1 + max((state.depth for state in states), default=0)
         made = Rows(items, depth, {one for state in states for one in state.copies})
-        others = len(workers) - 1
-        limit = min(MOST_PASSES, PASSES_PER_WORKER * others) if others > 0 else MOST_PASSES
-        if depth >= limit or not are_apart:
+        if depth >= passes_between_copies(len(items), len(workers)) or not are_apart:
             made = self._detach(made)
         return made, summed
 
@@ -138,7 +162,7 @@ class Cluster:
             options = {"function": function, "picks": picks, "shared": sent}
             if self.blocks is not None:
                 keys = [f"nonneg-pass-{name}-{index}" for index in range(len(self.blocks))]
-                results = self.client.map(run_block, self.blocks, *parts, key=keys, pure=False, **options)
+                results = self.client.map(run_blocks, self.blocks, *parts, key=keys, pure=False, **options)
             else:
                 call = dask.delayed(load_and_run, pure=False)
                 blocks = zip(self.entries, self.weights, self.masks, strict=True)
@@ -151,27 +175,19 @@ class Cluster:
         return results, self._tree(name, results)
 
     def _tree(self, name: str, results: list[Any]) -> Any:
-        # A group whose chunks are on one worker is added there. Otherwise the rows are left behind first.
-        level, leaves = 0, list(results)
+        # At the bottom, neighbors on one worker are added there, and the rows are left behind.
+        level, leaves, width = 0, list(results), FAN_IN
         places = self.places if self.blocks is not None else [None] * len(results)
-        scattered = [
-            index
-            for at in range(0, len(results), FAN_IN)
-            if None in (group := set(places[at : at + FAN_IN])) or len(group) > 1
-            for index in range(at, min(at + FAN_IN, len(results)))
-        ]
-        if scattered:
-            keys = [f"nonneg-small-{name}-{index}" for index in scattered]
-            small = self.client.map(
-                without_rows, [results[index] for index in scattered], key=keys, pure=False
-            )
-            for index, one in zip(scattered, small, strict=True):
-                leaves[index] = one
+        while width > 1 and not all(
+            None not in (group := set(places[at : at + width])) and len(group) == 1
+            for at in range(0, len(places), width)
+        ):
+            width //= 2
         while level == 0 or len(leaves) > 1:
-            groups = [leaves[at : at + FAN_IN] for at in range(0, len(leaves), FAN_IN)]
+            groups = [leaves[at : at + width] for at in range(0, len(leaves), width)]
             keys = [f"nonneg-sum-{name}-{level}-{index}" for index in range(len(groups))]
             leaves = self.client.map(add_results, groups, key=keys, pure=False)
-            level += 1
+            level, width = level + 1, FAN_IN
         return leaves[0]
 
     def _detach(self, rows: Rows) -> Rows:
@@ -208,12 +224,16 @@ class Cluster:
         return Rows(detached, 0, {tuple(copies)}) if done else rows
 
     def _await(self, futures: list[Any]) -> bool:
-        end = time.monotonic() + LONGEST_WAIT
+        look = time.monotonic()
+        end = look + LONGEST_WAIT
         while (states := {one.status for one in futures}) != {"finished"}:
-            if states - {"finished", "pending"} or time.monotonic() > end:
+            now = time.monotonic()
+            if states - {"finished", "pending"} or now > end:
                 return False
-            if not set(self.workers) <= set(self.client.nthreads()):
-                return False
+            if now > look:
+                look = now + LOOK_SECONDS
+                if not set(self.workers) <= set(self.client.nthreads()):
+                    return False
             time.sleep(0.002)
         return True
 
@@ -229,12 +249,13 @@ class Cluster:
         """Return the rows of an array that did not come out of a pass."""
         call = dask.delayed(as_result, pure=False)
         with _quietly():
-            return Rows(self.client.compute([call(block) for block in blocks]))
+            groups = (blocks[self._members(group)] for group in range(self.n_groups))
+            return Rows(self.client.compute([call(group) for group in groups]))
 
     def _place(self) -> list[Any]:
-        # Consecutive chunks on one worker, so that their sums need not travel. Only these tasks are bound,
+        # Consecutive groups on one worker, so that their sums need not travel. Only these tasks are bound,
         # and loosely: `compute(workers=...)` would bind all that they depend on to a worker that may die.
-        edges = np.cumsum([0, *self.workers.values()]) * len(self.entries) / sum(self.workers.values())
+        edges = np.cumsum([0, *self.workers.values()]) * self.n_groups / sum(self.workers.values())
         cuts = np.round(edges).astype(int).tolist()
         blocks: list[Any] = []
         for worker, start, stop in zip(self.workers, cuts[:-1], cuts[1:], strict=True):
@@ -251,11 +272,12 @@ class Cluster:
         # Workers that joined or came back get their part of the kept chunks.
         changed = workers != self.workers
         self.workers = workers
+        self.is_outgrown = self.group_size > 1 and sum(workers.values()) > self.n_groups
         if self.blocks is None or not workers or not (changed or None in self.places):
             return
         self._find_blocks()
         if None in self.places:
-            return  # chunks are being computed again; the next pass looks once more
+            return  # groups are being computed again; the next pass looks once more
         for index, target in moves(self.places, workers):
             self.blocks[index] = self.client.submit(
                 same,
@@ -268,8 +290,31 @@ class Cluster:
             self.places[index] = target
 
 
+def group_size(n_chunks: int, workers: dict[str, int]) -> int:
+    """Return how many neighboring chunks are worked on in one task: a power of two, for the tree of sums."""
+    n_threads = sum(workers.values())
+    wanted = n_threads * (GROUPS_PER_THREAD if len(workers) > 2 else GROUPS_OF_TWO)
+
+    def most_chunks(size: int) -> int:
+        return size * -(-n_chunks // (size * n_threads))
+
+    size = 1
+    while n_chunks // (2 * size) >= wanted and most_chunks(2 * size) <= UNEVEN * most_chunks(1):
+        size *= 2
+    return size
+
+
+def passes_between_copies(n_groups: int, n_workers: int) -> int:
+    """Return after how many passes rows are detached from those before."""
+    if n_workers < 2:
+        return MOST_PASSES
+    lost = -(-n_groups // n_workers)
+    for_one = -(-lost // (n_workers - 1))  # of those, for each of the others
+    return max(1, min(MOST_PASSES, REPEATED_ITERATIONS * lost // for_one))
+
+
 def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[int, str]]:
-    """Return which chunks go to which workers, so that each has a part in proportion to its threads."""
+    """Return which groups go to which workers, so that each has a part in proportion to its threads."""
     held: dict[str, list[int]] = {worker: [] for worker in workers}
     for index, place in enumerate(places):
         if place in held:
