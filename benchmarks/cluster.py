@@ -24,15 +24,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
+from benchmarks.cluster_tables import COLUMNS, COMPONENTS
+from benchmarks.cluster_tables import table as table  # for `run.py`
 from benchmarks.contender import quiet
 from benchmarks.processes import measured_apart
 from benchmarks.race import Settings
-from benchmarks.records import latest
-from benchmarks.tables import markdown, number
 
 NAME = "cluster"
 TITLE = "Fits on a Dask cluster"
-COLUMNS, COMPONENTS = 500, 20
 ROWS, CHUNKS = 400_000, 16
 MEMORY = "2500MB"  # per worker: X takes 1.6 GB in all, and is kept where it takes half of the memory at most
 ITERATIONS = 12
@@ -230,26 +229,46 @@ def recovery(rows: int, chunks: int, workers: int) -> dict[str, Any]:
     }
 
 
+def side_by_side(rows: int, processes: int) -> dict[str, Any]:
+    """Measure an iteration in processes that know nothing of each other: what the machine itself allows."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.cluster", "in_memory", str(rows), "4", "1"],
+            stdout=subprocess.PIPE, text=True, cwd=Path(__file__).resolve().parent.parent,
+        )
+        for _ in range(processes)
+    ]  # fmt: skip
+    found = [json.loads(process.communicate()[0])["seconds"] for process in started]
+    return {"seconds": statistics.median(found), "slowest": max(found)}
+
+
+def _nothing(block: Any) -> tuple[tuple[()], tuple[int]]:
+    return (), (1,)
+
+
+def _seconds(dask_scheduler: Any) -> float:
+    return time.process_time()
+
+
 def overhead(chunks: int, workers: int) -> dict[str, Any]:
-    """Measure what Dask takes for a pass without work, in one process: an upper bound."""
-    from distributed import Client, LocalCluster
-
+    """Measure a pass without work, in groups and chunk by chunk: its time, and the scheduler's for a task."""
     from nonneg.data import as_data_matrix
+    from nonneg.data import cluster as passes
 
-    with (
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
-        ) as local,
-        Client(local),
-    ):
-        data = as_data_matrix(dask_data(chunks, chunks, 1))
-        data.squared_norm()
-        taken = []
-        for _ in range(5):
-            started = time.perf_counter()
-            data.transposed_times(data.to_sample_array(np.ones((chunks, 1))))
-            taken.append(time.perf_counter() - started)
-    return {"seconds": statistics.median(taken), "per_task": statistics.median(taken) / (chunks * 9 / 8)}
+    found: dict[str, Any] = {}
+    with cluster(workers, "1500MB") as client:
+        for name, size in (("in_groups", passes.group_size), ("by_chunks", lambda *_: 1)):
+            passes.group_size = size
+            data = as_data_matrix(dask_data(chunks, chunks, 1))
+            data.map_reduce_rows(_nothing, n_out=0)
+            before, taken = client.run_on_scheduler(_seconds), []
+            for _ in range(5):
+                started = time.perf_counter()
+                data.map_reduce_rows(_nothing, n_out=0)
+                taken.append(time.perf_counter() - started)
+            spent = client.run_on_scheduler(_seconds) - before
+            found[name] = statistics.median(taken)
+    return found | {"per_task": spent / 5 / (chunks * 9 / 8)}  # a task per chunk, and one for eight of them
 
 
 PARTS = {
@@ -257,6 +276,7 @@ PARTS = {
     "on_cluster": on_cluster,
     "flat": flat,
     "recovery": recovery,
+    "side_by_side": side_by_side,
     "overhead": overhead,
 }
 
@@ -276,7 +296,8 @@ def plan(quick: bool) -> list[tuple[str, str, tuple[Any, ...]]]:
     found += [("strong scaling", "on_cluster", (rows // 2, 16, n)) for n in counts]
     found += [("weak scaling", "on_cluster", (per_worker * n, 4 * n, n)) for n in counts]
     found += [("flat", "flat", (30 if quick else 500,)), ("recovery", "recovery", (rows // 2, chunks, 2))]
-    found += [("overhead", "overhead", (n, 4)) for n in ((100, 200) if quick else (500, 1000, 2000, 4000))]
+    found += [("side by side", "side_by_side", (per_worker, n)) for n in counts]
+    found += [("overhead", "overhead", (n, 2)) for n in ((64,) if quick else (512, 2048))]
     return found
 
 
@@ -292,98 +313,6 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
         head = {"claim": NAME, "case": f"{title} {' '.join(map(str, words))}", "threads": settings.threads}
         head |= {"title": title, "part": part, "words": list(words)}
         yield head | measured_apart(NAME, part, *words)
-
-
-def _by_title(records: list[dict[str, Any]], title: str) -> list[dict[str, Any]]:
-    return [record for record in records if record["title"] == title]
-
-
-def _ratio_row(records: list[dict[str, Any]], ending: str, bar: float) -> list[list[str]]:
-    local, spread = (_by_title(records, name + ending) for name in ("in memory", "cluster"))
-    if not local or not spread:
-        return []
-    one, other = local[-1], spread[-1]
-    if "failure" in one or "failure" in other:
-        return [[f"iteration{ending}", "-", "-", "-", "failed: " + (one | other)["failure"], "-"]]
-    ratio, apart = other["seconds"] / one["seconds"], abs(other["loss"] - one["loss"]) / one["loss"]
-    size = f"{one['words'][0]}x{COLUMNS}, k={COMPONENTS}, {one['words'][1]} chunks"
-    seconds = f"{number(one['seconds'])} s, {number(other['seconds'])} s"
-    return [[f"iteration{ending}: {size}", seconds, number(ratio), "2", number(apart, 2), f"{bar:g}"]]
-
-
-def table(records: list[dict[str, Any]]) -> str:
-    """Return the tables of the records."""
-    records = latest(records, "case")
-    head = ("2 processes against 2 threads", "times", "ratio", "at most", "loss apart", "at most")
-    rows = _ratio_row(records, "", 1e-6) + _ratio_row(records, ", KL", 1e-3)
-    parts = [markdown(head, rows)] if rows else []
-    rows = []
-    for title in ("strong scaling", "weak scaling"):
-        found = [record for record in _by_title(records, title) if "failure" not in record]
-        for record in found:
-            n_rows, chunks, workers = record["words"]
-            first = found[0]["seconds"]
-            efficiency = first / record["seconds"] / (workers if title == "strong scaling" else 1)
-            rows.append(
-                [f"{title}: {n_rows}x{COLUMNS}, {chunks} chunks", str(workers), number(record["seconds"]),
-                 number(efficiency), number(record["moved_per_iteration"] / 1e6),
-                 number(record["resident"] / 1e6)]
-            )  # fmt: skip
-    if rows:
-        head = ("scaling", "workers", "s/iteration", "efficiency", "MB moved/iteration", "MB of a worker")
-        parts.append(markdown(head, rows))
-    rows = []
-    for record in records:
-        if "failure" in record:
-            rows.append([f"{record['title']} {record['words']}", "failed", record["failure"], "-"])
-        elif record["part"] == "flat":
-            late = record["words"][0]
-            for name, unit in (("tasks", 1), ("memory", 1e6)):
-                found = " / ".join(number(value / unit, 4) for value in reversed(record[name]))
-                at = f"iterations {late - 10} / {late * 2 // 5} / 10"
-                what = f"scheduler's {name}{' (MB)' if unit > 1 else ''}, {at}"
-                rows.append([what, found, number(record[f"ratio_{name}"]), "1.1"])
-        elif record["part"] == "recovery":
-            same = "the same loss to the last digit" if record["same"] else "another loss"
-            what = f"killed worker: iterations lost ({same})"
-            pause = f"{number(record['iteration_of_the_kill'])} s / {number(record['usual'])} s"
-            rows.append([what, pause, number(record["iterations_lost"]), "3"])
-    if rows:
-        parts.append(markdown(("what", "found", "ratio", "at most"), rows))
-    costs = [record for record in _by_title(records, "overhead") if "failure" not in record]
-    if costs:
-        shown = [
-            [str(record["words"][0]), number(record["seconds"]), number(1e3 * record["per_task"])]
-            for record in costs
-        ]
-        parts.append(markdown(("chunks without work", "s/pass", "ms/task"), shown))
-        parts.append(model(costs[-1]["per_task"]))
-    return "\n\n".join(parts)
-
-
-def model(per_task: float) -> str:
-    """Return what the design would cost on 1,000 workers with 10 TB, from the measured cost of a task."""
-    # Assumptions: a core takes 1 s for 1 GB at k = 20, a link moves 1 GB/s, and X has 5,000 float64 columns.
-    rate, network, columns, k = 1e9, 1e9, 5000, 20
-    rows = []
-    for workers, terabytes in ((10, 0.1), (100, 1.0), (1000, 10.0)):
-        for chunk in (100e6, 1e9):
-            n_chunks = int(terabytes * 1e12 / chunk)
-            compute = terabytes * 1e12 / workers / rate
-            schedule = per_task * n_chunks * (9 / 8 + 2 / 10)
-            small = columns * k * 8
-            broadcast = workers * small / network  # at worst, all ask the one worker that has H first
-            tree = np.ceil(np.log(max(n_chunks / workers, 1) * workers) / np.log(8)) * (8 * small / network)
-            copies = 2 * terabytes * 1e12 / columns * k / workers / network / 10
-            total = max(compute, schedule) + broadcast + tree + copies
-            rows.append(
-                [f"{workers} workers, {terabytes:g} TB, chunks of {chunk / 1e6:.0f} MB", str(n_chunks)]
-                + [number(value) for value in (compute, schedule, broadcast + tree, copies, compute / total)]
-            )
-    head = (
-        "model", "chunks", "compute (s)", "scheduler (s)", "H and sums (s)", "copies of W (s)", "efficiency"
-    )  # fmt: skip
-    return markdown(head, rows)
 
 
 def main() -> None:

@@ -1,0 +1,112 @@
+"""Tables of `benchmarks.cluster`, and the model of a thousand workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.records import latest
+from benchmarks.tables import markdown, number
+
+COLUMNS, COMPONENTS = 500, 20
+
+
+def _by_title(records: list[dict[str, Any]], title: str) -> list[dict[str, Any]]:
+    return [record for record in records if record["title"] == title]
+
+
+def _ratio_row(records: list[dict[str, Any]], ending: str, bar: float) -> list[list[str]]:
+    local, spread = (_by_title(records, name + ending) for name in ("in memory", "cluster"))
+    if not local or not spread:
+        return []
+    one, other = local[-1], spread[-1]
+    if "failure" in one or "failure" in other:
+        return [[f"iteration{ending}", "-", "-", "-", "failed: " + (one | other)["failure"], "-"]]
+    ratio, apart = other["seconds"] / one["seconds"], abs(other["loss"] - one["loss"]) / one["loss"]
+    size = f"{one['words'][0]}x{COLUMNS}, k={COMPONENTS}, {one['words'][1]} chunks"
+    seconds = f"{number(one['seconds'])} s, {number(other['seconds'])} s"
+    return [[f"iteration{ending}: {size}", seconds, number(ratio), "2", number(apart, 2), f"{bar:g}"]]
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """Return the tables of the records."""
+    records = latest(records, "case")
+    head = ("2 processes against 2 threads", "times", "ratio", "at most", "loss apart", "at most")
+    rows = _ratio_row(records, "", 1e-6) + _ratio_row(records, ", KL", 1e-3)
+    parts = [markdown(head, rows)] if rows else []
+    rows = []
+    lone = [record for record in _by_title(records, "side by side") if "failure" not in record]
+    alone = {record["words"][1]: record["seconds"] for record in lone}
+    for title in ("strong scaling", "weak scaling"):
+        found = [record for record in _by_title(records, title) if "failure" not in record]
+        for record in found:
+            n_rows, chunks, workers = record["words"]
+            first = found[0]["seconds"]
+            efficiency = first / record["seconds"] / (workers if title == "strong scaling" else 1)
+            without = alone.get(workers) if title == "weak scaling" else None
+            rows.append(
+                [f"{title}: {n_rows}x{COLUMNS}, {chunks} chunks", str(workers), number(record["seconds"]),
+                 number(efficiency), "-" if without is None else number(without),
+                 "-" if without is None else number(without / record["seconds"]),
+                 number(record["moved_per_iteration"] / 1e6), number(record["resident"] / 1e6)]
+            )  # fmt: skip
+    if rows:
+        head = ("scaling", "workers", "s/iteration", "efficiency", "s/iteration of as many lone processes",
+                "against these", "MB moved/iteration", "MB of a worker")  # fmt: skip
+        parts.append(markdown(head, rows))
+    rows = []
+    for record in records:
+        if "failure" in record:
+            rows.append([f"{record['title']} {record['words']}", "failed", record["failure"], "-"])
+        elif record["part"] == "flat":
+            late = record["words"][0]
+            for name, unit in (("tasks", 1), ("memory", 1e6)):
+                found = " / ".join(number(value / unit, 4) for value in reversed(record[name]))
+                at = f"iterations {late - 10} / {late * 2 // 5} / 10"
+                what = f"scheduler's {name}{' (MB)' if unit > 1 else ''}, {at}"
+                rows.append([what, found, number(record[f"ratio_{name}"]), "1.1"])
+        elif record["part"] == "recovery":
+            same = "the same loss to the last digit" if record["same"] else "another loss"
+            what = f"killed worker: iterations lost ({same})"
+            pause = f"{number(record['iteration_of_the_kill'])} s / {number(record['usual'])} s"
+            rows.append([what, pause, number(record["iterations_lost"]), "3"])
+    if rows:
+        parts.append(markdown(("what", "found", "ratio", "at most"), rows))
+    costs = [record for record in _by_title(records, "overhead") if "failure" not in record]
+    if costs:
+        shown = [
+            [str(record["words"][0])] + [number(record[name]) for name in ("in_groups", "by_chunks")]
+            + [number(1e3 * record["per_task"])]
+            for record in costs
+        ]  # fmt: skip
+        head = ("chunks without work", "s/pass in groups", "s/pass by chunks", "scheduler's ms/task")
+        parts.append(markdown(head, shown))
+        parts.append(model(costs[-1]["per_task"]))
+    return "\n\n".join(parts)
+
+
+def model(per_task: float) -> str:
+    """Return what the design would cost on 1,000 workers with 10 TB, from the measured cost of a task."""
+    # Assumptions: a core takes 1 s for 1 GB at k = 20, a link moves 1 GB/s, and X has 5,000 float64 columns.
+    rate, network, columns, k = 1e9, 1e9, 5000, 20
+    rows = []
+    for workers, terabytes in ((10, 0.1), (100, 1.0), (1000, 10.0)):
+        for chunk in (100e6, 1e9):
+            n_chunks = int(terabytes * 1e12 / chunk)
+            n_groups = min(n_chunks, 4 * workers)  # at least, see `nonneg.data.cluster.group_size`
+            compute = terabytes * 1e12 / workers / rate
+            schedule = per_task * n_groups * (9 / 8 + 2 / 8)
+            small = columns * k * 8
+            broadcast = workers * small / network  # at worst, all ask the one worker that has H first
+            tree = np.ceil(np.log(n_groups) / np.log(8)) * (8 * small / network)
+            copies = 2 * terabytes * 1e12 / columns * k / workers / network / 8
+            total = max(compute, schedule) + broadcast + tree + copies
+            rows.append(
+                [f"{workers} workers, {terabytes:g} TB, chunks of {chunk / 1e6:.0f} MB", str(n_groups)]
+                + [number(value) for value in (compute, schedule, broadcast + tree, copies, compute / total)]
+            )
+    head = (
+        "model", "groups", "compute (s)", "scheduler (s)", "H and sums (s)", "copies of W (s)", "efficiency"
+    )  # fmt: skip
+    return markdown(head, rows)
