@@ -30,6 +30,7 @@ import numpy as np
 from nonneg import NMF
 
 PATIENCE = 120.0  # seconds after which a process hangs
+RESTART = 600.0  # seconds for which Dask may take to start a worker again, however loaded the machine is
 FIT = """
 import sys, warnings
 import numpy as np
@@ -227,7 +228,7 @@ def dead_worker(rng: np.random.Generator, folder: Path) -> str:
         data = dask.array.from_array(X, chunks=(len(X) // 6 + 1, X.shape[1]))
         expected = model.fit_transform(data).compute()
         for _ in range(4):
-            client.wait_for_workers(2, timeout=PATIENCE)
+            client.wait_for_workers(2, timeout=RESTART)
             # Those that answer: Dask's nanny does not start a worker again that died while it was started.
             victims = sorted(client.run(os.getpid, on_error="ignore").values())
             victim = victims[int(rng.integers(len(victims)))]

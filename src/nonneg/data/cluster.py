@@ -50,7 +50,7 @@ from nonneg.exceptions import InvalidParameterError, LostRowsError
 
 # Groups of chunks for each thread. When a worker is lost, the others share its groups: the more there are,
 # the more can share them. With two workers the other one has all of them in any case.
-GROUPS_PER_THREAD, GROUPS_OF_TWO = 4, 2
+GROUPS_PER_THREAD, GROUPS_OF_TWO = 4, 1
 # By how much the thread with the most chunks may be above the mean because of groups, against single chunks.
 UNEVEN = 1.05
 # Lost groups repeat the passes since their rows were detached, on the workers that are left. That may take as
