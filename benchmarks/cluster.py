@@ -305,12 +305,11 @@ def run(settings: Settings) -> Iterator[dict[str, Any]]:
     """Measure everything, each part in its own process."""
     if settings.threads != 1:  # it has its own numbers of threads
         return
-    planned = plan(settings.quick)
-    wanted = settings.named(dict.fromkeys(title for title, _, _ in planned))
-    for title, part, words in planned:
-        if title not in wanted:
-            continue
-        head = {"claim": NAME, "case": f"{title} {' '.join(map(str, words))}", "threads": settings.threads}
+    planned = {f"{title} {' '.join(map(str, words))}": (title, part, words)
+               for title, part, words in plan(settings.quick)}  # fmt: skip
+    for case in settings.named(planned):
+        title, part, words = planned[case]
+        head = {"claim": NAME, "case": case, "threads": settings.threads}
         head |= {"title": title, "part": part, "words": list(words)}
         yield head | measured_apart(NAME, part, *words)
 

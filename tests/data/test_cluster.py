@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -144,6 +146,20 @@ def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypat
         assert product._nonneg_rows[1].items[0].key.startswith("nonneg-rows")
         assert type(product.compute()) is type(convert(X))
         np.testing.assert_allclose(data.transposed_times(product), X.T @ (X @ np.ones((8, 2))))
+
+
+def test_copies_live_as_long_as_what_is_computed_from_w(dask_client, X):
+    W = factorize(da.from_array(X, chunks=(16, 8)), 2, init="random", rng=0, max_iter=4, tol=0).W
+    kept = weakref.ref(W._nonneg_rows[1])
+    part = 2 * W[:20]
+    expected = 2 * W.compute()[:20]
+    del W
+    gc.collect()
+    assert kept() is not None
+    np.testing.assert_array_equal(part.compute(), expected)
+    del part
+    gc.collect()
+    assert kept() is None
 
 
 def test_moves_follow_the_threads():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from nonneg.data.sparse_array import on_host
 # Results that one task adds up: a power of two. Sums are pairwise over consecutive chunks, so that they have
 # the same digits on threads and on any cluster, whatever groups the chunks are in.
 FAN_IN = 8
+_LOADING = threading.Lock()
 
 
 class Block:
@@ -61,7 +63,18 @@ class Rows:
 def make_block(entries: Any, weights: Any, mask: Any) -> Block:
     """Wrap a chunk; one of CuPy becomes a PyTorch tensor in the same memory, which more kernels take."""
     block = Block(local_matrix(entries, weights=weights, mask=mask))
-    return Block(block.matrix.as_torch()) if on_gpu(block.values) else block  # type: ignore[arg-type]
+    if on_gpu(block.values):
+        block = Block(block.matrix.as_torch())  # type: ignore[arg-type]
+        _load_linear_algebra(block.values.device)
+    return block
+
+
+def _load_linear_algebra(device: Any) -> None:
+    # PyTorch loads it on first use, and fails where two threads of a worker do so at once.
+    import torch
+
+    with _LOADING:
+        torch.linalg.cholesky_ex(torch.ones((1, 1), device=device))
 
 
 def make_blocks(entries: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]) -> tuple[Block, ...]:

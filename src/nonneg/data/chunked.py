@@ -41,12 +41,14 @@ if TYPE_CHECKING:
     from nonneg.data.cluster import Cluster
 
 
-@concatenate_lookup.register_lazy("torch")
 def _register_torch() -> None:
     # So that Dask can join tensors when W is computed; it knows CuPy's arrays by itself.
     import torch
 
     concatenate_lookup.register(torch.Tensor, torch.cat)
+
+
+concatenate_lookup.register_lazy("torch", _register_torch)
 
 
 def current_client(array: Any) -> Any:
@@ -200,6 +202,8 @@ class ChunkedMatrix(DataMatrix):
             for chunk, (group, at) in enumerate(places)
         }
         graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
+        # The copies of the rows live as long as anything that is computed from this array.
+        graph.layers[name].nonneg_rows = rows
         meta = _empty(self.library, columns, dtype)
         array = da.Array(graph, name, (self.row_chunks, (columns,)), meta=meta)
         array._nonneg_rows = (cluster, rows, index)
