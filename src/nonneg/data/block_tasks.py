@@ -237,7 +237,7 @@ def hosted(blocks: Sequence[Block], at: int) -> Block:
     matrix = on_host(block.matrix)
     if matrix is not block.matrix:
         return Block(matrix)  # type: ignore[arg-type]
-    rows = to_numpy(matrix.dense_rows(0, matrix.shape[0]))  # type: ignore[attr-defined]
+    rows = to_numpy(matrix.dense_rows(0, matrix.shape[0]))
     weights = None if matrix.weights is None else to_numpy(matrix.weights)
     seen = None if matrix.observed is None else to_numpy(matrix.observed.dense_rows(0, matrix.shape[0])) != 0
     return make_block(rows, weights, seen)
