@@ -181,6 +181,7 @@ def on_cluster(rows: int, chunks: int, workers: int, loss: str = "frobenius") ->
         "loss": result.loss,
         "moved_per_iteration": (moved[1] - moved[0]) / 8,
         "resident": resident,
+        "all": watch.seconds,
     }
 
 
