@@ -36,8 +36,9 @@ def chunk_advice(
     n_tasks = len(row_chunks) * 9 // 8 + 1
     if n_tasks > MOST_TASKS:
         found.append(
-            f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: an "
-            f"iteration is {n_tasks} tasks, and Dask handles a few thousand per second. Use larger chunks: "
+            f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: a pass "
+            f"that loads them is {n_tasks} tasks, and Dask handles a few thousand per second. It is one per "
+            "iteration where X does not fit in the memory of the workers. Use larger chunks: "
             f"X.rechunk(({good}, -1))."
         )
     limits = [memory / threads for memory, threads in workers if memory]
