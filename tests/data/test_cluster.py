@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from nonneg import NMF, factorize
 from nonneg.data import as_data_matrix
+from nonneg.data.block_tasks import run_blocks
 from nonneg.data.chunk_advice import chunk_advice
 from nonneg.exceptions import LostRowsError, NonnegWarning
 from nonneg.iteration import History, Run, StopReason
@@ -141,11 +142,33 @@ def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypat
         data = as_data_matrix(da.from_array(X, chunks=(16, 8)).map_blocks(convert))
         data.squared_norm()
         only = dict([next(iter(data._held.workers.items()))])
-        monkeypatch.setattr(data._held, "_look_around", lambda states, only=only: (only, True))
+        monkeypatch.setattr(data._held, "_follow_workers", lambda workers: None)
+        data._held.workers = only
         product = data.times(np.ones((8, 2)))
         assert product._nonneg_rows[1].items[0].key.startswith("nonneg-rows")
         assert type(product.compute()) is type(convert(X))
         np.testing.assert_allclose(data.transposed_times(product), X.T @ (X @ np.ones((8, 2))))
+
+
+def test_rows_and_copies_are_apart_wherever_dask_runs_a_pass(dask_client, X, monkeypatch):
+    """One lost worker must not take both, though tasks ran on the worker of their copies."""
+    data = as_data_matrix(da.from_array(X, chunks=(8, 8)))
+    monkeypatch.setattr("nonneg.data.cluster.passes_between_copies", lambda *_: 1)
+    W = data.times(np.ones((8, 2)))
+    assert W._nonneg_rows[1].copies
+    monkeypatch.setattr("nonneg.data.cluster.passes_between_copies", lambda *_: 10)
+    plain = type(dask_client).map
+    (somewhere, _), held = sorted(data._held.workers), data._held
+
+    def bound(self, function, *iterables, **options):
+        options |= {"workers": [somewhere]} if function is run_blocks else {}
+        return plain(self, function, *iterables, **options)
+
+    monkeypatch.setattr(type(dask_client), "map", bound)
+    (W,), _ = data.map_reduce_rows(lambda block, W: ((2 * W,), ()), W)
+    rows = W._nonneg_rows[1]
+    assert all(held._are_apart(rows.items, copies) for copies in rows.copies)
+    np.testing.assert_allclose(W.compute(), 2 * X @ np.ones((8, 2)))
 
 
 def test_copies_live_as_long_as_what_is_computed_from_w(dask_client, X):

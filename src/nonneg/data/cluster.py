@@ -87,7 +87,8 @@ class Cluster:
         sizes = worker_sizes(self.client)
         limit = sum(memory or np.inf for memory, _ in sizes)
         if n_bytes is None:
-            first = dask.delayed(size_of)(dask.delayed(make_block)(self.entries[0], *self._beside(0)))
+            one = (self.entries[0], self.weights[0], self.masks[0])
+            first = dask.delayed(size_of)(dask.delayed(make_block)(*one))
             of_first, of_device = self.client.compute(first).result()
             n_bytes = of_first * len(self.entries)
             if of_device is not None:  # one GPU for each worker, which has its first chunk already
@@ -114,9 +115,6 @@ class Cluster:
         """The group of every chunk, and its place in it."""
         return [divmod(chunk, self.group_size) for chunk in range(len(self.entries))]
 
-    def _beside(self, chunk: int) -> tuple[Any, Any]:
-        return self.weights[chunk], self.masks[chunk]
-
     def _members(self, group: int) -> slice:
         return slice(group * self.group_size, (group + 1) * self.group_size)
 
@@ -130,27 +128,25 @@ class Cluster:
     ) -> tuple[Rows, Result]:
         """Call the function on every chunk; return its rows, and the sum of its small results."""
         items, total = self._submit(function, states, picks, shared)
-        # Asked while the workers compute, because the answers take their time.
-        asked = self._asking.submit(self._look_around, states)
+        # Asked while the workers compute, because the answer takes its time.
+        asked = self._asking.submit(self.client.nthreads)
         try:
             summed = self.client.gather(total)
         except (CancelledError, asyncio.CancelledError) as error:
             self.is_lost = True  # the cluster was restarted
             raise LostRowsError() from error
-        workers, are_apart = asked.result()
-        self._follow_workers(workers)
+        self._follow_workers(asked.result())
         if not summed.forms:
             return Rows([]), summed
         depth = 1 + max((state.depth for state in states), default=0)
         made = Rows(items, depth, {one for state in states for one in state.copies})
-        if depth >= passes_between_copies(len(items), len(workers)) or not are_apart:
+        # Now, and not with the next pass: until here the workers hold the states as well. Then they let go of
+        # them, and where Dask had moved a task to the worker with the copy, both would be lost with it.
+        if depth >= passes_between_copies(len(items), len(self.workers)) or not all(
+            self._are_apart(items, copies) for copies in made.copies
+        ):
             made = self._detach(made)
         return made, summed
-
-    def _look_around(self, states: Sequence[Rows]) -> tuple[dict[str, int], bool]:
-        """Return the workers, and whether all rows and their copies are on different ones."""
-        pairs = [(state.items, copies) for state in states for copies in state.copies]
-        return self.client.nthreads(), all(self._are_apart(*pair) for pair in pairs)
 
     def _submit(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
