@@ -160,9 +160,9 @@ def test_rows_and_copies_are_apart_wherever_dask_runs_a_pass(dask_client, X, mon
     plain = type(dask_client).map
     (somewhere, _), held = sorted(data._held.workers), data._held
 
-    def bound(self, function, *iterables, **options):
-        options |= {"workers": [somewhere]} if function is run_blocks else {}
-        return plain(self, function, *iterables, **options)
+    def bound(self, task, *iterables, **options):
+        options |= {"workers": [somewhere]} if task is run_blocks else {}
+        return plain(self, task, *iterables, **options)
 
     monkeypatch.setattr(type(dask_client), "map", bound)
     (W,), _ = data.map_reduce_rows(lambda block, W: ((2 * W,), ()), W)
