@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import os
@@ -133,8 +134,29 @@ def device(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from nonneg import _arrays
 
     monkeypatch.setattr(_arrays, "GPU_DEVICES", {"cuda", "cpu"})
+    _patch_the_language_once()
     with np.errstate(all="ignore"):  # branches that are not taken are computed all the same
         yield torch.device("cpu")
+
+
+@functools.cache
+def _patch_the_language_once() -> None:
+    """Spare Triton's interpreter what takes a third of its time.
+
+    Whenever a kernel calls a function, the interpreter looks through all of `triton.language` for what it has to
+    replace. It has done so before for this function, and never undoes it.
+    """
+    from triton.runtime import interpreter
+
+    called, ready = interpreter.InterpretedFunction.__call__, set()
+
+    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+        if self.fn in ready:
+            return self.rewrite()(*arguments, **named)
+        ready.add(self.fn)
+        return called(self, *arguments, **named)
+
+    interpreter.InterpretedFunction.__call__ = call
 
 
 @pytest.fixture(scope="session")
