@@ -72,15 +72,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     tests = Path(__file__).parent
 
-    def place(item: pytest.Item) -> tuple[bool, Path]:
-        return item.path.relative_to(tests).parts[0] not in COMPILING, item.path
+    @functools.cache
+    def place(path: Path) -> tuple[int | None, bool, Path]:
+        within = path.relative_to(tests)
+        first = [at for at, name in enumerate(WITHOUT_KERNELS) if within.is_relative_to(name)]
+        return (first[0] if first else None), within.parts[0] not in COMPILING, path
 
-    items.sort(key=place)
-    early: list[pytest.Item] = []
-    for name in WITHOUT_KERNELS:
-        early += [item for item in items if item.path.is_relative_to(tests / name)]
-    chosen = set(early)
-    others = [item for item in items if item not in chosen]
+    early = [item for item in items if place(item.path)[0] is not None]
+    others = [item for item in items if place(item.path)[0] is None]
+    early.sort(key=lambda item: place(item.path))
+    others.sort(key=lambda item: place(item.path)[1:])
     half = len(items) // 2
     items[:] = others[:half] + early + others[half:]
 
@@ -143,8 +144,8 @@ def device(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def _patch_the_language_once() -> None:
     """Spare Triton's interpreter what takes a third of its time.
 
-    Whenever a kernel calls a function, the interpreter looks through all of `triton.language` for what it has to
-    replace. It has done so before for this function, and never undoes it.
+    Whenever a kernel calls a function, the interpreter looks through all of `triton.language` for what it has
+    to replace. It has done so before for this function, and never undoes it.
     """
     from triton.runtime import interpreter
 

@@ -32,8 +32,9 @@ MAIN_CASES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0)]
 MISSING_CASES = [case for case in CASES if ALL[case.values[0]].takes_missing(case.values[1])]
 PENALTIES = {"alpha_W": 0.003, "alpha_H": 0.002, "l1_ratio": 0.6}
 K = 3
-N_ITER = {"strict": 5}
-"""Iterations by form of the data where not 20: array-api-strict takes a while to check every operation."""
+N_ITER = {"strict": 5, "dask-columns": 8, "dask-sparse": 8}
+"""Iterations by form of the data where not 20: array-api-strict takes a while to check every operation, Dask
+to plan every pass."""
 
 SETTLED = 25
 """Iterations in which the loss of a run that has ended does not fall."""

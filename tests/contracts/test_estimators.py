@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -158,6 +160,12 @@ def fitted(case, X):
         return case.make().fit(X)
 
 
+@cache
+def fitted_once(case, dtype=np.float64):
+    """A fitted estimator that no test changes."""
+    return fitted(case, case.data(dtype))
+
+
 def test_every_estimator_and_application_is_here():
     public = [*estimators.__all__, *applications.__all__]
     homes = {
@@ -176,20 +184,20 @@ def test_inputs_are_not_modified(case, dtype):
 
 
 def test_float32_stays_float32(case):
-    assert case.found(fitted(case, case.data(np.float32))).dtype == np.float32
-    assert case.found(fitted(case, case.data(np.float64))).dtype == np.float64
+    for dtype in (np.float32, np.float64):
+        assert case.found(fitted_once(case, dtype)).dtype == dtype
 
 
 def test_one_seed_gives_one_result_and_a_clone_gives_it_again(case):
     X = case.data(np.float64)
-    estimator = case.make()
-    copy = clone(estimator)
-    assert repr(copy.get_params()) == repr(estimator.get_params())
+    estimator = fitted_once(case)
+    twin = clone(estimator)
+    assert repr(twin.get_params()) == repr(estimator.get_params())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first, second = estimator.fit(X), copy.fit(X)
-    assert case.found(first).tobytes() == case.found(second).tobytes()
-    again = clone(first)
+        second = twin.fit(X)
+    assert case.found(estimator).tobytes() == case.found(second).tobytes()
+    again = clone(estimator)
     assert not hasattr(again, "certificate_")
 
 
@@ -200,12 +208,12 @@ def test_parameters_are_stored_as_given(case):
 
 
 def test_a_pickled_estimator_is_the_same(case):
-    model = fitted(case, case.data(np.float64))
-    copy = pickle.loads(pickle.dumps(model))  # noqa: S301
-    np.testing.assert_array_equal(case.found(copy), case.found(model))
-    assert str(copy.certificate_) == str(model.certificate_)
+    model = fitted_once(case)
+    read = pickle.loads(pickle.dumps(model))  # noqa: S301
+    np.testing.assert_array_equal(case.found(read), case.found(model))
+    assert str(read.certificate_) == str(model.certificate_)
     # The encoding of the training data does not travel with the model.
-    assert not hasattr(copy, "result_")
+    assert not hasattr(read, "result_")
 
 
 @pytest.mark.parametrize(
@@ -220,7 +228,7 @@ def test_a_pickled_estimator_is_the_same(case):
 def test_containers_agree(name, form):
     case = CASES[name]
     X = case.data(np.float64)
-    expected = case.found(fitted(case, X))
+    expected = case.found(fitted_once(case))
     given = as_container(X.copy(), form)
     found = plain(case.found(fitted(case, given)))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
@@ -232,7 +240,7 @@ def test_set_output_gives_a_table_with_the_names_of_the_components(name):
     pandas = pytest.importorskip("pandas")
     case = CASES[name]
     X = case.data(np.float64)
-    model = fitted(case, X).set_output(transform="pandas")
+    model = copy.copy(fitted_once(case)).set_output(transform="pandas")
     table = model.transform(X)
     assert isinstance(table, pandas.DataFrame)
     assert list(table.columns) == list(model.get_feature_names_out())
@@ -240,7 +248,7 @@ def test_set_output_gives_a_table_with_the_names_of_the_components(name):
 
 
 def test_every_fit_has_a_certificate_that_reads_and_tests(case):
-    certificate = fitted(case, case.data(np.float64)).certificate_
+    certificate = fitted_once(case).certificate_
     assert len(certificate) > 0
     for statement in certificate:
         assert statement.sentence

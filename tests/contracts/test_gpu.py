@@ -73,6 +73,8 @@ def test_iterations_in_float32(name, torch, gpu):
 
 @pytest.mark.parametrize(("shape", "k"), [((1, 7), 1), ((7, 1), 1), ((35, 9), 2), ((9, 35), 5)])
 def test_odd_shapes(shape, k, torch, gpu):
+    if k == 2 and gpu.type != "cuda":
+        pytest.skip("takes long in the interpreter; several programs of rows are in test_triton_rows.py")
     X = entries(2.0, shape)
     given = initial(shape, k=k)
     max_iter = 2 if gpu.type == "cuda" else 1
@@ -86,7 +88,7 @@ def test_odd_shapes(shape, k, torch, gpu):
 @pytest.mark.parametrize("name", ["hals", "anls"])
 def test_a_run_ends_where_that_of_numpy_does(name, torch, gpu):
     X = entries(2.0, (30, 12))
-    tol = 1e-3 if gpu.type == "cuda" else 0.2
+    tol = 1e-3 if gpu.type == "cuda" else 0.4
     options = {"max_iter": 200, "tol": tol, **initial((30, 12))}
     expected = run(X, name, 2.0, **options)
     found = run(torch.asarray(X).to(gpu), name, 2.0, **options)
@@ -135,10 +137,10 @@ def test_a_callback_sees_every_iteration_and_may_stop_the_run(torch, gpu):
 
 def test_a_checkpoint_resumes(torch, gpu, tmp_path):
     X = torch.asarray(entries(2.0)).to(gpu)
-    whole = run(X, "hals", 2.0, max_iter=5, **initial())
-    run(X, "hals", 2.0, max_iter=2, checkpoint=tmp_path, **initial())
-    resumed = run(X, "hals", 2.0, max_iter=5, checkpoint=tmp_path, **initial())
-    assert resumed.n_iter == 5
+    whole = run(X, "hals", 2.0, max_iter=3, **initial())
+    run(X, "hals", 2.0, max_iter=1, checkpoint=tmp_path, **initial())
+    resumed = run(X, "hals", 2.0, max_iter=3, checkpoint=tmp_path, **initial())
+    assert resumed.n_iter == 3
     np.testing.assert_allclose(resumed.history.loss, whole.history.loss, rtol=1e-12)
     close(host(resumed.W), host(whole.W), 1e-10)
 
@@ -188,8 +190,8 @@ def test_turns_after_the_end_change_nothing(torch, gpu):
 
 @pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_the_default_fit_and_its_transform_agree_with_numpy(torch, gpu):
-    X = entries(2.0, (40, 60))
-    options = {"random_state": 0, "max_iter": 2 * iterations(gpu)}
+    X = entries(2.0, (40, 60) if gpu.type == "cuda" else (14, 20))
+    options = {"random_state": 0, "max_iter": 40 if gpu.type == "cuda" else 2}
     expected = nonneg.NMF(K, **options).fit(X)
     tensor = torch.asarray(X).to(gpu)
     model = nonneg.NMF(K, **options)

@@ -57,8 +57,10 @@ def solved(form, init, solver, loss, unit, **options):
 @pytest.mark.parametrize(("form", "solver", "loss"), [pair for form in FORMS for pair in pairs(form)])
 def test_powers_of_four_change_the_unit_of_the_answer_alone(form, solver, loss):
     exact = not isinstance(loss, float)  # powers with other exponents are rounded
-    # All initializations on dense data; those of the default elsewhere.
-    for init in INVARIANT if form == "dense" else ("nndsvd-scaled", "random"):
+    # All initializations on dense data, with one solver for each loss, which begins where they end; those of
+    # the default elsewhere.
+    every = form == "dense" and solver == "mu"
+    for init in INVARIANT if every else ("nndsvd-scaled", "random"):
         expected = solved(form, init, solver, loss, 1.0)
         for unit in (4.0**-9, 4.0**9 if form == "float32" else 4.0**40):
             found = solved(form, init, solver, loss, unit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.references.checks import parametrize_with_options
 
 from nonneg import ConeNMF
 
@@ -13,6 +13,6 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_options(*ESTIMATORS)
 def test_follows_the_scikit_learn_contract(estimator, check):
     check(estimator)

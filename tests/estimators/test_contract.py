@@ -6,6 +6,7 @@ import warnings
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.references.checks import parametrize_with_options
 
 from nonneg import NMF, IntegrativeNMF
 
@@ -14,12 +15,19 @@ ESTIMATORS = [
     NMF(n_components=2, solver="cd", init="random"),
     NMF(n_components=2, beta_loss="kullback-leibler", alpha_W=0.01, l1_ratio=0.5),
     NMF(n_components=2, missing="mask"),
-    IntegrativeNMF(n_components=2, max_iter=20),
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_options(*ESTIMATORS)
 def test_follows_the_scikit_learn_contract(estimator, check):
+    with warnings.catch_warnings():
+        # The checks fit with very few iterations.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@parametrize_with_checks([IntegrativeNMF(n_components=2, max_iter=20)])
+def test_integrative_nmf_follows_the_contract(estimator, check):
     with warnings.catch_warnings():
         # The checks fit with very few iterations.
         warnings.simplefilter("ignore", ConvergenceWarning)

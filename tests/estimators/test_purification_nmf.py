@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.references.checks import parametrize_with_options
 from tests.references.containers import FORMS, as_container, plain
 
 from nonneg import PurificationNMF, load, metrics, purify
@@ -21,11 +21,9 @@ from nonneg.exceptions import (
 from nonneg.purification import perturbed_features
 
 
-@parametrize_with_checks(
-    [
-        PurificationNMF(1, init="anchors"),
-        PurificationNMF(2, init="nmf", random_state=0, update="covariance"),
-    ]
+@parametrize_with_options(
+    PurificationNMF(1, init="anchors"),
+    PurificationNMF(2, init="nmf", random_state=0, update="covariance"),
 )
 def test_follows_the_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.references.checks import parametrize_with_options
 from tests.references.containers import FORMS, as_container, plain
 
 from nonneg import NMF, SeparableNMF, load
@@ -16,13 +16,11 @@ from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NegativeDataError, UnknownNameError
 
 
-@parametrize_with_checks(
-    [
-        SeparableNMF(),
-        SeparableNMF(2, method="spa"),
-        SeparableNMF(2, method="xray", sum_to_one=False),
-        SeparableNMF(2, method="fast-gradient", random_state=0, sum_to_one=True),
-    ]
+@parametrize_with_options(
+    SeparableNMF(),
+    SeparableNMF(2, method="spa"),
+    SeparableNMF(2, method="xray", sum_to_one=False),
+    SeparableNMF(2, method="fast-gradient", random_state=0, sum_to_one=True),
 )
 def test_follows_the_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -56,6 +56,8 @@ def test_sums_agree_with_dense_arithmetic(weights):
 @pytest.mark.parametrize(("k", "dtype"), [(1, np.float64), (4, np.float32), (20, np.float64)])
 @pytest.mark.parametrize("part", [2048, 2])
 def test_triton_sums_agree_with_dense_arithmetic(torch, device, monkeypatch, weights, k, dtype, part):
+    if device.type != "cuda" and (weights is None) == (part == 2):
+        pytest.skip("weights with many parts and no weights with few take the interpreter long enough")
     monkeypatch.setattr(plan, "PART", part)
     csr, A, Bt = problem(k, dtype)
     left, right = (torch.asarray(factor, device=device) for factor in (A, Bt))

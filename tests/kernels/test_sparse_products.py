@@ -109,7 +109,7 @@ def on_device(torch, device, *arrays):
 @pytest.mark.parametrize(("dtype", "index"), [(np.float32, np.int32), (np.float64, np.int64)])
 @pytest.mark.parametrize("part", [2048, 4])
 def test_triton_agrees_with_numba(torch, device, monkeypatch, k, dtype, index, part):
-    if k == 255 and device.type == "cpu" and part == 4:
+    if device.type == "cpu" and (part == 4) == (k in (1, 255) or dtype == np.float32):
         pytest.skip("takes long in the interpreter")
     monkeypatch.setattr(plan, "PART", part)
     csr = sparse(9, 13, density=0.5, dtype=dtype, index=index)

@@ -70,8 +70,8 @@ def test_what_the_bounds_call_decided_is_right(rng, torch, device):
 def test_kernel_and_portable_twin_agree(depth, kind, n_columns, rng, torch, device):
     # Few columns are scanned in parts, whose lowest are put together; long points are read by parts.
     n_points, error = (5000 if device.type == "cuda" else 600), 1e-5
-    if device.type == "cpu":
-        n_columns = min(n_columns, 70)
+    if device.type == "cpu" and n_columns > 70:
+        pytest.skip("takes long in the interpreter")
     points, columns = (
         torch.tensor(rng.standard_normal((n, depth)) / depth**0.5, device=device).to(getattr(torch, kind))
         for n in (n_points, n_columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,16 +65,21 @@ def open_checked(path: Path, purpose: str) -> Any:
         raise FileFormatError(
             f"{path} is not an HDF5 file, or its beginning is damaged. Write it again from its source."
         )
-    _check_structure(path)
+    status = path.stat()
+    _check_structure(path.absolute(), status.st_size, status.st_mtime_ns)
     return h5py.File(path, "r")
 
 
-def _check_structure(path: Path) -> None:
-    """Walk through the file in another process: HDF5 crashes or hangs on some damaged ones."""
+@functools.lru_cache(maxsize=64)
+def _check_structure(path: Path, size: int, changed: int) -> None:
+    """Walk through the file in another process: HDF5 crashes or hangs on some damaged ones.
+
+    Once for a file, which is opened several times: for its names, its size and its entries.
+    """
     # About 0.2 s. The data themselves are read here alone.
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", _WALK, str(path.absolute())],
+            [sys.executable, "-P", "-c", _WALK, str(path)],
             timeout=_WALK_SECONDS,
             check=False,
             capture_output=True,

@@ -46,7 +46,7 @@ def test_equals_the_paper_for_any_smoothing(mu, data):
 def test_holders_agree(container, steps, data):
     X = np.where(data.X < 0.3, 0.0, data.X)
     # array-api-strict takes a while to check every operation.
-    options = {"method_params": {"steps": steps}, "max_iter": 5 if container == "strict" else 20}
+    options = {"method_params": {"steps": steps}, "max_iter": 2 if container == "strict" else 20}
     dense = select_anchors(X, 6, **options)
     reduced = {"reduce": 15} if container == "dask" else {}
     other = select_anchors(as_container(X, container), 6, **options, **reduced)
@@ -111,8 +111,8 @@ def test_the_gap_bounds_the_distance_from_the_optimum():
             assert found.gap == pytest.approx(reference.gap(data.X.T, C, 0.05, 0.1), rel=1e-8)
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.1, "auto"])
-@pytest.mark.parametrize("mu", [1e-5, 0.1])
+# Every weight and every smoothing with every rule.
+@pytest.mark.parametrize(("lam", "mu"), [(0.0, 0.1), (0.1, 1e-5), ("auto", 0.1)])
 @pytest.mark.parametrize("steps", STEPS[1:])
 def test_the_objective_never_rises_with_a_line_search(steps, mu, lam, data):
     found = select_anchors(
