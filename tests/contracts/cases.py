@@ -26,6 +26,9 @@ CASES = [
 ]
 """Every solver with every loss it minimizes."""
 
+BRANCHES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0, 1.5, 3.0)]
+"""Every solver with one loss per branch of the update, for options that no loss treats in its own way."""
+
 MAIN_CASES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0)]
 """Every solver with the losses that have a name, for what costs more."""
 
@@ -67,7 +70,7 @@ def initial(shape=(24, 15), seed=1, k=K):
     return {"W": rng.random((shape[0], k)) + 0.2, "H": rng.random((k, shape[1])) + 0.2}
 
 
-def run(X, name, beta, *, k=K, max_iter=20, tol=0.0, rng=0, **options):
+def run(X, name, beta, *, k=K, max_iter=12, tol=0.0, rng=0, **options):
     """Run a solver for `max_iter` iterations."""
     with SOLVERS.registered(name, ALL[name]):
         return factorize(X, k, solver=name, beta_loss=beta, max_iter=max_iter, tol=tol, rng=rng, **options)

@@ -70,7 +70,7 @@ def mutations(dtype):
     return rng.poisson(rng.gamma(1.0, 300.0, (30, K)) @ rng.dirichlet(np.full(96, 0.2), K)).T.astype(dtype)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """An estimator with data for it."""
 

@@ -94,10 +94,11 @@ def check_container(name, beta, form, mask):
     close(plain(result.H), expected.H, 1e-8)
 
 
+# Lists of entries and masks are different code for sparse data; for other arrays they are the same.
 @pytest.mark.parametrize(("name", "beta", "form"), with_forms(MISSING_CASES, ["csr", "strict", TORCH]))
-@pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
-def test_every_container_agrees_with_dense(name, beta, form, mask):
-    check_container(name, beta, form, mask)
+def test_every_container_agrees_with_dense(name, beta, form):
+    for mask in (MASK, FEW) if form == "csr" else (MASK,):
+        check_container(name, beta, form, mask)
 
 
 # Passes over blocks are the same whatever the loss, and each kind of block has one of the masks.

@@ -16,6 +16,7 @@ BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 1.2, 2.0]
 # One row, one column, rank one, and sizes that are no multiple of a tile.
 SHAPES = [(1, 7, 3), (9, 1, 2), (70, 37, 1), (45, 83, 20)]
 LONG = (3, 700, 2)  # shared by several programs
+SMALL = (13, 21, 5)
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
 
 
@@ -55,11 +56,11 @@ class Case:
 
 def cases():
     for beta in BETAS:
-        yield beta, SHAPES[-1], "float64", True
+        yield beta, SHAPES[-1] if beta == 1.0 else SMALL, "float64", True
     for shape in (*SHAPES[:-1], LONG):
         yield 1.0, shape, "float64", False
     for beta in (0.0, 1.0, 1.2):
-        yield beta, SHAPES[-1], "float32", beta != 1.2
+        yield beta, SMALL, "float32", beta != 1.2
 
 
 @pytest.mark.torch

@@ -46,6 +46,7 @@ BANNED = {
     r"\b(centre|centred|centres|licence|grey|catalogue)\b": "American spelling",
 }
 PATTERNS = {re.compile(phrase, re.IGNORECASE): instead for phrase, instead in BANNED.items()}
+ANY = re.compile("|".join(BANNED), re.IGNORECASE)
 
 
 def words_of_a_page(text: str) -> str:
@@ -62,6 +63,8 @@ def texts_of_a_module(source: str) -> str:
 
 def found(text: str) -> list[str]:
     text = " ".join(text.split())
+    if not ANY.search(text):  # one search takes a fraction of the time of all
+        return []
     return [
         f"{match.group()!r}: say {instead!r}"
         for pattern, instead in PATTERNS.items()

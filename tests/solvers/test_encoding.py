@@ -151,7 +151,7 @@ def test_a_fit_with_a_final_encoding_is_the_encoding_by_its_own_h(name, beta):
         )
     W, _ = encode(data, np.ascontiguousarray(result.H.T), **options)
     close(result.W, W, 1e-12)
-    rough = run(X, name, beta, **PENALTIES)
+    rough = run(X, name, beta, max_iter=20, **PENALTIES)
     np.testing.assert_array_equal(result.H, rough.H)
     assert result.loss <= rough.loss * (1 + 1e-9)
     assert result.loss == pytest.approx(objective(X, result.W, result.H, beta=beta, **PENALTIES), rel=1e-9)
