@@ -96,6 +96,8 @@ def test_rows_may_have_matrices_of_their_own(torch, gpu):
 
 @pytest.mark.parametrize("share", [0.3, 0.8])
 def test_lists_and_masks_of_observed_entries_give_the_matrices_of_the_rows(share, torch, gpu, monkeypatch):
+    if share < 0.5 and gpu.type != "cuda":  # the others subtract from the matrix of all entries
+        pytest.skip("takes long in the interpreter")
     rng = np.random.default_rng(0)
     Ht, mask = rng.gamma(1.0, size=(14, 3)), rng.random((9, 14)) < share
     mask[4] = False

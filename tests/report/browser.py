@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ QUIET = [
     *("--enable-logging=stderr", "--virtual-time-budget=20000"),
 ]
 WIDTHS, SCHEMES = (400, 1280), ("light", "dark")
+VIEWS = [f"{scheme}-{width}" for scheme in SCHEMES for width in WIDTHS]
 # Sounds are read in real time, which the browser does not wait for: whether it is able to is asked instead.
 CHECK = """<script>
 addEventListener("load", async () => {
@@ -68,7 +70,7 @@ addEventListener("message", message => {
   found.push(message.data);
   document.documentElement.dataset.seen = JSON.stringify(found);
 });
-</script>FRAMES<iframe src="page.html" style="width: 500px; height: 800px; border: 0"></iframe></body>"""
+</script>FRAMES</body>"""
 
 
 @dataclass(frozen=True)
@@ -95,22 +97,16 @@ def axe() -> str | None:
 
 
 def shown(page: str, folder: Path, *, accessible: bool = False) -> Shown:
-    """Load a page at one start of the browser: as it is, and in four views with a script that looks at it."""
-    (folder / "page.html").write_text(page, encoding="utf-8")
-    frames = []
-    checker = f"<script>{axe()}</script>" if accessible else ""
-    for scheme in SCHEMES:
-        # The page forbids itself scripts; for the check alone that rule is taken out.
-        watched = re.sub(r"<meta http-equiv=[^>]*>", "", page)
-        if scheme == "dark":
-            watched = watched.replace("(prefers-color-scheme: dark)", "all")
-        for width in WIDTHS:
-            name = f"{scheme}-{width}"
-            check = checker + CHECK.replace("NAME", json.dumps(name))
-            (folder / f"{name}.html").write_text(watched.replace("</body>", check), encoding="utf-8")
-            frames.append(
-                f'<iframe src="{name}.html" style="width: {width}px; height: 800px; border: 0"></iframe>'
-            )
+    """Load a page in a browser."""
+    return all_shown({"page": page}, folder, accessible=accessible)["page"]
+
+
+def all_shown(pages: Mapping[str, str], folder: Path, *, accessible: bool = False) -> dict[str, Shown]:
+    """Load pages at one start of the browser: as they are, and in four views with a script that looks.
+
+    What the browser complains about is said of all.
+    """
+    frames = [frame for name, page in pages.items() for frame in _frames(name, page, folder, accessible)]
     host = folder / "host.html"
     host.write_text(HOST.replace("FRAMES", "".join(frames)), encoding="utf-8")
     run = subprocess.run(
@@ -123,18 +119,42 @@ def shown(page: str, folder: Path, *, accessible: bool = False) -> Shown:
     found = re.search(r'data-seen="([^"]*)"', run.stdout)
     assert found is not None, run.stdout[:2000]
     views = {view["view"]: view for view in json.loads(html.unescape(found[1]))}
-    assert set(views) == {f"{scheme}-{width}" for scheme in SCHEMES for width in WIDTHS}
-    assert (
-        len({tuple(view[name] for name in ("drawn", "images", "playable")) for view in views.values()}) == 1
-    )
-    one = views["light-400"]
+    assert set(views) == {f"{name}-{view}" for name in pages for view in VIEWS}
+    complaints = "\n".join(line for line in run.stderr.splitlines() if "CONSOLE" in line)
+    return {
+        name: _worst([views[f"{name}-{view}"] | {"view": view} for view in VIEWS], complaints)
+        for name in pages
+    }
+
+
+def _frames(of: str, page: str, folder: Path, accessible: bool) -> Iterator[str]:
+    """Write a page and its views; yield the frames that show them."""
+    (folder / f"{of}.html").write_text(page, encoding="utf-8")
+    yield f'<iframe src="{of}.html" style="width: 500px; height: 800px; border: 0"></iframe>'
+    checker = f"<script>{axe()}</script>" if accessible else ""
+    for scheme in SCHEMES:
+        # The page forbids itself scripts; for the check alone that rule is taken out.
+        watched = re.sub(r"<meta http-equiv=[^>]*>", "", page)
+        if scheme == "dark":
+            watched = watched.replace("(prefers-color-scheme: dark)", "all")
+        for width in WIDTHS:
+            name = f"{of}-{scheme}-{width}"
+            check = checker + CHECK.replace("NAME", json.dumps(name))
+            (folder / f"{name}.html").write_text(watched.replace("</body>", check), encoding="utf-8")
+            yield f'<iframe src="{name}.html" style="width: {width}px; height: 800px; border: 0"></iframe>'
+
+
+def _worst(views: Sequence[dict[str, Any]], complaints: str) -> Shown:
+    """Put the views of a page together."""
+    assert len({tuple(view[name] for name in ("drawn", "images", "playable")) for view in views}) == 1
+    one = views[0]
     return Shown(
-        complaints="\n".join(line for line in run.stderr.splitlines() if "CONSOLE" in line),
+        complaints=complaints,
         pictures=(one["drawn"], one["images"]),
         drawings=one["drawings"],
-        too_wide_by=max(view["wide"] for view in views.values()),
+        too_wide_by=max(view["wide"] for view in views),
         sounds=(one["playable"], one["sounds"]),
-        faults=tuple(sorted({fault for view in views.values() for fault in _faults(view)})),
+        faults=tuple(sorted({fault for view in views for fault in _faults(view)})),
         tall=one["tall"],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from tests.report.browser import CHROMIUM, axe, shown
+from tests.report.browser import CHROMIUM, all_shown, axe
 
 import nonneg
 from nonneg import NMF, ConeNMF, ConsensusNMF, SeparableNMF, datasets
@@ -114,36 +114,37 @@ def signatures(X):
     return model, counts, "Mutational signatures of"
 
 
-@pytest.mark.parametrize("make", [programs, signatures, anchors, topics, communities, unmixing, separation])
-def test_other_models_have_the_report_of_their_command(make, X, tmp_path):
-    model, data, words = make(X)
-    details = {
-        programs: {"labels": ["one", "other"] * 15},
-        signatures: {"reference": model.signatures_} if make is signatures else {},
-        separation: {"players": False},
-    }.get(make, {})
-    page = text_of(model.report(tmp_path / "page.html", data, title="something", **details))
-    assert f"{words} something" in page
-    if make is programs:
-        assert "gene 3" in page
-        assert "Usage by group" in page
-    if make is signatures:
-        assert "cosine 1.000" in page
-    if make in (programs, signatures):
-        assert "Tables" not in page  # which only the command writes
-    check_in_a_browser(page, tmp_path)
+def test_other_models_have_the_report_of_their_command(X, tmp_path):
+    pages = {}
+    for make in (programs, signatures, anchors, topics, communities, unmixing, separation):
+        model, data, words = make(X)
+        details = {
+            programs: {"labels": ["one", "other"] * 15},
+            signatures: {"reference": model.signatures_} if make is signatures else {},
+            separation: {"players": False},
+        }.get(make, {})
+        page = text_of(model.report(tmp_path / "page.html", data, title="something", **details))
+        assert f"{words} something" in page
+        pages[make.__name__] = page
+    assert "gene 3" in pages["programs"]
+    assert "Usage by group" in pages["programs"]
+    assert "cosine 1.000" in pages["signatures"]
+    for name in ("programs", "signatures"):
+        assert "Tables" not in pages[name]  # which only the command writes
+    check_in_a_browser(pages, tmp_path)
 
 
-def check_in_a_browser(page, folder):
+def check_in_a_browser(pages, folder):
     """No complaint, nothing wider than the screen, no label on another, readable for everybody."""
     if not CHROMIUM.exists():
         return
-    seen = shown(page, folder, accessible=axe() is not None)
-    assert seen.complaints == ""
-    assert seen.pictures[0] == seen.pictures[1]
-    assert seen.too_wide_by == 0
-    assert seen.faults == ()
-    assert seen.tall < MAX_HEIGHT
+    pages = pages if isinstance(pages, dict) else {"page": pages}
+    for name, seen in all_shown(pages, folder, accessible=axe() is not None).items():
+        assert seen.complaints == ""
+        assert seen.pictures[0] == seen.pictures[1], name
+        assert seen.too_wide_by == 0, name
+        assert seen.faults == (), name
+        assert seen.tall < MAX_HEIGHT, name
 
 
 def test_estimators_without_a_report_do_not_pretend_to_have_one(X):
