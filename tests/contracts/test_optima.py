@@ -49,7 +49,7 @@ def test_all_solvers_of_a_loss_reach_one_optimum(beta, penalties, max_iter):
 @pytest.mark.parametrize("penalties", [{}, {"alpha_W": 0.01, "alpha_H": 0.01}], ids=["plain", "penalized"])
 def test_the_end_is_stationary_by_finite_differences(name, beta, penalties):
     X, given = near_a_truth()
-    result = run_until_settled(X, name, beta, k=2, max_iter=400, **given, **penalties)
+    result = run_until_settled(X, name, beta, k=2, max_iter=300, **given, **penalties)
     first = run(X, name, beta, k=2, max_iter=1, **given, **penalties)
 
     def residual(W, H):

@@ -13,6 +13,7 @@ from nonneg.exceptions import UnknownNameError
 from nonneg.initializers import INITS, Initializer, default_init
 
 CONTAINERS = {
+    "fortran": np.asfortranarray,
     "csr": sp.csr_array,
     "csc": sp.csc_array,
     "torch": lambda X: pytest.importorskip("torch").asarray(X),
