@@ -303,20 +303,29 @@ def _own_targets(
 
 
 def own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, Array]:
-    """Return the residuals of the rows, and the minimizers of their quadratic models with own Hessians."""
+    """Return the residuals of the rows, and the minimizers of their quadratic models with own Hessians.
+
+    The memory of the Hessians is used again.
+    """
     xp = array_namespace(factor)
     k = factor.shape[1]
-    eye = xp.eye(k, dtype=hessians.dtype, device=hessians.device)
-    diagonal = xp.sum(hessians * eye, axis=2)
-    tiny = float(xp.finfo(factor.dtype).smallest_normal) * 1e8
-    root = xp.sqrt(xp.clip(diagonal, min=tiny))
+    info = xp.finfo(factor.dtype)
+    tiny = float(info.smallest_normal) * 1e8
     # A trace of the diagonal keeps parallel components from a singular system; the line search and
     # further steps make up for it.
-    hessians = (
-        hessians
-        + (float(xp.finfo(factor.dtype).eps) * 10 * xp.max(diagonal, axis=1)[:, None, None] + tiny) * eye
-    )
-    cross = (hessians @ factor[:, :, None])[:, :, 0] - gradient
+    trace = 10 * float(info.eps)
+    if isinstance(hessians, np.ndarray):
+        # In place: an array of the size of the Hessians takes as long as solving them.
+        diagonal = hessians.reshape(-1, k * k)[:, :: k + 1]
+        root = np.sqrt(np.maximum(diagonal, tiny))
+        diagonal += trace * diagonal.max(axis=1, keepdims=True) + tiny
+        cross = np.einsum("iab,ib->ia", hessians, factor) - gradient
+    else:
+        eye = xp.eye(k, dtype=hessians.dtype, device=hessians.device)
+        diagonal = xp.sum(hessians * eye, axis=2)
+        root = xp.sqrt(xp.clip(diagonal, min=tiny))
+        hessians = hessians + (trace * xp.max(diagonal, axis=1)[:, None, None] + tiny) * eye
+        cross = (hessians @ factor[:, :, None])[:, :, 0] - gradient
     target, unsolved = block_pivoting(factor, DenseGrams(hessians), cross)
     if isinstance(factor, np.ndarray) and unsolved.any():
         # Fewer entries than components make the Hessian of a row singular except for the ridge above: a
