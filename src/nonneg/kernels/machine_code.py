@@ -11,6 +11,7 @@ import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core.caching import make_library_cache
@@ -140,3 +141,10 @@ class Builder(ir.IRBuilder):
     def _of_python(self, name: str, result: Any) -> Any:
         # By name: the code is kept on disk, and addresses differ from process to process.
         return cgutils.get_or_insert_function(self.module, ir.FunctionType(result, [WORD]), name)
+
+
+def arguments(numbers: list[int], size: int, arrays: tuple[Any, ...]) -> tuple[Any, int]:
+    """Return what a function reads, as `team.run` puts it, and its address; it must outlive the call."""
+    addresses = (array.__array_interface__["data"][0] for array in arrays)
+    given = np.array([*numbers, size, *addresses], dtype=np.int64)
+    return given, given.__array_interface__["data"][0]

@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from nonneg._threads import parallel_for
 from nonneg.kernels.grams import Gram, gram_matrices
-from nonneg.kernels.machine_code import FLAGS, WORD, Builder, MachineCode
+from nonneg.kernels.machine_code import FLAGS, WORD, Builder, MachineCode, arguments
 from nonneg.kernels.team import FLOATS, run
 
 # What is read at the address of the arguments: numbers, then addresses of arrays.
@@ -180,7 +180,7 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tupl
     # Rows differ in the number of exchanges: chunks enough that no thread waits for another.
     if run(solve, numbers, arrays, n_rows, chunk_size=8, operations=operations, parts=4):
         return out, unsolved
-    given = np.array([*numbers, 0, *(array.ctypes.data for array in arrays)], dtype=np.int64)
-    address = given.ctypes.data
+    given, address = arguments(numbers, 0, arrays)
     parallel_for(lambda *rows: solve.dispatcher(address, *rows), n_rows, chunk_size=1, operations=operations)
+    del given  # which is read until here
     return out, unsolved

@@ -28,6 +28,7 @@ from nonneg.kernels.hals.native import (
 )  # fmt: skip
 from nonneg.kernels.jit import jit
 from nonneg.kernels.row_grams import hals_own_block
+from nonneg.kernels.machine_code import arguments
 from nonneg.kernels.team import FLOATS, call, run
 
 # Blocks of a task are at least so long: shorter loops over rows do not pay.
@@ -83,9 +84,9 @@ def hals_passes(
     update = row_updates(out.dtype)
     options: dict[str, Any] = {"chunk_size": block, "operations": operations}
     if not run(update, numbers, arrays, n_rows, parts=2, n_threads=n_threads, **options):
-        given = np.array([*numbers, block, *(array.ctypes.data for array in arrays)], dtype=np.int64)
-        address = given.ctypes.data
+        given, address = arguments(numbers, block, arrays)
         parallel_for(lambda *rows: update.dispatcher(address, *rows), n_rows, **options)
+        del given  # which is read until here
     return out, float(violations.sum())
 
 

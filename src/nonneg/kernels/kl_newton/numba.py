@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg.kernels.beta_products.numba import brought_near, log_ratio, ratio_exponent
+from nonneg.kernels.beta_products.logarithms import brought_near, log_ratio, ratio_exponent
 from nonneg.kernels.hals.native import UNROLL
 from nonneg.kernels.jit import jit
 from nonneg.kernels.newton_targets.numba import SLOPE, targets_block
