@@ -27,8 +27,8 @@ from nonneg.kernels.hals.native import (
     row_updates,
 )  # fmt: skip
 from nonneg.kernels.jit import jit
-from nonneg.kernels.row_grams import hals_own_block
 from nonneg.kernels.machine_code import arguments
+from nonneg.kernels.row_grams import hals_own_block
 from nonneg.kernels.team import FLOATS, call, run
 
 # Blocks of a task are at least so long: shorter loops over rows do not pay.
