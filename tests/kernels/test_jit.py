@@ -10,7 +10,9 @@ import numba
 import numpy as np
 import pytest
 
+from nonneg.kernels.block_pivoting.native import pivoting_rows
 from nonneg.kernels.jit import jit
+from nonneg.kernels.machine_code import MachineCode
 
 
 @jit()
@@ -74,3 +76,13 @@ def test_without_compilation_a_fit_is_the_same(tmp_path):
     for path in files:
         plain = np.load(tmp_path / path.name.replace("compiled", "python"))
         np.testing.assert_allclose(plain, np.load(path), rtol=1e-8, atol=1e-12)
+
+
+def test_machine_code_is_found_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    first, second = (MachineCode(pivoting_rows, 8) for _ in range(2))
+    assert first._stored() is None
+    assert first.address
+    assert second._stored() is not None
+    monkeypatch.setattr(second, "_compiled", None)
+    assert second.address

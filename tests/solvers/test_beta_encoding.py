@@ -11,6 +11,7 @@ from nonneg.data import as_data_matrix
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import gradients, objective
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers import beta_encoding
 from nonneg.solvers.beta_encoding import encode_beta
 
 NONE = Penalties()
@@ -43,6 +44,21 @@ def test_other_problems_end_where_nothing_descends(beta, low_rank, components):
     data = as_data_matrix(low_rank)
     W = encode_beta(data, components, beta=beta, penalties=SOME)
     assert residual(data, W, components, beta, SOME) < 1e-6
+
+
+@pytest.mark.parametrize("n_columns", [64, 400])
+def test_only_wide_rows_with_few_nonzeros_wait_for_sweeps_to_be_compiled(n_columns, rng, monkeypatch):
+    asked = []
+    sweeps = beta_encoding._encode_nonzeros
+    monkeypatch.setattr(
+        beta_encoding, "_encode_nonzeros", lambda csr, *rest: asked.append(csr.shape) or sweeps(csr, *rest)
+    )
+    X = rng.poisson(0.1, size=(20, n_columns)).astype(float)
+    Ht = rng.gamma(0.5, size=(n_columns, 3)) + 0.01
+    data = as_data_matrix(X)
+    W = encode_beta(data, Ht, beta=1.0, penalties=NONE)
+    assert residual(data, W, Ht, 1.0, NONE) < 1e-8
+    assert bool(asked) == (n_columns == 400)
 
 
 @pytest.mark.parametrize("penalties", [NONE, SOME])

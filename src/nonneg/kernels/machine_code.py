@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,18 +38,20 @@ class MachineCode:
     def __init__(self, build: Callable[[Builder, int], None], itemsize: int) -> None:
         self.build, self.itemsize = build, itemsize
         self.name = f"{build.__name__}_{itemsize}"
+        self._library: Any = None
 
     @cached_property
     def address(self) -> int:
         """Where the machine code is."""
         with preparing(), global_compiler_lock:
-            self._library = self._stored() or self._compiled()
+            # Another thread may have come first.
+            self._library = self._library or self._stored() or self._compiled()
             return self._library.get_pointer_to_function(self.name)
 
     def _stored(self) -> Any:
         """Return the code from numba's cache, if it is there."""
         with contextlib.suppress(Exception):  # whatever it is, compiling takes a tenth of a second
-            return _Cache(self.build)._load_overload(self.itemsize, cpu_target.target_context)
+            return _Cache(self.build)._load_overload(self._key(), cpu_target.target_context)
         return None
 
     def _compiled(self) -> Any:
@@ -62,8 +65,12 @@ class MachineCode:
         library.finalize()
         with contextlib.suppress(Exception):  # a folder that cannot be written to, for one
             library.get_pointer_to_function(self.name)  # which makes the code that is stored
-            _Cache(self.build)._save_overload(self.itemsize, library)
+            _Cache(self.build)._save_overload(self._key(), library)
         return library
+
+    def _key(self) -> tuple[int, int]:
+        # The cache looks at the file of `build`; its code depends on this one, too.
+        return self.itemsize, Path(__file__).stat().st_mtime_ns
 
     @cached_property
     def dispatcher(self) -> Callable[[int, int, int], None]:
