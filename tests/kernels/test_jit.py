@@ -41,9 +41,9 @@ import numpy as np
 from numba.core import event
 from nonneg import NMF
 
-X = np.random.default_rng(0).random((60, 12))
+X = np.random.default_rng(0).random((1797, 64))  # the size of the digits
 with event.install_recorder("numba:compile") as recorder:
-    NMF(3, n_jobs=1, random_state=0).fit(X)
+    NMF(16, n_jobs=1, random_state=0, max_iter=5, tol=0).fit(X)
 print(len(recorder.buffer))
 """
 
