@@ -20,10 +20,19 @@ PASSED = pytest.StashKey[bool]()
 SECONDS_OF: dict[str, float] = {}  # of the tests that passed in this process
 
 
+def pytest_load_initial_conftests(early_config: Any) -> None:
+    """Start to watch, in the processes that run tests, before they import anything."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        _start(early_config)
+
+
 def pytest_configure(config: Any) -> None:
-    """Start to watch, in the processes that run tests."""
-    if not hasattr(config, "workerinput"):
-        return
+    """The same where that came too late."""
+    if hasattr(config, "workerinput") and config.stash.get(WATCH, None) is None:
+        _start(config)
+
+
+def _start(config: Any) -> None:
     import coverage
 
     watch = coverage.Coverage(data_file=None, source=[str(SOURCE)], config_file=False)
