@@ -58,7 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let the second worker begin with the last folder: what pytest compiles is there for the other."""
     config = session.config
-    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and config.args == config.getini("testpaths"):
+    whole = config.args == config.getini("testpaths") and not config.getoption("ignore")
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and whole:
         tests = Path(__file__).parent
         config.args = [str(path) for path in sorted((*tests.glob("[a-z]*/"), *tests.glob("test_*.py")))][::-1]
 
