@@ -22,16 +22,18 @@ BLAS = 0.2
 # What the task reads: see `multiply`.
 KIND, TURNED, M, N, K, LDA, LDB, LDC, A_STEP, B_STEP, C_STEP, OVER, SIZE, A, B, C = range(16)
 M_ROWS, K_ROWS = 0, 1
+# How BLAS reads a factor of a product.
+PLAIN, TURNED_OVER = ord("n"), ord("t")
 
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 
 
 @intrinsic
-def gemm(typing_context, kind, turned, m, n, k, a, lda, b, ldb, c, ldc):
-    """Write the product of A, or of its transpose, and B into C; all of them by rows."""
+def gemm(typing_context, kind, a_turned, b_turned, m, n, k, a, lda, b, ldb, c, ldc):
+    """Write the product of A and B, or of their transposes, into C; all of them by rows."""
 
     def generate(context, builder, signature, values):
-        kind, turned, m, n, k, a, lda, b, ldb, c, ldc = values
+        kind, a_turned, b_turned, m, n, k, a, lda, b, ldb, c, ldc = values
         form = ir.FunctionType(
             ir.IntType(32),
             [_BYTE] * 3 + [_WORD] * 3 + [_BYTE.as_pointer()] * 2 + [_WORD]
@@ -52,15 +54,14 @@ def gemm(typing_context, kind, turned, m, n, k, a, lda, b, ldb, c, ldc):
             return builder.inttoptr(address, _BYTE.as_pointer())
 
         # BLAS reads arrays by columns: what it computes is the transpose of the product.
-        plain = ir.Constant(_BYTE, ord("n"))
         builder.call(
             function,
-            (byte(kind), plain, byte(turned), n, m, k, scalar(1.0), place(b), ldb, place(a), lda, scalar(0.0),
-             place(c), ldc),
+            (byte(kind), byte(b_turned), byte(a_turned), n, m, k, scalar(1.0), place(b), ldb, place(a), lda,
+             scalar(0.0), place(c), ldc),
         )  # fmt: skip
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 11), generate
+    return types.void(*[types.int64] * 12), generate
 
 
 @Task
@@ -75,6 +76,7 @@ def _product(address, start, stop):
     gemm(
         given[KIND],
         given[TURNED],
+        PLAIN,
         m,
         given[N],
         k,

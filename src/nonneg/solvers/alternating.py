@@ -131,8 +131,19 @@ class AlternatingProblem:
         small = 2e-13 if "64" in str(self.data.dtype) else 2e-6
         return small * 0.5 * self.squared_norm
 
+    @cached_property
+    def _fused(self) -> Any:
+        """Iterations of HALS on NumPy arrays, in two tasks; None for other problems, and for small ones."""
+        if self.data.container != "dense" or self.order is None:
+            return None
+        from nonneg.solvers.fused import FusedIterations  # loads numba
+
+        return FusedIterations.of(self)
+
     def advance(self, state: AlternatingState, momentum: Any) -> tuple[AlternatingState, Any]:
         """Do one iteration; a momentum on a GPU gives a loss and a violation there (see `DeviceProblem`)."""
+        if self._fused is not None:
+            return self._fused.advance(state, momentum)
         sample_arrays, shared = self.first_half(state, momentum)
         rows, sums = self.data.map_reduce_rows(
             update_W_block, *sample_arrays, n_out=len(sample_arrays), **shared

@@ -1,0 +1,238 @@
+"""The update of a factor as one compiled task: every range of rows goes through all phases while it is cached.
+
+A product with the data, coordinate descent, extrapolation, and the sums that the other factor and the loss
+need. Each of them alone is over before sixteen threads have begun; together they need one hand-over.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import carray
+
+from nonneg._blas import is_held, single_threaded_blas
+from nonneg._threads import team_size
+from nonneg.kernels.hals.numba import BLOCK as TILE
+from nonneg.kernels.hals.numba import UNROLL, hals_block
+from nonneg.kernels.jit import jit
+from nonneg.kernels.products import BLAS, PLAIN, TURNED_OVER, gemm
+from nonneg.kernels.team import Task, pointer, run
+
+# Sums are over blocks of rows that depend on the shape alone, so that they do not depend on the number of
+# threads. About so many blocks keep 16 threads busy; shorter ones than the second number do not pay.
+N_BLOCKS, SMALLEST_BLOCK = 64, 16
+# Rows that one thread takes at once where no other helps: their products stay in the cache.
+ALONE = 1024
+# What the task reads.
+(
+    N_ROWS, INNER, K, PADDED, KIND, FORM, LDA, N_ORDER, PASSES, MOVES, OF_NEW, WIDE, BLOCK, SIZE,
+    DATA, OTHER, FACTOR, OLD, GRAM, ORDER, TURNED, CROSS, NEW, CHOSEN, NEW_GRAMS, GRAMS, PRODUCTS, SUMS,
+    SCALARS,
+) = range(29)  # fmt: skip
+# How the data lie: by rows of the factor, by rows of the other one, or not at all (the products are given).
+BY_ROWS, BY_COLUMNS, GIVEN = 0, 1, 2
+VIOLATION, ABSOLUTE, DOT = range(3)
+SHRINK, MOMENTUM, L1 = range(3)
+
+
+@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
+def _sums(cross, new, l1):
+    """Return the sums of |cross| and of (cross + l1) new, in float64."""
+    absolute = dot = 0.0
+    for i in range(len(cross)):
+        absolute += abs(np.float64(cross[i]))
+        dot += (np.float64(cross[i]) + l1) * np.float64(new[i])
+    return absolute, dot
+
+
+@functools.cache
+def _task_of(dtype: Any) -> Task:
+    kind = np.dtype(dtype).type
+    item = np.dtype(dtype).itemsize
+
+    def update_task(address, start, stop):
+        given = carray(pointer(address), (29,), np.int64)
+        n, k, inner, form, lda = stop - start, given[K], given[INNER], given[FORM], given[LDA]
+        letter, block = given[KIND], given[BLOCK]
+        scalars = carray(pointer(given[SCALARS]), (3,), np.float64)
+        # Entries of this range.
+        shift = start * k * item
+        size = n * k
+        cross = carray(pointer(given[CROSS] + shift), (n, k), kind)
+        flat = carray(pointer(given[CROSS] + shift), (size,), kind)
+        new = carray(pointer(given[NEW] + shift), (n, k), kind)
+        flat_new = carray(pointer(given[NEW] + shift), (size,), kind)
+        before = carray(pointer(given[FACTOR] + shift), (size,), kind)
+        l1 = kind(scalars[L1])
+        if form == GIVEN:
+            products = carray(pointer(given[OTHER] + shift), (size,), kind)
+            for i in range(size):
+                flat[i] = products[i] - l1
+        else:
+            place = given[DATA] + start * item * (lda if form == BY_ROWS else 1)
+            # The transpose of the products: BLAS is faster where the long side is the contiguous one, by a
+            # tenth, in float32 by a third.
+            turned = carray(pointer(given[TURNED] + shift), (k, n), kind)
+            lies = TURNED_OVER if form == BY_ROWS else PLAIN
+            to = given[TURNED] + shift
+            gemm(letter, TURNED_OVER, lies, k, n, inner, given[OTHER], k, place, lda, to, n)
+            for i in range(n):
+                for a in range(k):
+                    cross[i, a] = turned[a, i] - l1
+        for i in range(size):
+            flat_new[i] = before[i]
+        gram = carray(pointer(given[GRAM]), (k, given[PADDED]), kind)
+        order = carray(pointer(given[ORDER]), (given[N_ORDER],), np.int64)
+        tile = min(TILE, n)
+        row = np.empty(tile, dtype=np.int64)
+        violations = np.zeros((n + tile - 1) // tile, dtype=np.float64)
+        hals_block(new, gram, cross, order, given[PASSES], scalars[SHRINK], 0, n, row, violations)
+        chosen = given[NEW]
+        if given[MOVES]:
+            chosen = given[CHOSEN]
+            momentum = kind(scalars[MOMENTUM])
+            old = carray(pointer(given[OLD] + shift), (size,), kind)
+            moved = carray(pointer(chosen + shift), (size,), kind)
+            for i in range(size):
+                moved[i] = max(flat_new[i] + momentum * (flat_new[i] - old[i]), kind(0))
+        for first in range(start, stop, block):
+            last = min(first + block, stop)
+            slot, rows = first // block, last - first
+            sums = carray(pointer(given[SUMS] + slot * 24), (3,), np.float64)
+            a, b = (first - start) * k, (last - start) * k
+            sums[ABSOLUTE], sums[DOT] = _sums(flat[a:b], flat_new[a:b], np.float64(l1))
+            sums[VIOLATION] = violations.sum() if first == start else 0.0
+            at = first * k * item
+            to = slot * k * k * item
+            f = chosen + at
+            gemm(letter, TURNED_OVER, PLAIN, k, k, rows, f, k, f, k, given[GRAMS] + to, k)
+            if given[OF_NEW]:
+                f = given[NEW] + at
+                gemm(letter, TURNED_OVER, PLAIN, k, k, rows, f, k, f, k, given[NEW_GRAMS] + to, k)
+            if given[WIDE]:
+                lies = PLAIN if form == BY_ROWS else TURNED_OVER
+                place = given[DATA] + first * item * (lda if form == BY_ROWS else 1)
+                to = given[PRODUCTS] + slot * inner * k * item
+                gemm(letter, TURNED_OVER, lies, k, inner, rows, chosen + at, k, place, lda, to, inner)
+
+    return Task(update_task)
+
+
+class Updated(NamedTuple):
+    """What an update returns."""
+
+    new: Any  # the rows after coordinate descent
+    chosen: Any  # the same, extrapolated
+    gram: Any  # chosen' chosen
+    new_gram: Any  # new' new, if it was asked for or nothing was extrapolated
+    products: Any  # data' chosen, where it was asked for
+    violation: float  # see `kernels.hals.hals_passes`
+    absolute: float  # sum of the absolute products with the data, less l1
+    dot: float  # sum of the products with the data times `new`
+
+
+def block_of(n_rows: int) -> int:
+    """Return how many rows are summed up at once."""
+    return SMALLEST_BLOCK * max(1, -(-n_rows // (N_BLOCKS * SMALLEST_BLOCK)))
+
+
+def form_of(data: Any) -> tuple[int, int] | None:
+    """Return how a two-dimensional array lies in memory and the length of its lines, None if otherwise."""
+    itemsize = data.itemsize
+    for form, (across, along) in ((BY_ROWS, data.strides), (BY_COLUMNS, data.strides[::-1])):
+        length = data.shape[1] if form == BY_ROWS else data.shape[0]
+        if along == itemsize and across >= itemsize * length and across % itemsize == 0:
+            return (form, across // itemsize) if data.flags.aligned else None
+    return None
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+class FactorUpdate:
+    """The update of the rows of one factor, given products of the data with the other one."""
+
+    def __init__(
+        self,
+        data: Any,
+        n_rows: int,
+        k: int,
+        *,
+        dtype: Any,
+        order: Any,
+        max_passes: int,
+        shrink: float,
+        l1: float = 0.0,
+        of_new: bool = False,
+        wide: bool = False,
+    ) -> None:
+        # `data` has one row per row of the factor; None if the products come ready. What the task writes
+        # besides factors is kept for the next one.
+        form, lda = (GIVEN, 0) if data is None else form_of(data) or (GIVEN, 0)
+        inner = 0 if data is None else data.shape[1]
+        self.dtype, self.shape, self.wide, self.of_new = np.dtype(dtype), (n_rows, k), wide, of_new
+        self.block = block_of(n_rows)
+        slots = -(-n_rows // self.block)
+        self._data = np.empty(0, dtype) if data is None else data
+        self._order = np.asarray(order, dtype=np.int64)
+        self._gram = np.zeros((k, -(-k // UNROLL) * UNROLL), dtype=dtype)
+        self._turned, self._cross = (np.empty((n_rows, k), dtype=dtype) for _ in range(2))
+        self._grams = np.empty((slots, k, k), dtype=dtype)
+        self._new_grams = np.empty((slots if of_new else 0, k, k), dtype=dtype)
+        self._products = np.empty((slots if wide else 0, k, inner), dtype=dtype)
+        self._sums = np.empty((slots, 3))
+        self._scalars = np.array([shrink, 0.0, l1])
+        letter = ord("s" if self.dtype.itemsize == 4 else "d")
+        self._numbers = [
+            n_rows, inner, k, self._gram.shape[1], letter, form, lda, len(self._order), max_passes, 0,
+            int(of_new), int(wide), self.block,
+        ]  # fmt: skip
+        self.operations = 2.0 * n_rows * k * (
+            BLAS * (inner * (1 + wide) + (1 + of_new) * k) + k * min(max_passes, 3)
+        )
+
+    def __call__(self, factor: Any, gram: Any, other: Any, old: Any = None, momentum: float = 0.0) -> Updated:
+        """Update the rows, and extrapolate from the old ones; `other` is the other factor, or the products."""
+        moves = old is not None
+        new = np.empty(self.shape, dtype=self.dtype)
+        chosen = np.empty(self.shape, dtype=self.dtype) if moves else new
+        k = self.shape[1]
+        self._gram[:, :k] = gram
+        self._scalars[MOMENTUM] = momentum
+        numbers = self._numbers
+        numbers[MOVES], numbers[OF_NEW] = int(moves), int(moves and self.of_new)
+        factor, other = np.ascontiguousarray(factor), np.ascontiguousarray(other)
+        arrays = (
+            self._data, other, factor, np.ascontiguousarray(old) if moves else new, self._gram, self._order,
+            self._turned, self._cross, new, chosen, self._new_grams, self._grams, self._products, self._sums,
+            self._scalars,
+        )  # fmt: skip
+        task = _task_of(self.dtype)
+        n_rows, n_threads = self.shape[0], team_size(self.operations)
+        with nullcontext() if is_held() else single_threaded_blas():
+            done = n_threads > 1 and run(
+                task, numbers, arrays, n_rows, chunk_size=self.block, operations=self.operations, parts=2,
+                n_threads=n_threads,
+            )  # fmt: skip
+            if not done:
+                size = self.block * max(1, ALONE // self.block)
+                given = np.array([*numbers, size, *map(_address, arrays)], dtype=np.int64)
+                address = _address(given)
+                for start in range(0, n_rows, size):
+                    task.dispatcher(address, start, min(start + size, n_rows))
+        violation, absolute, dot = self._sums.sum(axis=0).tolist()
+        gram = self._grams.sum(axis=0)
+        return Updated(
+            new,
+            chosen,
+            gram,
+            self._new_grams.sum(axis=0) if moves and self.of_new else gram,
+            np.ascontiguousarray(self._products.sum(axis=0).T) if self.wide else None,
+            violation,
+            absolute,
+            dot,
+        )

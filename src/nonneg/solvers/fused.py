@@ -1,0 +1,125 @@
+"""Iterations of HALS on NumPy arrays in two compiled tasks, one per factor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nonneg._typing import Array
+from nonneg.data.compressed import CompressedMatrix
+from nonneg.data.dense import DenseMatrix
+from nonneg.kernels.factor_update import FactorUpdate, block_of, form_of
+from nonneg.kernels.hals import hals_passes
+from nonneg.kernels.rows import gram_of
+from nonneg.kernels.team import FLOATS
+
+# Operations of an iteration below which none is worth compiling this: a few hundredths of a millisecond.
+SMALLEST = 1e5
+# Entries of the products X' W of all blocks of rows up to which they are formed with the update of W, which
+# has just read the rows of X; one thread adds them up.
+WIDE_ENTRIES = 1 << 16
+
+
+class FusedIterations:
+    """`AlternatingProblem.advance` for data in memory without weights and missing entries."""
+
+    def __init__(self, problem: Any, X: Array, V: Array | None) -> None:
+        # X or, with V, its form X V' with few columns of X.
+        self.problem = problem
+        k, (n_rows, n_columns) = len(problem.order), problem.data.shape
+        penalties = problem.penalties
+        tall = -(-n_rows // block_of(n_rows)) * n_columns * k <= WIDE_ENTRIES
+        self.right = V
+        self.of_W = FactorUpdate(
+            X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall, **_options(problem.update_W)
+        )  # fmt: skip
+        if V is not None:
+            columns = V
+        else:
+            columns = None if tall else X.T
+        self.of_H = FactorUpdate(
+            columns, n_columns, k, dtype=X.dtype, l1=penalties.l1_H, of_new=True, wide=V is not None,
+            **_options(problem.update_H),
+        )  # fmt: skip
+        self.eps = 8 * float(np.finfo(X.dtype).eps)
+        # Gram matrices and products with V of the last Ht and of the extrapolated one.
+        self._known: list[tuple[Array, Array, Array | None]] = []
+
+    @classmethod
+    def of(cls, problem: Any) -> FusedIterations | None:
+        """Return the iterations of a problem, None where it is of another kind or too small."""
+        data, V = problem.data, None
+        updates = (problem.update_W, problem.update_H)
+        if any(not isinstance(update, partial) or update.func is not hals_passes for update in updates):
+            return None
+        if isinstance(data, CompressedMatrix):
+            data, V = data.projected, data.V
+        if not isinstance(data, DenseMatrix) or data.weights is not None or data.has_missing:
+            return None
+        parts = [data.array] if V is None else [data.array, V]
+        if any(part.dtype not in FLOATS or form_of(part) is None for part in parts):
+            return None
+        found = cls(problem, data.array, V)
+        return found if found.of_W.operations + found.of_H.operations >= SMALLEST else None
+
+    def _of_H(self, Ht: Array) -> tuple[Array, Array]:
+        """Return the Gram matrix of Ht, and what the rows of X, or of X V, are multiplied with."""
+        for known, gram, products in self._known:
+            if known is Ht:
+                return gram, self._factor(Ht, products)
+        return gram_of(Ht), self._factor(Ht, None)
+
+    def _factor(self, Ht: Array, products: Array | None) -> Array:
+        if self.right is None:
+            return Ht
+        return gram_of(self.right, Ht) if products is None else products
+
+    def advance(self, state: Any, momentum: float) -> tuple[Any, float]:
+        """Do one iteration."""
+        penalties = self.problem.penalties
+        moves = momentum != 0.0
+        Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
+        gram, factor = self._of_H(Ht)
+        rows = self.of_W(
+            state.W, _with_ridge(gram, penalties.l2_W), factor, state.W_plain if moves else None, momentum
+        )
+        other = rows.chosen if rows.products is None else rows.products
+        columns = self.of_H(
+            Ht, _with_ridge(rows.gram, penalties.l2_H), other, state.Ht_plain if moves else None, momentum
+        )
+        new = columns.new
+        self._known = [(columns.chosen, columns.gram, columns.products)]
+        if moves:
+            self._known.append((new, columns.new_gram, None))
+        # In float64 whatever the data.
+        quadratic = float(np.vdot(columns.new_gram.astype(np.float64), rows.gram.astype(np.float64)))
+        loss = 0.5 * self.problem.squared_norm - columns.dot + 0.5 * quadratic
+        loss += float(penalties.of_W(rows.chosen)) + float(penalties.of_H(new))
+        after = replace(
+            state,
+            W=rows.chosen,
+            Ht=new,
+            W_plain=rows.new,
+            Ht_plain=new,
+            Ht_next=columns.chosen if moves else None,
+            # Rounding may take the difference below zero where the fit is exact.
+            loss=max(loss, 0.0),
+        )
+        violations = (updated.violation - self.eps * updated.absolute for updated in (rows, columns))
+        return after, sum(max(violation, 0.0) for violation in violations)
+
+
+def _options(update: Any) -> dict[str, Any]:
+    given = update.keywords
+    return {
+        "order": given["order"],
+        "max_passes": given.get("max_passes", 1),
+        "shrink": given.get("shrink", 0.0),
+    }
+
+
+def _with_ridge(gram: Array, ridge: float) -> Array:
+    return gram + ridge * np.eye(len(gram), dtype=gram.dtype) if ridge else gram

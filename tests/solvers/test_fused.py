@@ -1,0 +1,144 @@
+"""Iterations of HALS in two tasks: the same numbers as piece by piece, on any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg import _threads, factorize
+from nonneg.data import as_data_matrix
+from nonneg.data.compressed import compressed
+from nonneg.kernels import factor_update, team
+from nonneg.kernels.factor_update import FactorUpdate
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers import fused
+from nonneg.solvers.alternating import AlternatingProblem, AlternatingState
+from nonneg.solvers.hals import hals_problem
+
+K = 4
+
+
+@pytest.fixture
+def any_size(monkeypatch):
+    """Fuse small iterations too, and run them on all threads that are asked for."""
+    monkeypatch.setattr(fused, "SMALLEST", 0.0)
+    monkeypatch.setattr(_threads, "SMALLEST_TASK", 0.0)
+    monkeypatch.setattr(_threads, "AWAKE", 1e-12)
+
+
+@pytest.fixture
+def pieces(monkeypatch):
+    """Return a function that runs another one without fused iterations."""
+
+    def run(function):
+        with monkeypatch.context() as patch:
+            patch.setattr(AlternatingProblem, "_fused", None)
+            return function()
+
+    return run
+
+
+def tables(order="C"):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.5, size=(150, K)) @ rng.gamma(0.5, size=(K, 70)) + 0.1 * rng.random((150, 70))
+    return np.asarray(X, order=order)
+
+
+@pytest.mark.parametrize("wide_entries", [0, 1 << 16])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("penalties", [{}, {"alpha_W": 1e-3, "alpha_H": 1e-2, "l1_ratio": 0.5}])
+def test_iterations_are_those_of_the_pieces(order, penalties, wide_entries, any_size, pieces, monkeypatch):
+    monkeypatch.setattr(fused, "WIDE_ENTRIES", wide_entries)
+    X = tables(order)
+    options = {"solver": "hals", "init": "random", "rng": 1, "tol": 0.0, "max_iter": 25, "accelerate": False}
+    for data in (X, X[:, ::2]):  # the second lies in memory as no task reads it
+        found = factorize(data, K, **options, **penalties)
+        expected = pieces(lambda data=data: factorize(data, K, **options, **penalties))
+        np.testing.assert_allclose(found.history.loss, expected.history.loss, rtol=1e-9)
+        np.testing.assert_allclose(found.history["violation"], expected.history["violation"], rtol=1e-5)
+        np.testing.assert_allclose(found.W, expected.W, rtol=1e-5, atol=1e-8)
+
+
+def test_frozen_components_stay(any_size, pieces):
+    X = tables()
+    H = np.random.default_rng(3).random((K, X.shape[1]))
+    options = {"init": "custom", "H": H, "frozen_components": [1], "tol": 0.0, "max_iter": 10}
+    found = factorize(X, K, solver="hals", rng=1, **options)
+    expected = pieces(lambda: factorize(X, K, solver="hals", rng=1, **options))
+    np.testing.assert_array_equal(found.H[1], H[1])
+    np.testing.assert_allclose(found.H, expected.H, rtol=1e-6, atol=1e-9)
+
+
+def test_compressed_data(any_size, pieces):
+    data = compressed(as_data_matrix(tables()), 3 * K, dtype=np.float64)
+    rng = np.random.default_rng(2)
+    state = AlternatingState(*(rng.random((side, K)) for side in data.shape))
+    found, expected = [], []
+    for losses, run in ((found, lambda function: function()), (expected, pieces)):
+        problem = hals_problem(data, K, penalties=Penalties())
+        assert run(lambda problem=problem: problem._fused is None) == (run is pieces)
+        now = state
+        for _ in range(12):
+            now, _ = run(lambda problem=problem, now=now: problem.step(now))
+            losses.append(now.loss)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sums_do_not_depend_on_the_number_of_threads(dtype, any_size):
+    # In float32 even rounding matters: it decides which extrapolations are accepted.
+    rng = np.random.default_rng(1)
+    X, factor, other = (rng.random(shape).astype(dtype) for shape in ((330, 40), (330, K), (40, K)))
+    gram = other.T @ other
+    found = []
+    for n_jobs in (1, 2, 5):
+        update = FactorUpdate(
+            X, 330, K, dtype=dtype, order=range(K), max_passes=3, shrink=0.1, of_new=True, wide=True
+        )
+        with _threads.threads(n_jobs):
+            found.append(update(factor, gram, other, factor, 0.5))
+    for updated in found[1:]:
+        for part in ("new", "chosen", "gram", "new_gram", "products"):
+            np.testing.assert_allclose(
+                getattr(updated, part), getattr(found[0], part), rtol=0, atol=2e-14 if dtype is np.float64 else 2e-5
+            )
+    for updated in found:
+        np.testing.assert_allclose(updated.gram, updated.chosen.T @ updated.chosen, rtol=1e-5)
+        np.testing.assert_allclose(updated.new_gram, updated.new.T @ updated.new, rtol=1e-5)
+        np.testing.assert_allclose(updated.products, X.T @ updated.chosen, rtol=1e-5)
+        np.testing.assert_allclose(updated.dot, np.vdot(X @ other, updated.new), rtol=1e-5)
+        np.testing.assert_allclose(updated.absolute, np.abs(X @ other).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_the_number_of_threads_does_not_change_a_fit(accelerate, any_size):
+    X = tables()
+    options = {"solver": "hals", "init": "random", "rng": 1, "tol": 1e-6, "max_iter": 300}
+    results = [factorize(X, K, n_jobs=n_jobs, accelerate=accelerate, **options) for n_jobs in (1, 2, 7)]
+    for result in results[1:]:
+        assert result.n_iter == results[0].n_iter
+        np.testing.assert_allclose(result.loss, results[0].loss, rtol=1e-9)
+        np.testing.assert_allclose(result.W, results[0].W, rtol=1e-4, atol=1e-6)
+
+
+def test_an_iteration_is_handed_over_twice(any_size, monkeypatch):
+    calls = []
+    run = team.run
+    monkeypatch.setattr(factor_update, "run", lambda *args, **named: calls.append(1) or run(*args, **named))
+    monkeypatch.setattr(_threads, "parallel_for", lambda *args, **named: pytest.fail("a piece on its own"))
+    problem = hals_problem(as_data_matrix(tables()), K, penalties=Penalties())
+    rng = np.random.default_rng(2)
+    state = AlternatingState(*(rng.random((side, K)) for side in problem.data.shape))
+    with _threads.threads(2):
+        state, _ = problem.step(state)
+        calls.clear()
+        for _ in range(5):
+            state, _ = problem.advance(state, 0.5)
+    assert len(calls) == 10
+
+
+def test_weights_and_small_data_take_the_other_way():
+    X = tables()
+    assert hals_problem(as_data_matrix(X[:20, :10]), K, penalties=Penalties())._fused is None
+    weighted = as_data_matrix(X, weights=np.ones(len(X)))
+    assert hals_problem(weighted, K, penalties=Penalties())._fused is None
