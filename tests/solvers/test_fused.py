@@ -100,7 +100,10 @@ def test_sums_do_not_depend_on_the_number_of_threads(dtype, any_size):
     for updated in found[1:]:
         for part in ("new", "chosen", "gram", "new_gram", "products"):
             np.testing.assert_allclose(
-                getattr(updated, part), getattr(found[0], part), rtol=0, atol=2e-14 if dtype is np.float64 else 2e-5
+                getattr(updated, part),
+                getattr(found[0], part),
+                rtol=0,
+                atol=2e-14 if dtype is np.float64 else 2e-5,
             )
     for updated in found:
         np.testing.assert_allclose(updated.gram, updated.chosen.T @ updated.chosen, rtol=1e-5)
@@ -123,8 +126,10 @@ def test_the_number_of_threads_does_not_change_a_fit(accelerate, any_size):
 
 def test_an_iteration_is_handed_over_twice(any_size, monkeypatch):
     calls = []
-    run = team.run
-    monkeypatch.setattr(factor_update, "run", lambda *args, **named: calls.append(1) or run(*args, **named))
+    run = team.run_at
+    monkeypatch.setattr(
+        factor_update, "run_at", lambda *args, **named: calls.append(1) or run(*args, **named)
+    )
     monkeypatch.setattr(_threads, "parallel_for", lambda *args, **named: pytest.fail("a piece on its own"))
     problem = hals_problem(as_data_matrix(tables()), K, penalties=Penalties())
     rng = np.random.default_rng(2)

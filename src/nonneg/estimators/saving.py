@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -68,6 +69,12 @@ class SavableEstimator(BaseEstimator, ABC):
     """A scikit-learn estimator with our errors, whose fit can be saved; `_stored` declares what is."""
 
     _stored: ClassVar[Fields] = {}
+
+    @classmethod
+    @functools.cache
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn takes the signature apart at every call, two of which are a tenth of a small fit.
+        return super()._get_param_names()
 
     def _validate_params(self) -> None:
         # scikit-learn's words, in an error that is also one of ours.

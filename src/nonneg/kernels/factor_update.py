@@ -1,4 +1,4 @@
-"""The update of a factor as one compiled task: every range of rows goes through all phases while it is cached.
+"""The update of a factor as one compiled task: a range of rows goes through all phases while it is cached.
 
 A product with the data, coordinate descent, extrapolation, and the sums that the other factor and the loss
 need. Each of them alone is over before sixteen threads have begun; together they need one hand-over.
@@ -19,19 +19,20 @@ from nonneg.kernels.hals.numba import BLOCK as TILE
 from nonneg.kernels.hals.numba import UNROLL, hals_block
 from nonneg.kernels.jit import jit
 from nonneg.kernels.products import BLAS, PLAIN, TURNED_OVER, gemm
-from nonneg.kernels.team import Task, pointer, run
+from nonneg.kernels.team import Task, pointer, range_of, run_at
 
 # Sums are over blocks of rows that depend on the shape alone, so that they do not depend on the number of
 # threads. About so many blocks keep 16 threads busy; shorter ones than the second number do not pay.
 N_BLOCKS, SMALLEST_BLOCK = 64, 16
 # Rows that one thread takes at once where no other helps: their products stay in the cache.
 ALONE = 1024
+# Ranges per thread: rows differ in the number of passes that they take.
+PARTS = 2
 # What the task reads.
 (
     N_ROWS, INNER, K, PADDED, KIND, FORM, LDA, N_ORDER, PASSES, MOVES, OF_NEW, WIDE, BLOCK, SIZE,
-    DATA, OTHER, FACTOR, OLD, GRAM, ORDER, TURNED, CROSS, NEW, CHOSEN, NEW_GRAMS, GRAMS, PRODUCTS, SUMS,
-    SCALARS,
-) = range(29)  # fmt: skip
+    DATA, OTHER, FACTOR, OLD, GRAM, ORDER, CROSS, NEW, CHOSEN, NEW_GRAMS, GRAMS, PRODUCTS, SUMS, SCALARS,
+) = range(28)  # fmt: skip
 # How the data lie: by rows of the factor, by rows of the other one, or not at all (the products are given).
 BY_ROWS, BY_COLUMNS, GIVEN = 0, 1, 2
 VIOLATION, ABSOLUTE, DOT = range(3)
@@ -54,7 +55,7 @@ def _task_of(dtype: Any) -> Task:
     item = np.dtype(dtype).itemsize
 
     def update_task(address, start, stop):
-        given = carray(pointer(address), (29,), np.int64)
+        given = carray(pointer(address), (SCALARS + 1,), np.int64)
         n, k, inner, form, lda = stop - start, given[K], given[INNER], given[FORM], given[LDA]
         letter, block = given[KIND], given[BLOCK]
         scalars = carray(pointer(given[SCALARS]), (3,), np.float64)
@@ -74,10 +75,10 @@ def _task_of(dtype: Any) -> Task:
         else:
             place = given[DATA] + start * item * (lda if form == BY_ROWS else 1)
             # The transpose of the products: BLAS is faster where the long side is the contiguous one, by a
-            # tenth, in float32 by a third.
-            turned = carray(pointer(given[TURNED] + shift), (k, n), kind)
+            # tenth, in float32 by a third. It lies where the extrapolated rows will be.
+            turned = carray(pointer(given[CHOSEN] + shift), (k, n), kind)
             lies = TURNED_OVER if form == BY_ROWS else PLAIN
-            to = given[TURNED] + shift
+            to = given[CHOSEN] + shift
             gemm(letter, TURNED_OVER, lies, k, n, inner, given[OTHER], k, place, lda, to, n)
             for i in range(n):
                 for a in range(k):
@@ -176,54 +177,52 @@ class FactorUpdate:
         inner = 0 if data is None else data.shape[1]
         self.dtype, self.shape, self.wide, self.of_new = np.dtype(dtype), (n_rows, k), wide, of_new
         self.block = block_of(n_rows)
+        self._alone = self.block * max(1, ALONE // self.block)
+        self._task = _task_of(self.dtype)
         slots = -(-n_rows // self.block)
         self._data = np.empty(0, dtype) if data is None else data
         self._order = np.asarray(order, dtype=np.int64)
         self._gram = np.zeros((k, -(-k // UNROLL) * UNROLL), dtype=dtype)
-        self._turned, self._cross = (np.empty((n_rows, k), dtype=dtype) for _ in range(2))
+        self._cross = np.empty((n_rows, k), dtype=dtype)
         self._grams = np.empty((slots, k, k), dtype=dtype)
         self._new_grams = np.empty((slots if of_new else 0, k, k), dtype=dtype)
         self._products = np.empty((slots if wide else 0, k, inner), dtype=dtype)
         self._sums = np.empty((slots, 3))
         self._scalars = np.array([shrink, 0.0, l1])
         letter = ord("s" if self.dtype.itemsize == 4 else "d")
-        self._numbers = [
-            n_rows, inner, k, self._gram.shape[1], letter, form, lda, len(self._order), max_passes, 0,
-            int(of_new), int(wide), self.block,
-        ]  # fmt: skip
-        self.operations = 2.0 * n_rows * k * (
-            BLAS * (inner * (1 + wide) + (1 + of_new) * k) + k * min(max_passes, 3)
+        numbers = (n_rows, inner, k, self._gram.shape[1], letter, form, lda, len(self._order), max_passes)
+        self._given = given = np.zeros(SCALARS + 1, dtype=np.int64)
+        given[: len(numbers)] = numbers
+        given[WIDE], given[BLOCK] = wide, self.block
+        for place, array in (
+            (DATA, self._data), (GRAM, self._gram), (ORDER, self._order), (CROSS, self._cross),
+            (NEW_GRAMS, self._new_grams), (GRAMS, self._grams), (PRODUCTS, self._products),
+            (SUMS, self._sums), (SCALARS, self._scalars),
+        ):  # fmt: skip
+            given[place] = _address(array)
+        self._at = _address(given)
+        self.operations = (
+            2.0 * n_rows * k * (BLAS * (inner * (1 + wide) + (1 + of_new) * k) + k * min(max_passes, 3))
         )
 
     def __call__(self, factor: Any, gram: Any, other: Any, old: Any = None, momentum: float = 0.0) -> Updated:
-        """Update the rows, and extrapolate from the old ones; `other` is the other factor, or the products."""
+        """Update the rows, and extrapolate; `other` is the other factor or, without data, the products."""
         moves = old is not None
         new = np.empty(self.shape, dtype=self.dtype)
         chosen = np.empty(self.shape, dtype=self.dtype) if moves else new
         k = self.shape[1]
         self._gram[:, :k] = gram
         self._scalars[MOMENTUM] = momentum
-        numbers = self._numbers
-        numbers[MOVES], numbers[OF_NEW] = int(moves), int(moves and self.of_new)
-        factor, other = np.ascontiguousarray(factor), np.ascontiguousarray(other)
-        arrays = (
-            self._data, other, factor, np.ascontiguousarray(old) if moves else new, self._gram, self._order,
-            self._turned, self._cross, new, chosen, self._new_grams, self._grams, self._products, self._sums,
-            self._scalars,
-        )  # fmt: skip
-        task = _task_of(self.dtype)
+        given = self._given
+        given[MOVES], given[OF_NEW] = moves, moves and self.of_new
+        # Kept until the task is done.
+        arrays = [np.ascontiguousarray(array) for array in (factor, other, old if moves else new)]
+        given[FACTOR], given[OTHER], given[OLD] = map(_address, arrays)
+        given[NEW], given[CHOSEN] = _address(new), _address(chosen)
         n_rows, n_threads = self.shape[0], team_size(self.operations)
+        size = range_of(n_rows, self.block, PARTS, n_threads) if n_threads > 1 else self._alone
         with nullcontext() if is_held() else single_threaded_blas():
-            done = n_threads > 1 and run(
-                task, numbers, arrays, n_rows, chunk_size=self.block, operations=self.operations, parts=2,
-                n_threads=n_threads,
-            )  # fmt: skip
-            if not done:
-                size = self.block * max(1, ALONE // self.block)
-                given = np.array([*numbers, size, *map(_address, arrays)], dtype=np.int64)
-                address = _address(given)
-                for start in range(0, n_rows, size):
-                    task.dispatcher(address, start, min(start + size, n_rows))
+            run_at(self._task, self._at, n_rows, size, operations=self.operations, n_threads=n_threads)
         violation, absolute, dot = self._sums.sum(axis=0).tolist()
         gram = self._grams.sum(axis=0)
         return Updated(

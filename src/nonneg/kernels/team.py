@@ -312,6 +312,12 @@ class Task:
         return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
 
 
+def range_of(n_rows: int, chunk_size: int, parts: int, n_threads: int) -> int:
+    """Return how many rows a thread takes at once, about `parts` times; a multiple of the chunk size."""
+    blocks = -(-n_rows // chunk_size)
+    return chunk_size * -(-blocks // min(blocks, parts * n_threads))
+
+
 def run(
     task: Task | MachineCode,
     numbers: list[int],
@@ -328,14 +334,22 @@ def run(
     The task finds the numbers and then the addresses of the arrays in an array of integers. Every thread
     gets about `parts` chunks; whether others use the team changes nothing else.
     """
-    global _team
     n_threads = n_threads or _threads.team_size(operations)
-    blocks = -(-n_rows // chunk_size)
-    if n_threads < 2 or blocks < 2:
+    if n_threads < 2 or n_rows <= chunk_size:
         return False
-    size = chunk_size * -(-blocks // min(blocks, parts * n_threads))
+    size = range_of(n_rows, chunk_size, parts, n_threads)
     arguments = np.array([*numbers, size, *(array.ctypes.data for array in arrays)], dtype=np.int64)
-    address = arguments.ctypes.data
+    run_at(task, arguments.ctypes.data, n_rows, size, operations=operations, n_threads=n_threads)
+    return True
+
+
+def run_at(task: Task, address: int, n_rows: int, size: int, *, operations: float, n_threads: int) -> None:
+    """Run a task whose arguments lie at an address, on ranges of `size` rows."""
+    global _team
+    if n_threads < 2 or n_rows <= size:
+        for begin in range(0, n_rows, size):
+            task.dispatcher(address, begin, min(begin + size, n_rows))
+        return
     if numba.config.DISABLE_JIT or not _threads.enter_team(n_threads):
 
         def work(start: int, stop: int) -> None:
@@ -343,7 +357,7 @@ def run(
                 task.dispatcher(address, begin, min(begin + size, stop))
 
         _threads.parallel_for(work, n_rows, chunk_size=size, operations=operations)
-        return True
+        return
     try:
         if _team is None:
             _team = Team()
@@ -351,4 +365,3 @@ def run(
         _team.run(task.address, address, n_rows, size, n_threads=n_threads, seconds=seconds)
     finally:
         _threads.leave_team()
-    return True

@@ -125,7 +125,7 @@ class AlternatingProblem:
         """The squared Frobenius norm of X."""
         return self.data.squared_norm()
 
-    @property
+    @cached_property
     def slack(self) -> float:
         """By how much rounding may increase the loss."""
         small = 2e-13 if "64" in str(self.data.dtype) else 2e-6

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._threads import team_size
 from nonneg._typing import Array
 from nonneg.data.compressed import CompressedMatrix
 from nonneg.data.dense import DenseMatrix
@@ -16,8 +17,9 @@ from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
 from nonneg.kernels.team import FLOATS
 
-# Operations of an iteration below which none is worth compiling this: a few hundredths of a millisecond.
-SMALLEST = 1e5
+# Operations of an iteration from which one thread gains more by it than loading the kernel takes; on several
+# threads it pays for whatever they share.
+SMALLEST = 1e7
 # Entries of the products X' W of all blocks of rows up to which they are formed with the update of W, which
 # has just read the rows of X; one thread adds them up.
 WIDE_ENTRIES = 1 << 16
@@ -34,7 +36,8 @@ class FusedIterations:
         tall = -(-n_rows // block_of(n_rows)) * n_columns * k <= WIDE_ENTRIES
         self.right = V
         self.of_W = FactorUpdate(
-            X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall, **_options(problem.update_W)
+            X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall,
+            **_options(problem.update_W),
         )  # fmt: skip
         if V is not None:
             columns = V
@@ -63,7 +66,8 @@ class FusedIterations:
         if any(part.dtype not in FLOATS or form_of(part) is None for part in parts):
             return None
         found = cls(problem, data.array, V)
-        return found if found.of_W.operations + found.of_H.operations >= SMALLEST else None
+        large = found.of_W.operations + found.of_H.operations >= SMALLEST
+        return found if large or team_size(found.of_W.operations) > 1 else None
 
     def _of_H(self, Ht: Array) -> tuple[Array, Array]:
         """Return the Gram matrix of Ht, and what the rows of X, or of X V, are multiplied with."""
