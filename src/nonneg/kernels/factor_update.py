@@ -16,10 +16,11 @@ from numba import carray
 from nonneg._blas import is_held, single_threaded_blas
 from nonneg._threads import team_size
 from nonneg.kernels.hals.numba import BLOCK as TILE
-from nonneg.kernels.hals.numba import UNROLL, hals_block
+from nonneg.kernels.hals.numba import UNROLL
+from nonneg.kernels.hals.numba import task_of as hals_task_of
 from nonneg.kernels.jit import jit
 from nonneg.kernels.products import BLAS, PLAIN, TURNED_OVER, gemm
-from nonneg.kernels.team import Task, pointer, range_of, run_at
+from nonneg.kernels.team import Task, call, pointer, range_of, run_at
 
 # Sums are over blocks of rows that depend on the shape alone, so that they do not depend on the number of
 # threads. About so many blocks keep 16 threads busy; shorter ones than the second number do not pay.
@@ -30,13 +31,15 @@ ALONE = 1024
 PARTS = 2
 # What the task reads.
 (
-    N_ROWS, INNER, K, PADDED, KIND, FORM, LDA, N_ORDER, PASSES, MOVES, OF_NEW, WIDE, BLOCK, SIZE,
-    DATA, OTHER, FACTOR, OLD, GRAM, ORDER, CROSS, NEW, CHOSEN, NEW_GRAMS, GRAMS, PRODUCTS, SUMS, SCALARS,
-) = range(28)  # fmt: skip
+    INNER, K, KIND, FORM, LDA, MOVES, OF_NEW, WIDE, BLOCK, HALS, DATA, OTHER, FACTOR, OLD, CROSS, NEW, CHOSEN,
+    NEW_GRAMS, GRAMS, PRODUCTS, SUMS, SCALARS, ARGUMENTS, VIOLATIONS,
+) = range(24)  # fmt: skip
+# What `kernels.hals.numba.task_of` reads.
+HALS_ARGUMENTS = 14
 # How the data lie: by rows of the factor, by rows of the other one, or not at all (the products are given).
 BY_ROWS, BY_COLUMNS, GIVEN = 0, 1, 2
 VIOLATION, ABSOLUTE, DOT = range(3)
-SHRINK, MOMENTUM, L1 = range(3)
+MOMENTUM, L1, SHRINK = range(3)
 
 
 @jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
@@ -55,7 +58,7 @@ def _task_of(dtype: Any) -> Task:
     item = np.dtype(dtype).itemsize
 
     def update_task(address, start, stop):
-        given = carray(pointer(address), (SCALARS + 1,), np.int64)
+        given = carray(pointer(address), (24,), np.int64)
         n, k, inner, form, lda = stop - start, given[K], given[INNER], given[FORM], given[LDA]
         letter, block = given[KIND], given[BLOCK]
         scalars = carray(pointer(given[SCALARS]), (3,), np.float64)
@@ -64,9 +67,7 @@ def _task_of(dtype: Any) -> Task:
         size = n * k
         cross = carray(pointer(given[CROSS] + shift), (n, k), kind)
         flat = carray(pointer(given[CROSS] + shift), (size,), kind)
-        new = carray(pointer(given[NEW] + shift), (n, k), kind)
         flat_new = carray(pointer(given[NEW] + shift), (size,), kind)
-        before = carray(pointer(given[FACTOR] + shift), (size,), kind)
         l1 = kind(scalars[L1])
         if form == GIVEN:
             products = carray(pointer(given[OTHER] + shift), (size,), kind)
@@ -83,14 +84,17 @@ def _task_of(dtype: Any) -> Task:
             for i in range(n):
                 for a in range(k):
                     cross[i, a] = turned[a, i] - l1
-        for i in range(size):
-            flat_new[i] = before[i]
-        gram = carray(pointer(given[GRAM]), (k, given[PADDED]), kind)
-        order = carray(pointer(given[ORDER]), (given[N_ORDER],), np.int64)
-        tile = min(TILE, n)
-        row = np.empty(tile, dtype=np.int64)
-        violations = np.zeros((n + tile - 1) // tile, dtype=np.float64)
-        hals_block(new, gram, cross, order, given[PASSES], scalars[SHRINK], 0, n, row, violations)
+        # Coordinate descent as the task that it is: called by its address it is not compiled once more.
+        arguments = given[ARGUMENTS] + 8 * HALS_ARGUMENTS * (start // block)
+        of_hals = carray(pointer(arguments), (HALS_ARGUMENTS,), np.int64)
+        of_hals[0], of_hals[5] = n, min(TILE, n)
+        of_hals[7], of_hals[9] = given[NEW] + shift, given[CROSS] + shift
+        of_hals[11], of_hals[13] = given[VIOLATIONS] + 8 * start, given[FACTOR] + shift
+        call(given[HALS], arguments, 0, n)
+        violations = carray(pointer(given[VIOLATIONS] + 8 * start), (n,), np.float64)
+        violation = 0.0
+        for i in range((n + of_hals[5] - 1) // of_hals[5]):
+            violation += violations[i]
         chosen = given[NEW]
         if given[MOVES]:
             chosen = given[CHOSEN]
@@ -105,7 +109,7 @@ def _task_of(dtype: Any) -> Task:
             sums = carray(pointer(given[SUMS] + slot * 24), (3,), np.float64)
             a, b = (first - start) * k, (last - start) * k
             sums[ABSOLUTE], sums[DOT] = _sums(flat[a:b], flat_new[a:b], np.float64(l1))
-            sums[VIOLATION] = violations.sum() if first == start else 0.0
+            sums[VIOLATION] = violation if first == start else 0.0
             at = first * k * item
             to = slot * k * k * item
             f = chosen + at
@@ -188,16 +192,21 @@ class FactorUpdate:
         self._new_grams = np.empty((slots if of_new else 0, k, k), dtype=dtype)
         self._products = np.empty((slots if wide else 0, k, inner), dtype=dtype)
         self._sums = np.empty((slots, 3))
-        self._scalars = np.array([shrink, 0.0, l1])
-        letter = ord("s" if self.dtype.itemsize == 4 else "d")
-        numbers = (n_rows, inner, k, self._gram.shape[1], letter, form, lda, len(self._order), max_passes)
-        self._given = given = np.zeros(SCALARS + 1, dtype=np.int64)
-        given[: len(numbers)] = numbers
-        given[WIDE], given[BLOCK] = wide, self.block
+        self._scalars = np.array([0.0, l1, shrink])
+        self._violations = np.empty(n_rows)
+        # Arguments of coordinate descent on every range; the task fills in what belongs to the range.
+        self._arguments = np.zeros((slots, HALS_ARGUMENTS), dtype=np.int64)
+        self._arguments[:, 1:5] = k, self._gram.shape[1], len(self._order), max_passes
+        self._arguments[:, 8], self._arguments[:, 10] = _address(self._gram), _address(self._order)
+        self._arguments[:, 12] = _address(self._scalars[SHRINK:])
+        self._given = given = np.zeros(VIOLATIONS + 1, dtype=np.int64)
+        given[INNER], given[K], given[FORM], given[LDA] = inner, k, form, lda
+        given[KIND] = ord("s" if self.dtype.itemsize == 4 else "d")
+        given[WIDE], given[BLOCK], given[HALS] = wide, self.block, hals_task_of(self.dtype).address
         for place, array in (
-            (DATA, self._data), (GRAM, self._gram), (ORDER, self._order), (CROSS, self._cross),
-            (NEW_GRAMS, self._new_grams), (GRAMS, self._grams), (PRODUCTS, self._products),
-            (SUMS, self._sums), (SCALARS, self._scalars),
+            (DATA, self._data), (CROSS, self._cross), (NEW_GRAMS, self._new_grams), (GRAMS, self._grams),
+            (PRODUCTS, self._products), (SUMS, self._sums), (SCALARS, self._scalars),
+            (ARGUMENTS, self._arguments), (VIOLATIONS, self._violations),
         ):  # fmt: skip
             given[place] = _address(array)
         self._at = _address(given)
