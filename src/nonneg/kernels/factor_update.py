@@ -15,27 +15,22 @@ from numba import carray
 
 from nonneg._blas import is_held, single_threaded_blas
 from nonneg._threads import team_size
-from nonneg.kernels.hals.numba import BLOCK as TILE
-from nonneg.kernels.hals.numba import UNROLL
-from nonneg.kernels.hals.numba import task_of as hals_task_of
+from nonneg.kernels.hals import native
 from nonneg.kernels.jit import jit
 from nonneg.kernels.products import BLAS, PLAIN, TURNED_OVER, gemm
-from nonneg.kernels.team import Task, call, pointer, range_of, run_at
+from nonneg.kernels.team import Task, call, pointer, run_at
 
-# Sums are over blocks of rows that depend on the shape alone, so that they do not depend on the number of
-# threads. About so many blocks keep 16 threads busy; shorter ones than the second number do not pay.
-N_BLOCKS, SMALLEST_BLOCK = 64, 16
-# Rows that one thread takes at once where no other helps: their products stay in the cache.
-ALONE = 1024
-# Ranges per thread: rows differ in the number of passes that they take.
-PARTS = 2
+# What is done at once depends on the shape alone, so that numbers do not depend on the number of threads: in
+# float32 even rounding decides which extrapolations are accepted. About so many blocks of rows keep 16
+# threads busy; products of more rows than LONGEST gain nothing; sums of more than MOST_BLOCKS cost memory.
+N_BLOCKS, LONGEST, MOST_BLOCKS = 48, 320, 128
 # What the task reads.
 (
     INNER, K, KIND, FORM, LDA, MOVES, OF_NEW, WIDE, BLOCK, HALS, DATA, OTHER, FACTOR, OLD, CROSS, NEW, CHOSEN,
     NEW_GRAMS, GRAMS, PRODUCTS, SUMS, SCALARS, ARGUMENTS, VIOLATIONS,
 ) = range(24)  # fmt: skip
-# What `kernels.hals.numba.task_of` reads.
-HALS_ARGUMENTS = 14
+# What coordinate descent reads.
+TILE, HALS_ARGUMENTS = native.BLOCK, native.INITIAL + 1
 # How the data lie: by rows of the factor, by rows of the other one, or not at all (the products are given).
 BY_ROWS, BY_COLUMNS, GIVEN = 0, 1, 2
 VIOLATION, ABSOLUTE, DOT = range(3)
@@ -69,12 +64,12 @@ def _task_of(dtype: Any) -> Task:
         flat = carray(pointer(given[CROSS] + shift), (size,), kind)
         flat_new = carray(pointer(given[NEW] + shift), (size,), kind)
         l1 = kind(scalars[L1])
+        place = given[DATA] + start * item * (lda if form == BY_ROWS else 1)
         if form == GIVEN:
             products = carray(pointer(given[OTHER] + shift), (size,), kind)
             for i in range(size):
                 flat[i] = products[i] - l1
         else:
-            place = given[DATA] + start * item * (lda if form == BY_ROWS else 1)
             # The transpose of the products: BLAS is faster where the long side is the contiguous one, by a
             # tenth, in float32 by a third. It lies where the extrapolated rows will be.
             turned = carray(pointer(given[CHOSEN] + shift), (k, n), kind)
@@ -87,14 +82,11 @@ def _task_of(dtype: Any) -> Task:
         # Coordinate descent as the task that it is: called by its address it is not compiled once more.
         arguments = given[ARGUMENTS] + 8 * HALS_ARGUMENTS * (start // block)
         of_hals = carray(pointer(arguments), (HALS_ARGUMENTS,), np.int64)
-        of_hals[0], of_hals[5] = n, min(TILE, n)
-        of_hals[7], of_hals[9] = given[NEW] + shift, given[CROSS] + shift
-        of_hals[11], of_hals[13] = given[VIOLATIONS] + 8 * start, given[FACTOR] + shift
+        of_hals[native.N_ROWS], of_hals[native.ROWS] = n, min(TILE, n)
+        of_hals[native.FACTOR], of_hals[native.CROSS] = given[NEW] + shift, given[CROSS] + shift
+        of_hals[native.VIOLATIONS] = given[VIOLATIONS] + 8 * start
+        of_hals[native.INITIAL] = given[FACTOR] + shift
         call(given[HALS], arguments, 0, n)
-        violations = carray(pointer(given[VIOLATIONS] + 8 * start), (n,), np.float64)
-        violation = 0.0
-        for i in range((n + of_hals[5] - 1) // of_hals[5]):
-            violation += violations[i]
         chosen = given[NEW]
         if given[MOVES]:
             chosen = given[CHOSEN]
@@ -103,25 +95,22 @@ def _task_of(dtype: Any) -> Task:
             moved = carray(pointer(chosen + shift), (size,), kind)
             for i in range(size):
                 moved[i] = max(flat_new[i] + momentum * (flat_new[i] - old[i]), kind(0))
-        for first in range(start, stop, block):
-            last = min(first + block, stop)
-            slot, rows = first // block, last - first
-            sums = carray(pointer(given[SUMS] + slot * 24), (3,), np.float64)
-            a, b = (first - start) * k, (last - start) * k
-            sums[ABSOLUTE], sums[DOT] = _sums(flat[a:b], flat_new[a:b], np.float64(l1))
-            sums[VIOLATION] = violation if first == start else 0.0
-            at = first * k * item
-            to = slot * k * k * item
-            f = chosen + at
-            gemm(letter, TURNED_OVER, PLAIN, k, k, rows, f, k, f, k, given[GRAMS] + to, k)
-            if given[OF_NEW]:
-                f = given[NEW] + at
-                gemm(letter, TURNED_OVER, PLAIN, k, k, rows, f, k, f, k, given[NEW_GRAMS] + to, k)
-            if given[WIDE]:
-                lies = PLAIN if form == BY_ROWS else TURNED_OVER
-                place = given[DATA] + first * item * (lda if form == BY_ROWS else 1)
-                to = given[PRODUCTS] + slot * inner * k * item
-                gemm(letter, TURNED_OVER, lies, k, inner, rows, chosen + at, k, place, lda, to, inner)
+        slot = start // block
+        sums = carray(pointer(given[SUMS] + slot * 24), (3,), np.float64)
+        sums[ABSOLUTE], sums[DOT] = _sums(flat, flat_new, np.float64(l1))
+        violations = carray(pointer(given[VIOLATIONS] + 8 * start), (n,), np.float64)
+        sums[VIOLATION] = 0.0
+        for i in range((n + TILE - 1) // TILE):
+            sums[VIOLATION] += violations[i]
+        f, to = chosen + shift, slot * k * k * item
+        gemm(letter, TURNED_OVER, PLAIN, k, k, n, f, k, f, k, given[GRAMS] + to, k)
+        if given[OF_NEW]:
+            f = given[NEW] + shift
+            gemm(letter, TURNED_OVER, PLAIN, k, k, n, f, k, f, k, given[NEW_GRAMS] + to, k)
+        if given[WIDE]:
+            lies = PLAIN if form == BY_ROWS else TURNED_OVER
+            to = given[PRODUCTS] + slot * inner * k * item
+            gemm(letter, TURNED_OVER, lies, k, inner, n, chosen + shift, k, place, lda, to, inner)
 
     return Task(update_task)
 
@@ -139,9 +128,11 @@ class Updated(NamedTuple):
     dot: float  # sum of the products with the data times `new`
 
 
-def block_of(n_rows: int) -> int:
-    """Return how many rows are summed up at once."""
-    return SMALLEST_BLOCK * max(1, -(-n_rows // (N_BLOCKS * SMALLEST_BLOCK)))
+def block_of(n_rows: int, itemsize: int) -> int:
+    """Return how many rows are done at once: whole vectors of coordinate descent."""
+    lanes = native.VECTOR // itemsize
+    wanted = lanes * -(-n_rows // (N_BLOCKS * lanes))
+    return max(min(wanted, LONGEST), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
 
 
 def form_of(data: Any) -> tuple[int, int] | None:
@@ -180,13 +171,12 @@ class FactorUpdate:
         form, lda = (GIVEN, 0) if data is None else form_of(data) or (GIVEN, 0)
         inner = 0 if data is None else data.shape[1]
         self.dtype, self.shape, self.wide, self.of_new = np.dtype(dtype), (n_rows, k), wide, of_new
-        self.block = block_of(n_rows)
-        self._alone = self.block * max(1, ALONE // self.block)
+        self.block = block_of(n_rows, self.dtype.itemsize)
         self._task = _task_of(self.dtype)
         slots = -(-n_rows // self.block)
         self._data = np.empty(0, dtype) if data is None else data
         self._order = np.asarray(order, dtype=np.int64)
-        self._gram = np.zeros((k, -(-k // UNROLL) * UNROLL), dtype=dtype)
+        self._gram = np.zeros((k, -(-k // native.UNROLL) * native.UNROLL), dtype=dtype)
         self._cross = np.empty((n_rows, k), dtype=dtype)
         self._grams = np.empty((slots, k, k), dtype=dtype)
         self._new_grams = np.empty((slots if of_new else 0, k, k), dtype=dtype)
@@ -196,13 +186,16 @@ class FactorUpdate:
         self._violations = np.empty(n_rows)
         # Arguments of coordinate descent on every range; the task fills in what belongs to the range.
         self._arguments = np.zeros((slots, HALS_ARGUMENTS), dtype=np.int64)
-        self._arguments[:, 1:5] = k, self._gram.shape[1], len(self._order), max_passes
-        self._arguments[:, 8], self._arguments[:, 10] = _address(self._gram), _address(self._order)
-        self._arguments[:, 12] = _address(self._scalars[SHRINK:])
+        for place, number in (
+            (native.K, k), (native.PADDED, self._gram.shape[1]), (native.N_ORDER, len(self._order)),
+            (native.MAX_PASSES, max_passes), (native.GRAM, _address(self._gram)),
+            (native.ORDER, _address(self._order)), (native.SHRINK, _address(self._scalars[SHRINK:])),
+        ):  # fmt: skip
+            self._arguments[:, place] = number
         self._given = given = np.zeros(VIOLATIONS + 1, dtype=np.int64)
         given[INNER], given[K], given[FORM], given[LDA] = inner, k, form, lda
         given[KIND] = ord("s" if self.dtype.itemsize == 4 else "d")
-        given[WIDE], given[BLOCK], given[HALS] = wide, self.block, hals_task_of(self.dtype).address
+        given[WIDE], given[BLOCK], given[HALS] = wide, self.block, native.row_updates(self.dtype).address
         for place, array in (
             (DATA, self._data), (CROSS, self._cross), (NEW_GRAMS, self._new_grams), (GRAMS, self._grams),
             (PRODUCTS, self._products), (SUMS, self._sums), (SCALARS, self._scalars),
@@ -229,9 +222,8 @@ class FactorUpdate:
         given[FACTOR], given[OTHER], given[OLD] = map(_address, arrays)
         given[NEW], given[CHOSEN] = _address(new), _address(chosen)
         n_rows, n_threads = self.shape[0], team_size(self.operations)
-        size = range_of(n_rows, self.block, PARTS, n_threads) if n_threads > 1 else self._alone
         with nullcontext() if is_held() else single_threaded_blas():
-            run_at(self._task, self._at, n_rows, size, operations=self.operations, n_threads=n_threads)
+            run_at(self._task, self._at, n_rows, self.block, operations=self.operations, n_threads=n_threads)
         violation, absolute, dot = self._sums.sum(axis=0).tolist()
         gram = self._grams.sum(axis=0)
         return Updated(

@@ -312,12 +312,6 @@ class Task:
         return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
 
 
-def range_of(n_rows: int, chunk_size: int, parts: int, n_threads: int) -> int:
-    """Return how many rows a thread takes at once, about `parts` times; a multiple of the chunk size."""
-    blocks = -(-n_rows // chunk_size)
-    return chunk_size * -(-blocks // min(blocks, parts * n_threads))
-
-
 def run(
     task: Task | MachineCode,
     numbers: list[int],
@@ -335,9 +329,10 @@ def run(
     gets about `parts` chunks; whether others use the team changes nothing else.
     """
     n_threads = n_threads or _threads.team_size(operations)
-    if n_threads < 2 or n_rows <= chunk_size:
+    blocks = -(-n_rows // chunk_size)
+    if n_threads < 2 or blocks < 2:
         return False
-    size = range_of(n_rows, chunk_size, parts, n_threads)
+    size = chunk_size * -(-blocks // min(blocks, parts * n_threads))
     arguments = np.array([*numbers, size, *(array.ctypes.data for array in arrays)], dtype=np.int64)
     run_at(task, arguments.ctypes.data, n_rows, size, operations=operations, n_threads=n_threads)
     return True

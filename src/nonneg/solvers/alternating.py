@@ -119,6 +119,7 @@ class AlternatingProblem:
     update_H: Update
     penalties: Penalties
     order: tuple[int, ...] | None = None  # in which coordinate descent visits the components of W
+    fused: bool = False  # whether `_fused` is used whatever the size and the number of threads
 
     @cached_property
     def squared_norm(self) -> float:

@@ -19,7 +19,7 @@ from nonneg.kernels.team import FLOATS
 
 # Operations of an iteration from which one thread gains more by it than loading the kernel takes; on several
 # threads it pays for whatever they share.
-SMALLEST = 1e7
+SMALLEST = 3e7
 # Entries of the products X' W of all blocks of rows up to which they are formed with the update of W, which
 # has just read the rows of X; one thread adds them up.
 WIDE_ENTRIES = 1 << 16
@@ -33,7 +33,7 @@ class FusedIterations:
         self.problem = problem
         k, (n_rows, n_columns) = len(problem.order), problem.data.shape
         penalties = problem.penalties
-        tall = -(-n_rows // block_of(n_rows)) * n_columns * k <= WIDE_ENTRIES
+        tall = -(-n_rows // block_of(n_rows, X.itemsize)) * n_columns * k <= WIDE_ENTRIES
         self.right = V
         self.of_W = FactorUpdate(
             X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall,
@@ -66,7 +66,7 @@ class FusedIterations:
         if any(part.dtype not in FLOATS or form_of(part) is None for part in parts):
             return None
         found = cls(problem, data.array, V)
-        large = found.of_W.operations + found.of_H.operations >= SMALLEST
+        large = problem.fused or found.of_W.operations + found.of_H.operations >= SMALLEST
         return found if large or team_size(found.of_W.operations) > 1 else None
 
     def _of_H(self, Ht: Array) -> tuple[Array, Array]:
