@@ -21,13 +21,19 @@ from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.lookahead import Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
-from nonneg.kernels.kl_newton import is_supported, kl_newton_iterations
+from nonneg.kernels.kl_newton import is_large, is_supported, kl_newton_iterations
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule, extrapolate_bounded
 from nonneg.solvers.newton_pass import RowPass, newton_pass
-from nonneg.solvers.row_newton import DAMPING, SHORTEST_STEP, correlations_of, shared_correlations
+from nonneg.solvers.row_newton import (
+    DAMPING,
+    SHORTEST_STEP,
+    correlations_of,
+    damped_squares,
+    shared_correlations,
+)
 
 # Steeper than for least squares (Ang & Gillis 2019), from a smaller first momentum.
 SCHEDULE = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
@@ -69,6 +75,7 @@ class NewtonProblem:
     free: IntArray | None
     extrapolate: bool
     unit: float  # about the sum of a row of the data
+    tiled: bool = False  # whether a pass is one compiled call per thread
 
     @cached_property
     def total_weight(self) -> float:
@@ -89,16 +96,19 @@ class NewtonProblem:
         """Pass over the data at Ht; return the state after it, and the losses of the columns before it."""
         total = state.total
         means = self.data.xp.sum(Ht, axis=1) if total is None else Ht @ total
-        shared = RowPass(
-            Ht,
-            self.loss,
-            self.penalties,
-            shared_correlations(self.loss, Ht, means, None),
-            momentum,
-            self.unit,
-        )
-        rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
-        (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
+        if self.tiled:
+            W, sums = self.tiled_pass(state, Ht, means, momentum)
+        else:
+            shared = RowPass(
+                Ht,
+                self.loss,
+                self.penalties,
+                shared_correlations(self.loss, Ht, means, None),
+                momentum,
+                self.unit,
+            )
+            rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
+            (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
         at_start, columns, gradient, diagonal, gram, total, penalty = sums
         loss = read_later(self.data.xp.sum(columns) + penalty + self.penalties.of_H(Ht))
         after = replace(
@@ -137,6 +147,30 @@ class NewtonProblem:
         )  # fmt: skip
         after = replace(state, n_iter=state.n_iter + n_iter, **changes)
         return after, [{"loss": loss} for loss in losses]
+
+    def tiled_pass(
+        self, state: NewtonState, Ht: Array, means: Array, momentum: float
+    ) -> tuple[SampleArray, tuple[Any, ...]]:
+        """Do what `newton_pass` does in one compiled call per thread."""
+        from nonneg.kernels.kl_newton.tiles import tiled_newton_pass
+
+        W, sums = tiled_newton_pass(
+            self.data,
+            state.W,
+            state.W if state.W_before is None else state.W_before,
+            momentum,
+            Ht,
+            shared_correlations(self.loss, Ht, means, None),
+            damped_squares(Ht),
+            l1=self.penalties.l1_W,
+            l2=self.penalties.l2_W,
+            lower_bound=self.loss.lower_bound,
+            unit=self.unit,
+            fraction=LOWEST_FRACTION,
+            shortest=SHORTEST_STEP,
+            tries=LINE_TRIES,
+        )
+        return W, (*sums, self.penalties.of_W(W, self.data.weights))
 
     def direction(self, state: NewtonState) -> tuple[Array, Array]:
         """Return the step of every column of H, and the derivatives of their losses along it."""
@@ -243,7 +277,9 @@ def scaled_newton(
     mean = data.mean() + loss.offset
     unit = data.shape[1] * mean if mean > 0 else 1.0
     extrapolate = bool(options.get("extrapolate", True))
-    problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit)
+    # By size alone: results must not depend on the number of threads.
+    tiled = beta == 1.0 and not loss.offset and is_large(data, Ht.shape[1])
+    problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, tiled)
     descent = Descent(problem.candidates, ahead=data.container == "array")
     stop = RelativeDecrease(tol)
 

@@ -15,6 +15,8 @@ from nonneg.kernels.newton_targets.array_api import LEAST_DIAGONAL
 # Entries of the data, and of H, up to which iterations are done here. A pass of `solvers.newton_pass` over so
 # many entries is one thread's work, too; H and the sums for it stay in a core's cache.
 ENTRIES, ENTRIES_OF_H = 1 << 16, 1 << 12
+# Entries times components from which compiling a pass for many threads pays: passes of some ten milliseconds.
+LARGE = 2e7
 
 
 def is_supported(data: Any, k: int) -> bool:
@@ -25,6 +27,12 @@ def is_supported(data: Any, k: int) -> bool:
         and data.shape[0] * data.shape[1] <= ENTRIES
         and data.shape[1] * k <= ENTRIES_OF_H
     )
+
+
+def is_large(data: Any, k: int) -> bool:
+    """Tell whether the data are a large NumPy array without missing entries, for `tiles`."""
+    rows = data.raw_rows() if data.container == "dense" and data.observed is None else None
+    return isinstance(rows, np.ndarray) and float(rows.size) * k >= LARGE
 
 
 def kl_newton_iterations(
