@@ -21,6 +21,6 @@ CLAIM = RaceClaim(
     ),
     reference="scikit-learn cd",
     passes=200,
-    bars=(Bar("median", "dense", 6.0, 10.0), Bar("worst", "dense", 3.0, 4.0)),
+    bars=(Bar("median", "dense", 6.0, 10.0, 5.0), Bar("worst", "dense", 3.0, 4.0, 2.5)),
     others=("pyplanc anlsbpp", "pyplanc hals", "nmf-rs hals", "nmf-rs ehals"),
 )

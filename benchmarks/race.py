@@ -35,6 +35,7 @@ class Bar:
     kind: str  # the group
     land: float  # what is asked for, and what is aimed at
     goal: float
+    land_on_all: float | None = None  # what is asked for on 16 threads, where it is another number
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ def _duel(
     warm_up: list[str] = []
     for what, call in (
         ("reference", lambda: (reference(tiny, 2), reference(task, 1))),
-        # A target that cannot be reached: seconds on the tiny task, one iteration on the real one.
-        ("nonneg", lambda: (ours(tiny, -np.inf, 1.0), ours(task, -np.inf, 0.0))),
+        # A target that cannot be reached: a few iterations on both tasks, those in float32 included.
+        ("nonneg", lambda: (ours(tiny, -np.inf, 0.2), ours(task, -np.inf, 0.2))),
     ):
         try:
             call()

@@ -160,6 +160,7 @@ def _bars(claim: RaceClaim, duels: list[dict[str, Any]]) -> list[list[str]]:
             # A target that was missed is no ratio at all.
             ratios = [record["ratio"] if record.get("reached") else 0.0 for record in group]
             found = statistics.median(ratios) if bar.statistic == "median" else min(ratios)
+            land = bar.land if threads < 16 or bar.land_on_all is None else bar.land_on_all
             rows.append(
                 [
                     bar.statistic,
@@ -167,7 +168,7 @@ def _bars(claim: RaceClaim, duels: list[dict[str, Any]]) -> list[list[str]]:
                     dtype,
                     str(threads),
                     number(found),
-                    f"{bar.land:g} {verdict(found, bar.land)}",
+                    f"{land:g} {verdict(found, land)}",
                     f"{bar.goal:g} {verdict(found, bar.goal)}",
                 ]
             )
