@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numba
 import numpy as np
 
 from nonneg._threads import team_size
@@ -57,6 +58,8 @@ class FusedIterations:
         data, V = problem.data, None
         updates = (problem.update_W, problem.update_H)
         if any(not isinstance(update, partial) or update.func is not hals_passes for update in updates):
+            return None
+        if numba.config.DISABLE_JIT:
             return None
         if isinstance(data, CompressedMatrix):
             data, V = data.projected, data.V
