@@ -338,7 +338,9 @@ def run(
     return True
 
 
-def run_at(task: Task, address: int, n_rows: int, size: int, *, operations: float, n_threads: int) -> None:
+def run_at(
+    task: Task | MachineCode, address: int, n_rows: int, size: int, *, operations: float, n_threads: int
+) -> None:
     """Run a task whose arguments lie at an address, on ranges of `size` rows."""
     global _team
     if n_threads < 2 or n_rows <= size:

@@ -55,7 +55,8 @@ class FusedIterations:
     @classmethod
     def of(cls, problem: Any) -> FusedIterations | None:
         """Return the iterations of a problem, None where it is of another kind or too small."""
-        data, V = problem.data, None
+        data: Any = problem.data
+        V = None
         updates = (problem.update_W, problem.update_H)
         if any(not isinstance(update, partial) or update.func is not hals_passes for update in updates):
             return None
