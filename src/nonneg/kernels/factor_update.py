@@ -20,10 +20,12 @@ from nonneg.kernels.jit import jit
 from nonneg.kernels.products import BLAS, PLAIN, TURNED_OVER, gemm
 from nonneg.kernels.team import Task, call, pointer, run_at
 
-# What is done at once depends on the shape alone, so that numbers do not depend on the number of threads: in
-# float32 even rounding decides which extrapolations are accepted. About so many blocks of rows keep 16
-# threads busy; products of more rows than LONGEST gain nothing; sums of more than MOST_BLOCKS cost memory.
-N_BLOCKS, LONGEST, MOST_BLOCKS = 48, 320, 128
+# Rows that are done at once: so many blocks per thread keep all of them busy. Products of more rows than
+# LONGEST on 16 threads, ALONE on few, gain nothing. Products of few rows take a tenth longer, because BLAS
+# copies the other factor for each of them. Sums of more than MOST_BLOCKS take memory.
+SHARES, LONGEST, ALONE, MOST_BLOCKS = 3, 320, 1024, 128
+# Blocks are made for so many threads where numbers must not depend on their number.
+USUAL_THREADS = 16
 # What the task reads.
 (
     INNER, K, KIND, FORM, LDA, MOVES, OF_NEW, WIDE, BLOCK, HALS, DATA, OTHER, FACTOR, OLD, CROSS, NEW, CHOSEN,
@@ -128,11 +130,12 @@ class Updated(NamedTuple):
     dot: float  # sum of the products with the data times `new`
 
 
-def block_of(n_rows: int, itemsize: int) -> int:
+def block_of(n_rows: int, itemsize: int, n_threads: int = USUAL_THREADS) -> int:
     """Return how many rows are done at once: whole vectors of coordinate descent."""
     lanes = native.VECTOR // itemsize
-    wanted = lanes * -(-n_rows // (N_BLOCKS * lanes))
-    return max(min(wanted, LONGEST), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
+    wanted = lanes * -(-n_rows // (SHARES * n_threads * lanes))
+    longest = min(ALONE, LONGEST * USUAL_THREADS // n_threads)
+    return max(min(wanted, max(longest, lanes)), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
 
 
 def form_of(data: Any) -> tuple[int, int] | None:
@@ -165,13 +168,14 @@ class FactorUpdate:
         l1: float = 0.0,
         of_new: bool = False,
         wide: bool = False,
+        n_threads: int = USUAL_THREADS,
     ) -> None:
         # `data` has one row per row of the factor; None if the products come ready. What the task writes
-        # besides factors is kept for the next one.
+        # besides factors is kept for the next one. Blocks are made for `n_threads`.
         form, lda = (GIVEN, 0) if data is None else form_of(data) or (GIVEN, 0)
         inner = 0 if data is None else data.shape[1]
         self.dtype, self.shape, self.wide, self.of_new = np.dtype(dtype), (n_rows, k), wide, of_new
-        self.block = block_of(n_rows, self.dtype.itemsize)
+        self.block = block_of(n_rows, self.dtype.itemsize, n_threads)
         self._task = _task_of(self.dtype)
         slots = -(-n_rows // self.block)
         self._data = np.empty(0, dtype) if data is None else data

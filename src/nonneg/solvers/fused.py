@@ -9,11 +9,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from nonneg._threads import team_size
+from nonneg._threads import current_threads, team_size
 from nonneg._typing import Array
 from nonneg.data.compressed import CompressedMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.kernels.factor_update import FactorUpdate, block_of, form_of
+from nonneg.kernels.factor_update import USUAL_THREADS, FactorUpdate, block_of, form_of
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
 from nonneg.kernels.team import FLOATS
@@ -34,10 +34,13 @@ class FusedIterations:
         self.problem = problem
         k, (n_rows, n_columns) = len(problem.order), problem.data.shape
         penalties = problem.penalties
-        tall = -(-n_rows // block_of(n_rows, X.itemsize)) * n_columns * k <= WIDE_ENTRIES
+        # Rounding in float32 decides which extrapolations are accepted: there the number of threads must not
+        # change it.
+        n_threads = USUAL_THREADS if problem.fused or X.itemsize == 4 else current_threads()
+        tall = -(-n_rows // block_of(n_rows, X.itemsize, n_threads)) * n_columns * k <= WIDE_ENTRIES
         self.right = V
         self.of_W = FactorUpdate(
-            X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall,
+            X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall, n_threads=n_threads,
             **_options(problem.update_W),
         )  # fmt: skip
         if V is not None:
@@ -46,7 +49,7 @@ class FusedIterations:
             columns = None if tall else X.T
         self.of_H = FactorUpdate(
             columns, n_columns, k, dtype=X.dtype, l1=penalties.l1_H, of_new=True, wide=V is not None,
-            **_options(problem.update_H),
+            n_threads=n_threads, **_options(problem.update_H),
         )  # fmt: skip
         self.eps = 8 * float(np.finfo(X.dtype).eps)
         # Gram matrices and products with V of the last Ht and of the extrapolated one.
