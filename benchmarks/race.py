@@ -150,7 +150,7 @@ def _duel(
             target = score(task.X, theirs[0].W, theirs[0].H, task.loss)
         if failure is None:
             try:
-                own.append(ours(task, target, max(5 * theirs[0].seconds, 10.0)))
+                own.append(ours(task, target, max(5 * theirs[0].seconds, 2.0)))
             except Exception as error:  # as above
                 failure = f"{type(error).__name__}: {error}"
     reference_seconds = statistics.median(outcome.seconds for outcome in theirs)
