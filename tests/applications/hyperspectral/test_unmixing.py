@@ -61,6 +61,14 @@ def test_any_method_finds_the_pure_pixels(cube, planted, method):
     assert "conditioning" in model.certificate_
 
 
+def test_the_residual_of_a_pixel_is_relative_to_the_pixel(cube, rng):
+    noisy = cube + 0.02 * rng.random(cube.shape)
+    model = Unmixing(K, method="spa", constraint="sum-to-one", normalize=None, whiten=False).fit(noisy)
+    left = np.linalg.norm(noisy - model.abundances_ @ model.endmembers_, axis=2)
+    np.testing.assert_allclose(model.residuals_, left / np.linalg.norm(noisy, axis=2), rtol=1e-6, atol=1e-7)
+    assert left.max() > 0.01
+
+
 def test_the_cube_is_neither_changed_nor_copied(cube):
     before = cube.copy()
     scene = pixels.ImagePixels(read_as_cube(cube), None, 0.05)
