@@ -298,7 +298,7 @@ def plan(quick: bool) -> list[tuple[str, str, tuple[Any, ...]]]:
     found += [("weak scaling", "on_cluster", (per_worker * n, 4 * n, n)) for n in counts]
     found += [("flat", "flat", (30 if quick else 500,)), ("recovery", "recovery", (rows // 2, chunks, 2))]
     found += [("side by side", "side_by_side", (per_worker, n)) for n in counts]
-    found += [("overhead", "overhead", (n, 2)) for n in ((64,) if quick else (512, 2048))]
+    found += [("overhead", "overhead", (n, 2)) for n in ((64,) if quick else (256, 1024))]
     return found
 
 

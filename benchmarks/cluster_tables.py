@@ -73,7 +73,7 @@ def table(records: list[dict[str, Any]]) -> str:
             rows.append([what, pause, number(record["iterations_lost"]), "3"])
     if rows:
         parts.append(markdown(("what", "found", "ratio", "at most"), rows))
-    costs = [record for record in _by_title(records, "overhead") if "failure" not in record]
+    costs = [record for record in _by_title(records, "overhead") if "in_groups" in record]
     if costs:
         shown = [
             [str(record["words"][0])] + [number(record[name]) for name in ("in_groups", "by_chunks")]
