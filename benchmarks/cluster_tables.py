@@ -91,7 +91,7 @@ def model(per_task: float) -> str:
     # Assumptions: a core takes 1 s for 1 GB at k = 20, a link moves 1 GB/s, and X has 5,000 float64 columns.
     rate, network, columns, k = 1e9, 1e9, 5000, 20
     rows = []
-    for workers, terabytes in ((10, 0.1), (100, 1.0), (1000, 10.0)):
+    for workers, terabytes in ((10, 0.1), (100, 1.0), (1000, 10.0), (10_000, 100.0)):
         for chunk in (100e6, 1e9):
             n_chunks = int(terabytes * 1e12 / chunk)
             n_groups = min(n_chunks, 4 * workers)  # at least, see `nonneg.data.cluster.group_size`
@@ -109,4 +109,8 @@ def model(per_task: float) -> str:
     head = (
         "model", "groups", "compute (s)", "scheduler (s)", "H and sums (s)", "copies of W (s)", "efficiency"
     )  # fmt: skip
-    return markdown(head, rows)
+    most = 10e9 / rate / (per_task * 4 * (9 / 8 + 2 / 8))
+    return markdown(head, rows) + (
+        "\n\nThe time that the scheduler takes for tasks limits the design. At 10 GB per worker it is as long as "
+        f"the workers' own at about {round(most, -2):.0f} workers; beyond that, more workers make nothing faster."
+    )
