@@ -112,6 +112,6 @@ def model(per_task: float) -> str:
     most = 10e9 / rate / (per_task * 4 * (9 / 8 + 2 / 8))
     return markdown(head, rows) + (
         "\n\nThe time that the scheduler takes for tasks limits the design. At 10 GB per worker it is as "
-        f"long as the workers' own at about {round(most, -2):.0f} workers. Beyond that, more workers make nothing "
-        "faster."
+        f"long as the workers' own at about {round(most, -2):.0f} workers. Beyond that, more workers make "
+        "nothing faster."
     )
