@@ -94,7 +94,7 @@ def model(per_task: float) -> str:
     for workers, terabytes in ((10, 0.1), (100, 1.0), (1000, 10.0), (10_000, 100.0)):
         for chunk in (100e6, 1e9):
             n_chunks = int(terabytes * 1e12 / chunk)
-            n_groups = min(n_chunks, 4 * workers)  # at least, see `nonneg.data.cluster.group_size`
+            n_groups = min(n_chunks, 8 * workers)  # at least, see `nonneg.data.cluster.group_size`
             compute = terabytes * 1e12 / workers / rate
             schedule = per_task * n_groups * (9 / 8 + 2 / 8)
             small = columns * k * 8
@@ -109,7 +109,7 @@ def model(per_task: float) -> str:
     head = (
         "model", "groups", "compute (s)", "scheduler (s)", "H and sums (s)", "copies of W (s)", "efficiency"
     )  # fmt: skip
-    most = 10e9 / rate / (per_task * 4 * (9 / 8 + 2 / 8))
+    most = 10e9 / rate / (per_task * 8 * (9 / 8 + 2 / 8))
     return markdown(head, rows) + (
         "\n\nThe time that the scheduler takes for tasks limits the design. At 10 GB per worker it is as "
         f"long as the workers' own at about {round(most, -2):.0f} workers. Beyond that, more workers make "

@@ -78,8 +78,7 @@ def test_chunks_are_loaded_once_and_shared_out_by_threads(dask_client, X):
         data.times(np.ones((8, 2)))
     assert len(LOADED) == 16
     places = data._held.places
-    assert data._held.group_size == 8
-    assert sorted(places.count(worker) for worker in set(places)) == [1, 1]
+    assert sorted(places.count(worker) for worker in set(places)) == [8, 8]
     np.testing.assert_array_equal(data.take_rows([63, 0, 17, -2]), X[[63, 0, 17, 62]])
     assert len(LOADED) == 16
 
@@ -100,10 +99,10 @@ def test_groups_are_few_for_each_thread_and_even():
     from nonneg.data.cluster import group_size, passes_between_copies
 
     two, eight = {"a": 1, "b": 1}, {str(number): 1 for number in range(8)}
-    assert [group_size(n, two) for n in (1, 8, 16, 10, 1000)] == [1, 4, 8, 1, 256]
-    assert [group_size(n, eight) for n in (32, 64, 100, 1000, 100_000)] == [1, 2, 1, 16, 512]
+    assert [group_size(n, two) for n in (1, 8, 16, 10, 1000)] == [1, 1, 1, 1, 32]
+    assert [group_size(n, eight) for n in (32, 64, 128, 1000, 100_000)] == [1, 1, 2, 8, 512]
     # The time of two iterations to repeat what was lost: the other worker alone, or all the others at once.
-    assert passes_between_copies(2, 2) == 2
+    assert passes_between_copies(16, 2) == 2
     assert passes_between_copies(32, 8) == 8
     assert passes_between_copies(1000, 100) == 10
     assert passes_between_copies(4, 1) == 10
@@ -129,7 +128,7 @@ def test_more_threads_than_groups_make_smaller_groups(dask_client, X, monkeypatc
     assert data._held.is_outgrown
     monkeypatch.undo()
     np.testing.assert_allclose(data.transposed_times(W), X.T @ (X @ np.ones((8, 2))))
-    assert data._held.group_size == 8
+    assert data._held.group_size == 1
 
 
 def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypatch):

@@ -44,7 +44,7 @@ def X():
 
 
 def chunked(X):
-    return da.from_array(X, chunks=(50, 20))  # six groups of two
+    return da.from_array(X, chunks=(60, 20))  # more than are added at once
 
 
 def kill(client, number):

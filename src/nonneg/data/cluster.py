@@ -48,9 +48,9 @@ from nonneg.data.block_tasks import (
 from nonneg.data.matrix import RowFunction
 from nonneg.exceptions import InvalidParameterError, LostRowsError
 
-# Groups of chunks for each thread. When a worker is lost, the others share its groups: the more there are,
-# the more can share them. With two workers the other one has all of them in any case.
-GROUPS_PER_THREAD, GROUPS_OF_TWO = 4, 1
+# Groups of chunks for each thread. When a worker is lost, the others and its successor share its groups: with
+# one or two for each thread, the time of two to three more iterations was lost than with eight (two workers).
+GROUPS_PER_THREAD = 8
 # By how much the thread with the most chunks may be above the mean because of groups, against single chunks.
 UNEVEN = 1.05
 # Lost groups repeat the passes since their rows were detached, on the workers that are left. That may take as
@@ -289,7 +289,7 @@ class Cluster:
 def group_size(n_chunks: int, workers: dict[str, int]) -> int:
     """Return how many neighboring chunks are worked on in one task: a power of two, for the tree of sums."""
     n_threads = sum(workers.values())
-    wanted = n_threads * (GROUPS_PER_THREAD if len(workers) > 2 else GROUPS_OF_TWO)
+    wanted = n_threads * GROUPS_PER_THREAD
 
     def most_chunks(size: int) -> int:
         return size * -(-n_chunks // (size * n_threads))
