@@ -49,7 +49,7 @@ from nonneg.data.matrix import RowFunction
 from nonneg.exceptions import InvalidParameterError, LostRowsError
 
 # Groups of chunks for each thread. When a worker is lost, the others and its successor share its groups: with
-# one or two for each thread, the time of two to three more iterations was lost than with eight (two workers).
+# one or two for each thread, the time of two more iterations was lost than with eight (two workers).
 GROUPS_PER_THREAD = 8
 # By how much the thread with the most chunks may be above the mean because of groups, against single chunks.
 UNEVEN = 1.05
