@@ -88,9 +88,8 @@ class ConsensusNMF(FactorizingEstimator):
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
         Where restarts run, see :class:`nonneg.NMF`: on a GPU those of a rank are one batch where they can be.
     n_jobs : int or None
-        Number of restarts at a time; None uses all cores. Restarts run on threads; inside of
-        ``joblib.parallel_config(backend="loky")`` on processes, and with ``backend="dask"`` on the workers of
-        a Dask cluster.
+        Number of restarts at a time; None uses all cores. Restarts run on threads, inside of
+        ``joblib.parallel_config(backend="loky")`` on processes, with ``backend="dask"`` on a Dask cluster.
     verbose : int, default 0
         1 shows how many restarts are done, and the time left.
     callback : callable, optional
