@@ -21,12 +21,12 @@ NAME = "studies/consensus"
 # Counts per sample; the rank is claimed at the middle one.
 DEPTHS, CLAIMED = (150, 500, 1500), 500
 RANKS, PLANTED = range(2, 10), (3, 5, 7)
-N_CHOOSING, N_RANK, N_OTHER = 6, 50, 6
+N_CHOOSING, N_RANK, N_OTHER = 6, 50, 20
 FIRST_REPORTED = 1000
 # Programs: how many, components more than that, counts per sample, draws, single runs that are compared.
-N_PROGRAMS, SURPLUS, PROGRAM_DEPTHS, N_PROGRAM_DRAWS, N_SINGLE = 10, 4, (300, 1000, 3000, 10_000), 4, 10
+N_PROGRAMS, SURPLUS, PROGRAM_DEPTHS, N_PROGRAM_DRAWS, N_SINGLE = 10, 4, (300, 1000, 3000, 10_000), 6, 10
 # Signatures: in a table of known ones, mutations per tumor, draws.
-N_SIGNATURES, N_KNOWN, MUTATIONS, N_SIGNATURE_DRAWS = 5, 40, (50, 200, 1000, 5000), 4
+N_SIGNATURES, N_KNOWN, MUTATIONS, N_SIGNATURE_DRAWS = 5, 40, (50, 200, 1000, 5000), 10
 RECOVERED = 0.95
 LEVEL = 0.9  # of the intervals of exposures
 

@@ -90,6 +90,7 @@ def copied(X: Any, device: Any) -> Any:
         indptr, indices, data = (part.to(device) for part in parts)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+            warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
             return torch.sparse_csr_tensor(indptr, indices, data, size=csr.shape, check_invariants=False)
     X = np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
