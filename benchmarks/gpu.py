@@ -203,9 +203,9 @@ def against_sklearn(n_iter: int = 200) -> Iterator[dict[str, Any]]:
     yield {
         "kind": "race", "case": f"to the error of scikit-learn's cd-{n_iter}, 20000 x 1500, k=40",
         "dtype": "float32", "contender": "nonneg", "seconds": seconds, "alone": theirs,
-        "ratio": theirs / seconds, "land": 20, "goal": 50, "n_iter": ours.n_iter_,
+        "ratio": theirs / seconds, "land": 20, "goal": 50, "n_iter": int(ours.n_iter_),
         "cores": available_threads(),
-        "differ": ours.reconstruction_err_ / model.reconstruction_err_ - 1,
+        "differ": float(ours.reconstruction_err_ / model.reconstruction_err_) - 1,
     }  # fmt: skip
 
 

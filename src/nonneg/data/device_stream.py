@@ -2,12 +2,15 @@
 
 A block goes through page-locked memory, in which several threads write it, and is copied on a stream of its
 own while the GPU works on the last one. An array that is in memory as it shall be on the device is locked in
-place and copied from there. Arrays with one row per sample stay on the device.
+place and copied from there. Blocks of a file that fits in memory stay there, locked, after the first pass: the
+copy from the system's cache to locked memory is several times slower than the one to the device. Arrays with
+one row per sample stay on the device.
 """
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import threading
 import warnings
 import weakref
@@ -43,8 +46,9 @@ SLOTS = 3
 WRITERS = 12
 # Entries that are cast to float64 at a time.
 WIDE_ENTRIES = 1 << 23
-# An array is locked in memory in place if it takes at most this part of the machine's.
-LOCKED_PART = 0.6
+# An array is locked in memory in place if it takes at most this part of the machine's, and blocks are kept
+# there that take at most this one: the system's cache may hold the file beside them.
+LOCKED_PART, KEPT_PART = 0.6, 0.3
 PORTABLE = 1  # CUDA's word for memory that is locked for all GPUs
 # How many streams use an array that is locked, by its place in memory: it can be locked only once.
 _locked: dict[int, int] = {}
@@ -114,7 +118,7 @@ def _tensor_dtype(dtype: Any) -> Any:
 class _Slot:
     """Memory for a block on both sides, and events that say when it may be used again."""
 
-    host: Any  # page-locked; None where blocks are copied from where they are
+    host: Any  # page-locked; None where blocks are copied from where they are locked
     device: Any
     copied: Any = None  # the copy to the device has ended
     used: Any = None  # the work on the device has ended
@@ -132,6 +136,10 @@ class DeviceStream:
         self.step = min(step, stored.shape[0])
         self.edges = [*range(0, stored.shape[0], self.step), stored.shape[0]]
         self.locked = self._lock() if lock and self.on_gpu else None
+        self._kept: dict[int, Any] = {}
+        n_bytes = stored.shape[0] * row
+        small = n_bytes <= KEPT_PART * memory_limit() and stored.fits()
+        self._keeps = lock and self.on_gpu and self.locked is None and small
         self._slots: list[_Slot] = []
         self._stream: Any = None
 
@@ -148,9 +156,7 @@ class DeviceStream:
         place, runtime = array.ctypes.data, torch.cuda.cudart()
         with _LOCK:
             if place not in _locked and int(runtime.cudaHostRegister(place, array.nbytes, PORTABLE)) != 0:
-                # The next call reports the failure once more, whatever it is.
-                with contextlib.suppress(RuntimeError):
-                    torch.zeros(1, device=self.device)
+                self._forget_error()
                 return None
             _locked[place] = _locked.get(place, 0) + 1
         weakref.finalize(self, _unlock, runtime, array)
@@ -164,9 +170,7 @@ class DeviceStream:
         shape, dtype = (self.step, self.stored.shape[1]), _tensor_dtype(self.stored.working_dtype)
         n_slots = min(SLOTS, len(self.edges) - 1)
         for _ in range(n_slots):
-            pinned = self.on_gpu and self.locked is None
-            host = torch.empty(shape, dtype=dtype, pin_memory=pinned) if self.locked is None else None
-            slot = _Slot(host, torch.empty(shape, dtype=dtype, device=self.device))
+            slot = _Slot(None, torch.empty(shape, dtype=dtype, device=self.device))
             if self.on_gpu:
                 slot.copied, slot.used = torch.cuda.Event(), torch.cuda.Event()
             self._slots.append(slot)
@@ -179,7 +183,11 @@ class DeviceStream:
 
         if self.locked is not None:
             source = torch.from_numpy(self.locked[start:stop])
+        elif self._keeps and (kept := self._keep(start, stop, writers)) is not None:
+            source = kept
         else:
+            if slot.host is None:
+                slot.host = torch.empty_like(slot.device, device="cpu", pin_memory=self.on_gpu)
             if self.on_gpu:
                 slot.copied.synchronize()  # the last copy from here
             source = slot.host[: stop - start]
@@ -191,6 +199,36 @@ class DeviceStream:
             self._stream.wait_event(slot.used)
             slot.device[: stop - start].copy_(source, non_blocking=True)
             slot.copied.record(self._stream)
+
+    def _keep(self, start: int, stop: int, writers: ThreadPoolExecutor) -> Any:
+        """Return a block in page-locked memory that stays; None if the system does not lock it."""
+        import torch
+
+        if start in self._kept:
+            return self._kept[start]
+        shape, dtype = (stop - start, self.stored.shape[1]), self.stored.working_dtype
+        # Pages of its own, which are locked once; large ones, if the system has them, are locked sooner.
+        pages = mmap.mmap(-1, max(1, shape[0] * shape[1] * dtype.itemsize))
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with contextlib.suppress(OSError):
+                pages.madvise(mmap.MADV_HUGEPAGE)
+        block = np.frombuffer(pages, dtype=dtype, count=shape[0] * shape[1]).reshape(shape)
+        self.stored.read_into(block, start, stop, writers)
+        runtime = torch.cuda.cudart()
+        if int(runtime.cudaHostRegister(block.ctypes.data, len(pages), PORTABLE)) != 0:
+            self._keeps = False
+            self._forget_error()
+            return None
+        weakref.finalize(self, _unlock_block, runtime, block)
+        self._kept[start] = torch.from_numpy(block)
+        return self._kept[start]
+
+    def _forget_error(self) -> None:
+        import torch
+
+        # The next call reports the failure once more, whatever it is.
+        with contextlib.suppress(RuntimeError):
+            torch.zeros(1, device=self.device)
 
     def blocks(self) -> Iterator[tuple[int, int, Any]]:
         """Yield first row, end and entries of each block; they are valid until the next one is asked for."""
@@ -225,6 +263,10 @@ class DeviceStream:
                     slot.used.record(current)
                 if number + len(self._slots) < len(ranges):
                     load(number + len(self._slots))
+
+
+def _unlock_block(runtime: Any, block: Any) -> None:
+    runtime.cudaHostUnregister(block.ctypes.data)
 
 
 def _unlock(runtime: Any, array: Any) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import to_device, to_float64
+from nonneg._arrays import is_cuda_tensor, to_device, to_float64
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.iteration.captured import Captured
 from nonneg.kernels import batched_kl
 from nonneg.kernels.batched_targets import batched_targets
 from nonneg.losses.beta import BetaLoss
@@ -85,6 +87,11 @@ class NewtonBatch(RestartBatch):
     ceiling: FloatArray
 
 
+# The arrays that an iteration begins with, and those that it returns.
+ARRAYS = ("W", "Ht", "W_before", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps")
+FOUND = ("W", "Ht", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps", "loss")
+
+
 @dataclass(frozen=True)
 class BatchedNewton:
     """The problem of all restarts."""
@@ -112,13 +119,16 @@ class BatchedNewton:
         """The namespace."""
         return array_namespace(self.X)
 
-    def _column(self, values: FloatArray, like: Array) -> Array:
-        return to_device(values, self.X, like.dtype)[:, None, None]
+    def facts(self, numbers: IntArray) -> tuple[Array, Array, Array]:
+        """Return data, lower bounds and units of some restarts."""
+        X = self.X if self.X.ndim == 2 else _some(self.X, numbers)
+        return X, _some(self.bounds, numbers), _some(self.units, numbers)
 
     def begin(self, W: Array, Ht: Array) -> NewtonBatch:
         """Return the first state: the rows of W alone have moved."""
         zeros, numbers = np.zeros(W.shape[0]), np.arange(W.shape[0])
-        found, _ = self.evaluate(numbers, W, W, Ht, None, zeros)
+        found, _ = self.evaluate(self.facts(numbers), W, W, Ht, None, None, plain=False)
+        found["loss"] = to_float64(found["loss"])
         ones = self.xp.ones_like(found["columns"])
         return NewtonBatch(
             **found, numbers=numbers, Ht=Ht, W_before=found["W"], Ht_plain=Ht, steps=ones, momentum=zeros,
@@ -127,23 +137,24 @@ class BatchedNewton:
 
     def evaluate(
         self,
-        numbers: IntArray,
+        facts: tuple[Array, Array, Array],
         W: Array,
         W_before: Array,
         Ht: Array,
         total: Array | None,
-        momentum: FloatArray,
+        momentum: Array | None,
+        *,
+        plain: bool,
     ) -> tuple[dict[str, Any], Array | None]:
-        """Move the rows of W; return them and sums, and the losses of the columns before it."""
-        xp, X = self.xp, self.X if self.X.ndim == 2 else _some(self.X, numbers)
-        bounds, units = _some(self.bounds, numbers), _some(self.units, numbers)
+        """Move the rows of W; return them and sums, and the losses of the columns before it if `plain`."""
+        xp, (X, bounds, units) = self.xp, facts
         means = xp.sum(Ht, axis=2) if total is None else (Ht @ total[:, :, None])[:, :, 0]
         correlations = shared_correlations(Ht, means)
         H = turned(Ht)
-        start = bounded(W, W_before, self._column(momentum, W)) if momentum.any() else W
+        start = W if momentum is None else bounded(W, W_before, momentum)
         v = start @ H
         # What the columns gain by extrapolated rows would say nothing about their own steps.
-        at_start = None if momentum.all() else batched_kl.column_losses(X, v, bounds)
+        at_start = batched_kl.column_losses(X, v, bounds) if plain else None
         slope, curvature = batched_kl.newton_terms(X, v, bounds)
         squares = Ht * Ht + DAMPING * xp.mean(Ht, axis=1, keepdims=True) ** 2
         gradient, diagonal = slope @ Ht, curvature @ squares
@@ -162,7 +173,7 @@ class BatchedNewton:
         scale = xp.clip((new @ turned(sums))[:, :, 0], min=1e-6)
         found = {
             "W": new,
-            "loss": to_float64(xp.sum(columns, axis=1)),
+            "loss": xp.sum(columns, axis=1),
             "gradient": turned(slope) @ new,
             "diagonal": turned(curvature) @ squares,
             "gram": turned(new / scale[:, :, None]) @ new,
@@ -171,60 +182,98 @@ class BatchedNewton:
         }
         return found, at_start
 
-    def direction(self, state: NewtonBatch) -> tuple[Array, Array]:
+    def direction(
+        self, Ht: Array, gradient: Array, diagonal: Array, gram: Array, total: Array
+    ) -> tuple[Array, Array]:
         """Return the step of every column of H, and the derivatives of their losses along it."""
         xp = self.xp
-        damping = DAMPING * (state.total / self.X.shape[-2]) ** 2
-        diagonal = state.diagonal[:, :, :-1] + state.diagonal[:, :, -1:] * damping[:, None, :]
-        direction, slopes = batched_targets(state.Ht, state.gradient, diagonal, correlations_of(state.gram))
+        damping = DAMPING * (total / self.X.shape[-2]) ** 2
+        diagonal = diagonal[:, :, :-1] + diagonal[:, :, -1:] * damping[:, None, :]
+        direction, slopes = batched_targets(Ht, gradient, diagonal, correlations_of(gram))
         slopes = xp.astype(slopes, xp.float64)
         down = slopes < 0
         kept = xp.where(down[:, :, None], direction, xp.zeros_like(direction))
         return kept, xp.where(down, slopes, xp.zeros_like(slopes))
 
+    def attempt(self, kind: Any, arrays: Any, number: Any = None) -> list[Array]:
+        """Move both factors of all restarts by their steps; see `newton.NewtonProblem.attempt`.
+
+        Returns the arrays of `FOUND`, and if some restarts have no momentum, shorter steps for their columns
+        that became worse, and what their steps were to gain.
+        """
+        xp, (_, moves, plain) = self.xp, kind
+        X, bounds, units, momentum, *fields_ = arrays
+        now = dict(zip(ARRAYS, fields_, strict=True))
+        direction, slopes = self.direction(
+            **{name: now[name] for name in ("Ht", "gradient", "diagonal", "gram", "total")}
+        )
+        steps = now["steps"]
+        Ht = now["Ht"] + xp.astype(steps, direction.dtype)[:, :, None] * direction
+        column = xp.astype(momentum, Ht.dtype)[:, None, None] if moves else None
+        chosen = bounded(Ht, now["Ht_plain"], column) if moves else Ht
+        found, at_start = self.evaluate(
+            (X, bounds, units), now["W"], now["W_before"], chosen, now["total"], column, plain=plain
+        )
+        doubled = xp.clip(2.0 * steps, max=1.0)
+        found |= {"Ht": chosen, "Ht_plain": Ht, "steps": doubled}
+        if not plain:
+            return [found[name] for name in FOUND]
+        gained, change = steps * slopes, at_start - now["columns"]
+        unclear = -gained < 1e-12 * found["columns"]
+        best = _factor(xp, gained, change, most=2.0)
+        own = xp.clip(xp.where(unclear, 2.0 * steps, steps * best), min=SHORTEST, max=1.0)
+        rests = (momentum == 0)[:, None]
+        found["steps"] = xp.where(rests, own, doubled)
+        # Restarts with momentum try again without it first, with the same steps.
+        worse = xp.logical_and(rests, change > 0)
+        shorter = xp.where(worse, steps * _factor(xp, gained, change, most=0.5), steps)
+        return [*(found[name] for name in FOUND), shorter, xp.sum(gained, axis=1)]
+
+    @cached_property
+    def captured(self) -> Captured:
+        """`attempt` as a CUDA graph."""
+        return Captured(self.attempt)
+
+    def tried(self, now: NewtonBatch) -> tuple[NewtonBatch, Any, Any]:
+        """Call `attempt`; return the states after it, shorter steps, and what the steps were to gain."""
+        momentum = now.momentum
+        kind = len(momentum), bool(momentum.any()), not momentum.all()
+        arrays = [
+            *self.facts(now.numbers),
+            to_device(momentum, self.X),
+            *(getattr(now, name) for name in ARRAYS),
+        ]
+        whole = len(momentum) == len(self.bounds) and self.X.ndim == 2 and is_cuda_tensor(self.X)
+        out = self.captured(kind, arrays, 0.0) if whole else self.attempt(kind, arrays)
+        found = dict(zip(FOUND, out, strict=False))
+        found["loss"] = to_float64(found["loss"])
+        after = replace(now, **found, W_before=now.W)
+        return (after, *out[len(FOUND) :]) if kind[2] else (after, None, None)
+
     def step(self, state: NewtonBatch) -> tuple[NewtonBatch, dict[str, Any]]:
         """Do one iteration of every restart that does not increase its loss."""
-        xp = self.xp
-        direction, slopes = self.direction(state)
         after = state  # restarts that find nothing better stay
         pending = np.arange(len(state.loss))
-        steps, momentum, ceiling = state.steps, state.momentum, state.ceiling
-        kept: list[IntArray] = []
+        now, kept = state, []
+        nothing = NOTHING["float64" if "64" in str(self.X.dtype) else "float32"]
         for _ in range(TRIES):
-            now, some, down = state.take(pending), _some(direction, pending), _some(slopes, pending)
-            Ht = now.Ht + xp.astype(steps, direction.dtype)[:, :, None] * some
-            chosen = bounded(Ht, now.Ht_plain, self._column(momentum, Ht)) if momentum.any() else Ht
-            found, at_start = self.evaluate(now.numbers, now.W, now.W_before, chosen, now.total, momentum)
-            new = NewtonBatch(
-                **found,
-                numbers=now.numbers,
-                Ht=chosen,
-                W_before=now.W,
-                Ht_plain=Ht,
-                steps=steps,
-                momentum=momentum,
-                ceiling=ceiling,
-            )
-            change = None if at_start is None else at_start - now.columns
+            new, shorter, gained = self.tried(now)
             good = new.loss <= now.loss
             if good.any():
-                accepted = self.accepted(new, down, change)
-                after = after.put(pending[good], accepted.take(np.flatnonzero(good)))
-            if good.all():
-                pending = pending[:0]
-                break
+                after = after.put(pending[good], scheduled(new).take(np.flatnonzero(good)))
             left = np.flatnonzero(~good)
-            if not momentum[left].all():
-                steps, enough = self.shorter(steps, down, change, now.loss, momentum)
-                hopeless = left[(momentum[left] == 0) & ~enough[left]]
+            if len(left) and not now.momentum[left].all():
+                now = replace(now, steps=shorter)
+                enough = to_float64(gained) <= -nothing * np.abs(now.loss)
+                hopeless = left[(now.momentum[left] == 0) & ~enough[left]]
                 kept.append(pending[hopeless])
                 left = np.setdiff1d(left, hopeless)
-            pending, steps = pending[left], _some(steps, left)
-            momentum, ceiling = momentum[left], ceiling[left]
-            ceiling = np.where(momentum > 0, momentum, ceiling)
-            momentum = np.zeros_like(momentum)
+            pending = pending[left]
             if not len(pending):
                 break
+            now = now.take(left)
+            ceiling = np.where(now.momentum > 0, now.momentum, now.ceiling)
+            now = replace(now, ceiling=ceiling, momentum=np.zeros_like(ceiling))
         stuck = np.sort(np.concatenate([*kept, pending]))
         if len(stuck):
             same = state.take(stuck)
@@ -233,43 +282,17 @@ class BatchedNewton:
             after = after.put(stuck, rested)
         return after, {"loss": after.loss}
 
-    def shorter(
-        self, steps: Array, slopes: Array, change: Array | None, loss: FloatArray, momentum: FloatArray
-    ) -> tuple[Array, Any]:
-        """Return shorter steps of columns that became worse, and which restarts can gain by them.
 
-        Restarts with momentum try again without it first, with the same steps.
-        """
-        assert change is not None
-        xp = self.xp
-        gained = steps * slopes
-        enough = to_float64(xp.sum(gained, axis=1)) <= -NOTHING * np.abs(loss)
-        worse = xp.logical_and(to_device(momentum == 0, self.X)[:, None], change > 0)
-        return xp.where(worse, steps * _factor(xp, gained, change, most=0.5), steps), enough
-
-    def accepted(self, after: NewtonBatch, slopes: Array, change: Array | None) -> NewtonBatch:
-        """Return the accepted states with the momentum and the steps of the next iteration."""
-        xp = self.xp
-        doubled = xp.clip(2.0 * after.steps, max=1.0)
-        steps = doubled
-        if change is not None:
-            gained = after.steps * slopes
-            unclear = -gained < 1e-12 * after.columns
-            best = _factor(xp, gained, change, most=2.0)
-            own = xp.clip(xp.where(unclear, 2.0 * after.steps, after.steps * best), min=SHORTEST, max=1.0)
-            plain = to_device(after.momentum == 0, self.X)
-            steps = xp.where(plain[:, None], own, doubled)
-        following = [
-            SCHEDULE.rejected(ceiling)
-            if not momentum and ceiling < 1.0
-            else SCHEDULE.accepted(momentum, ceiling)
-            for momentum, ceiling in zip(after.momentum.tolist(), after.ceiling.tolist(), strict=True)
-        ]
-        momentum, ceiling = (
-            np.array([each.momentum for each in following]),
-            np.array([each.ceiling for each in following]),
-        )
-        return replace(after, steps=steps, momentum=momentum, ceiling=ceiling)
+def scheduled(after: NewtonBatch) -> NewtonBatch:
+    """Return the accepted states with the momentum of the next iteration."""
+    following = [
+        SCHEDULE.rejected(ceiling) if not momentum and ceiling < 1.0 else SCHEDULE.accepted(momentum, ceiling)
+        for momentum, ceiling in zip(after.momentum.tolist(), after.ceiling.tolist(), strict=True)
+    ]
+    momentum, ceiling = (
+        np.array([getattr(each, name) for each in following]) for name in ("momentum", "ceiling")
+    )
+    return replace(after, momentum=momentum, ceiling=ceiling)
 
 
 def _some(array: Array, chosen: IntArray) -> Array:

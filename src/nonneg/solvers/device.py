@@ -17,6 +17,7 @@ import numpy as np
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
 from nonneg.iteration import RelativeMeasure
+from nonneg.iteration.captured import WARM_UP, record
 from nonneg.iteration.loop import Stalled
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
@@ -27,8 +28,6 @@ N_NUMBERS = 16
 # Turns between two looks at the numbers take about this many seconds; a look takes some 30 microseconds.
 SECONDS = 4e-3
 MOST_TURNS = 32
-# Turns before they are captured as a CUDA graph: the first ones compile kernels and let cuBLAS choose.
-WARM_UP = 2
 # A graph saves the host's work, half a millisecond for each turn; longer turns hide it.
 GRAPH_SECONDS = 2e-3
 # Containers whose turns are the same launches every time, with nothing copied from the host.
@@ -142,7 +141,7 @@ class DeviceProblem:
     def _turn(self) -> None:
         self.n_turns += 1
         if self.graph is None and self.n_turns > WARM_UP and self._captures():
-            self.graph = self._capture()
+            self.graph = record(self._launch)[0]
         if self.graph:
             self.graph.replay()
         else:
@@ -163,24 +162,6 @@ class DeviceProblem:
         assert b is not None
         fits = self.problem.data.container in CAPTURED and self.seconds < GRAPH_SECONDS
         return fits and b.W.is_cuda
-
-    def _capture(self) -> Any:
-        """Return a turn as a CUDA graph; False if it cannot be captured."""
-        import torch
-
-        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            try:
-                graph.capture_begin(capture_error_mode="thread_local")
-                try:
-                    self._launch()
-                finally:
-                    graph.capture_end()
-            except RuntimeError:  # something in the turn needs the host
-                graph = False
-        torch.cuda.current_stream().wait_stream(stream)
-        return graph
 
     def _read(self) -> tuple[Any, Any]:
         """Wait for the turns so far; return the numbers and the history."""

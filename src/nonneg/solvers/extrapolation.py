@@ -64,9 +64,9 @@ def extrapolate(new: Array, old: Array, momentum: Any) -> Array:
     return array_namespace(new).clip(new + momentum * (new - old), min=0.0)
 
 
-def extrapolate_bounded(new: Array, old: Array | None, momentum: float) -> Array:
-    """Return new + momentum (new - old), bounded below by a fraction of `new`."""
-    if not momentum or old is None:
+def extrapolate_bounded(new: Array, old: Array | None, momentum: Any) -> Array:
+    """Return new + momentum (new - old), bounded below by a fraction of `new`; see `extrapolate`."""
+    if old is None or not (on_gpu(momentum) or momentum):
         return new
     out = new + momentum * (new - old)
     lowest = LOWEST_FRACTION * new

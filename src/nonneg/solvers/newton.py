@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import is_cuda_tensor
 from nonneg._blas import single_threaded_blas
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
+from nonneg.iteration.captured import Captured
 from nonneg.iteration.lookahead import Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
@@ -25,8 +27,9 @@ from nonneg.kernels.kl_newton import is_large, is_supported, kl_newton_iteration
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.alternating import extrapolates
 from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule, extrapolate_bounded
-from nonneg.solvers.newton_pass import RowPass, newton_pass
+from nonneg.solvers.newton_pass import TILED_ENTRIES, RowPass, newton_pass
 from nonneg.solvers.row_newton import (
     DAMPING,
     SHORTEST_STEP,
@@ -41,8 +44,9 @@ SCHEDULE = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
 TRIES = 8
 # Steps of columns are powers of two, so that the rounding of losses does not change them, and at least this.
 SHORTEST = 2.0**-4
-# What is to be gained below this part of the loss drowns in rounding.
-NOTHING = 1e-14
+# What is to be gained below this part of the loss drowns in rounding: in float32 losses of one pair differ by
+# 5e-9 of themselves (mutations, 96 x 2700, k=20).
+NOTHING = {"float64": 1e-14, "float32": 1e-9}
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,11 @@ class NewtonState:
     n_iter: int = 0  # number of iterations, where several are done in one step
 
 
+# The arrays of a state that an iteration begins with, with and without momentum.
+PLAIN = ("W", "Ht", "gradient", "diagonal", "gram", "total", "columns", "steps")
+MOVED = (*PLAIN, "W_before", "Ht_plain")
+
+
 @dataclass(frozen=True)
 class NewtonProblem:
     """Data, loss and the components that may change: all that an iteration needs besides its state."""
@@ -82,6 +91,11 @@ class NewtonProblem:
         """The sum of the row weights."""
         return self.data.total_weight()
 
+    @property
+    def nothing(self) -> float:
+        """The part of the loss that drowns in rounding."""
+        return NOTHING["float64" if "64" in str(self.data.dtype) else "float32"]
+
     def column_penalties(self, Ht: Array) -> Array | float:
         """Return the penalty on every row of Ht, in float64; 0 where there is none."""
         xp = self.data.xp
@@ -91,9 +105,12 @@ class NewtonProblem:
         return xp.sum(wide * (self.penalties.l1_H + 0.5 * self.penalties.l2_H * wide), axis=1)
 
     def evaluate(
-        self, state: NewtonState, Ht: Array, momentum: float, **changes: Any
+        self, state: NewtonState, Ht: Array, momentum: Any, **changes: Any
     ) -> tuple[NewtonState, Array]:
-        """Pass over the data at Ht; return the state after it, and the losses of the columns before it."""
+        """Pass over the data at Ht; return the state after it, and the losses of the columns before it.
+
+        A momentum that is a number on a GPU is not zero, and gives a loss there.
+        """
         total = state.total
         means = self.data.xp.sum(Ht, axis=1) if total is None else Ht @ total
         if self.tiled:
@@ -107,15 +124,15 @@ class NewtonProblem:
                 momentum,
                 self.unit,
             )
-            rows = (state.W, state.W_before) if momentum and state.W_before is not None else (state.W,)
+            moves = extrapolates(momentum) and state.W_before is not None
+            rows = (state.W, state.W_before) if moves else (state.W,)
             (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
         at_start, columns, gradient, diagonal, gram, total, penalty = sums
-        loss = read_later(self.data.xp.sum(columns) + penalty + self.penalties.of_H(Ht))
         after = replace(
             state,
             W=W,
             Ht=Ht,
-            loss=loss,
+            loss=self.data.xp.sum(columns) + penalty + self.penalties.of_H(Ht),
             W_before=state.W,
             gradient=gradient,
             diagonal=diagonal,
@@ -139,7 +156,7 @@ class NewtonProblem:
             rules=np.array(
                 [
                     SCHEDULE.initial, SCHEDULE.growth, SCHEDULE.ceiling_growth, SCHEDULE.decay,
-                    self.extrapolate, SHORTEST, NOTHING, LOWEST_FRACTION, SHORTEST_STEP, DAMPING,
+                    self.extrapolate, SHORTEST, self.nothing, LOWEST_FRACTION, SHORTEST_STEP, DAMPING,
                 ]
             ),
             tries=TRIES,
@@ -190,57 +207,86 @@ class NewtonProblem:
         kept = xp.where(down[:, None], direction, xp.zeros_like(direction))
         return kept, xp.where(down, slopes, xp.zeros_like(slopes))
 
-    def candidates(self, state: NewtonState) -> Iterator[NewtonState]:
-        """Yield the next state, and as long as its loss is higher, those after shorter steps."""
+    def attempt(self, state: NewtonState, momentum: Any) -> tuple[NewtonState, Array, Array | None]:
+        """Move both factors by the steps of the state.
+
+        Returns the state after it with the steps of the next iteration, what the steps were to gain, and
+        shorter ones for the columns that became worse, None after extrapolation.
+        """
         xp = self.data.xp
         direction, slopes = self.direction(state)
-        assert state.columns is not None
-        base = state.columns + self.column_penalties(state.Ht)
         steps = xp.ones_like(slopes) if state.steps is None else state.steps
-        momentum, ceiling = state.momentum, state.ceiling
-        for _ in range(TRIES):
-            Ht = state.Ht + xp.astype(steps, direction.dtype)[:, None] * direction
+        Ht = state.Ht + xp.astype(steps, direction.dtype)[:, None] * direction
+        gained = steps * slopes
+        if extrapolates(momentum):
             chosen = extrapolate_bounded(Ht, state.Ht_plain, momentum)
-            after, at_start = self.evaluate(state, chosen, momentum, Ht_plain=Ht)
-            change = None if momentum else at_start + self.column_penalties(chosen) - base
-            yield self.accepted(after, momentum, ceiling, steps, slopes, change)
+            # What the columns gained by their own steps is not known.
+            following = xp.where(steps < 0.5, 2.0 * steps, xp.ones_like(steps))
+            after, _ = self.evaluate(state, chosen, momentum, Ht_plain=Ht, steps=following)
+            return after, xp.sum(gained), None
+        after, at_start = self.evaluate(state, Ht, 0.0, Ht_plain=Ht)
+        assert state.columns is not None
+        assert after.columns is not None
+        change = at_start + self.column_penalties(Ht) - (state.columns + self.column_penalties(state.Ht))
+        unclear = -gained < 1e-12 * after.columns
+        best = _factor(xp, gained, change, most=2.0)
+        following = xp.clip(xp.where(unclear, 2.0 * steps, steps * best), min=SHORTEST, max=1.0)
+        shorter = xp.where(change > 0, steps * _factor(xp, gained, change, most=0.5), steps)
+        return replace(after, steps=following), xp.sum(gained), shorter
+
+    @cached_property
+    def captured(self) -> Captured:
+        """`attempt` on the arrays of a state, as a CUDA graph."""
+
+        def attempt(moves: Any, arrays: Any, momentum: Any) -> list[Array]:
+            names = MOVED if moves else PLAIN
+            begin = NewtonState(**dict(zip(names, arrays, strict=True)))
+            after, gained, shorter = self.attempt(begin, momentum if moves else 0.0)
+            found = [getattr(after, name) for name in (*PLAIN, "Ht_plain", "loss")]
+            return [*found, gained, *(() if shorter is None else (shorter,))]
+
+        return Captured(attempt)
+
+    def started(self, state: NewtonState, momentum: float) -> tuple[NewtonState, Array, Array | None]:
+        """Call `attempt`, recorded where launches on a GPU take longer than the work."""
+        names = MOVED if momentum else PLAIN
+        arrays = [getattr(state, name) for name in names]
+        small = (
+            is_cuda_tensor(state.W)
+            and max(*state.W.shape, *state.Ht.shape) * state.W.shape[1] <= TILED_ENTRIES
+        )
+        if not small or any(array is None for array in arrays):
+            return self.attempt(state, momentum)
+        *found, Ht_plain, loss, gained = (out := self.captured(bool(momentum), arrays, momentum))[
+            : len(PLAIN) + 3
+        ]
+        changes = dict(zip(PLAIN, found, strict=True))
+        after = replace(state, **changes, W_before=state.W, Ht_plain=Ht_plain, loss=loss)
+        return after, gained, None if momentum else out[-1]
+
+    def candidates(self, state: NewtonState) -> Iterator[NewtonState]:
+        """Yield the next state, and as long as its loss is higher, those after shorter steps."""
+        begin, momentum, ceiling = state, state.momentum, state.ceiling
+        for _ in range(TRIES):
+            after, gained, shorter = self.started(begin, momentum)
+            yield self.accepted(replace(after, loss=read_later(after.loss)), momentum, ceiling)
             if momentum:
                 momentum, ceiling = 0.0, momentum
                 continue
-            assert change is not None
-            gained = steps * slopes
-            if float(xp.sum(gained)) > -NOTHING * abs(float(state.loss)):
+            if float(gained) > -self.nothing * abs(float(state.loss)):
                 break
-            steps = xp.where(change > 0, steps * _factor(xp, gained, change, most=0.5), steps)
+            begin = replace(begin, steps=shorter)
         # Rounding only: keep the better pair and let the stopping rule end the run.
         yield replace(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None)
 
-    def accepted(
-        self,
-        after: NewtonState,
-        momentum: float,
-        ceiling: float,
-        steps: Array,
-        slopes: Array,
-        change: Array | None,
-    ) -> NewtonState:
-        """Return the accepted state with the momentum and the steps of the next iteration."""
-        xp = self.data.xp
-        if change is None:
-            # What the columns gained by their own steps is not known.
-            steps = xp.where(steps < 0.5, 2.0 * steps, xp.ones_like(steps))
-        else:
-            gained = steps * slopes
-            assert after.columns is not None
-            unclear = -gained < 1e-12 * after.columns
-            best = _factor(xp, gained, change, most=2.0)
-            steps = xp.clip(xp.where(unclear, 2.0 * steps, steps * best), min=SHORTEST, max=1.0)
+    def accepted(self, after: NewtonState, momentum: float, ceiling: float) -> NewtonState:
+        """Return the accepted state with the momentum of the next iteration."""
         if not self.extrapolate:
-            return replace(after, steps=steps)
+            return after
         # A momentum of zero may have been a rejected one: the schedule goes on below it.
         rejected = not momentum and ceiling < 1.0
         following = SCHEDULE.rejected(ceiling) if rejected else SCHEDULE.accepted(momentum, ceiling)
-        return replace(after, steps=steps, momentum=following.momentum, ceiling=following.ceiling)
+        return replace(after, momentum=following.momentum, ceiling=following.ceiling)
 
 
 def _factor(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
@@ -286,7 +332,8 @@ def scaled_newton(
     def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
         if state.gradient is None:
             # The rows of W alone: nothing is known of the columns yet.
-            state = replace(problem.evaluate(state, state.Ht, 0.0)[0], W_before=None)
+            state = problem.evaluate(state, state.Ht, 0.0)[0]
+            state = replace(state, W_before=None, loss=read_later(state.loss))
         return descent(state)
 
     def several_steps(state: NewtonState) -> tuple[NewtonState, list[dict[str, float]]]:

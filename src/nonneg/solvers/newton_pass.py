@@ -24,6 +24,7 @@ from nonneg.kernels.nonzeros import line_search, ratio_sums
 from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, entries_and_mask, in_tiles
 from nonneg.losses.nonzeros import column_losses, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.alternating import extrapolates
 from nonneg.solvers.extrapolation import extrapolate_bounded
 from nonneg.solvers.majorizer import update_ratio
 from nonneg.solvers.row_newton import (
@@ -55,7 +56,7 @@ class RowPass:
     loss: BetaLoss  # the divergence
     penalties: Penalties  # L1 and L2
     correlations: Array  # the shared model of the Hessians of the rows
-    momentum: float  # of the extrapolation with which rows start
+    momentum: Any  # of the extrapolation with which rows start; it may be a number on their GPU
     unit: float  # about the sum of a row of the data
 
     def gram(self, rows: Array, weights: Array | None) -> Array:
@@ -89,7 +90,7 @@ def _entries(
     xp, Ht, loss, penalties = block.xp, shared.Ht, shared.loss, shared.penalties
     n_rows, n_columns = block.shape
     numpy = isinstance(Ht, np.ndarray)
-    squares = damped_squares(Ht)
+    squares, moves = damped_squares(Ht), extrapolates(shared.momentum)
     if numpy:
         size = max(rows_per_block(n_columns, PIECE_ENTRIES) // PIECE_ROWS, 1) * PIECE_ROWS
         size = min(size, rows_per_block(n_columns, MOST_ENTRIES))
@@ -106,7 +107,7 @@ def _entries(
         if loss.offset:
             x, v = x + loss.offset, v + loss.offset
         bounds = loss.beta, loss.lower_bound
-        at_start = 0.0 if shared.momentum else beta_kernels.column_losses(x, v, *bounds, weights, mask)
+        at_start = 0.0 if moves else beta_kernels.column_losses(x, v, *bounds, weights, mask)
         problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
         new, v, _ = newton_step(loss, problem, x, v, start, Ht, squares, shared.correlations, buffers)
         if loss.beta not in (1.0, 2.0):
@@ -176,7 +177,9 @@ def _tiles(
         new, _ = tiled_step(loss, problem, x[rows, :], start, Ht, added, shared.correlations)
         columns = x[rows, :].T, Ht
         options: dict[str, Any] = {"mask": None if seen is None else seen.T, "weights": weights}
-        at_start = 0.0 if shared.momentum else beta_sums.losses(*columns, start, loss, **options)
+        at_start = (
+            0.0 if extrapolates(shared.momentum) else beta_sums.losses(*columns, start, loss, **options)
+        )
         gradient, diagonal, traces, at_end = beta_sums.newton_sums(
             *columns, new, loss, traced=True, want_loss=True, **options
         )
@@ -209,7 +212,7 @@ def _nonzeros(block: Any, W: Array, W_before: Array | None, shared: RowPass) -> 
     start = extrapolate_bounded(W, W_before, shared.momentum)
     sums = sums_for_W(block, Ht)
     at_start: Any = 0.0
-    if not shared.momentum:
+    if not extrapolates(shared.momentum):
         before = ratio_sums(
             block.transposed, Ht, start, lower_bound, weights=block.weights, product=False, logs=True
         )
