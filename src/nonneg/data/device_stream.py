@@ -2,9 +2,9 @@
 
 A block goes through page-locked memory, in which several threads write it, and is copied on a stream of its
 own while the GPU works on the last one. An array that is in memory as it shall be on the device is locked in
-place and copied from there. Blocks of a file that fits in memory stay there, locked, after the first pass: the
-copy from the system's cache to locked memory is several times slower than the one to the device. Arrays with
-one row per sample stay on the device.
+place and copied from there. Blocks of a file that fits in memory stay there, locked, after the first pass:
+the copy from the system's cache to locked memory is slower than the one to the device. Arrays with one row
+per sample stay on the device.
 """
 
 from __future__ import annotations

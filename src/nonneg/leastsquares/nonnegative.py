@@ -29,7 +29,7 @@ class ExactRows:
         # guess of the supports.
         guess, violation = hals_passes(factor, gram, cross, order=self.free, max_passes=1)
         if self.free is None or len(self.free) == factor.shape[1]:
-            return nonnegative_least_squares(gram, cross, start=guess), violation
+            return nonnegative_least_squares(gram, cross, start=guess, in_place=True), violation
         xp = array_namespace(factor)
         free = xp.asarray(np.asarray(self.free, dtype=np.int64), device=factor.device)
         if self.free:
@@ -57,14 +57,19 @@ def _reduced(xp: Any, factor: Array, gram: Gram, cross: Array, free: tuple[int, 
     return small, xp.take(target, keep, axis=1)
 
 
-def nonnegative_least_squares(gram: Gram, cross: Array, *, start: Array | None = None) -> Array:
-    """Minimize 0.5 f G f' - c f' over f >= 0 for every row c of `cross`."""
+def nonnegative_least_squares(
+    gram: Gram, cross: Array, *, start: Array | None = None, in_place: bool = False
+) -> Array:
+    """Minimize 0.5 f G f' - c f' over f >= 0 for every row c of `cross`.
+
+    `in_place` says whether the result may take the memory of `start`.
+    """
     # Costs O(k^3) per row and exchange of supports; the data themselves are never needed. A singular system,
     # which has many minimizers, is solved by coordinate descent from the initial guess.
     # Kim & Park (2011), SIAM J. Sci. Comput. 33(6).
     xp = array_namespace(cross)
     guess = xp.clip(cross, min=0.0) if start is None else start
-    solution, unsolved = block_pivoting(guess, gram, cross)
+    solution, unsolved = block_pivoting(guess, gram, cross, in_place=in_place or start is None)
     tiny = float(xp.finfo(cross.dtype).eps)
     if on_gpu(cross):
         from nonneg.kernels.hals import triton

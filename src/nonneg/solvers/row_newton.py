@@ -239,7 +239,7 @@ def tiled_step(
 ) -> tuple[Array, Array]:
     """Move rows on a GPU by one guarded Newton step; return them and their residuals."""
     xp, mask, l1, l2 = array_namespace(factor), problem.weights, problem.l1, problem.l2
-    losses = None
+    losses = own = None
     if isinstance(model, Pairs):
         gradient, residuals, target = _own_targets(loss, problem, x, factor, other, model, exact)
         direction = target - factor
@@ -249,6 +249,7 @@ def tiled_step(
         gradient, diagonal, _, losses = beta_sums.newton_sums(
             x, factor, other, loss, mask=mask, want_loss=not loss.convex, **options
         )
+        own = gradient
         if l1 or l2:
             gradient = gradient + (l1 + l2 * factor)
             diagonal = diagonal + l2
@@ -260,8 +261,13 @@ def tiled_step(
     new = xp.clip(factor + steps[:, None] * direction, min=0.0)
     # Nobody asks whether there are such rows, which would make the host wait; the kernel skips all others.
     short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
-    ratio, power, _ = beta_sums.ratio_sums(x, factor, other, loss, mask=mask, wanted=short)
-    power = xp.sum(other, axis=0) if power is None else power
+    if loss.beta == 1 and mask is None and own is not None:
+        # The gradient is the difference of the two sums.
+        power = xp.sum(other, axis=0)
+        ratio = xp.clip(power - own, min=0.0)
+    else:
+        ratio, power, _ = beta_sums.ratio_sums(x, factor, other, loss, mask=mask, wanted=short)
+        power = xp.sum(other, axis=0) if power is None else power
     scaled, _ = multiplicative_step(factor, ratio, power, l1=l1, l2=l2, beta=loss.beta)
     return xp.where(short[:, None], scaled, new), residuals
 

@@ -9,19 +9,23 @@ from nonneg.kernels.block_pivoting import array_api
 from nonneg.kernels.grams import Gram, numpy_gram
 
 
-def block_pivoting(factor: Any, gram: Gram, cross: Any, *, max_pivots: int | None = None) -> tuple[Any, Any]:
+def block_pivoting(
+    factor: Any, gram: Gram, cross: Any, *, max_pivots: int | None = None, in_place: bool = False
+) -> tuple[Any, Any]:
     """Minimize 0.5 f G f' - c f' over every row f >= 0 exactly, given a guess of the supports.
 
     Parameters
     ----------
     factor : array of shape (n_rows, k)
-        Entries above zero are the first guess of the support; not modified.
+        Entries above zero are the first guess of the support; not modified unless `in_place`.
     gram : Gram
         The matrices G.
     cross : array of shape (n_rows, k)
         The rows c.
     max_pivots : int, optional
         Maximum number of exchanges; rows that need more are flagged. 20 + 5 k by default.
+    in_place : bool
+        Whether the result may take the memory of `factor`, which spares a GPU an array.
 
     Returns
     -------
@@ -39,7 +43,7 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, *, max_pivots: int | Non
         from nonneg.kernels.block_pivoting import triton
 
         if triton.is_supported(factor):
-            return triton.block_pivoting(factor, gram, cross, max_pivots)
+            return triton.block_pivoting(factor, gram, cross, max_pivots, in_place=in_place)
     if is_cpu_tensor(factor):
         views = numpy_view(factor), numpy_gram(gram), numpy_view(cross)
         rows, flags = block_pivoting(*views, max_pivots=max_pivots)

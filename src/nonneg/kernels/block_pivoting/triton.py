@@ -182,14 +182,17 @@ def is_supported(factor: Any) -> bool:
     return triton is not None and on_gpu(factor) and factor.shape[1] <= MOST_COMPONENTS
 
 
-def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tuple[Any, Any]:
+def block_pivoting(
+    factor: Any, gram: Gram, cross: Any, max_pivots: int, *, in_place: bool = False
+) -> tuple[Any, Any]:
     """Minimize over each row; see `kernels.block_pivoting.block_pivoting`."""
     import torch
 
     like = factor
     factor, cross = by_component(to_torch(factor)), by_component(to_torch(cross))
     (n_rows, k), device = factor.shape, factor.device
-    out = torch.empty((k, n_rows), dtype=factor.dtype, device=device).T
+    # A program reads the guess of a row before it writes that row.
+    out = factor if in_place else torch.empty((k, n_rows), dtype=factor.dtype, device=device).T
     unsolved = torch.zeros(n_rows, dtype=torch.int8, device=device)
     done = torch.zeros(n_rows, dtype=torch.int8, device=device)
     launch = _launcher(n_rows, k, max_pivots, device)
@@ -250,8 +253,10 @@ def _solve_duals(
         multipliers, unsolved = torch.zeros_like(free), torch.zeros_like(skip)
         launch(zero.to(free.dtype).T, -free.T, multipliers.T, unsolved, skip, inverse[None])
         x = torch.where(multipliers > 0, 0.0, free + inverse @ multipliers)
-        out[rows].T.copy_(x.clip(min=0.0))
-        done[rows] = torch.where(suits & (unsolved == 0), 3, 0).to(torch.int8)
+        solved = suits & (unsolved == 0)
+        # Others keep their guess: `out` may be the memory of `factor`.
+        out[rows].T.copy_(torch.where(solved, x.clip(min=0.0).to(factor.dtype), factor[rows].T))
+        done[rows] = torch.where(solved, 3, 0).to(torch.int8)
 
 
 @lru_cache(maxsize=16)
