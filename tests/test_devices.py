@@ -15,7 +15,7 @@ import nonneg._devices as devices
 from nonneg import NMF, factorize, load, non_negative_factorization, open_matrix
 from nonneg.data import as_data_matrix, device_stream
 from nonneg.data.checks import checked_data
-from nonneg.data.device_stream import DeviceStreamedMatrix
+from nonneg.data.device_stream import DeviceStream, DeviceStreamedMatrix
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
     DeviceMemoryError,
@@ -343,6 +343,24 @@ def test_files_memory_maps_weights_and_missing_entries_are_streamed(small_gpu, l
         np.testing.assert_allclose(device.history.loss, host.history.loss, rtol=1e-8)
     with pytest.raises(NonFiniteDataError, match=r"\[4, 7\]"):
         factorize(open_matrix(path, memory="6kB"), 3, device="cuda")
+
+
+@pytest.mark.torch
+def test_blocks_of_a_file_that_fits_in_memory_are_read_once(small_gpu, torch, low_rank, tmp_path):
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    path = tmp_path / "X.npy"
+    np.save(path, low_rank)
+    for memory, reads in ((None, 1), (1 << 12, 3)):
+        stored = open_matrix(path, memory=memory)
+        stream = DeviceStream(stored, torch.device("cuda", 0))
+        count, read = [], stored.read_into
+        stored.read_into = lambda *given, read=read, count=count: count.append(1) or read(*given)
+        for _ in range(3):
+            rows = [block.clone() for _, _, block in stream.blocks()]
+            np.testing.assert_array_equal(torch.cat(rows).cpu().numpy(), low_rank)
+        assert len(rows) > 1
+        assert len(count) == reads * len(rows)
 
 
 @pytest.mark.torch

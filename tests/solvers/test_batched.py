@@ -29,7 +29,7 @@ def data(torch, counts, monkeypatch):
     """The counts on a GPU, or else on the processor, batched all the same."""
     on_gpu = torch.cuda.is_available()
     if not on_gpu:
-        monkeypatch.setattr(batched, "_on_gpu", lambda data: data.container == "array")
+        monkeypatch.setattr(batched, "_on_gpu", lambda data: "array" in data.container)
     return as_data_matrix(torch.asarray(counts, device="cuda" if on_gpu else "cpu"))
 
 
@@ -60,6 +60,25 @@ def test_restarts_end_as_single_runs_do(data, monkeypatch, beta, tol):
             np.testing.assert_allclose(a.state.W.cpu(), b.state.W.cpu(), rtol=1e-4, atol=1e-5)
     if tol:
         assert len({run.n_iter for run in together}) > 1  # each ends by itself
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+def test_small_sparse_data_are_batched_as_dense_ones(data, torch, monkeypatch, beta):
+    sparse = as_data_matrix(data.array.to_sparse_csr())
+    options = {"beta": beta, "max_iter": 12, "tol": 0}
+    calls = []
+    run = batched.run_batched
+    monkeypatch.setattr(batched, "run_batched", lambda *given: calls.append(len(given[2])) or run(*given))
+    together = run_restarts(sparse, 3, spawn(0, 4), **options)
+    assert calls == [4]
+    single = alone(monkeypatch, sparse, 3, spawn(0, 4), **options)
+    for a, b in zip(together, single, strict=True):
+        np.testing.assert_allclose(a.history.loss, b.history.loss, rtol=1e-9)
+        np.testing.assert_allclose(to_numpy(a.state.Ht), to_numpy(b.state.Ht), rtol=1e-6, atol=1e-7)
+    monkeypatch.setattr(batched, "DENSE_BYTES", {"hals": 1, "newton": 1})
+    run_restarts(sparse, 3, spawn(0, 4), **options)
+    assert calls == [4]
 
 
 def test_initial_factors_are_those_of_single_runs(data, counts):

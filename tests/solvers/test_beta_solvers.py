@@ -13,7 +13,7 @@ from nonneg.losses.beta import gradients, objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.kl_cd import kl_coordinate_descent
 from nonneg.solvers.mu import multiplicative
-from nonneg.solvers.newton import scaled_newton
+from nonneg.solvers.newton import NewtonProblem, scaled_newton
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
 NONE = Penalties()
@@ -268,3 +268,17 @@ def test_newton_ends_at_a_stationary_point(rng):
     left, right = gradients(data, run.state.W, run.state.Ht, beta=1.0, penalties=penalties)
     for factor, slope in ((run.state.W, left), (run.state.Ht, right)):
         assert np.abs(np.minimum(factor, slope)).max() < 1e-3
+
+
+def test_newton_steps_in_float32_end_where_rounding_hides_the_gain(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(20 * rng.gamma(0.5, size=(24, 3)) @ rng.gamma(0.5, size=(3, 40)))
+    data = as_data_matrix(X.astype(np.float32))
+    W, Ht = (data.to_device(rng.random((side, 3)) + 0.1) for side in X.shape)
+    evaluate, count = NewtonProblem.evaluate, []
+    monkeypatch.setattr(
+        NewtonProblem, "evaluate", lambda *given, **options: count.append(1) or evaluate(*given, **options)
+    )
+    scaled_newton(data, W, Ht, penalties=Penalties(), max_iter=150, tol=0)
+    # Eight tries in every iteration would be some thousand.
+    assert len(count) < 2.5 * 150

@@ -101,7 +101,10 @@ class SparseArrayMatrix(LocalMatrix):
 
     def count_nonzero(self) -> int:
         """Return the number of entries that are not zero."""
-        return int(self.xp.count_nonzero(self.csr.data))
+        # PyTorch counts in an array of integers of eight bytes.
+        data = self.csr.data
+        parts = (data[first : first + ENTRIES] for first in range(0, self.csr.nnz, ENTRIES))
+        return int(sum(self.xp.count_nonzero(part) for part in parts))
 
     def weighted_nonzeros(self) -> float:
         """Return the sum of the weights of the rows, once for each of their nonzeros."""

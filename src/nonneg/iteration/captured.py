@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,15 +18,21 @@ def record(launch: Callable[[], Any], pool: Any = None) -> tuple[Any, Any]:
     graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     result: Any = None
-    with torch.cuda.stream(stream):
-        try:
-            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+    collects = gc.isenabled()
+    gc.disable()  # graphs of earlier fits must not be freed meanwhile
+    try:
+        with torch.cuda.stream(stream):
             try:
-                result = launch()
-            finally:
-                graph.capture_end()
-        except RuntimeError:
-            graph = False
+                graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+                try:
+                    result = launch()
+                finally:
+                    graph.capture_end()
+            except RuntimeError:
+                graph = False
+    finally:
+        if collects:
+            gc.enable()
     torch.cuda.current_stream().wait_stream(stream)
     return graph, result
 
@@ -40,39 +47,44 @@ class _Recording:
     outputs: list[Any]
 
 
+Function = Callable[[Hashable, Sequence[Any], Any], Sequence[Any]]
+
+
 class Captured:
-    """A function of tensors and a number that returns tensors, recorded where that is possible."""
+    """The recordings of a function of tensors and a number that returns tensors."""
 
-    # Results are copies: the recorded ones are written again by the next call.
+    # Results are copies: the recorded ones are written again by the next call. The function is not kept: it
+    # may belong to who keeps this, and such circles are freed at any time.
 
-    def __init__(self, function: Callable[[Hashable, Sequence[Any], Any], Sequence[Any]]) -> None:
-        self._function = function
+    def __init__(self) -> None:
         self._calls: dict[Hashable, int] = {}
         self._recordings: dict[Hashable, _Recording | None] = {}
         self._pool: Any = None
 
-    def __call__(self, kind: Hashable, arrays: Sequence[Any], number: float) -> Sequence[Any]:
+    def __call__(
+        self, function: Function, kind: Hashable, arrays: Sequence[Any], number: float
+    ) -> Sequence[Any]:
         """Call the function; `kind`, its first argument, stands for shapes and for what it does."""
         import torch
 
         if kind not in self._recordings and self._calls.get(kind, 0) >= WARM_UP and arrays[0].is_cuda:
-            self._recordings[kind] = self._record(kind, arrays)
+            self._recordings[kind] = self._record(function, kind, arrays)
         self._calls[kind] = self._calls.get(kind, 0) + 1
         recording = self._recordings.get(kind)
         if recording is None:
             at = torch.full((), number, dtype=torch.float64, device=arrays[0].device)
-            return self._function(kind, arrays, at)
+            return function(kind, arrays, at)
         torch._foreach_copy_(recording.inputs, list(arrays))
         recording.number.fill_(number)
         recording.graph.replay()
         return [array.clone() for array in recording.outputs]
 
-    def _record(self, kind: Hashable, arrays: Sequence[Any]) -> _Recording | None:
+    def _record(self, function: Function, kind: Hashable, arrays: Sequence[Any]) -> _Recording | None:
         import torch
 
         inputs = [array.clone() for array in arrays]
         number = torch.zeros((), dtype=torch.float64, device=inputs[0].device)
-        graph, outputs = record(lambda: self._function(kind, inputs, number), self._pool)
+        graph, outputs = record(lambda: function(kind, inputs, number), self._pool)
         if not graph:
             return None
         self._pool = self._pool or graph.pool()

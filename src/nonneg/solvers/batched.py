@@ -13,6 +13,7 @@ from nonneg._devices import free_memory
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
+from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.iteration import History, Run, StopReason, iterate
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import AlternatingState
@@ -25,11 +26,18 @@ from nonneg.solvers.registry import choose_solver
 ARRAYS = {"hals": (0, 24), "newton": (9, 40)}
 # Part of the free memory that a batch may take.
 MEMORY_PART = 0.5
+# Sparse data on a GPU become dense for a batch up to this many bytes, which are within what a fit may add to
+# its data. A restart alone waits for its launches; a batch under KL reads its models 25 times per iteration.
+DENSE_BYTES = {"hals": 192 << 20, "newton": 32 << 20}
 
 
 def can_be_batched(data: DataMatrix, solver: str, options: dict[str, Any]) -> bool:
     """Tell whether restarts of a solver can run as one batch: the plain cases, on a GPU."""
-    if solver not in ARRAYS or not isinstance(data, DenseMatrix) or not _on_gpu(data):
+    if (
+        solver not in ARRAYS
+        or not _on_gpu(data)
+        or not (isinstance(data, DenseMatrix) or _densifies(data, solver))
+    ):
         return False
     plain = data.weights is None and data.observed is None and options["free"] is None
     named = {"beta", "penalties", "tol", "free", "accelerate"}
@@ -37,8 +45,23 @@ def can_be_batched(data: DataMatrix, solver: str, options: dict[str, Any]) -> bo
     return plain and loss and not options["penalties"].any and set(options) <= named
 
 
-def _on_gpu(data: DenseMatrix) -> bool:
-    return is_cuda_tensor(data.array)
+def _on_gpu(data: DataMatrix) -> bool:
+    return isinstance(data, DenseMatrix | SparseArrayMatrix) and is_cuda_tensor(_entries(data))
+
+
+def _entries(data: Any) -> Any:
+    return data.csr.data if isinstance(data, SparseArrayMatrix) else data.array
+
+
+def _densifies(data: Any, solver: str) -> bool:
+    return data.shape[0] * data.shape[1] * _entries(data).element_size() <= DENSE_BYTES[solver]
+
+
+def dense_twin(data: Any) -> DenseMatrix:
+    """Return sparse data as dense ones; dense data as they are."""
+    if isinstance(data, DenseMatrix):
+        return data
+    return DenseMatrix(data.dense_rows(0, data.shape[0]), data.xp)
 
 
 def batch_size(data: Any, solver: str, k: int) -> int:
@@ -46,7 +69,7 @@ def batch_size(data: Any, solver: str, k: int) -> int:
     of_X, of_factors = ARRAYS[solver]
     (n_rows, n_columns), size = data.shape, 8 if "64" in str(data.dtype) else 4
     one = size * (of_X * n_rows * n_columns + of_factors * k * (n_rows + n_columns))
-    return int(max(1, min(1 << 14, MEMORY_PART * free_memory(data.array.device) / one)))
+    return int(max(1, min(1 << 14, MEMORY_PART * free_memory(_entries(data).device) / one)))
 
 
 def restarts_per_batch(
@@ -57,7 +80,9 @@ def restarts_per_batch(
         solver, container=data.container, shape=data.shape, k=k, beta=beta, missing=data.has_missing
     )
     options = {"beta": beta, "penalties": penalties, "free": None}
-    if not can_be_batched(data, name, options) or (own_data and name != "newton"):
+    if not can_be_batched(data, name, options) or (
+        own_data and (name != "newton" or not isinstance(data, DenseMatrix))
+    ):
         return 1
     return batch_size(data, name, k)
 
@@ -67,7 +92,7 @@ def advance_batched(
 ) -> bool:
     """Run restarts that have not begun as one batch, or as few as memory allows; tell whether it was done."""
     fresh = len(restarts) > 1 and all(each.run is None and not each.options for each in restarts)
-    if not fresh or not can_be_batched(data, solver, options):
+    if not fresh or not isinstance(data, DenseMatrix) or not can_be_batched(data, solver, options):
         return False
     size = batch_size(data, solver, int(restarts[0].Ht.shape[1]))
     for at in range(0, len(restarts), size):

@@ -87,6 +87,9 @@ class NewtonBatch(RestartBatch):
     ceiling: FloatArray
 
 
+# Entries of all models up to which all restarts repeat what some of them have to: a recorded call on so many
+# takes an H200 about as long as the launches of another one.
+TOGETHER = 1 << 27
 # The arrays that an iteration begins with, and those that it returns.
 ARRAYS = ("W", "Ht", "W_before", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps")
 FOUND = ("W", "Ht", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps", "loss")
@@ -231,8 +234,14 @@ class BatchedNewton:
 
     @cached_property
     def captured(self) -> Captured:
-        """`attempt` as a CUDA graph."""
-        return Captured(self.attempt)
+        """Recordings of `attempt`."""
+        return Captured()
+
+    @cached_property
+    def together(self) -> bool:
+        """Whether all restarts do again what some have to: one recorded call takes less than smaller ones."""
+        size = self.X.shape[-2] * self.X.shape[-1] * self.bounds.shape[0]
+        return self.X.ndim == 2 and is_cuda_tensor(self.X) and size <= TOGETHER
 
     def tried(self, now: NewtonBatch) -> tuple[NewtonBatch, Any, Any]:
         """Call `attempt`; return the states after it, shorter steps, and what the steps were to gain."""
@@ -243,8 +252,8 @@ class BatchedNewton:
             to_device(momentum, self.X),
             *(getattr(now, name) for name in ARRAYS),
         ]
-        whole = len(momentum) == len(self.bounds) and self.X.ndim == 2 and is_cuda_tensor(self.X)
-        out = self.captured(kind, arrays, 0.0) if whole else self.attempt(kind, arrays)
+        recorded = self.together and len(momentum) == len(self.bounds)
+        out = self.captured(self.attempt, kind, arrays, 0.0) if recorded else self.attempt(kind, arrays)
         found = dict(zip(FOUND, out, strict=False))
         found["loss"] = to_float64(found["loss"])
         after = replace(now, **found, W_before=now.W)
@@ -253,29 +262,37 @@ class BatchedNewton:
     def step(self, state: NewtonBatch) -> tuple[NewtonBatch, dict[str, Any]]:
         """Do one iteration of every restart that does not increase its loss."""
         after = state  # restarts that find nothing better stay
-        pending = np.arange(len(state.loss))
-        now, kept = state, []
+        n = len(state.loss)
+        now, places = state, np.arange(n)  # what is tried, and which restarts they are
+        pending, stuck = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
         nothing = NOTHING["float64" if "64" in str(self.X.dtype) else "float32"]
         for _ in range(TRIES):
             new, shorter, gained = self.tried(now)
-            good = new.loss <= now.loss
-            if good.any():
-                after = after.put(pending[good], scheduled(new).take(np.flatnonzero(good)))
-            left = np.flatnonzero(~good)
-            if len(left) and not now.momentum[left].all():
-                now = replace(now, steps=shorter)
-                enough = to_float64(gained) <= -nothing * np.abs(now.loss)
-                hopeless = left[(now.momentum[left] == 0) & ~enough[left]]
-                kept.append(pending[hopeless])
-                left = np.setdiff1d(left, hopeless)
-            pending = pending[left]
-            if not len(pending):
+            good = pending[places] & (new.loss <= now.loss)
+            if good.all():
+                after = scheduled(new) if len(places) == n else after.put(places, scheduled(new))
+                pending[places] = False
                 break
-            now = now.take(left)
+            if good.any():
+                chosen = np.flatnonzero(good)
+                after = after.put(places[chosen], scheduled(new).take(chosen))
+                pending[places[chosen]] = False
+            left = pending[places]
+            if not left.any():
+                break
+            if (left & (now.momentum == 0)).any():
+                now = replace(now, steps=shorter)
+                hopeless = left & (now.momentum == 0) & (to_float64(gained) > -nothing * np.abs(now.loss))
+                stuck[places[hopeless]], pending[places[hopeless]] = True, False
+                left = pending[places]
+                if not left.any():
+                    break
+            if not (self.together and len(places) == len(self.bounds)):
+                chosen = np.flatnonzero(left)
+                now, places = now.take(chosen), places[chosen]
             ceiling = np.where(now.momentum > 0, now.momentum, now.ceiling)
             now = replace(now, ceiling=ceiling, momentum=np.zeros_like(ceiling))
-        stuck = np.sort(np.concatenate([*kept, pending]))
-        if len(stuck):
+        if (stuck := np.flatnonzero(stuck | pending)).size:
             same = state.take(stuck)
             zeros = np.zeros(len(stuck))
             rested = replace(same, momentum=zeros, ceiling=zeros + 1.0, W_before=same.W, Ht_plain=same.Ht)

@@ -68,7 +68,7 @@ def _encode_rows(
         start = xp.clip(target, min=0.0) / scale
     guess, _ = hals_passes(start, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
     del start
-    W = nonnegative_least_squares(system, target, start=guess)
+    W = nonnegative_least_squares(system, target, start=guess, in_place=True)
     if block.weights is None:
         quadratic = quadratic_form(W, gram)
     else:

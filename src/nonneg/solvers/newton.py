@@ -236,33 +236,27 @@ class NewtonProblem:
 
     @cached_property
     def captured(self) -> Captured:
-        """`attempt` on the arrays of a state, as a CUDA graph."""
+        """Recordings of `attempt`."""
+        return Captured()
 
-        def attempt(moves: Any, arrays: Any, momentum: Any) -> list[Array]:
-            names = MOVED if moves else PLAIN
-            begin = NewtonState(**dict(zip(names, arrays, strict=True)))
-            after, gained, shorter = self.attempt(begin, momentum if moves else 0.0)
-            found = [getattr(after, name) for name in (*PLAIN, "Ht_plain", "loss")]
-            return [*found, gained, *(() if shorter is None else (shorter,))]
-
-        return Captured(attempt)
+    def attempt_arrays(self, moves: Any, arrays: Any, momentum: Any) -> list[Array]:
+        """Call `attempt` on the arrays of a state."""
+        begin = NewtonState(**dict(zip(MOVED if moves else PLAIN, arrays, strict=True)))
+        after, gained, shorter = self.attempt(begin, momentum if moves else 0.0)
+        found = [getattr(after, name) for name in (*PLAIN, "Ht_plain", "loss")]
+        return [*found, gained, *(() if shorter is None else (shorter,))]
 
     def started(self, state: NewtonState, momentum: float) -> tuple[NewtonState, Array, Array | None]:
         """Call `attempt`, recorded where launches on a GPU take longer than the work."""
-        names = MOVED if momentum else PLAIN
-        arrays = [getattr(state, name) for name in names]
-        small = (
-            is_cuda_tensor(state.W)
-            and max(*state.W.shape, *state.Ht.shape) * state.W.shape[1] <= TILED_ENTRIES
-        )
-        if not small or any(array is None for array in arrays):
+        arrays = [getattr(state, name) for name in (MOVED if momentum else PLAIN)]
+        size = max(state.W.shape[0], state.Ht.shape[0]) * state.Ht.shape[1]
+        recorded = is_cuda_tensor(state.W) and size <= TILED_ENTRIES
+        if not recorded or any(array is None for array in arrays):
             return self.attempt(state, momentum)
-        *found, Ht_plain, loss, gained = (out := self.captured(bool(momentum), arrays, momentum))[
-            : len(PLAIN) + 3
-        ]
-        changes = dict(zip(PLAIN, found, strict=True))
-        after = replace(state, **changes, W_before=state.W, Ht_plain=Ht_plain, loss=loss)
-        return after, gained, None if momentum else out[-1]
+        out = self.captured(self.attempt_arrays, bool(momentum), arrays, momentum)
+        changes = dict(zip((*PLAIN, "Ht_plain", "loss"), out, strict=False))
+        after = replace(state, **changes, W_before=state.W)
+        return after, out[len(changes)], None if momentum else out[-1]
 
     def candidates(self, state: NewtonState) -> Iterator[NewtonState]:
         """Yield the next state, and as long as its loss is higher, those after shorter steps."""

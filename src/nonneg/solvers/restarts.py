@@ -19,6 +19,7 @@ from nonneg._blas import single_threaded_blas
 from nonneg._threads import current_threads, parallel_for
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.dense import DenseMatrix
 from nonneg.initializers.random import random_inits
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason
@@ -143,7 +144,7 @@ def run_restarts(
         One run per restart, in order, or what `finish` made of it. Restarts that did not begin because the
         user stopped an earlier one are left out.
     """
-    from nonneg.solvers.batched import can_be_batched  # not every fit has restarts
+    from nonneg.solvers.batched import can_be_batched, dense_twin  # not every fit has restarts
 
     shape = (round(data.counted_rows()), data.shape[1])
     solver = choose_solver(
@@ -152,15 +153,14 @@ def run_restarts(
     if SOLVERS[solver].accelerates:
         # Restarts save by sharing products. Pruning compares them iteration by iteration.
         options = options | {"accelerate": False}
-    cohort = Cohort(
-        data,
-        solver,
-        {"beta": beta, "penalties": penalties or Penalties(), "tol": tol, "free": free, **options},
-        callback,
-    )
+    options = {"beta": beta, "penalties": penalties or Penalties(), "tol": tol, "free": free, **options}
+    batched = begin is None and callback is None and can_be_batched(data, solver, options)
+    if batched and len(rngs) > 1:
+        data = dense_twin(data)
+    cohort = Cohort(data, solver, options, callback)
     counter = StepCounter(f"{caller}, restarts", len(rngs), verbose)
     start = begin or (lambda number, rng: Restart(*INITS.find(init)(data, k, rng=rng)))
-    at_once = begin is None and init == "random" and can_be_batched(data, solver, cohort.options)
+    at_once = batched and init == "random" and isinstance(data, DenseMatrix)
     of_one = 5 * k * (data.shape[0] + data.shape[1]) * 8  # accepted, plain and next factors
     size = max(1, MEMORY // of_one)
     results: list[Any] = []
