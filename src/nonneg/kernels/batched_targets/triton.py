@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import is_cuda_tensor
@@ -82,6 +83,15 @@ def is_supported(factor: Any) -> bool:
     return triton is not None and is_cuda_tensor(factor) and factor.shape[2] <= MOST_COMPONENTS
 
 
+@lru_cache(maxsize=16)
+def _numbers(dtype: Any, device: Any) -> Any:
+    # Kept, because a copy from the host cannot be part of a CUDA graph.
+    import torch
+
+    facts = [torch.finfo(dtype).smallest_normal * LEAST_DIAGONAL, SHRINK * SHRINK, LARGEST_FALL, SMALL_PART]
+    return torch.tensor(facts, dtype=torch.float64).to(dtype).to(device)
+
+
 def batched_targets(factor: Any, gradient: Any, diagonal: Any, correlations: Any) -> tuple[Any, Any]:
     """Return the steps of all rows; see `kernels.batched_targets`."""
     import torch
@@ -90,9 +100,7 @@ def batched_targets(factor: Any, gradient: Any, diagonal: Any, correlations: Any
     given = (part.contiguous() for part in (factor, gradient, diagonal, correlations))
     out = torch.empty((batch, n_rows, k), dtype=factor.dtype, device=factor.device)
     slopes = torch.empty((batch, n_rows), dtype=factor.dtype, device=factor.device)
-    least = torch.finfo(factor.dtype).smallest_normal * LEAST_DIAGONAL
-    facts = [least, SHRINK * SHRINK, LARGEST_FALL, SMALL_PART]
-    numbers = torch.tensor(facts, dtype=torch.float64).to(factor.dtype).to(factor.device, non_blocking=True)
+    numbers = _numbers(factor.dtype, factor.device)
     width = max(2, triton.next_power_of_2(k))
     rows = max(1, TILE // width) if factor.dtype == torch.float32 else max(1, TILE // (2 * width))
     _steps[(triton.cdiv(n_rows, rows), batch)](
