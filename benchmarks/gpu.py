@@ -204,6 +204,8 @@ def against_sklearn(n_iter: int = 200) -> Iterator[dict[str, Any]]:
         fit()
         seconds = synchronized_seconds(fit)
         ours = fit()
+    if ours.history_.loss[-1] > target:
+        raise RuntimeError(f"the error of scikit-learn was not reached in {ours.n_iter_} iterations")
     yield {
         "kind": "race", "case": f"to the error of scikit-learn's cd-{n_iter}, 20000 x 1500, k=40",
         "dtype": "float32", "contender": "nonneg", "seconds": seconds, "alone": theirs,

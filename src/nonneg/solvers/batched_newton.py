@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cuda_tensor, to_device, to_float64
-from nonneg._lazy import cached_property
+from nonneg._arrays import to_device, to_float64
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.iteration.captured import Captured
 from nonneg.kernels import batched_kl
 from nonneg.kernels.batched_targets import batched_targets
 from nonneg.losses.beta import BetaLoss
@@ -87,9 +85,6 @@ class NewtonBatch(RestartBatch):
     ceiling: FloatArray
 
 
-# Entries of all models up to which all restarts repeat what some of them have to: a recorded call on so many
-# takes an H200 about as long as the launches of another one.
-TOGETHER = 1 << 27
 # The arrays that an iteration begins with, and those that it returns.
 ARRAYS = ("W", "Ht", "W_before", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps")
 FOUND = ("W", "Ht", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps", "loss")
@@ -198,13 +193,13 @@ class BatchedNewton:
         kept = xp.where(down[:, :, None], direction, xp.zeros_like(direction))
         return kept, xp.where(down, slopes, xp.zeros_like(slopes))
 
-    def attempt(self, kind: Any, arrays: Any, number: Any = None) -> list[Array]:
+    def attempt(self, moves: bool, plain: bool, arrays: Any) -> list[Array]:
         """Move both factors of all restarts by their steps; see `newton.NewtonProblem.attempt`.
 
         Returns the arrays of `FOUND`, and if some restarts have no momentum, shorter steps for their columns
         that became worse, and what their steps were to gain.
         """
-        xp, (_, moves, plain) = self.xp, kind
+        xp = self.xp
         X, bounds, units, momentum, *fields_ = arrays
         now = dict(zip(ARRAYS, fields_, strict=True))
         direction, slopes = self.direction(
@@ -232,32 +227,20 @@ class BatchedNewton:
         shorter = xp.where(worse, steps * _factor(xp, gained, change, most=0.5), steps)
         return [*(found[name] for name in FOUND), shorter, xp.sum(gained, axis=1)]
 
-    @cached_property
-    def captured(self) -> Captured:
-        """Recordings of `attempt`."""
-        return Captured()
-
-    @cached_property
-    def together(self) -> bool:
-        """Whether all restarts do again what some have to: one recorded call takes less than smaller ones."""
-        size = self.X.shape[-2] * self.X.shape[-1] * self.bounds.shape[0]
-        return self.X.ndim == 2 and is_cuda_tensor(self.X) and size <= TOGETHER
-
     def tried(self, now: NewtonBatch) -> tuple[NewtonBatch, Any, Any]:
         """Call `attempt`; return the states after it, shorter steps, and what the steps were to gain."""
         momentum = now.momentum
-        kind = len(momentum), bool(momentum.any()), not momentum.all()
+        kind = bool(momentum.any()), not momentum.all()
         arrays = [
             *self.facts(now.numbers),
             to_device(momentum, self.X),
             *(getattr(now, name) for name in ARRAYS),
         ]
-        recorded = self.together and len(momentum) == len(self.bounds)
-        out = self.captured(self.attempt, kind, arrays, 0.0) if recorded else self.attempt(kind, arrays)
+        out = self.attempt(*kind, arrays)
         found = dict(zip(FOUND, out, strict=False))
         found["loss"] = to_float64(found["loss"])
         after = replace(now, **found, W_before=now.W)
-        return (after, *out[len(FOUND) :]) if kind[2] else (after, None, None)
+        return (after, *out[len(FOUND) :]) if kind[1] else (after, None, None)
 
     def step(self, state: NewtonBatch) -> tuple[NewtonBatch, dict[str, Any]]:
         """Do one iteration of every restart that does not increase its loss."""
@@ -287,9 +270,8 @@ class BatchedNewton:
                 left = pending[places]
                 if not left.any():
                     break
-            if not (self.together and len(places) == len(self.bounds)):
-                chosen = np.flatnonzero(left)
-                now, places = now.take(chosen), places[chosen]
+            chosen = np.flatnonzero(left)
+            now, places = now.take(chosen), places[chosen]
             ceiling = np.where(now.momentum > 0, now.momentum, now.ceiling)
             now = replace(now, ceiling=ceiling, momentum=np.zeros_like(ceiling))
         if (stuck := np.flatnonzero(stuck | pending)).size:
