@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import time
 import weakref
 from dataclasses import replace
 
@@ -184,8 +185,59 @@ def test_copies_live_as_long_as_what_is_computed_from_w(dask_client, X):
     assert kept() is None
 
 
+def bound(client):
+    """The tasks that wait for one worker, if they are run again while there is none."""
+    tasks = client.cluster.scheduler.tasks.values()
+    return [one.key for one in tasks if one.loose_restrictions and one.worker_restrictions]
+
+
+def test_what_is_done_may_run_anywhere(dask_client, X):
+    data = as_data_matrix(da.from_array(X, chunks=(8, 8)).map_blocks(np.sqrt))
+    W = data.times(np.ones((8, 2)))
+    held = data._held
+    assert bound(dask_client) == []
+    (detached,) = held._detach(W._nonneg_rows[1]).copies
+    assert len(detached) == len(held.blocks)
+    assert bound(dask_client) == []
+    # Groups that move are bound until they are there.
+    first = held.places[0]
+    held.places = [first] * len(held.places)
+    held._find_blocks = lambda: None
+    held.workers = {}
+    held._follow_workers(dask_client.nthreads())
+    assert held.moved
+    data.times(np.ones((8, 2)))
+    assert held.moved == []
+    assert bound(dask_client) == []
+
+
+def test_tasks_that_dask_forgot_are_found(dask_client, X, monkeypatch):
+    """Bound to a worker that is gone, they were run again while no other was there."""
+    monkeypatch.setattr("nonneg.data.cluster.FIRST_SEARCH", 0.05)
+    data = as_data_matrix(da.from_array(X, chunks=(32, 8)))
+    data.squared_norm()
+    block = data._held.blocks[0]
+    gone = "inproc://gone/1/1"
+    data._held.blocks[0] = stuck = dask_client.submit(
+        lambda one: one, block, workers=[gone], allow_other_workers=False
+    )
+
+    def forget(dask_scheduler):
+        task = dask_scheduler.tasks.get(stuck.key)
+        if task is None or task.state != "no-worker":
+            return False
+        task.loose_restrictions = True
+        return True
+
+    while not dask_client.run_on_scheduler(forget):
+        time.sleep(0.01)
+    np.testing.assert_allclose(
+        data.transposed_times(data.times(np.ones((8, 2)))), X.T @ (X @ np.ones((8, 2)))
+    )
+
+
 def test_moves_follow_the_threads():
-    from nonneg.data.cluster import moves
+    from nonneg.data.block_tasks import moves
 
     assert moves(["a"] * 4 + ["b"] * 4, {"a": 1, "b": 1}) == []
     moved = moves(["a"] * 9, {"a": 1, "b": 2})

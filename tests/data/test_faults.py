@@ -149,6 +149,27 @@ def test_a_worker_that_comes_back_gets_its_part(dask_processes, X):
     assert min(places.count(place) for place in set(places)) >= len(places) // 2
 
 
+def test_a_moment_without_workers_changes_no_digit(X, undisturbed):
+    """The only worker is killed in the middle of the fit, and once more when W waits there."""
+    from benchmarks.cluster import cluster
+
+    killed = []
+
+    def callback(progress):
+        if progress.n_iter == 13:  # some passes after the rows were copied to the scheduler
+            kill(client, 0)
+            killed.append(progress.n_iter)
+
+    with cluster(1, "900MB", set_as_default=False) as client, client.as_current():
+        result = factorize(chunked(X), solver="hals", rng=0, callback=callback, **FIT)
+        assert killed == [13]
+        client.wait_for_workers(1, timeout=120)
+        kill(client, 0)
+        np.testing.assert_array_equal(result.W.compute(), undisturbed[0])
+    np.testing.assert_array_equal(result.H, undisturbed[1])
+    assert result.history.loss == undisturbed[2]
+
+
 def hog(seconds, fraction):
     """Take memory until Dask pauses this worker, and give it back some time later."""
     import psutil

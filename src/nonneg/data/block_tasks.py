@@ -1,10 +1,14 @@
-"""What runs on a worker for a group of chunks: the blocks, one pass over them, and sums of small results."""
+"""What runs on a worker for a group of chunks: the blocks, one pass over them, and sums of small results.
+
+At the end, for the scheduler: where groups go, and tasks that may run anywhere.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -241,3 +245,37 @@ def hosted(blocks: Sequence[Block], at: int) -> Block:
     weights = None if matrix.weights is None else to_numpy(matrix.weights)
     seen = None if matrix.observed is None else to_numpy(matrix.observed.dense_rows(0, matrix.shape[0])) != 0
     return make_block(rows, weights, seen)
+
+
+def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[int, str]]:
+    """Return which groups go to which workers, so that each has a part in proportion to its threads."""
+    held: dict[str, list[int]] = {worker: [] for worker in workers}
+    for index, place in enumerate(places):
+        if place in held:
+            held[place].append(index)
+    found: list[tuple[int, str]] = []
+    while True:
+        most = max(held, key=lambda worker: len(held[worker]) / workers[worker])
+        least = min(held, key=lambda worker: (len(held[worker]) + 1) / workers[worker])
+        if (len(held[least]) + 1) / workers[least] >= len(held[most]) / workers[most]:
+            return found
+        index = held[most].pop()
+        held[least].append(index)
+        found.append((index, least))
+
+
+def free_tasks(keys: Sequence[str], dask_scheduler: Any) -> None:
+    """On the scheduler: let tasks and all that they depend on run anywhere, if they are done or forgotten."""
+    found = {dask_scheduler.tasks[key] for key in keys if key in dask_scheduler.tasks}
+    left = list(found)
+    while left:
+        new = left.pop().dependencies - found
+        found |= new
+        left += new
+    bound = [one for one in found if one.loose_restrictions and one.worker_restrictions]
+    # Not those that are about to run: they are where they should be.
+    bound = [one for one in bound if one.state in ("memory", "released", "no-worker")]
+    for one in bound:
+        one.worker_restrictions = None
+    forgotten = {one.key: "processing" for one in bound if one.state == "no-worker"}
+    dask_scheduler.transitions(forgotten, stimulus_id=f"nonneg-free-{time.time()}")

@@ -20,7 +20,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
 
@@ -36,9 +36,11 @@ from nonneg.data.block_tasks import (
     Rows,
     add_results,
     as_result,
+    free_tasks,
     load_and_run,
     make_block,
     make_blocks,
+    moves,
     packed,
     run_blocks,
     same,
@@ -62,6 +64,9 @@ KEPT_FRACTION = 0.5
 # Seconds for which copies are awaited; they take as long as sending W once.
 LONGEST_WAIT = 30.0
 LOOK_SECONDS = 0.2  # between two looks whether all workers are there
+# Seconds until tasks that Dask forgot are looked for, and at most between two searches. A worker takes longer
+# to start than the first, and a search is short against the second.
+FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
 CONNECT_SECONDS = 15
 BUSY_RETRIES = 200  # of a twentieth of a second
 
@@ -76,6 +81,7 @@ class Cluster:
         self.blocks: list[Any] | None = None  # futures of the groups, where they are kept in memory
         self.places: list[str | None] = [None] * len(entries)  # the worker of each kept group
         self.workers: dict[str, int] = {}  # threads of the workers, as of the last pass
+        self.moved: list[Any] = []  # groups that went to another worker since the last pass
         self.is_lost = False  # whether the cluster forgot all of it
         self.is_outgrown = False  # whether there are more threads than groups for them
         self._asking = ThreadPoolExecutor(1)
@@ -101,7 +107,8 @@ class Cluster:
                 self.group_size = group_size(len(self.entries), self.workers)
             with _quietly():
                 self.blocks = self.client.compute(self._place() if placed else self._make(0, self.n_groups))
-            wait(self.blocks)
+            self._finish(self.blocks)
+            self._free(self.blocks)
             self._find_blocks()
         return self.blocks is not None
 
@@ -131,10 +138,13 @@ class Cluster:
         # Asked while the workers compute, because the answer takes its time.
         asked = self._asking.submit(self.client.nthreads)
         try:
+            self._finish([total])
             summed = self.client.gather(total)
         except (CancelledError, asyncio.CancelledError) as error:
             self.is_lost = True  # the cluster was restarted
             raise LostRowsError() from error
+        self._free(self.moved)
+        self.moved = []
         self._follow_workers(asked.result())
         if not summed.forms:
             return Rows([]), summed
@@ -217,7 +227,28 @@ class Cluster:
                 detached[index], copies[index] = one, other
         # The rows stay as they were, and the next pass tries again, if a worker is lost meanwhile.
         done = self._await(detached + copies) and self._are_apart(detached, copies)
-        return Rows(detached, 0, {tuple(copies)}) if done else rows
+        if not done:
+            return rows
+        # Not by `_free`, which leaves a line in the scheduler's log. They are unknown after a restart.
+        with suppress(KeyError):
+            self.client.sync(self.client.scheduler.set_restrictions, worker={one.key: [] for one in detached})
+        return Rows(detached, 0, {tuple(copies)})
+
+    def _free(self, futures: list[Any]) -> None:
+        # A task keeps the worker it was meant for. If it is run again while no worker is there, Dask waits
+        # for that one, though others were allowed.
+        if futures:
+            self.client.run_on_scheduler(free_tasks, [one.key for one in futures])
+
+    def _finish(self, futures: list[Any]) -> None:
+        seconds = FIRST_SEARCH
+        while True:
+            try:
+                wait(futures, timeout=seconds)
+                return
+            except TimeoutError:
+                self._free(futures)
+                seconds = min(2 * seconds, LAST_SEARCH)
 
     def _await(self, futures: list[Any]) -> bool:
         look = time.monotonic()
@@ -249,8 +280,8 @@ class Cluster:
             return Rows(self.client.compute([call(group) for group in groups]))
 
     def _place(self) -> list[Any]:
-        # Consecutive groups on one worker, so that their sums need not travel. Only these tasks are bound,
-        # and loosely: `compute(workers=...)` would bind all that they depend on to a worker that may die.
+        # Consecutive groups on one worker, so that their sums need not travel. They are bound loosely, with
+        # all that they depend on, until they are loaded.
         edges = np.cumsum([0, *self.workers.values()]) * self.n_groups / sum(self.workers.values())
         cuts = np.round(edges).astype(int).tolist()
         blocks: list[Any] = []
@@ -275,7 +306,7 @@ class Cluster:
         if None in self.places:
             return  # groups are being computed again; the next pass looks once more
         for index, target in moves(self.places, workers):
-            self.blocks[index] = self.client.submit(
+            moved = self.client.submit(
                 same,
                 self.blocks[index],
                 key=f"nonneg-moved-{self._name}-{next(self._count)}",
@@ -283,7 +314,8 @@ class Cluster:
                 workers=[target],
                 allow_other_workers=True,
             )
-            self.places[index] = target
+            self.blocks[index], self.places[index] = moved, target
+            self.moved.append(moved)
 
 
 def group_size(n_chunks: int, workers: dict[str, int]) -> int:
@@ -307,23 +339,6 @@ def passes_between_copies(n_groups: int, n_workers: int) -> int:
     lost = -(-n_groups // n_workers)
     for_one = -(-lost // (n_workers - 1))  # of those, for each of the others
     return max(1, min(MOST_PASSES, REPEATED_ITERATIONS * lost // for_one))
-
-
-def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[int, str]]:
-    """Return which groups go to which workers, so that each has a part in proportion to its threads."""
-    held: dict[str, list[int]] = {worker: [] for worker in workers}
-    for index, place in enumerate(places):
-        if place in held:
-            held[place].append(index)
-    found: list[tuple[int, str]] = []
-    while True:
-        most = max(held, key=lambda worker: len(held[worker]) / workers[worker])
-        least = min(held, key=lambda worker: (len(held[worker]) + 1) / workers[worker])
-        if (len(held[least]) + 1) / workers[least] >= len(held[most]) / workers[most]:
-            return found
-        index = held[most].pop()
-        held[least].append(index)
-        found.append((index, least))
 
 
 def take_over(sources: tuple[str, str]) -> Result:
