@@ -317,11 +317,11 @@ def test_compressed_iterations_of_streamed_data(gpu, monkeypatch, rng, tmp_path)
         lambda data, *given, **options: used.append(type(data)) or of(data, *given, **options),
     )
     np.save(tmp_path / "X.npy", X)
-    given = {"random_state": 0, "init": "random", "max_iter": 30, "tol": 0}
+    given = {"random_state": 0, "init": "random", "max_iter": 3000, "tol": 1e-8}
     device = NMF(3, device="cuda", **given).fit(X)
     host = NMF(3, **given).fit(open_matrix(tmp_path / "X.npy", memory="300kB"))  # streamed as well
     assert used == [DeviceStreamedMatrix, StreamedMatrix]
-    # Compressed iterations are in float32.
+    # Compressed iterations are in float32, whose rounding decides the way, but not where it ends.
     np.testing.assert_allclose(device.reconstruction_err_, host.reconstruction_err_, rtol=1e-5)
 
 

@@ -16,7 +16,7 @@ def test_the_quick_setting_runs_every_method_and_decides_nothing():
     assert {record["method"] for record in fits} == set(METHODS)
     assert {record["loss"] for record in fits} == {"frobenius", "kullback-leibler"}
     assert sum("losses" in record for record in records) == 2 * 6
-    assert len(artifacts(NAME, records, Table)) == 3
+    assert len(artifacts(NAME, records, Table)) == 4
     assert {verdict.met for verdict in verdicts(NAME, records).values()} == {None}
 
 

@@ -124,6 +124,16 @@ def test_the_number_of_threads_does_not_change_a_fit(accelerate, any_size):
         np.testing.assert_allclose(result.W @ result.H, results[0].W @ results[0].H, atol=1e-3)
 
 
+def test_a_resumed_fit_equals_the_uninterrupted_one(any_size, tmp_path):
+    X = tables()
+    options = {"solver": "hals", "init": "random", "rng": 1, "tol": 0.0, "max_iter": 20, "accelerate": False}
+    whole = factorize(X, K, **options)
+    factorize(X, K, checkpoint=tmp_path, callback=lambda progress: progress.n_iter >= 7, **options)
+    resumed = factorize(X, K, checkpoint=tmp_path, **options)
+    np.testing.assert_array_equal(resumed.W, whole.W)
+    np.testing.assert_array_equal(resumed.H, whole.H)
+
+
 def test_an_iteration_is_handed_over_twice(any_size, monkeypatch):
     calls = []
     run = team.run_at

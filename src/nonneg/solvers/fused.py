@@ -52,7 +52,7 @@ class FusedIterations:
             n_threads=n_threads, **_options(problem.update_H),
         )  # fmt: skip
         self.eps = 8 * float(np.finfo(X.dtype).eps)
-        # Gram matrices and products with V of the last Ht and of the extrapolated one.
+        # For compressed data: Gram matrices and products with V of the last Ht and of the extrapolated one.
         self._known: list[tuple[Array, Array, Array | None]] = []
 
     @classmethod
@@ -78,15 +78,13 @@ class FusedIterations:
 
     def _of_H(self, Ht: Array) -> tuple[Array, Array]:
         """Return the Gram matrix of Ht, and what the rows of X, or of X V, are multiplied with."""
+        if self.right is None:
+            # Not the sums of the last iteration, whose last digits differ: a resumed fit has only Ht.
+            return gram_of(Ht), Ht
         for known, gram, products in self._known:
             if known is Ht:
-                return gram, self._factor(Ht, products)
-        return gram_of(Ht), self._factor(Ht, None)
-
-    def _factor(self, Ht: Array, products: Array | None) -> Array:
-        if self.right is None:
-            return Ht
-        return gram_of(self.right, Ht) if products is None else products
+                return gram, gram_of(self.right, Ht) if products is None else products
+        return gram_of(Ht), gram_of(self.right, Ht)
 
     def advance(self, state: Any, momentum: float) -> tuple[Any, float]:
         """Do one iteration."""

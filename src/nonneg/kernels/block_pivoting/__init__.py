@@ -6,7 +6,11 @@ from typing import Any
 
 from nonneg._arrays import is_cpu_tensor, numpy_view, on_gpu, tensor_view
 from nonneg.kernels.block_pivoting import array_api
-from nonneg.kernels.grams import Gram, numpy_gram
+from nonneg.kernels.grams import DenseGrams, Gram, SharedGram, numpy_gram
+
+# Entries of the systems of rows with a singular one up to which all of them are solved with a tiny ridge. It
+# gives the minimum to rounding, which coordinate descent only approaches, but takes long for many rows.
+FEW_ENTRIES = 2_000_000
 
 
 def block_pivoting(
@@ -50,5 +54,11 @@ def block_pivoting(
         return tensor_view(rows), tensor_view(flags)
     from nonneg.kernels.block_pivoting import native  # loaded with the first fit
 
-    implementation = native if native.is_supported(factor) else array_api
-    return implementation.block_pivoting(factor, gram, cross, max_pivots)
+    if not native.is_supported(factor):
+        return array_api.block_pivoting(factor, gram, cross, max_pivots)
+    rows, unsolved = native.block_pivoting(factor, gram, cross, max_pivots)
+    left = unsolved.nonzero()[0]
+    if 0 < len(left) * factor.shape[1] ** 2 <= FEW_ENTRIES:
+        own = gram if isinstance(gram, SharedGram) else DenseGrams(gram.dense().matrices[left])
+        rows[left], unsolved[left] = array_api.block_pivoting(factor[left], own, cross[left], max_pivots)
+    return rows, unsolved

@@ -17,6 +17,8 @@ from nonneg.kernels.team import FLOATS, run
 N_ROWS, K, N_SYSTEMS, MAX_PIVOTS, _, FACTOR, SYSTEMS, CROSS, UNSOLVED = range(9)
 # Exchanges of all wrong components that may bring no progress (Kim & Park 2011, Algorithm 1).
 PATIENCE = 3
+# Norm of a component's part of a row below which it is rounding, as a share of the largest of them.
+NEGLIGIBLE = 1e-14
 
 
 @functools.cache
@@ -155,9 +157,19 @@ def pivoting_rows(b: Builder, itemsize: int) -> None:
             leave(none)
             exchange(n_wrong, last, fewest, patience)
         b.store(b.xor(b.trunc(b.load(solved), byte), byte(1)), b.at(unsolved, i))
-        with b.if_then(b.icmp_signed("==", b.load(solved), one)), b.loop(k) as a:
-            value = b.load(b.at(x, a))
-            b.store(value if itemsize == 8 else b.fptrunc(value, single), b.at(factor, (i, k), a))
+        with b.if_then(b.icmp_signed("==", b.load(solved), one)):
+            # What adds less to the row than its rounding is noise, and nothing is to be fitted to it.
+            b.store(double(0), scale)
+            for last_turn in (False, True):
+                with b.loop(k) as a:
+                    value = b.load(b.at(x, a))
+                    size = b.fmul(b.fmul(value, value), b.load(b.at(gram, (a, k), a)))
+                    if not last_turn:
+                        b.store(b.larger(b.load(scale), size), scale)
+                        continue
+                    counts = b.fcmp_ordered(">", size, b.fmul(double(NEGLIGIBLE**2), b.load(scale)))
+                    value = b.select(counts, value, double(0))
+                    b.store(value if itemsize == 8 else b.fptrunc(value, single), b.at(factor, (i, k), a))
     b.release(memory)
 
 
