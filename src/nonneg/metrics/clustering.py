@@ -180,11 +180,14 @@ def clustering_accuracy(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> f
     n_classes, n_clusters = counts.classes.size, counts.clusters.size
     # Every class also has a partner of its own that fits no sample, so that a pairing of all classes exists.
     # One is added throughout, because a weight of zero would be no edge.
-    own = np.arange(n_classes)
+    own = np.arange(n_classes, dtype=np.int32)  # as are the indices below: SciPy 1.13 matches no others
     weights = scipy.sparse.csr_array(
         (
             np.concatenate([counts.joint, np.zeros(n_classes)]) + 1.0,
-            (np.concatenate([counts.rows, own]), np.concatenate([counts.columns, n_clusters + own])),
+            (
+                np.concatenate([counts.rows, own], dtype=np.int32),
+                np.concatenate([counts.columns, n_clusters + own], dtype=np.int32),
+            ),
         ),
         shape=(n_classes, n_clusters + n_classes),
     )

@@ -286,7 +286,7 @@ def positive_part(data: DataMatrix) -> DataMatrix:
 def _clipped(entries: Any) -> Any:
     if sp.issparse(entries):
         return entries.maximum(0)
-    return array_namespace(entries).clip(entries, min=0)
+    return array_namespace(entries).clip(entries, min=0.0)
 
 
 def in_unit_weights(samples: FloatArray, H: FloatArray) -> FloatArray:
