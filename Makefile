@@ -28,7 +28,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-floors coverage axe picture check quick static bench docs package reproduce fuzz mutants soak clean
+.PHONY: help demo test test-floors coverage axe picture check quick static bench docs links package reproduce fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -76,6 +76,9 @@ docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python -m pytest -q -n 0 tests/repository/test_site.py
 	@echo docs/_build/html/index.html
+
+links: $(DEV) $(VENV)/.ready-docs ## follow the links of the pages to other sites (needs a network)
+	$(BIN)/python -m sphinx -q -b linkcheck -D plot_gallery=0 docs docs/_build/links
 
 picture: $(READY) ## take the picture of the demo's report that README and site show (needs Chromium)
 	$(BIN)/nonneg demo -q -o $(VENV)/demo

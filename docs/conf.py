@@ -76,6 +76,16 @@ html_math_renderer = "mathml"  # drawn by the browser: no script, no network, wo
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_title = f"nonneg {release}"
+# Furo's own, with the choice of a version below the name.
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "versions.html", "sidebar/search.html", "sidebar/scroll-start.html"),
+        *("sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
+# Pages of this repository exist once it is published, and some publishers turn programs away.
+linkcheck_ignore = [r"https://(github\.com/nonneg|nonneg\.github\.io)/.*", r"https://doi\.org/.*"]
+linkcheck_timeout = 20
 
 
 def draw_the_tree_of_errors(app, what, name, obj, options, lines):

@@ -30,7 +30,7 @@ def test_every_way_clones_installs_and_answers(done):
 def test_a_failed_step_is_the_answer(monkeypatch):
     way = first_answer.WAYS["a table, on the command line"]
     monkeypatch.setattr(first_answer, "ROOT", first_answer.ROOT / "no such clone")
-    with pytest.raises(RuntimeError, match="^git: "):
+    with pytest.raises(RuntimeError, match=r"^git: "):
         first_answer.timed(way)
     record = {"case": "a table", "install": ".", "failure": "no network"}
     assert "failed: no network" in first_answer.table([record])

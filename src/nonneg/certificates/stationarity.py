@@ -132,6 +132,12 @@ def _w_part(
     return (), (float(energy), block.weighted_gram(W), block.transposed_times(W))
 
 
+def _named(loss: str) -> str:
+    """Write the names that losses are called after with capitals."""
+    people = ("frobenius", "kullback", "leibler", "itakura", "saito")
+    return "-".join(word.capitalize() if word in people else word for word in loss.split("-"))
+
+
 def stationarity_statement(
     residual_W: float, residual_H: float, *, threshold: float = DEFAULT_THRESHOLD, loss: str = "frobenius"
 ) -> Statement:
@@ -150,7 +156,7 @@ def stationarity_statement(
             if holds
             else f"above {threshold:g}: the factors are not yet a stationary point"
         )
-        + f" of the {loss} loss"
+        + f" of the {_named(loss)} loss"
         + (" to that precision." if holds else "; more iterations would lower the loss further.")
     )
     return Statement(
