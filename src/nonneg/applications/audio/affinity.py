@@ -23,9 +23,11 @@ LAGS = (1, 2, 4)
 N_ENVELOPE = 18
 # A bin of an envelope this much below the largest counts as silent.
 ENVELOPE_FLOOR = 1e-4
-# Logistic regression of "same source" on the features of pairs, weighted by their energies, on the mixtures
-# and draws that `reproduction/studies/separation_weights.py` names. They come from fits with a
-# smaller weight of the continuity (0.1): the script, which fits with the present one, prints others.
+# Logistic regression of "same source" on the features of pairs, weighted by their energies, on draws 0 to 12
+# of twelve kinds of generated mixtures of piano, violin, plucked strings, bass, drums and speech (`KINDS` in
+# `reproduction/studies/separation_weights.py`), none of which report in `studies/separation`. They come from
+# fits with a smaller weight of the continuity (0.1): the script, which fits with the present one, prints
+# others.
 WEIGHTS = {
     "roughness": -0.81,
     "centroid": 1.54,
