@@ -28,7 +28,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-floors coverage axe picture check quick static bench docs links package reproduce fuzz mutants soak clean
+.PHONY: help demo test test-all test-floors coverage axe picture check quick static bench docs links package reproduce fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -36,11 +36,18 @@ help: ## show this list
 demo: $(READY) ## factorize the digits and write a report
 	@$(BIN)/nonneg demo $(ARGS)
 
-test: $(TESTED) quick ## all checks and all tests (TORCH=1: also those that need PyTorch)
-	@# Types take one core for half a minute: beside the tests, and what they say comes last.
-	@$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS); tests=$$?; \
-	wait $$types || tests=1; cat $(VENV)/types.log; exit $$tests
+# Types take one core for half a minute: beside the tests, and what they say comes last.
+define run-tests
+@$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
+$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(1) $(ARGS); tests=$$?; \
+wait $$types || tests=1; cat $(VENV)/types.log; exit $$tests
+endef
+
+test: $(TESTED) quick ## all checks and the tests, without the slow ones (TORCH=1: also those that need PyTorch)
+	$(call run-tests,-m "not slow")
+
+test-all: $(TESTED) quick ## all checks and all tests
+	$(call run-tests)
 
 test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versions of the dependencies
 	@# Old libraries warn about newer ones below them.

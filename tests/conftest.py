@@ -185,9 +185,9 @@ def dask_client(dask_cluster: Any) -> Iterator[Any]:
         yield dask_cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def process_cluster() -> Iterator[Any]:
-    """A client of a cluster of two worker processes; not the default client."""
+    """A client of a cluster of two worker processes, which take time even if idle; not the default client."""
     pytest.importorskip("distributed", reason="distributed is not installed")
     from benchmarks.cluster import cluster
 

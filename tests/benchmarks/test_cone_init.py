@@ -15,6 +15,7 @@ def records():
     return list(cone_init.run(Settings(threads=1, dtypes=("float64",), repeats=1, quick=True)))
 
 
+@pytest.mark.slow
 def test_every_contender_is_timed_and_the_fit_reaches_the_target(records):
     inits = [record for record in records if record["race"] == "initializations"]
     assert [record["contender"] for record in inits] == [f"init: {name}" for name in cone_init.CONTENDERS]

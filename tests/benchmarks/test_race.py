@@ -241,6 +241,7 @@ def test_every_claim_has_a_page_before_there_are_records(tmp_path):
         assert "No records yet" in run.page(name, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_race_names_machine_command_and_data(tmp_path):
     settings = race.Settings(dtypes=("float64",), repeats=1, others=False, only_cases=("digits",))
     dense = run.RACES["frobenius_dense"]

@@ -147,7 +147,7 @@ print(model.result_.stop_reason.name)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.slow)])
 def test_a_killed_or_interrupted_run_goes_on_where_it_was(X, name, folder):
     np.save("X.npy", X)
     expected = NMF(3, max_iter=12, tol=0).fit(open_matrix("X.npy", memory="6kB"))

@@ -122,8 +122,8 @@ def test_bad_input_is_one_line(change, words, said, X, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_an_interrupted_fit_keeps_the_best_so_far(number, tmp_path):
+@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
+def test_an_interrupted_fit_keeps_the_best_so_far(name, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((400, 300)))
     words = [
         "fit",
@@ -153,7 +153,7 @@ def test_an_interrupted_fit_keeps_the_best_so_far(number, tmp_path):
             if "iteration" in line:
                 break
         time.sleep(0.3)
-        process.send_signal(number)
+        process.send_signal(getattr(signal, name))
         _, error = process.communicate(timeout=120)
     assert process.returncode == 130, error
     assert "Interrupted after" in error

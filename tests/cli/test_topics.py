@@ -56,6 +56,7 @@ def test_writes_topics_documents_and_a_report(folder, tmp_path, capsys, method):
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
 
 
+@pytest.mark.slow
 def test_the_docstrings_of_the_standard_library(tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["topics", "--stdlib", "-k", "6", "--quiet", "-o", str(out)]) == 0

@@ -18,13 +18,19 @@ VARIANTS = {
 
 ALL = {**SOLVERS, **VARIANTS}
 BETAS = (2.0, 1.0, 0.0, 1.5, 0.5, 3.0, -1.0)
+FEW = (2.0, 1.0, 0.0, 1.5)
+"""Losses whose cases are not slow: those with a name, and one for all others."""
+
 CASES = [
-    pytest.param(name, beta, id=f"{name}, beta {beta:g}")
+    pytest.param(name, beta, id=f"{name}, beta {beta:g}", marks=() if beta in FEW else pytest.mark.slow)
     for name, solver in ALL.items()
     for beta in BETAS
     if solver.minimizes(beta)
 ]
 """Every solver with every loss it minimizes."""
+
+EVERY = [pytest.param(*case.values, id=case.id) for case in CASES]
+"""The same, and no case is slow."""
 
 BRANCHES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0, 1.5, 3.0)]
 """Every solver with one loss per branch of the update, for options that no loss treats in its own way."""
@@ -46,7 +52,9 @@ SETTLED = 25
 def with_forms(cases, forms):
     """Pair the cases with the forms of data that the solver takes."""
     return [
-        pytest.param(*case.values, word, id=f"{case.id}, {word}", marks=getattr(form, "marks", ()))
+        pytest.param(
+            *case.values, word, id=f"{case.id}, {word}", marks=[*case.marks, *getattr(form, "marks", ())]
+        )
         for case in cases
         for form in forms
         for word in getattr(form, "values", (form,))

@@ -97,7 +97,9 @@ def check_twenty_iterations(name, beta, form):
 @pytest.mark.parametrize(
     ("form", "name", "beta"),
     [
-        pytest.param(*getattr(form, "values", (form,)), *case.values, marks=getattr(form, "marks", ()))
+        pytest.param(
+            *getattr(form, "values", (form,)), *case.values, marks=[*case.marks, *getattr(form, "marks", ())]
+        )
         for form in FEW_FORMS
         for case in (MAIN_CASES if form == "strict" else CASES)
     ],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.cases import BRANCHES, CASES, PENALTIES, K, entries, initial, run
+from tests.contracts.cases import BRANCHES, CASES, EVERY, PENALTIES, K, entries, initial, run
 from tests.references.objectives import objective
 
 from nonneg import factorize
 
 
-@pytest.mark.parametrize(("name", "beta"), CASES)
+@pytest.mark.parametrize(("name", "beta"), EVERY)
 @pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 @pytest.mark.parametrize(("dtype", "slack"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 def test_the_loss_never_increases(name, beta, penalties, dtype, slack):
@@ -31,7 +31,7 @@ def test_the_loss_never_increases_from_starts_with_zeros_and_on_hard_data(name, 
     assert np.diff(losses).max() <= 1e-12 * max(0.5 * float((X**2).sum()), losses[0])
 
 
-@pytest.mark.parametrize(("name", "beta"), CASES)
+@pytest.mark.parametrize(("name", "beta"), EVERY)
 @pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 def test_the_recorded_loss_is_the_objective_of_each_iterate(name, beta, penalties):
     X = entries(beta)

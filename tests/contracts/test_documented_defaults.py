@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,13 @@ SOURCE = Path(nonneg.__file__).parent
 DOCUMENTED = re.compile(r"^\s*(?P<names>[\w, ]+?) : .*?\bdefault (?P<value>.+?)\.?$", re.MULTILINE)
 
 
-def documented_and_actual(path: Path) -> Iterator[tuple[str, object, object]]:
+@cache
+def documented_and_actual(path: Path) -> list[tuple[str, object, object]]:
+    """Return names with their documented and their actual defaults, where both are literals."""
+    return list(_pairs(path))
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, object, object]]:
     """Yield names with their documented and their actual defaults, where both are literals."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):

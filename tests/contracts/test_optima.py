@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
-from tests.contracts.cases import CASES, entries, run, run_until_settled
+from tests.contracts.cases import CASES, FEW, entries, run, run_until_settled
 from tests.references.objectives import objective, slopes
 
 BY_LOSS = {}
@@ -26,7 +26,7 @@ def near_a_truth():
 @pytest.mark.parametrize(
     ("beta", "penalties", "max_iter"),
     [
-        (beta, penalties, max_iter)
+        pytest.param(beta, penalties, max_iter, marks=() if beta in FEW else pytest.mark.slow)
         for beta, names in BY_LOSS.items()
         for penalties, max_iter in (({}, 300), ({"alpha_W": 0.01, "alpha_H": 0.01}, 1000))
         if len(names) > 1 and (not penalties or 0 <= beta <= 2)

@@ -112,6 +112,7 @@ def test_tensors_on_worker_processes(dask_processes, torch, X):
     np.testing.assert_allclose(W, factorize(X, **options).W, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_kills_during_the_last_encoding_and_transform(dask_processes, X):
     model = NMF(random_state=0, **FIT | {"max_iter": 5})
     expected = model.fit_transform(X)
@@ -128,6 +129,7 @@ def test_kills_during_the_last_encoding_and_transform(dask_processes, X):
     np.testing.assert_allclose(model.transform(chunked(X)).compute(), expected, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_worker_that_comes_back_gets_its_part(dask_processes, X):
     from nonneg.data import as_data_matrix
 
@@ -149,6 +151,7 @@ def test_a_worker_that_comes_back_gets_its_part(dask_processes, X):
     assert min(places.count(place) for place in set(places)) >= len(places) // 2
 
 
+@pytest.mark.slow
 def test_a_moment_without_workers_changes_no_digit(X, undisturbed):
     """The only worker is killed in the middle of the fit, and once more when W waits there."""
     from benchmarks.cluster import cluster
@@ -182,6 +185,7 @@ def hog(seconds, fraction):
     return worker.address
 
 
+@pytest.mark.slow
 def test_a_paused_worker_changes_no_digit(dask_processes, X, undisturbed):
     paused = []
 

@@ -76,6 +76,7 @@ def test_every_estimator_takes_the_combined_recommendation_and_logs_it(
     assert said in [record.message for record in caplog.records]
 
 
+@pytest.mark.slow
 def test_digits_take_what_the_command_recommends(digits, caplog):
     """The largest ratio of singular values is one of many like it, and was taken without a word."""
     X = digits[::12, 18:46]

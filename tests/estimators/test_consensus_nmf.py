@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.consensus.planted import planted
+from tests.references.checks import parametrize_with_options
 
 import nonneg
 from nonneg import NMF, ConsensusNMF
@@ -23,7 +23,7 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeD
 from nonneg.metrics import match_components
 
 
-@parametrize_with_checks([ConsensusNMF(2, n_init=3, max_iter=20)])
+@parametrize_with_options(ConsensusNMF(2, n_init=3, max_iter=20))
 def test_follows_the_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -169,6 +169,7 @@ ConsensusNMF([3, 4], n_init=200, random_state=3, checkpoint=sys.argv[1], n_jobs=
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_and_equals_an_uninterrupted_one(planted_counts, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
     deadline = time.monotonic() + 60

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.references.checks import parametrize_with_options
 
 from nonneg import NMF, IntegrativeNMF
@@ -26,7 +25,7 @@ def test_follows_the_scikit_learn_contract(estimator, check):
         check(estimator)
 
 
-@parametrize_with_checks([IntegrativeNMF(n_components=2, max_iter=20)])
+@parametrize_with_options(IntegrativeNMF(n_components=2, max_iter=20))
 def test_integrative_nmf_follows_the_contract(estimator, check):
     with warnings.catch_warnings():
         # The checks fit with very few iterations.

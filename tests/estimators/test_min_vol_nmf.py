@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.references.checks import parametrize_with_options
 from tests.references.containers import as_container, plain
 from tests.references.mixtures import mixtures
 
@@ -17,7 +17,7 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeErro
 from nonneg.metrics import spectral_angles
 
 
-@parametrize_with_checks([MinVolNMF(2, max_iter=10)])
+@parametrize_with_options(MinVolNMF(2, max_iter=10))
 def test_follows_the_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

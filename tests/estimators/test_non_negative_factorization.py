@@ -64,7 +64,7 @@ def test_tests_without_parameters(in_place, name):
     getattr(suite, name)()
 
 
-@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("container", [pytest.param(sp.csr_matrix, marks=pytest.mark.slow), sp.csr_array])
 @pytest.mark.parametrize("name", ["test_nmf_multiplicative_update_sparse", "test_nmf_negative_beta_loss"])
 def test_tests_of_sparse_data(in_place, name, container):
     getattr(suite, name)(container)

@@ -15,11 +15,11 @@ LONG = {
     "plot_gene_programs", "plot_initializations", "plot_signatures", "plot_penalties", "plot_pipeline",
     "plot_separation", "plot_solo_recordings", "plot_topic_changes", "plot_certificates", "plot_cluster",
 }  # fmt: skip
-EXAMPLES = [
-    path
-    for path in sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
-    if path.stem not in LONG
-]
+QUICK = {
+    "plot_cones", "plot_digits", "plot_frozen", "plot_losses", "plot_min_volume", "plot_missing",
+    "plot_purification", "plot_topics", "plot_unmixing",
+}  # fmt: skip
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
 SECONDS = 60
 # One process runs them all, each as a program of its own in a folder of its own: it starts once.
 RUNNER = """
@@ -50,15 +50,20 @@ Path("outcomes.json").write_text(json.dumps(outcomes))
 """
 
 
-def test_all_examples_run_and_draw_a_figure(tmp_path):
+@pytest.mark.parametrize(
+    "quick", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["quick", "others"]
+)
+def test_examples_run_and_draw_a_figure(quick, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    assert EXAMPLES
+    others = {path.stem for path in EXAMPLES} - LONG - QUICK
+    examples = [path for path in EXAMPLES if path.stem in (QUICK if quick else others)]
+    assert len(examples) == len(QUICK if quick else others) > 5
     done = subprocess.run(
-        [sys.executable, "-c", RUNNER, *map(str, EXAMPLES)],
+        [sys.executable, "-c", RUNNER, *map(str, examples)],
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=SECONDS * len(EXAMPLES),
+        timeout=SECONDS * len(examples),
         check=False,
         env=os.environ | {"MPLBACKEND": "Agg"},
     )

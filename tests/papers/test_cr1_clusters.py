@@ -127,6 +127,7 @@ def test_the_full_setting_has_every_collection_and_one_record_a_setting():
     assert len(clustering_trials({"tr11": 2})) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_available("cluto_tr23"), reason="needs a data home with cluto_tr23")
 def test_the_quick_setting_on_documents():
     found = quick_records("cr1/table-7")
@@ -136,6 +137,7 @@ def test_the_quick_setting_on_documents():
     assert weights["log tf-idf"] > weights["counts"] + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_available("cluto_tr11"), reason="needs a data home with cluto_tr11")
 def test_deterministic_rows_of_the_paper():
     found = run_clusterings({"set": "tr11", "run": 0, "group": "hals"})

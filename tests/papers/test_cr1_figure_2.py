@@ -18,6 +18,7 @@ def records():
     return quick_records(NAME)
 
 
+@pytest.mark.slow
 def test_the_error_lies_beneath_its_bounds_and_no_cluster_mixes_cones(records):
     left = [record for record in records if record["panel"] == "left"]
     assert len(left) == 2 * 2 * 3

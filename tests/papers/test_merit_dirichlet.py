@@ -26,6 +26,7 @@ def seventy():
     return run_settings([setting for setting in settings if setting["n_anchors"] == 70])
 
 
+@pytest.mark.slow
 def test_seventy_anchors_are_found_by_the_convex_methods_and_missed_by_spa(seventy):
     rates = {method: rate.value for (method,), rate in success_rates(seventy, "method").items()}
     assert rates == {"spa": 0.0, "fast-gradient": 1.0, "merit": 1.0}
@@ -73,6 +74,7 @@ def test_verdicts_of_table_1_follow_the_sampling_error():
     assert "SPA, K = 70: 10 of 50 against 0 of 50" in worse[2].detail
 
 
+@pytest.mark.slow
 def test_figure_4a_the_row_sparsity_decides_at_nine_decibels():
     common = {"data": "dirichlet", "n": 200, "n_features": 50, "n_anchors": 40}
     cases = [{"snr": 9, "method": method} for method in ("merit", "merit-0", "spa")]
@@ -121,6 +123,7 @@ def test_draws_are_the_same_for_all_methods_and_differ_from_one_another():
     assert first.X.shape == (55, 50)
 
 
+@pytest.mark.slow
 def test_figure_5_judges_weight_and_smoothing():
     def records(rate_of):
         lines = {(snr, factor, 1e-5) for snr in SNRS for factor in FACTORS}

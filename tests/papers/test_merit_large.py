@@ -17,6 +17,7 @@ FIGURE_4B, MILLION = "merit/figure-4b", "merit/million"
 needs_proc = pytest.mark.skipif(not can_measure(), reason="memory is read from /proc")
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_convex_rival_needs_square_arrays_and_merit_does_not():
     settings = [s for s in find_experiment(FIGURE_4B).trials(quick=True) if s["n"] == 800]

@@ -16,6 +16,7 @@ def records():
     return quick_records(FIGURE_2)
 
 
+@pytest.mark.slow
 def test_the_rates_are_those_of_the_authors_code(records):
     rates = {key: rate.value for key, rate in success_rates(records, "method", "snr").items()}
     assert rates == {

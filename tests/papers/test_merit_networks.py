@@ -80,6 +80,7 @@ def test_table_4_is_met_by_the_printed_numbers_and_not_by_others():
     assert found[0].detail == "DBLP1: 0.2958 against 0.2937"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_measure(), reason="memory is read from /proc")
 def test_figure_7_measures_both_methods():
     records = quick_records("merit/figure-7")

@@ -77,6 +77,7 @@ def test_the_full_table_and_what_is_left_out():
     assert "1 draws of 9000 to 9000 words" in words
 
 
+@pytest.mark.slow
 def test_the_quick_study_runs_every_candidate():
     records = quick_records(STUDY)
     assert {record["candidate"] for record in records} == {*FACTORIZATIONS, *AFTER_MERIT, *CONVERGED}
@@ -87,6 +88,7 @@ def test_the_quick_study_runs_every_candidate():
     assert {verdict.met for verdict in verdicts(STUDY, records).values()} == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_measure(), reason="memory is read from /proc")
 def test_the_quick_figure():
     records = quick_records(FIGURE_6)

@@ -16,6 +16,7 @@ def records():
     return quick_records(NAME)
 
 
+@pytest.mark.slow
 def test_the_better_method_is_taken(records):
     sparse, proportions, digits = records
     assert not sparse["fell_back"]

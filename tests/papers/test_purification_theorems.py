@@ -23,6 +23,7 @@ PLANTED = (
     "rate", "floor", "adversarial-noise", "unbiased-noise", "weights", "sparsity", "relu", "balancing",
     "basin",
 )  # fmt: skip
+QUICK = {"rate", "unbiased-noise", "sparsity"}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,9 @@ def outcome(name, fill):
     return [verdict.met for verdict in verdicts(f"purification/{name}", made_up(name, fill)).values()]
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PLANTED]
+)
 def test_quick_settings_decide_nothing_and_show_all(quick, name):
     records = quick(name)
     found = verdicts(f"purification/{name}", records)
@@ -112,6 +115,7 @@ def test_both_updates_fall_geometrically(quick):
     assert outcome("rate", lambda setting: measured(setting) | stuck) == [False, False, False]
 
 
+@pytest.mark.slow
 def test_the_floor_is_where_it_is_said_to_be(quick):
     for record in quick("floor"):
         if record["update"] == "regression":
@@ -132,6 +136,7 @@ def test_the_floor_is_where_it_is_said_to_be(quick):
     assert outcome("floor", lambda setting: measured(setting, 0.2)) == [False] * 5
 
 
+@pytest.mark.slow
 def test_noise_costs_in_proportion(quick):
     for record in quick("adversarial-noise"):
         if record["noise"] == "optimized":
@@ -163,6 +168,7 @@ def test_unbiased_noise_averages_out(quick):
     assert outcome("unbiased-noise", lambda s: measured(s, 0.2 * s["noise_level"])) == [False] * 5
 
 
+@pytest.mark.slow
 def test_general_weights(quick):
     for record in quick("weights"):
         if record["update"] == "regression":
@@ -200,6 +206,7 @@ def test_the_end_waits_for_weights_below_the_threshold():
     assert record["relative_e_norm"] < 1e-10
 
 
+@pytest.mark.slow
 def test_without_the_relu_a_rotation_stays(quick):
     for (update, rule, shape), (record,) in grouped(quick("relu"), "update", "decode", "shape").items():
         if rule != "linear":
@@ -231,6 +238,7 @@ def test_without_the_relu_a_rotation_stays(quick):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_balancing_matters_where_own_shares_are_kept(quick):
     found = {(record["uneven"], record["method"]): record for record in quick("balancing")}
     assert found["size", "own"]["relative_e_norm"] > 1
@@ -252,6 +260,7 @@ def test_balancing_matters_where_own_shares_are_kept(quick):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_basin(quick):
     for record in quick("basin"):
         # Half of another feature, taken away, is more than the threshold can tell from a weight.

@@ -82,6 +82,7 @@ def test_overlaid_digits_are_recovered_where_nmf_fails():
     assert len(tables[0].rows) == 3
 
 
+@pytest.mark.slow
 @needs_swimmer
 def test_limbs_of_swimmers():
     parts = known_parts()
@@ -98,6 +99,7 @@ def test_limbs_of_swimmers():
     assert pictures.images[0][0].shape == (22, 13)
 
 
+@pytest.mark.slow
 @needs_mutations
 def test_mutations_are_no_place_for_purification():
     records = quick_records("purification/signatures")

@@ -15,6 +15,7 @@ def records():
     return quick_records(NAME)
 
 
+@pytest.mark.slow
 def test_averages_are_closer_than_samples(records):
     errors = {record["method"]: record["error"] for record in records if record["part"] == "points"}
     assert errors["smoothed-spa"] < 0.5 * errors["spa"]

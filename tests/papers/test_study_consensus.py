@@ -15,6 +15,7 @@ def records():
     return quick_records(NAME)
 
 
+@pytest.mark.slow
 def test_planted_rank_programs_and_signatures_are_found(records):
     found = {record["part"]: record for record in records}
     assert found["rank"]["found"] == found["rank"]["k"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from reproduction.artifacts import Verdict
 from reproduction.studies.merit_certificate import EXPERIMENT, N_RANDOM, random_sizes, summarize
 from tests.papers.quick_runs import quick_records, verdicts
@@ -26,6 +27,7 @@ def test_random_settings_are_repeatable_and_possible():
         assert sizes["k"] + 2 <= sizes["m"]
 
 
+@pytest.mark.slow
 def test_the_quick_setting():
     found = verdicts(EXPERIMENT.name, quick_records(EXPERIMENT.name))
     assert {verdict.met for verdict in found.values()} == {None}

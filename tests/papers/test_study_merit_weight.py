@@ -32,6 +32,7 @@ def test_near_duplicates_count_as_their_anchor():
     assert n_found(points, copies) == 4
 
 
+@pytest.mark.slow
 def test_the_quick_setting():
     found = verdicts(EXPERIMENT.name, quick_records(EXPERIMENT.name))
     assert {verdict.met for verdict in found.values()} == {None}

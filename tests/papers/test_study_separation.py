@@ -10,6 +10,7 @@ from tests.papers.quick_runs import artifacts, quick_records, verdicts
 NAME = "studies/separation"
 
 
+@pytest.mark.slow
 def test_the_default_is_better_than_the_usual_stft_nmf():
     records = quick_records(NAME)
     sdr = {(record["mixture"], record["method"]): record["gain_sdr"] for record in records}

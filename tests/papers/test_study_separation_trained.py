@@ -10,6 +10,7 @@ from tests.papers.quick_runs import artifacts, quick_records, verdicts
 NAME = "studies/separation-trained"
 
 
+@pytest.mark.slow
 def test_training_recordings_are_compared_with_true_groups_and_fixed_templates():
     records = quick_records(NAME)
     assert [record["method"] for record in records] == ["trained", "default", "oracle", "fixed"]

@@ -10,6 +10,7 @@ from tests.papers.quick_runs import artifacts, quick_records, verdicts
 NAME = "studies/topic-tools"
 
 
+@pytest.mark.slow
 def test_seed_words_name_topics_and_streams_give_the_topics_of_one_fit():
     records = quick_records(NAME)
     found = {(record["part"], record["candidate"]): record for record in records}

@@ -12,6 +12,7 @@ from tests.papers.quick_runs import artifacts, verdicts
 NAME = "studies/topics"
 
 
+@pytest.mark.slow
 def test_the_default_beats_the_peers_on_planted_topics():
     study = find_experiment(NAME)
     # Latent Dirichlet allocation takes longer than all others together.

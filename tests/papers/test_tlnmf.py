@@ -126,6 +126,7 @@ def test_sinusoids_are_judged_by_residual_and_by_atoms_a_frequency():
     ]
 
 
+@pytest.mark.slow
 def test_quick_atoms_are_described():
     records = quick_records("tlnmf/figure-3")
     assert [(record["S"], record["method"]) for record in records] == [
@@ -142,6 +143,7 @@ def test_quick_atoms_are_described():
     assert all(verdict.met is None for verdict in verdicts("tlnmf/figure-3", records).values())
 
 
+@pytest.mark.slow
 def test_quick_curves_fall():
     records = quick_records("tlnmf/figure-4")
     assert len(records) == 6

@@ -9,6 +9,7 @@ from tests.papers.quick_runs import artifacts, quick_records, verdicts
 NAME = "tlnmf/separation"
 
 
+@pytest.mark.slow
 def test_learned_transforms_separate_two_near_notes_where_the_cosine_transform_does_not():
     records = quick_records(NAME)
     sdr = {record["method"]: record["sdr"] for record in records}

@@ -17,6 +17,7 @@ def records():
     return quick_records(NAME)
 
 
+@pytest.mark.slow
 def test_the_default_is_closest(records):
     for kind in {record["kind"] for record in records}:
         angles = {

@@ -32,6 +32,7 @@ def test_without_noise_the_features_are_recovered(planted, weights):
     assert found.n_norm <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["binary", "uniform"])
 def test_without_noise_at_the_larger_size(planted, weights):
     data, init = planted(weights=weights, **LARGE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from nonneg import NMF
+
 OF_NUMBERS = (
     "check_dict_unchanged",
     "check_dont_overwrite_parameters",
@@ -26,6 +28,9 @@ OF_NUMBERS = (
 )
 """What may depend on the options. How a class reads its input (formats, tags, names) does not."""
 
+SLOW = ("check_estimator_sparse_matrix", "check_dtype_object", "check_transformer_data_not_an_array")
+"""What validation, which all estimators share, does with another form of the input; not slow for `NMF`."""
+
 
 def parametrize_with_options(first, *others):
     """Parametrize with all checks of the first estimator, and with those of numbers for the others."""
@@ -34,6 +39,9 @@ def parametrize_with_options(first, *others):
     kept = []
     for case in cases:
         estimator, check = getattr(case, "values", case)
-        if estimator is first or getattr(check, "func", check).__name__ in OF_NUMBERS:
+        name = getattr(check, "func", check).__name__
+        if name in SLOW and type(first) is not NMF:
+            case = pytest.param(estimator, check, marks=[pytest.mark.slow, *getattr(case, "marks", ())])
+        if estimator is first or name in OF_NUMBERS:
             kept.append(case)
     return pytest.mark.parametrize(names, kept, **every.kwargs)

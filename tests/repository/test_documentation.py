@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+LONG = {"topics", "audio", "single-cells"}  # their code takes five seconds a page
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -43,7 +44,14 @@ def with_claims(code: str) -> ast.Module:
     return ast.fix_missing_locations(module)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=pytest.mark.slow if page.stem in LONG else ())
+        for page in PAGES
+        if blocks(page)
+    ],
+)
 def test_code_on_the_page_runs_and_gives_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if any("import anndata" in block for block in blocks(page)):

@@ -55,6 +55,7 @@ def test_a_case_knows_the_first_and_how_far_behind_the_others_are():
     assert case.excess["cone"] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_the_quick_setting_runs_every_initialization():
     records = quick_records(NAME)
     assert {record["init"] for record in records} == set(INITS)

@@ -10,6 +10,7 @@ from tests.papers.quick_runs import artifacts, quick_records, verdicts
 NAME = "studies/optima"
 
 
+@pytest.mark.slow
 def test_the_quick_setting_runs_every_method_and_decides_nothing():
     records = quick_records(NAME)
     fits = [record for record in records if "value" in record]

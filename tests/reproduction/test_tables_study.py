@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from reproduction.artifacts import Table
 from reproduction.studies.tables import DRAWS, METHODS, OURS, PEERS, THEIRS, UNITS, _claims, generated
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
@@ -10,6 +11,7 @@ from tests.papers.quick_runs import artifacts, quick_records, verdicts
 NAME = "studies/tables"
 
 
+@pytest.mark.slow
 def test_the_quick_setting_runs_every_method_in_every_unit():
     records = quick_records(NAME)
     assert {record["method"] for record in records} == set(METHODS)

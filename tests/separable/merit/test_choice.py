@@ -81,6 +81,7 @@ def test_the_weight_does_not_grow_with_the_number_of_samples():
     assert max(weights) <= 1.25 * min(weights)
 
 
+@pytest.mark.slow
 def test_more_samples_do_not_lose_anchors():
     for n in (200, 1500):
         points = planted("uniform", n, 30, 20, 12.0, 0)
@@ -179,6 +180,7 @@ def test_an_unclear_number_is_a_warning(copies):
     assert noisy.certificate["number-of-anchors"].verdict is Verdict.FAILS
 
 
+@pytest.mark.slow
 def test_a_few_anchors_are_counted_among_many_features():
     # Noise in 200 features lengthens all residuals alike: SPA's fall slowly.
     points = planted("uniform", 200, 200, 5, 7.0, 3)
