@@ -25,6 +25,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 if not any(Path(place).exists() for place in ("/proc/driver/nvidia/version", "/dev/nvidiactl")):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# Clusters of tests are idle most of the time, and watch themselves: that takes one twentieth of a core.
+for variable, value in {
+    "WORKER__PROFILE__ENABLED": "False",
+    "ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
+    "ADMIN__TICK__INTERVAL": "1s",
+    "ADMIN__TICK__CYCLE": "10s",
+}.items():
+    os.environ.setdefault("DASK_DISTRIBUTED__" + variable, value)
+
 # No test reaches for the network; tests of downloads talk to a server of their own.
 os.environ["NONNEG_DOWNLOAD"] = "never"
 
@@ -62,6 +71,24 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and whole:
         tests = Path(__file__).parent
         config.args = [str(path) for path in sorted((*tests.glob("[a-z]*/"), *tests.glob("test_*.py")))][::-1]
+    if "PYTEST_XDIST_WORKER" in os.environ and not config.getoption("durations"):
+        _send_less(config)
+
+
+def _send_less(config: pytest.Config) -> None:
+    """Send the outcome of a test, not that it begins or that its fixtures passed: half of all messages."""
+    for worker in config.pluginmanager.get_plugins():
+        if type(worker).__name__ != "WorkerInteractor":
+            continue
+        send = worker.sendevent
+
+        def send_some(name: str, *, send: Any = send, **content: Any) -> None:
+            data = content.get("data", {})
+            fine = name == "testreport" and data["when"] != "call" and data["outcome"] == "passed"
+            if name != "logstart" and not fine:
+                send(name, **content)
+
+        worker.sendevent = send_some
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -93,7 +120,7 @@ def pytest_collection_finish() -> None:
     After every 700 new objects, as is the default, it takes one twentieth of the time of all tests.
     """
     gc.freeze()
-    gc.set_threshold(20_000)
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:

@@ -29,6 +29,7 @@ def unit(X):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 40), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_cones_are_never_mixed(seed, piece, sparse):

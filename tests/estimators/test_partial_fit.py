@@ -47,9 +47,9 @@ def test_not_worse_than_scikit_learns(beta_loss, size, passes, digits):
 def test_near_to_a_fit_of_the_whole(beta_loss, digits):
     excess = []
     for seed in range(3):  # the first batch decides which local minimum is found
-        X = digits[np.random.default_rng(seed).permutation(len(digits))][:480] + 0.01
-        model = learned(NMF(8, beta_loss=beta_loss, random_state=0), X, 120, 6)
-        whole = NMF(8, beta_loss=beta_loss, random_state=0, max_iter=100, tol=0).fit(X)
+        X = digits[np.random.default_rng(seed).permutation(len(digits))][:240] + 0.01
+        model = learned(NMF(6, beta_loss=beta_loss, random_state=0), X, 60, 6)
+        whole = NMF(6, beta_loss=beta_loss, random_state=0, max_iter=60, tol=0).fit(X)
         excess.append(loss(model, X, beta_loss) / whole.result_.loss)
     assert np.median(excess) <= 1.06
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from tests.references.checks import parametrize_with_options
-from tests.references.containers import FORMS, as_container, plain
+from tests.references.containers import FORMS, TORCH, as_container, plain
 
 from nonneg import PurificationNMF, load, metrics, purify
 from nonneg.datasets import purification_data
@@ -94,7 +94,8 @@ def test_what_is_refused(data):
         PurificationNMF(3).fit(flat)
 
 
-@pytest.mark.parametrize("form", FORMS)
+# `tests/purification/test_samples.py` has all forms of data.
+@pytest.mark.parametrize("form", ["csr", TORCH, "dask", "streamed"])
 def test_every_container(data, form):
     X = as_container(data.X[:150], form)
     expected = PurificationNMF(8, max_iter=10, tol=0).fit(data.X[:150])

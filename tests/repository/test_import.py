@@ -8,6 +8,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 STATE = """
 import os, random, signal, sys, threading, warnings, logging, locale
 import numpy as np
@@ -74,6 +76,7 @@ def test_import_changes_no_global_state():
     )
 
 
+@pytest.mark.slow
 def test_importing_every_module_changes_no_global_state():
     # The libraries below are loaded first: some of them do change things, which is not for us to answer.
     run_apart(

@@ -45,6 +45,7 @@ def test_copies_share_the_weight_of_their_vertex():
     assert found.facts["n_averaged"] == [len(group) for group in found.members]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.05, 0.2, 0.5])
 def test_averages_are_nearer_than_any_single_sample_where_near_duplicates_share_weight(noise):
     errors = {"css-nmf": [], "spa": [], "merit": [], "fast-gradient": []}

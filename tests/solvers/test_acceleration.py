@@ -105,7 +105,7 @@ def test_the_count_of_operations_decides():
     "options",
     [
         {},
-        {"alpha_W": 0.001, "l1_ratio": 0.5},
+        pytest.param({"alpha_W": 0.001, "l1_ratio": 0.5}, marks=pytest.mark.slow),
         {"sample_weight": np.linspace(0.5, 2.0, 300)},
         {"shuffle": True, "rng": 3},
     ],

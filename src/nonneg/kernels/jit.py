@@ -23,6 +23,8 @@ with preparing():
 
 try:
     from numba.core.caching import FunctionCache
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.runtime import rtsys
 except ImportError:  # another numba than those known: its own way serves
@@ -62,6 +64,15 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
+def part(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function that only compiled functions call, as a part of each of these.
+
+    LLVM optimizes it there and nowhere else. With `jit` it would optimize the function twice, and make and
+    store machine code and an entry point for Python that nobody calls.
+    """
+    return jit(**{"cache": False, "no_cpython_wrapper": True} | _PART | options)
+
+
 def in_python(function: Callable[..., Any]) -> Callable[[Any], Any]:
     """Use a Python function instead of an intrinsic where nothing is compiled."""
     return lambda generated: function if numba.config.DISABLE_JIT else generated
@@ -98,7 +109,31 @@ def _off_the_clock(prepare: Callable[..., Any]) -> Callable[..., Any]:
     return prepared
 
 
+_PART: dict[str, Any] = {}
 if FunctionCache is not None:
+
+    class _Linked(JITCodeLibrary):
+        """Code that is linked into that of other functions, and optimized there."""
+
+        def _optimize_final_module(self) -> None:
+            pass
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+        @property
+        def codegen(self) -> Any:
+            return self
+
+        def set_env(self, name: str, environment: Any) -> None:
+            """Do nothing: there is no machine code that could use Python's objects."""
+
+    class _PartCompiler(Compiler):
+        def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+            super().__init__(typing, target, library or _Linked(target.codegen(), "part"), *rest)
+
+    _PART["pipeline_class"] = _PartCompiler
 
     class _QuickCache(FunctionCache):
         def load_overload(self, sig: Any, target_context: Any) -> Any:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 
 # Rounding leaves less than this fraction of the base in a difference of equal sums.
 NOISE = 1e-12
 
 
-@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+@part(fastmath={"contract", "nsz"}, error_model="numpy")
 def gram_of_row(i, base, ridge, sign, other, indptr, indices, gram):
     """Write the Gram matrix of row `i` into `gram`."""
     k = other.shape[1]

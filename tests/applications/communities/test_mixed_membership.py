@@ -103,8 +103,8 @@ def test_the_default_is_near_the_best_where_merit_as_published_was_not(seed):
     "kind",
     [
         {"alpha": 0.2},
-        {"alpha": [0.1, 0.2, 0.4], "n_pure": 5},
-        {"alpha": 0.8, "n_pure": 5},
+        pytest.param({"alpha": [0.1, 0.2, 0.4], "n_pure": 5}, marks=pytest.mark.slow),
+        pytest.param({"alpha": 0.8, "n_pure": 5}, marks=pytest.mark.slow),
         {"alpha": 0.2, "degree_parameters": np.exp(0.7 * np.random.default_rng(5).standard_normal(300))},
         {"alpha": 0.2, "between": 4.0},
     ],

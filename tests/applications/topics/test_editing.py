@@ -63,7 +63,7 @@ def is_consistent(model, X):
         assert "anchors-exclusive" in model.certificate_
 
 
-@pytest.mark.parametrize("method", ["nmf", "kl", "lda", "spa"])
+@pytest.mark.parametrize("method", ["nmf", "kl", pytest.param("lda", marks=pytest.mark.slow), "spa"])
 def test_merging_adds_proportions_and_splitting_divides_them(models, planted, method, tmp_path):
     X, model = planted[0], models[method]
     before, names = model.transform(X), list(model.topic_names_)

@@ -53,7 +53,7 @@ def test_candidates_can_be_given(five_topics):
     assert (anchored.n_topics_, anchored.selection_) == (3, None)
 
 
-@pytest.mark.parametrize("method", ["kl", "lda", "spa"])
+@pytest.mark.parametrize("method", ["kl", pytest.param("lda", marks=pytest.mark.slow), "spa"])
 def test_every_method_has_a_stability(five_topics, method):
     # Few passes of scikit-learn's method are enough here.
     limit = 2 if method == "lda" else None

@@ -42,7 +42,7 @@ def test_equals_the_paper_for_any_smoothing(mu, data):
 
 
 @pytest.mark.parametrize("steps", ["open-loop", "fully-corrective"])
-@pytest.mark.parametrize("container", ["csr", "strict", TORCH, "dask"])
+@pytest.mark.parametrize("container", ["csr", pytest.param("strict", marks=pytest.mark.slow), TORCH, "dask"])
 def test_holders_agree(container, steps, data):
     X = np.where(data.X < 0.3, 0.0, data.X)
     # array-api-strict takes a while to check every operation.

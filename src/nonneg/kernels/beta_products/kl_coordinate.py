@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from nonneg._threads import parallel_for
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 
 
-@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def pull_at_zero(x, wh, h, t, n, lower_bound):
     """Return sum x h / (wh - t h), the negative part of the derivative of a component at zero."""
     total = x.dtype.type(0)
@@ -27,7 +27,7 @@ def pull_at_zero(x, wh, h, t, n, lower_bound):
     return total
 
 
-@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound):
     """Update the active components of a row once, in place; return the weighted sum of the changes."""
     # A component t takes a Newton step for its derivative g if g < 0, and for t g(t) if g > 0: g is concave
@@ -65,7 +65,7 @@ def sweep_row(x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound):
     return change
 
 
-@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+@part(fastmath={"contract", "nsz"}, error_model="numpy")
 def solve_passive(gram, target, passive, n_passive, lower, inverse, solution):
     """Solve the equations of the passive components by Cholesky; False if they are singular."""
     for a in range(n_passive):
@@ -101,7 +101,7 @@ def solve_passive(gram, target, passive, n_passive, lower, inverse, solution):
 RIDGE, SMALL = 1e-11, 1e-14
 
 
-@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def newton_row(
     x, wh, inverse, h, active, n_active, cost, l2, w, n, lower_bound, hessian, slope, passive, work
 ):
@@ -215,7 +215,7 @@ def newton_row(
         w[a] = max(w[a] + kind(t * step[q]), kind(0))
 
 
-@jit(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "reassoc", "arcp"}, error_model="numpy")
 def row_model(other, columns, w, wh, n):
     """Write w h' at the nonzeros of a row; return the smallest of them."""
     k = len(w)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nonneg.kernels.beta_products.logarithms import log_ratio, quick_exp, quick_log
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 
 # For the Kullback-Leibler divergence, whose beta is 1, the functions below get None: numba then compiles the
 # lines for it alone, in half of the time.
@@ -140,7 +140,7 @@ def newton_terms_block(x, v, weights, beta, lower_bound, curvature_bound, exact,
                     ci[j] = own * min(raised, wi[j] * most) + rest * raised * xi[j] / value
 
 
-@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
 def slope_along(x, v, d, t, weights, beta, lower_bound):
     """Return the derivative of the weighted divergence of x from v + t d along d."""
     n = len(x)
@@ -159,7 +159,7 @@ def slope_along(x, v, d, t, weights, beta, lower_bound):
     return np.float64(total)
 
 
-@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
 def itakura_saito_gain(x, v, d, t, weights, lower_bound):
     """Return by how much the weighted divergence of x from v exceeds that from v + t d."""
     # One logarithm an entry instead of two, and no difference of sums.
@@ -171,7 +171,7 @@ def itakura_saito_gain(x, v, d, t, weights, lower_bound):
     return total
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def compared_losses(x, v, d, weights, beta, lower_bound, linear, quadratic, down, tries, trial, terms):
     """Return a step of a row that lowers its loss, and whether there is one, by comparing losses."""
     t, gain, base = 1.0, 0.0, -1.0

@@ -26,7 +26,7 @@ from nonneg.kernels.hals.native import (
     K,
     row_updates,
 )  # fmt: skip
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import part
 from nonneg.kernels.machine_code import arguments
 from nonneg.kernels.row_grams import hals_own_block
 from nonneg.kernels.team import FLOATS, call, run
@@ -35,7 +35,7 @@ from nonneg.kernels.team import FLOATS, call, run
 SMALLEST_BLOCK = 16
 
 
-@jit()
+@part()
 def hals_block(update, factor, gram, cross, order, max_passes, start, stop, given, numbers):
     """Update rows `start` to `stop` of `factor` in place, from compiled code.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nonneg.kernels.hals.native import UNROLL
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 from nonneg.kernels.kl_newton.numba import (
     LEAST_MEAN,
     add_four_losses,
@@ -23,7 +23,7 @@ from nonneg.kernels.kl_newton.numba import (
     times,
     times_pair,
 )
-from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_block
+from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_rows
 
 # Rows that go through a pass together: data and model of 96 columns stay in the first-level cache.
 ROWS = 32
@@ -34,8 +34,7 @@ INITIAL, GROWTH, CEILING_GROWTH, DECAY, EXTRAPOLATE = 0, 1, 2, 3, 4
 SHORTEST, NOTHING, FRACTION, SHORTEST_STEP, DAMPING = 5, 6, 7, 8, 9
 
 
-# Inlined where it is called, or LLVM would optimize it twice, which takes seconds.
-@jit(inline="always", fastmath={"contract", "nsz"}, error_model="numpy")
+@part(fastmath={"contract", "nsz"}, error_model="numpy")
 def pass_over_rows(
     update, x, weights, W, before, momentum, fraction, Ht, means, damping, numbers, shortest, tries, order,
     new, at_start, at_end, sums, curvatures, gram, total,
@@ -88,7 +87,7 @@ def pass_over_rows(
                     add_losses(x, i + r, v, i + r - begin, lower_bound, weights, at_start)
                 terms(x, i + r, v, i + r - begin, lower_bound, slope, curvature, r)
             products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2, start)
-        targets_block(
+        targets_rows(
             update, start, gradient, diagonal, model, order, l1, l2, least, direction, cross, notes,
             begin, end,
         )  # fmt: skip
@@ -96,9 +95,9 @@ def pass_over_rows(
             o = i - begin
             r = o % 2
             if r == 0 and i + 1 < end:
-                times_pair(direction, i, H, slope, 0)
+                times_pair(direction, i, H, slope, r)
             elif r == 0:
-                times(direction, i, H, slope, 0)
+                times(direction, i, H, slope, r)
             t = step_along(
                 x, i, v, o, slope, r, np.float64(notes[LINEAR, i]), np.float64(notes[QUADRATIC, i]),
                 -np.float64(notes[SLOPE, i]), tries, lower_bound,
@@ -131,7 +130,7 @@ def pass_over_rows(
             add_sums(slope, curvature, new, weights, first, count, sums, curvatures)
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def penalty_of(factor, i, weight, l1, l2):
     """Return the penalty on a row of a factor."""
     total = 0.0
@@ -143,7 +142,7 @@ def penalty_of(factor, i, weight, l1, l2):
     return np.float64(weight) * total
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def factor_of(slope, change, most):
     """Return about where a parabola with this slope at 0 and this change at 1 is lowest: a power of two."""
     factor, power = 0.125, 0.25
@@ -154,7 +153,7 @@ def factor_of(slope, change, most):
     return factor
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def copy_to(target, source):
     """Copy a matrix."""
     for i in range(source.shape[0]):

@@ -6,15 +6,15 @@ import numpy as np
 
 from nonneg.kernels.beta_products.logarithms import brought_near, log_ratio, ratio_exponent
 from nonneg.kernels.hals.native import UNROLL
-from nonneg.kernels.jit import jit
-from nonneg.kernels.newton_targets.numba import SLOPE, targets_block
+from nonneg.kernels.jit import jit, part
+from nonneg.kernels.newton_targets.numba import SLOPE, targets_rows
 
 # A mean of the model is at least this part of the largest (`solvers.row_newton.shared_correlations`).
 LEAST_MEAN = 1e-6
 FAST = {"contract", "nsz", "arcp", "reassoc"}
 
 
-@jit(fastmath=FAST, error_model="numpy")
+@part(fastmath=FAST, error_model="numpy")
 def times(rows, i, H, out, o):
     """Write row `i` of rows H to row `o` of `out`."""
     k, n = H.shape
@@ -31,7 +31,7 @@ def times(rows, i, H, out, o):
             out[o, j] += w0 * H[a, j]
 
 
-@jit(fastmath=FAST, error_model="numpy")
+@part(fastmath=FAST, error_model="numpy")
 def times_pair(rows, i, H, out, o):
     """Write rows `i` and `i + 1` of rows H to rows `o` and `o + 1` of `out`."""
     # Each row of H that is loaded serves both.
@@ -54,7 +54,7 @@ def times_pair(rows, i, H, out, o):
             out[o + 1, j] += u0 * H[a, j]
 
 
-@jit(fastmath=FAST, error_model="numpy")
+@part(fastmath=FAST, error_model="numpy")
 def terms(x, i, v, o, lower_bound, slope, curvature, r):
     """Write the derivatives of the divergence with respect to a row of the model."""
     one = v.dtype.type(1)
@@ -76,7 +76,7 @@ def single_divergence(count, model):
     return max((model - count) + count * log, np.float32(0))
 
 
-@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def add_losses(x, i, v, o, lower_bound, weights, losses):
     """Add the divergences of a row to those of the columns."""
     weight = np.float64(weights[i])
@@ -89,7 +89,7 @@ def add_losses(x, i, v, o, lower_bound, weights, losses):
             losses[j] += weight * np.float64(single_divergence(count, model))
 
 
-@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def add_four_losses(x, i, v, o, lower_bound, weights, losses):
     """Do what `add_losses` does for four rows of float32; sums of so few lose nothing in float32."""
     w0, w1 = np.float32(weights[i]), np.float32(weights[i + 1])
@@ -103,7 +103,7 @@ def add_four_losses(x, i, v, o, lower_bound, weights, losses):
         losses[j] += np.float64(first + second)
 
 
-@jit(fastmath=FAST, error_model="numpy")
+@part(fastmath=FAST, error_model="numpy")
 def products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2, row):
     """Write gradients and diagonals of the Hessians of row `i` and, if `count` is 2, of the next one."""
     k, n = H.shape
@@ -146,7 +146,7 @@ def products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2,
         diagonal[i, a] = d0 + l2
 
 
-@jit(fastmath=FAST, error_model="numpy")
+@part(fastmath=FAST, error_model="numpy")
 def slope_along(x, i, v, o, d, r, t, lower_bound):
     """Return the derivative of the divergence of a row along row `r` of d at v + t d."""
     total = v.dtype.type(0)
@@ -156,7 +156,7 @@ def slope_along(x, i, v, o, d, r, t, lower_bound):
     return np.float64(total)
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def step_along(x, i, v, o, d, r, linear, quadratic, down, tries, lower_bound):
     """Return a step in (0, 1] that lowers the loss of a row, 0 where there is none."""
     # As in `kernels.beta_products.line_search`, where the divergence is convex.
@@ -173,7 +173,7 @@ def step_along(x, i, v, o, d, r, linear, quadratic, down, tries, lower_bound):
     return 0.0
 
 
-@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+@part(fastmath={"contract", "nsz"}, error_model="numpy")
 def multiplicative(x, i, v, o, H, start, l1, l2, lower_bound, tiny, most, new):
     """Write the multiplicative step of row `i` to `new`; see `solvers.majorizer.update_ratio`."""
     k, n = H.shape
@@ -191,7 +191,7 @@ def multiplicative(x, i, v, o, H, start, l1, l2, lower_bound, tiny, most, new):
     times(new, i, H, v, o)
 
 
-@jit(fastmath=FAST, error_model="numpy")
+@part(fastmath=FAST, error_model="numpy")
 def add_sums(slope, curvature, new, weights, first, count, sums, curvatures):
     """Add slope and curvature of up to four rows, times the rows and their squares, to the sums for H."""
     k, n = sums.shape
@@ -225,7 +225,7 @@ def add_sums(slope, curvature, new, weights, first, count, sums, curvatures):
             )
 
 
-@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+@part(fastmath={"contract", "nsz"}, error_model="numpy")
 def correlate(gram, padded):
     """Write a Gram matrix, scaled to a unit diagonal, to `padded`."""
     k = gram.shape[0]
@@ -240,7 +240,7 @@ def correlate(gram, padded):
             padded[a, b] = zero
 
 
-@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+@part(fastmath={"contract", "nsz"}, error_model="numpy")
 def shared_model(Ht, means, gram, padded):
     """Write the correlations of H diag(1 / means) H' to `padded`."""
     n, k = Ht.shape
@@ -265,7 +265,7 @@ def shared_model(Ht, means, gram, padded):
     correlate(gram, padded)
 
 
-@jit(fastmath={"contract", "nsz"}, error_model="numpy")
+@part(fastmath={"contract", "nsz"}, error_model="numpy")
 def direct(update, Ht, sums, curvatures, gram, means, damping, order, l1, l2, least, direction, slopes):
     """Write the steps of the columns of H, zero where the model misleads, and the slopes along them."""
     n, k = Ht.shape
@@ -278,7 +278,9 @@ def direct(update, Ht, sums, curvatures, gram, means, damping, order, l1, l2, le
         for a in range(k):
             slope[j, a] = sums[a, j] + (l1 + l2 * Ht[j, a])
             curvature[j, a] = curvatures[a, j] + (curvatures[k, j] * damping * means[a] * means[a] + l2)
-    targets_block(update, Ht, slope, curvature, model, order, l1, l2, least, direction, cross, notes, 0, n)
+    # Numba would compile a version of its own for a zero that is written down.
+    begin = np.int64(0)
+    targets_rows(update, Ht, slope, curvature, model, order, l1, l2, least, direction, cross, notes, begin, n)
     for j in range(n):
         slopes[j] = min(notes[SLOPE, j], zero)
         if not notes[SLOPE, j] < zero:

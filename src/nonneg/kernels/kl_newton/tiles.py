@@ -16,7 +16,7 @@ from nonneg.kernels.hals.native import UNROLL, row_updates
 from nonneg.kernels.jit import jit
 from nonneg.kernels.kl_newton.numba import add_losses, multiplicative, step_along, terms
 from nonneg.kernels.newton_targets.array_api import LEAST_DIAGONAL
-from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_block
+from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_rows
 
 # Rows that go through a pass together: four arrays of them are about the size of a core's second-level cache.
 ROWS = 128
@@ -61,8 +61,9 @@ def pass_over_tiles(
             for a in range(k):
                 gradient[r, a] += l1 + l2 * start[r, a]
                 diagonal[r, a] += l2
-        targets_block(
-            update, start, gradient, diagonal, model, order, l1, l2, least, direction, cross, notes, 0, m
+        targets_rows(
+            update, start, gradient, diagonal, model, order, l1, l2, least, direction, cross, notes,
+            np.int64(0), m,
         )  # fmt: skip
         np.dot(direction[:m], H, slope[:m])
         for r in range(m):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 
 MATH = {"contract", "nsz", "reassoc"}
 # Pivots between refactorizations of the basis, before rounding adds up; simplex codes use 20 to 100.
@@ -21,7 +21,7 @@ def is_supported(A: Any) -> bool:
     return isinstance(A, np.ndarray)
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def _invert(work, out):
     # Gauss-Jordan with row pivoting; `work` is overwritten.
     n = work.shape[0]
@@ -49,7 +49,7 @@ def _invert(work, out):
                     out[i, j] -= factor * out[column, j]
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def _invert_rows(A, basis, work, out):
     n = A.shape[1]
     for i in range(n):
@@ -58,7 +58,7 @@ def _invert_rows(A, basis, work, out):
     _invert(work, out)
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@part(fastmath=MATH, error_model="numpy")
 def _matrix_times(matrix, vector, out):
     for i in range(matrix.shape[0]):
         total = 0.0
@@ -67,7 +67,7 @@ def _matrix_times(matrix, vector, out):
         out[i] = total
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@part(fastmath=MATH, error_model="numpy")
 def _vector_times(vector, matrix, out):
     out[:] = 0.0
     for i in range(matrix.shape[0]):
@@ -76,7 +76,7 @@ def _vector_times(vector, matrix, out):
             out[j] += factor * matrix[i, j]
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def _exchange(inverse, coefficients, place):
     # Row `place` of the basis becomes coefficients @ basis: one column of the inverse is scaled, the others
     # lose what they have of it.
@@ -89,7 +89,7 @@ def _exchange(inverse, coefficients, place):
         inverse[i, place] = own
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def _leaving(values, coefficients, side, signs, slope):
     # Along b_k = side t the norm is convex and piecewise linear: it falls until enough of the other entries
     # have changed their sign.

@@ -12,7 +12,7 @@ import numpy as np
 
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 from nonneg.kernels.rotations.numba import BARE, MATH, multiply
 
 # The smallest normal number, added to denominators as in the array code, and what is added to those of which
@@ -65,7 +65,7 @@ def update_cost(w: FloatArray, h: FloatArray, n_updates: int) -> float:
     return 12.0 * h.size * w.shape[1] * n_updates
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def invert(out, offset):
     """Put 1 / (out + offset) into `out`: one division for four rows, which takes as long as ten products."""
     m, n = out.shape
@@ -100,7 +100,7 @@ def inverse_model(w, h, eps0, out):
     invert(out, eps0)
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def weigh(V, eps0, inverse, ratio):
     """Put (V + eps0) times the square of `inverse` into `ratio`."""
     m, n = V.shape
@@ -110,7 +110,7 @@ def weigh(V, eps0, inverse, ratio):
             two[i] = (data[i] + eps0) * (one[i] * one[i])
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def equalize_components(w, h, inverse, ratio):
     """Multiply every w by (ratio h') / (inverse h'); two rows and two components at once spare loads."""
     m, k = w.shape
@@ -145,7 +145,7 @@ def equalize_components(w, h, inverse, ratio):
         a += 2
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def equalize(V, eps0, w, h, n_updates, inverse, ratio, above, below, turned):
     """Make updates of majorization-equalization for the data V + eps0."""
     # `inverse` is that of the model before and after; the arguments after it are workspace.

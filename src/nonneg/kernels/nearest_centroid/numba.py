@@ -9,7 +9,7 @@ import numpy as np
 from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray, IntArray
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 from nonneg.kernels.row_access import row_dot
 
 # The constants below change the speed alone, no result.
@@ -129,7 +129,7 @@ def _discriminative_columns(centroids: FloatArray) -> IntArray:
     return (runs[:, None] * RUN + np.arange(RUN)).ravel()
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def _look(rows, i, inverse_norms, centroids, nearest, n_compared, rate, shift, bound):
     """Raise row `i`'s cosine by centroids it has not been compared with, until its gain is below `bound`."""
     j = n_compared[i]

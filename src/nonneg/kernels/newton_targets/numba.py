@@ -9,7 +9,7 @@ import numpy as np
 from nonneg._threads import parallel_for
 from nonneg.kernels.hals.native import BLOCK, UNROLL, row_updates
 from nonneg.kernels.hals.numba import hals_block
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 from nonneg.kernels.newton_targets.array_api import (
     LARGEST_FALL,
     LEAST_DIAGONAL,
@@ -22,8 +22,8 @@ from nonneg.kernels.newton_targets.array_api import (
 RESIDUAL, LINEAR, QUADRATIC, SLOPE = 0, 1, 2, 3
 
 
-@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
-def targets_block(
+@part(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
+def targets_rows(
     update, factor, gradient, diagonal, gram, order, l1, l2, least, direction, cross, notes, start, stop
 ):
     """Write the steps of rows `start` to `stop` to `direction`; `cross` is scratch space.
@@ -74,6 +74,16 @@ def targets_block(
         notes[LINEAR, i] = linear
         notes[QUADRATIC, i] = quadratic
         notes[SLOPE, i] = down
+
+
+@jit(error_model="numpy")
+def targets_block(
+    update, factor, gradient, diagonal, gram, order, l1, l2, least, direction, cross, notes, start, stop
+):
+    """Do what `targets_rows` does, for Python."""
+    targets_rows(
+        update, factor, gradient, diagonal, gram, order, l1, l2, least, direction, cross, notes, start, stop
+    )
 
 
 def newton_targets(

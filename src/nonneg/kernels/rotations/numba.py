@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import ceil, log2, sqrt
 
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 
 MATH = {"contract", "nsz", "reassoc"}
 # Nothing is allocated here. Counting the references to rows, which are atomic operations, took a third of the
@@ -25,7 +25,7 @@ T8, T9, T10 = 1.0 / 40320.0, 1.0 / 362880.0, 1.0 / 3628800.0
 T11, T12, T13 = 1.0 / 39916800.0, 1.0 / 479001600.0, 1.0 / 6227020800.0
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def multiply(A, B, out):
     """Put A B into `out`, which is neither of them; five rows of B at once spare loads and stores."""
     m, k = A.shape
@@ -67,7 +67,7 @@ def multiply(A, B, out):
                 row[j] += a * first[j]
 
 
-@jit(**BARE)
+@part(**BARE)
 def copy(A, out):
     """Put A into `out`: numba takes seconds to compile the first assignment of a whole array."""
     m, n = A.shape
@@ -76,7 +76,7 @@ def copy(A, out):
             out[i, j] = A[i, j]
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def skew_norm(E):
     """Return a bound on the spectral norm of a skew matrix."""
     m = E.shape[0]
@@ -136,7 +136,7 @@ def exponential(E, step, work, out):
         copy(low, out)
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def polar(E, step, work, out):
     """Put the orthogonal matrix closest to I + step E into `out`; `work` holds three matrices."""
     m = E.shape[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 
 # No NaN can occur, and without them comparisons become vector instructions.
 MATH = {"contract", "nsz", "reassoc", "nnan"}
@@ -22,7 +22,7 @@ def is_supported(product: Any) -> bool:
     return isinstance(product, np.ndarray)
 
 
-@jit(error_model="numpy", fastmath=MATH)
+@part(error_model="numpy", fastmath=MATH)
 def _beyond(row, level, zero, one):
     # Sum and number of the parts of the entries above a level.
     total, count = zero, zero
@@ -33,7 +33,7 @@ def _beyond(row, level, zero, one):
     return total, count
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def _cap(row, cap, tau, unit, zero, one):
     total, count = _beyond(row, cap, zero, one)
     if count == zero and cap > zero:
@@ -56,13 +56,13 @@ def _cap(row, cap, tau, unit, zero, one):
     return cap
 
 
-@jit(error_model="numpy", fastmath=MATH)
+@part(error_model="numpy", fastmath=MATH)
 def _relaxed(offset, product, split, dual, relax, rest):
     for j in range(len(product)):
         product[j] = relax * (offset[j] + product[j]) + rest * split[j] + dual[j]
 
 
-@jit(error_model="numpy", fastmath=MATH)
+@part(error_model="numpy", fastmath=MATH)
 def _clip(product, split, dual, cap, inverse, rest, zero):
     # Sums of one row in its dtype; the rows are added in float64.
     primal, change, size, dual_size = zero, zero, zero, zero

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 
 # Points whose scores are computed together, and features per vector: groups are padded to multiples of these.
 POINTS, FEATURES = 4, 8
@@ -61,7 +61,7 @@ def add_listed(scores, first_row, n_rows, columns, indptr, rows, extra, sizes):
                 scores[n, c] += extra[p] / sizes[c]
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def _lowest_of_eight(scores, n, lowest, fresh):
     # Selections instead of branches, so that the loop over columns is vectorized.
     for c in range(scores.shape[1]):
@@ -85,7 +85,7 @@ def _lowest_of_eight(scores, n, lowest, fresh):
         lowest[c] = lowest[c] if less else a
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def lowest_two(scores, first_row, best, second, index):
     """Update the running minimum, its index and the second lowest value with a block of scores."""
     n_rows, n_columns = scores.shape
@@ -118,7 +118,7 @@ def take_block(scores, first_row, columns, indptr, rows, extra, sizes, best, sec
     lowest_two(scores, first_row, best, second, index)
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def _extra_at(indptr, rows, extra, column, n):
     for p in range(indptr[column], indptr[column + 1]):
         if rows[p] == n:
@@ -127,7 +127,7 @@ def _extra_at(indptr, rows, extra, column, n):
 
 
 # Summed in one order for every row, so that equal points have equal scores and the first of them wins.
-@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def _centered_dot(row, center, other):
     total = 0.0
     for k in range(row.shape[0]):
@@ -135,7 +135,7 @@ def _centered_dot(row, center, other):
     return total
 
 
-@jit(error_model="numpy")
+@part(error_model="numpy")
 def decide_dense(
     scores, first_row, threshold, points, center, residual, columns, base, indptr, rows, extra, exact, index
 ):
@@ -291,7 +291,7 @@ def mark_alive(along, radii, norms, threshold, tol, marks):
     return total
 
 
-@jit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def _four_scores(points, n, row):
     a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for k in range(row.shape[0]):

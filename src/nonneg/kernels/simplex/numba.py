@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._threads import parallel_for
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 
 # Up to this many entries of all systems together a batched solve is faster than loading the kernel.
 SMALL_SIMPLEX = 20_000
@@ -18,7 +18,7 @@ MATH = {"contract", "nsz", "reassoc"}
 TOLERANCE = 1e-12
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@part(fastmath=MATH, error_model="numpy")
 def factored(matrix, subset, n, lower, inverse):
     """Factor the part of a matrix that belongs to a subset (Cholesky); False if it is singular."""
     for a in range(n):
@@ -38,7 +38,7 @@ def factored(matrix, subset, n, lower, inverse):
     return True
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@part(fastmath=MATH, error_model="numpy")
 def solve(lower, inverse, n, values):
     """Solve with the factor, in place."""
     for a in range(n):
@@ -53,7 +53,7 @@ def solve(lower, inverse, n, values):
             values[c] -= lower[a, c] * value
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@part(fastmath=MATH, error_model="numpy")
 def primal(gram, target, passive, n_passive, active, n_active, lower, inverse, first, second, x, slope):
     """Solve the equations of the passive components; False if they are singular."""
     if not factored(gram, passive, n_passive, lower, inverse):
@@ -80,7 +80,7 @@ def primal(gram, target, passive, n_passive, active, n_active, lower, inverse, f
     return True
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@part(fastmath=MATH, error_model="numpy")
 def corrected(projector, passive, n_passive, active, n_active, lower, inverse, multiplier, x):
     """Force the active components of x to zero and keep the multipliers that do so."""
     for b in range(n_active):
@@ -96,7 +96,7 @@ def corrected(projector, passive, n_passive, active, n_active, lower, inverse, m
         x[active[b]] = 0.0
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@part(fastmath=MATH, error_model="numpy")
 def dual(projector, full, passive, n_passive, active, n_active, lower, inverse, multiplier, x, slope):
     """Solve the equations of the active components instead, where these are fewer."""
     if not factored(projector, active, n_active, lower, inverse):
@@ -109,7 +109,7 @@ def dual(projector, full, passive, n_passive, active, n_active, lower, inverse, 
     return True
 
 
-@jit(fastmath=MATH, error_model="numpy")
+@part(fastmath=MATH, error_model="numpy")
 def refined(gram, projector, target, passive, n_passive, active, n_active, lower, inverse, first, second, x):
     """One step of iterative refinement after `dual`, whose inverse may have lost digits."""
     k = len(x)

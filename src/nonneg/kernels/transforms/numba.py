@@ -10,7 +10,7 @@ from math import inf, isfinite, sqrt
 
 import numpy as np
 
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 from nonneg.kernels.rotations.numba import BARE, copy, exponential, multiply, polar
 from nonneg.kernels.transforms.objectives_numba import (
     cross_power_of,
@@ -29,7 +29,7 @@ NOISE = 8.0 * 2.220446049250313e-16
 ROUNDING = 2.0 * 8.0 * 2.220446049250313e-16
 
 
-@jit(**BARE)
+@part(**BARE)
 def next_step(low, low_value, low_slope, high, high_value, last, last_value, first):
     """Return where a bracket is cut: by a cubic, a quadratic, or in half."""
     width = high - low
@@ -55,7 +55,7 @@ def next_step(low, low_value, low_slope, high, high_value, last, last_value, fir
     return low + 0.5 * width
 
 
-@jit(**BARE)
+@part(**BARE)
 def free_slot(current, best):
     """Return which of three places neither holds the current point nor the best one."""
     for slot in range(3):
@@ -64,7 +64,7 @@ def free_slot(current, best):
     return -1
 
 
-@jit(**BARE)
+@part(**BARE)
 def search(
     v,
     E,
@@ -229,7 +229,7 @@ def rotate_range(
         facts[0, p], facts[1, p], facts[2, p] = norm, taken, 1.0 if good else 0.0
 
 
-@jit(**BARE)
+@part(**BARE)
 def exchange(frames, X, inwards):
     """Put `frames` (M, R N) into `X` (R, M, N), or the other way."""
     n_realizations, m, n = X.shape

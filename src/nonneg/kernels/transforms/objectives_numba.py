@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from math import log
 
-from nonneg.kernels.jit import jit
+from nonneg.kernels.jit import jit, part
 from nonneg.kernels.rotations.numba import BARE, MATH
 
 # Between these a product of four has not lost digits to underflow, nor does that of two such products.
 SMALLEST, LARGEST = 1e-145, 1e145
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def power_of(X, V):
     """Put the sums of squares over realizations into `V`."""
     m, n = V.shape
@@ -33,7 +33,7 @@ def power_of(X, V):
                     row[i] += x[i] * x[i]
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def cross_power_of(X, out):
     """Put the sums over realizations of X_a X_b, a < b, into the rows of `out`."""
     n_realizations, m, n = X.shape
@@ -60,7 +60,7 @@ def cross_power_of(X, out):
             pair += 1
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def skew_gradient(cross, inverse, out):
     """Put sum X_a X_b (inverse_a - inverse_b) into `out`, which is skew."""
     m, n = inverse.shape
@@ -78,7 +78,7 @@ def skew_gradient(cross, inverse, out):
             pair += 1
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def curvature_of(V, inverse, out):
     """Put sum (V_b inverse_a + V_a inverse_b) into `out`."""
     m, n = V.shape
@@ -91,7 +91,7 @@ def curvature_of(V, inverse, out):
             out[b, a] = total
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def inner(A, B):
     """Return the sum of products."""
     total = 0.0
@@ -102,7 +102,7 @@ def inner(A, B):
     return total
 
 
-@jit(fastmath=MATH, **BARE)
+@part(fastmath=MATH, **BARE)
 def sum_of_logs(A, offset):
     """Return the sum of log(A + offset); eight factors share a logarithm."""
     total = 0.0
