@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._threads import threads
-from nonneg.kernels.sparse_products import plan, row_sums, sampled_product, sparse_times
+from nonneg.kernels.sparse_products import native, plan, row_sums, sampled_product, sparse_times
 
 
 def sparse(n_rows=30, n_columns=21, density=0.2, dtype=np.float64, index=np.int32, seed=0):
@@ -138,3 +138,33 @@ def test_triton_takes_single_rows_and_columns_and_empty_matrices(torch, device, 
         np.testing.assert_array_equal(sparse_times(*parts, right).cpu(), csr @ np.ones((shape[1], 3)))
         assert sampled_product(*parts[:2], right[:1].expand(shape[0], 3), right).shape == (csr.nnz,)
         assert row_sums(parts[0], parts[2]).shape == (shape[0],)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_column_does_not_depend_on_the_others_nor_on_ranges_threads_and_the_last_line(dtype, monkeypatch):
+    monkeypatch.setattr(native, "RANGE", 64)
+    monkeypatch.setattr(native, "ENTRIES", 4)
+    csr = sparse(1100, 300, 0.2, dtype=dtype)
+    ranges = native.ColumnRanges.of(csr)
+    assert len(ranges.edges) > 3
+    right = np.random.default_rng(1).random((300, 37)).astype(dtype)
+    whole = sparse_times(csr.indptr, csr.indices, csr.data, right, plan=ranges)
+    np.testing.assert_allclose(whole, csr @ right, rtol=1e-5 if dtype == np.float32 else 1e-13)
+    with threads(3):
+        for columns in (slice(0, 1), slice(5, 37), slice(16, 32)):
+            part = sparse_times(csr.indptr, csr.indices, csr.data, right[:, columns], plan=ranges)
+            np.testing.assert_array_equal(part, whole[:, columns])
+
+
+def test_rows_that_are_short_or_not_sorted_have_one_range(monkeypatch):
+    monkeypatch.setattr(native, "RANGE", 64)
+    csr = sparse(40, 300, 0.5)
+    assert len(native.ColumnRanges.of(csr).edges) > 2
+    assert len(native.ColumnRanges.of(sparse(40, 300, 0.02)).edges) == 2
+    csr.indices[:2] = csr.indices[:2][::-1]
+    csr.has_sorted_indices = False
+    right = np.random.default_rng(1).random((300, 3))
+    ranges = native.ColumnRanges.of(csr)
+    assert len(ranges.edges) == 2
+    product = sparse_times(csr.indptr, csr.indices, csr.data, right, plan=ranges)
+    np.testing.assert_allclose(product, csr @ right, rtol=1e-13)

@@ -9,10 +9,11 @@ from nonneg import NMF
 from nonneg._arrays import to_numpy
 from nonneg._random import spawn
 from nonneg.data import as_data_matrix
+from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_init, random_inits
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import batched
+from nonneg.solvers import batched, batched_alternating
 from nonneg.solvers.restarts import run_restarts
 
 pytestmark = pytest.mark.torch
@@ -128,3 +129,29 @@ def test_other_cases_run_one_after_another(data, torch, counts):
         (as_data_matrix(counts), "newton", plain),
     ):
         assert not batched.can_be_batched(other, solver, options)
+
+
+def test_when_the_host_looks_changes_nothing(data, monkeypatch):
+    options = {"max_iter": 300, "tol": 1e-3}
+    runs = run_restarts(data, 3, spawn(0, 5), **options)
+    monkeypatch.setattr(batched_alternating, "TURNS", 1)
+    monkeypatch.setattr(batched_alternating, "LEAVING", 0.0)
+    for a, b in zip(runs, run_restarts(data, 3, spawn(0, 5), **options), strict=True):
+        assert a.n_iter == b.n_iter
+        np.testing.assert_allclose(a.history.loss[:20], b.history.loss[:20], rtol=1e-9)
+
+
+def test_an_interrupted_batch_returns_what_it_has(data, monkeypatch):
+    turn, turns = batched_alternating.BatchedAlternating.turn, []
+
+    def interrupted(self, state):
+        turns.append(1)
+        if len(turns) > 10:
+            raise KeyboardInterrupt
+        return turn(self, state)
+
+    monkeypatch.setattr(batched_alternating.BatchedAlternating, "turn", interrupted)
+    with pytest.warns(InterruptedFitWarning):
+        runs = run_restarts(data, 3, spawn(0, 3), tol=0, max_iter=50)
+    assert {run.stop_reason for run in runs} == {StopReason.INTERRUPTED}
+    assert all(0 < run.n_iter <= 8 for run in runs)

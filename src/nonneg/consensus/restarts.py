@@ -196,8 +196,8 @@ def _finished(
     data: RestartData, run: Any, k: int, number: int, seed: int, options: RestartOptions
 ) -> Restart:
     H = np.ascontiguousarray(to_float64(run.state.Ht).T)
-    W = run.state.W
-    W = to_float64(W[data.points].compute()) if is_dask(W) else to_float64(W)[data.points]
+    W = run.state.W[data.points]
+    W = to_float64(W.compute() if is_dask(W) else W)
     return Restart(
         k,
         number,
@@ -311,7 +311,7 @@ def _computed(
             yield from run_batch(data, k, batch, options, alone=False)
         return
     if data.scaled.container == "sparse" and options.resample is None:
-        _ = data.scaled.transposed  # type: ignore[attr-defined]  # once, before threads ask for it
+        _ = data.scaled.row_ranges  # type: ignore[attr-defined]  # once, before threads ask for it
     # joblib, so that `joblib.parallel_config(backend="loky" | "dask")` sends restarts to processes or to a
     # cluster. Arrays that processes share are mapped as private copies: compiled kernels take read-only ones
     # for another type.

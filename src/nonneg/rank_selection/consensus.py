@@ -12,7 +12,8 @@ from nonneg._typing import FloatArray
 def consensus_matrix(labels: Any) -> FloatArray:
     """Return the share of runs in which two samples have the same label."""
     labels = np.asarray(labels)
-    total = np.zeros((labels.shape[1], labels.shape[1]))
+    # Short integers: all counts together stay in cache.
+    total = np.zeros((labels.shape[1], labels.shape[1]), dtype=np.min_scalar_type(len(labels)))
     for run in labels:
         total += run[:, None] == run[None, :]
     return total / len(labels)

@@ -116,13 +116,10 @@ def run_batched(
 
     "hals" shares its products, so that all restarts must have the same data.
     """
-    n, xp = len(factors), data[0].xp
-    problem: Any
-    rule: Any
     if solver == "hals":
-        problem, rule = BatchedAlternating.of(data[0], factors[0][1].shape[1]), _Violation(tol)
-    else:
-        problem, rule = BatchedNewton.of(data), _Decrease(tol)
+        return _run_hals(data[0], factors, max_iter, tol)
+    n, xp = len(factors), data[0].xp
+    problem, rule = BatchedNewton.of(data), _Decrease(tol)
     rows: list[dict[str, Any]] = []
     ended: dict[int, tuple[Any, int, StopReason]] = {}
 
@@ -149,7 +146,24 @@ def run_batched(
     left = [place for place, number in enumerate(run.state.numbers) if int(number) not in ended]
     end(run.state, left, run.n_iter, run.stop_reason)
     seconds = np.asarray(run.history.seconds) / n
-    return [_as_run(*ended[i], i, run.history, seconds, solver) for i in range(n)]
+    return [_as_run(*ended[i], i, run.history, seconds) for i in range(n)]
+
+
+def _run_hals(data: Any, factors: Sequence[tuple[Any, Any]], max_iter: int, tol: float) -> list[Run[Any]]:
+    problem = BatchedAlternating.of(data, factors[0][1].shape[1], max_iter, tol)
+    ended, seconds = problem.run(factors)
+    runs = []
+    for each in ended:
+        n_iter, (losses, violations) = len(each.measures), each.measures.T.tolist()
+        columns = {
+            "n_iter": list(range(1, n_iter + 1)),
+            "seconds": [seconds / len(ended) * i for i in range(1, n_iter + 1)],
+            "loss": losses,
+            "violation": violations,
+        }
+        state = AlternatingState(each.W, each.Ht, loss=losses[-1] if losses else np.inf)
+        runs.append(Run(state, n_iter, each.stop_reason, History(columns), each.stop_reason.value))
+    return runs
 
 
 def _as_run(
@@ -159,30 +173,15 @@ def _as_run(
     member: int,
     history: History,
     seconds: Any,
-    solver: str,
 ) -> Run[Any]:
     """Return what a single run would have returned."""
     columns: dict[str, list[Any]] = {
         "n_iter": list(range(1, n_iter + 1)),
         "seconds": seconds[:n_iter].tolist(),
     }
-    for name in ("loss", "violation"):
-        if name in history:
-            columns[name] = [float(values[member]) for values in history[name][:n_iter]]
+    columns["loss"] = [float(values[member]) for values in history["loss"][:n_iter]]
     W, Ht, loss = found
-    state = AlternatingState(W, Ht, loss=loss) if solver == "hals" else NewtonState(W, Ht, loss=loss)
-    return Run(state, n_iter, reason, History(columns), reason.value)
-
-
-@dataclass(frozen=True)
-class _Violation:
-    """`iteration.RelativeMeasure` of the violation, for all restarts at once."""
-
-    tol: float
-
-    def __call__(self, rows: list[dict[str, FloatArray]], members: IntArray) -> Any:
-        first, now = (rows[at]["violation"][members] for at in (0, -1))
-        return (self.tol > 0) & ((first == 0) | (now <= self.tol * first))
+    return Run(NewtonState(W, Ht, loss=loss), n_iter, reason, History(columns), reason.value)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from nonneg.kernels.sparse_products.plan import RowPlan, row_plan
 __all__ = ["RowPlan", "row_plan", "row_sums", "rows_of_entries", "sampled_product", "sparse_times"]
 
 
-def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: RowPlan | None = None) -> Any:
+def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: Any = None) -> Any:
     """Multiply a CSR matrix with a tall dense one.
 
     Parameters
@@ -24,8 +24,9 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: RowPlan
         The CSR matrix.
     Bt : array of shape (n_columns, k)
         The dense matrix.
-    plan : RowPlan, optional
-        What `row_plan` returns for `indptr`, where it is at hand; only a GPU uses it.
+    plan : RowPlan or ColumnRanges, optional
+        What `row_plan` returns for `indptr` (for a GPU) or `native.ColumnRanges.of` for the matrix (for a
+        processor), where it is at hand.
 
     Returns
     -------
@@ -42,17 +43,9 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: RowPlan
     if not isinstance(data, np.ndarray):
         implementation = triton if triton.is_supported(data) else array_api
         return implementation.sparse_times(indptr, indices, data, Bt, plan)
-    from nonneg.kernels.sparse_products.numba import sparse_times_block
+    from nonneg.kernels.sparse_products import native
 
-    n_rows, k = len(indptr) - 1, Bt.shape[1]
-    Bt = np.ascontiguousarray(Bt)
-    out = np.empty((n_rows, k), dtype=Bt.dtype)
-
-    def work(start: int, stop: int) -> None:
-        sparse_times_block(indptr, indices, data, Bt, out, start, stop)
-
-    parallel_for(work, n_rows, chunk_size=1, operations=2.0 * len(data) * k)
-    return out
+    return native.sparse_times(indptr, indices, data, Bt, plan)
 
 
 def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any, *, plan: RowPlan | None = None) -> Any:
