@@ -8,6 +8,7 @@ it without. Restarts that have ended stay as they are until they leave the batch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -90,7 +91,7 @@ class BatchedAlternating:
         """By how much rounding may increase the loss."""
         return (2e-13 if "64" in str(self.X.dtype) else 2e-6) * 0.5 * self.squared_norm
 
-    def begin(self, factors: list[tuple[Array, Array]]) -> AlternatingBatch:
+    def begin(self, factors: Sequence[tuple[Array, Array]]) -> AlternatingBatch:
         """Return the first state."""
         import torch
 
@@ -105,7 +106,7 @@ class BatchedAlternating:
             numbers(0.0), numbers(0.0), numbers(0.0), numbers(0.0) > 0,
         )  # fmt: skip
 
-    def run(self, factors: list[tuple[Array, Array]]) -> tuple[list[EndedRestart], float]:
+    def run(self, factors: Sequence[tuple[Array, Array]]) -> tuple[list[EndedRestart], float]:
         """Run all restarts to their ends; return the seconds of a turn as well."""
         ended: dict[int, EndedRestart] = {}
         rows: list[list[Array]] = [[] for _ in factors]
