@@ -15,6 +15,7 @@ import pytest
 from nonneg import _threads
 from nonneg._threads import parallel_for, serial, team_size, threads
 from nonneg.data.dense import DenseMatrix
+from nonneg.data import dense
 from nonneg.kernels import entries, products, rows, team
 from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
@@ -23,9 +24,12 @@ from nonneg.leastsquares import nonnegative_least_squares
 
 @pytest.fixture
 def any_size(monkeypatch):
-    """Let small tasks run on all threads."""
+    """Let small tasks run on all threads, and small products in parts."""
     monkeypatch.setattr(_threads, "SMALLEST_TASK", 0.0)
     monkeypatch.setattr(_threads, "AWAKE", 1e-12)
+    for module in (rows, dense, products):
+        monkeypatch.setattr(module, "SMALL_PRODUCT", 0.0)
+    monkeypatch.setattr(products, "PART", 2e3)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -43,6 +47,22 @@ def test_products_do_not_depend_on_the_layout(dtype, n_jobs, any_size):
         assert all(part.dtype == dtype for part in found)
         for part, exact in zip(found, (array @ Ht, array.T @ W, array @ Ht), strict=True):
             np.testing.assert_allclose(part, exact, rtol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_no_digit_of_a_product_depends_on_the_number_of_threads(dtype, any_size):
+    rng = np.random.default_rng(0)
+    X = rng.random((230, 170)).astype(dtype)
+    W, Ht = (rng.random((side, 7)).astype(dtype) for side in X.shape)
+    for array in (X, np.asfortranarray(X)):
+        data = DenseMatrix(array, np)
+        found = []
+        for n_jobs in (1, 2, 5):
+            with threads(n_jobs):
+                found.append((data.times(Ht), data.transposed_times(W), rows.gram_of(W), data.squared_norm()))
+        for other in found[1:]:
+            for part, expected in zip(other, found[0], strict=True):
+                np.testing.assert_array_equal(part, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

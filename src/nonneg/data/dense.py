@@ -9,11 +9,11 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_numpy, to_torch
 from nonneg._precision import wants_tf32
-from nonneg._threads import ENTRY, parallel_for, team_size
+from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
 from nonneg.data.observed import ArrayObserved, Observed
-from nonneg.kernels.rows import converted, map_rows, nonzero_count, product_sum
+from nonneg.kernels.rows import BLAS, SMALL_PRODUCT, converted, map_rows, nonzero_count
 
 # Entries of another namespace than NumPy's that are read at once: 32 MB of float64.
 BLOCK_ENTRIES = 1 << 22
@@ -57,17 +57,17 @@ class DenseMatrix(LocalMatrix):
         return out
 
     def _operations(self, factor: Array) -> float:
-        # BLAS does several operations in the time of one in our kernels.
-        return 0.2 * 2.0 * self.shape[0] * self.shape[1] * factor.shape[1]
+        # Small products are not cut: no digit may depend on the number of threads.
+        found = 2.0 * BLAS * self.shape[0] * self.shape[1] * factor.shape[1]
+        return found if found >= SMALL_PRODUCT else 0.0
 
     def _multiply(self, factor: Array, other: Array, out: Array) -> bool:
-        """Write a product on several threads; False where one thread is to do it."""
-        n_threads = team_size(self._operations(other))
-        if n_threads < 2:
+        """Write a product in parts; False where NumPy is to do it."""
+        if not self._operations(other):
             return False
         from nonneg.kernels.products import multiply  # numba is loaded with the first fit
 
-        return multiply(factor, other, out, n_threads=n_threads)
+        return multiply(factor, other, out)
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
@@ -121,8 +121,6 @@ class DenseMatrix(LocalMatrix):
         return self._squared_norm
 
     def _compute_squared_norm(self) -> float:
-        if self.weights is None and team_size(ENTRY * self.array.size) > 1:
-            return product_sum(self.array, self.array)
         squares = self._row_squares(np.float64)
         return float(squares.sum() if self.weights is None else squares @ self.weights)
 

@@ -1,7 +1,8 @@
 """The update of a factor as one compiled task: a range of rows goes through all phases while it is cached.
 
 A product with the data, coordinate descent, extrapolation, and the sums that the other factor and the loss
-need. Each of them alone is over before sixteen threads have begun; together they need one hand-over.
+need. Each of them alone is over before sixteen threads have begun; together they need one hand-over. On one
+thread it is one call instead of fourteen. Written for LLVM directly, as every first fit waits for it.
 """
 
 from __future__ import annotations
@@ -11,26 +12,25 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray
+from llvmlite import ir
 
 from nonneg._blas import is_held, single_threaded_blas
 from nonneg._threads import team_size
 from nonneg.kernels.hals import native
-from nonneg.kernels.jit import jit
-from nonneg.kernels.products import BLAS, PLAIN, TURNED_OVER, gemm
-from nonneg.kernels.team import Task, call, pointer, run_at
+from nonneg.kernels.machine_code import FLAGS, SUM, WORD, Builder, MachineCode
+from nonneg.kernels.products import PLAIN, TURNED_OVER, gemm
+from nonneg.kernels.rows import BLAS
+from nonneg.kernels.team import run_at
 
-# Rows that are done at once: so many blocks per thread keep all of them busy. Products of more rows than
-# LONGEST on 16 threads, ALONE on few, gain nothing. Products of few rows take a tenth longer, because BLAS
-# copies the other factor for each of them. Sums of more than MOST_BLOCKS take memory.
-SHARES, LONGEST, ALONE, MOST_BLOCKS = 3, 320, 1024, 128
-# Blocks are made for so many threads where numbers must not depend on their number.
-USUAL_THREADS = 16
+# Rows that are done at once: so many blocks for each of 16 threads keep all of them busy, whatever the number
+# of threads, on which no digit may depend. Products of more rows than LONGEST gain nothing. Sums of more than
+# MOST_BLOCKS take memory.
+SHARES, USUAL_THREADS, LONGEST, MOST_BLOCKS = 2, 16, 320, 128
 # What the task reads.
 (
-    INNER, K, KIND, FORM, LDA, MOVES, OF_NEW, WIDE, BLOCK, HALS, DATA, OTHER, FACTOR, OLD, CROSS, NEW, CHOSEN,
+    INNER, K, FORM, LDA, MOVES, OF_NEW, WIDE, BLOCK, HALS, DATA, OTHER, FACTOR, OLD, CROSS, NEW, CHOSEN,
     NEW_GRAMS, GRAMS, PRODUCTS, SUMS, SCALARS, ARGUMENTS, VIOLATIONS,
-) = range(24)  # fmt: skip
+) = range(23)  # fmt: skip
 # What coordinate descent reads.
 TILE, HALS_ARGUMENTS = native.BLOCK, native.INITIAL + 1
 # How the data lie: by rows of the factor, by rows of the other one, or not at all (the products are given).
@@ -39,82 +39,125 @@ VIOLATION, ABSOLUTE, DOT = range(3)
 MOMENTUM, L1, SHRINK = range(3)
 
 
-@jit(fastmath={"contract", "nsz", "arcp", "reassoc"}, error_model="numpy")
-def _sums(cross, new, l1):
-    """Return the sums of |cross| and of (cross + l1) new, in float64."""
-    absolute = dot = 0.0
-    for i in range(len(cross)):
-        absolute += abs(np.float64(cross[i]))
-        dot += (np.float64(cross[i]) + l1) * np.float64(new[i])
-    return absolute, dot
+def updated_rows(b: Builder, itemsize: int) -> None:
+    """Write the update of a range of rows, block by block."""
+    double = ir.DoubleType()
+    real = double if itemsize == 8 else ir.FloatType()
+    item = WORD(itemsize)
+    k, inner, lda, form, block = (b.argument(i) for i in (K, INNER, LDA, FORM, BLOCK))
+    is_given = b.icmp_signed("==", form, WORD(GIVEN))
+    by_rows = b.icmp_signed("==", form, WORD(BY_ROWS))
+    moves, of_new, wide = (b.icmp_signed("!=", b.argument(i), WORD(0)) for i in (MOVES, OF_NEW, WIDE))
+    scalars = b.argument(SCALARS, double)
+    momentum, l1 = (b.load(b.at(scalars, WORD(i))) for i in (MOMENTUM, L1))
+    l1_real = l1 if itemsize == 8 else b.fptrunc(l1, real)
+    momentum = momentum if itemsize == 8 else b.fptrunc(momentum, real)
+
+    def wider(value: Any) -> Any:
+        return value if itemsize == 8 else b.fpext(value, double)
+
+    def address(i: int, first: Any) -> Any:
+        """Return where the entries of an array begin that belong to a block."""
+        return b.add(b.argument(i), b.mul(first, item))
+
+    def entries(i: int, first: Any) -> Any:
+        return b.inttoptr(address(i, first), real.as_pointer())
+
+    def products_with_data(begin: Any, n: Any, first: Any) -> None:
+        cross = entries(CROSS, first)
+        with b.if_else(is_given) as (ready, otherwise):
+            with ready:
+                products = entries(OTHER, first)
+                with b.loop(b.mul(n, k)) as i:
+                    b.store(b.fsub(b.load(b.at(products, i)), l1_real), b.at(cross, i))
+            with otherwise:
+                # The transpose of the products: BLAS is faster where the long side is the contiguous one, by
+                # a tenth, in float32 by a third. It lies where the extrapolated rows will be.
+                turned = entries(CHOSEN, first)
+                lies = b.select(by_rows, WORD(TURNED_OVER), WORD(PLAIN))
+                gemm(
+                    b, itemsize, WORD(TURNED_OVER), lies, k, n, inner, b.argument(OTHER), k, line(begin), lda,
+                    address(CHOSEN, first), n,
+                )  # fmt: skip
+                with b.loop(n) as i, b.loop(k) as a:
+                    b.store(b.fsub(b.load(b.at(turned, (a, n), i)), l1_real), b.at(cross, (i, k), a))
+
+    def line(begin: Any) -> Any:
+        """Return where the data of a block begin."""
+        return address(DATA, b.mul(begin, b.select(by_rows, lda, WORD(1))))
+
+    def coordinate_descent(begin: Any, n: Any, first: Any, slot: Any) -> None:
+        # As the task that it is, by its address.
+        given = b.add(b.argument(ARGUMENTS), b.mul(slot, WORD(8 * HALS_ARGUMENTS)))
+        places = b.inttoptr(given, WORD.as_pointer())
+        tile = b.select(b.icmp_signed("<", n, WORD(TILE)), n, WORD(TILE))
+        violations = b.add(b.argument(VIOLATIONS), b.mul(begin, WORD(8)))
+        for i, value in (
+            (native.N_ROWS, n), (native.ROWS, tile), (native.FACTOR, address(NEW, first)),
+            (native.CROSS, address(CROSS, first)), (native.INITIAL, address(FACTOR, first)),
+            (native.VIOLATIONS, violations),
+        ):  # fmt: skip
+            b.store(value, b.at(places, WORD(i)))
+        function = ir.FunctionType(ir.VoidType(), [WORD] * 3).as_pointer()
+        b.call(b.inttoptr(b.argument(HALS), function), [given, WORD(0), n])
+
+    def extrapolation(n: Any, first: Any) -> None:
+        with b.if_then(moves):
+            new, old, moved = (entries(i, first) for i in (NEW, OLD, CHOSEN))
+            with b.loop(b.mul(n, k)) as i:
+                x = b.load(b.at(new, i))
+                change = b.fsub(x, b.load(b.at(old, i)), flags=FLAGS)
+                there = b.fadd(x, b.fmul(momentum, change, flags=FLAGS), flags=FLAGS)
+                b.store(b.larger(there, real(0)), b.at(moved, i))
+
+    def sums(begin: Any, n: Any, first: Any, slot: Any) -> None:
+        cross, new = entries(CROSS, first), entries(NEW, first)
+        totals = [b.variable(double(0)) for _ in range(3)]
+        for total in totals:
+            b.store(double(0), total)
+
+        def add(total: Any, value: Any) -> None:
+            b.store(b.fadd(b.load(total), value, flags=SUM), total)
+
+        with b.loop(b.mul(n, k)) as i:
+            c = wider(b.load(b.at(cross, i)))
+            add(totals[ABSOLUTE], b.larger(c, b.fneg(c)))
+            with_l1 = b.fadd(c, l1, flags=FLAGS)
+            add(totals[DOT], b.fmul(with_l1, wider(b.load(b.at(new, i))), flags=FLAGS))
+        violations = b.at(b.argument(VIOLATIONS, double), begin)
+        with b.loop(b.sdiv(b.add(n, WORD(TILE - 1)), WORD(TILE))) as i:
+            b.store(b.fadd(b.load(totals[VIOLATION]), b.load(b.at(violations, i))), totals[VIOLATION])
+        out = b.at(b.argument(SUMS, double), (slot, WORD(3)))
+        for i, total in enumerate(totals):
+            b.store(b.load(total), b.at(out, WORD(i)))
+
+    def gram(of: Any, to: int, n: Any, slot: Any) -> None:
+        at = address(to, b.mul(slot, b.mul(k, k)))
+        gemm(b, itemsize, WORD(TURNED_OVER), WORD(PLAIN), k, k, n, of, k, of, k, at, k)
+
+    with b.loop(b.stop, b.start, block) as begin:
+        left = b.sub(b.stop, begin)
+        n = b.select(b.icmp_signed("<", left, block), left, block)
+        first, slot = b.mul(begin, k), b.sdiv(begin, block)
+        products_with_data(begin, n, first)
+        coordinate_descent(begin, n, first, slot)
+        extrapolation(n, first)
+        sums(begin, n, first, slot)
+        chosen = b.select(moves, address(CHOSEN, first), address(NEW, first))
+        gram(chosen, GRAMS, n, slot)
+        with b.if_then(of_new):
+            gram(address(NEW, first), NEW_GRAMS, n, slot)
+        with b.if_then(wide):
+            lies = b.select(by_rows, WORD(PLAIN), WORD(TURNED_OVER))
+            to = address(PRODUCTS, b.mul(slot, b.mul(inner, k)))
+            gemm(
+                b, itemsize, WORD(TURNED_OVER), lies, k, inner, n, chosen, k, line(begin), lda, to, inner
+            )  # fmt: skip
 
 
 @functools.cache
-def _task_of(dtype: Any) -> Task:
-    kind = np.dtype(dtype).type
-    item = np.dtype(dtype).itemsize
-
-    def update_task(address, start, stop):
-        given = carray(pointer(address), (24,), np.int64)
-        n, k, inner, form, lda = stop - start, given[K], given[INNER], given[FORM], given[LDA]
-        letter, block = given[KIND], given[BLOCK]
-        scalars = carray(pointer(given[SCALARS]), (3,), np.float64)
-        # Entries of this range.
-        shift = start * k * item
-        size = n * k
-        cross = carray(pointer(given[CROSS] + shift), (n, k), kind)
-        flat = carray(pointer(given[CROSS] + shift), (size,), kind)
-        flat_new = carray(pointer(given[NEW] + shift), (size,), kind)
-        l1 = kind(scalars[L1])
-        place = given[DATA] + start * item * (lda if form == BY_ROWS else 1)
-        if form == GIVEN:
-            products = carray(pointer(given[OTHER] + shift), (size,), kind)
-            for i in range(size):
-                flat[i] = products[i] - l1
-        else:
-            # The transpose of the products: BLAS is faster where the long side is the contiguous one, by a
-            # tenth, in float32 by a third. It lies where the extrapolated rows will be.
-            turned = carray(pointer(given[CHOSEN] + shift), (k, n), kind)
-            lies = TURNED_OVER if form == BY_ROWS else PLAIN
-            to = given[CHOSEN] + shift
-            gemm(letter, TURNED_OVER, lies, k, n, inner, given[OTHER], k, place, lda, to, n)
-            for i in range(n):
-                for a in range(k):
-                    cross[i, a] = turned[a, i] - l1
-        # Coordinate descent as the task that it is: called by its address it is not compiled once more.
-        arguments = given[ARGUMENTS] + 8 * HALS_ARGUMENTS * (start // block)
-        of_hals = carray(pointer(arguments), (HALS_ARGUMENTS,), np.int64)
-        of_hals[native.N_ROWS], of_hals[native.ROWS] = n, min(TILE, n)
-        of_hals[native.FACTOR], of_hals[native.CROSS] = given[NEW] + shift, given[CROSS] + shift
-        of_hals[native.VIOLATIONS] = given[VIOLATIONS] + 8 * start
-        of_hals[native.INITIAL] = given[FACTOR] + shift
-        call(given[HALS], arguments, 0, n)
-        chosen = given[NEW]
-        if given[MOVES]:
-            chosen = given[CHOSEN]
-            momentum = kind(scalars[MOMENTUM])
-            old = carray(pointer(given[OLD] + shift), (size,), kind)
-            moved = carray(pointer(chosen + shift), (size,), kind)
-            for i in range(size):
-                moved[i] = max(flat_new[i] + momentum * (flat_new[i] - old[i]), kind(0))
-        slot = start // block
-        sums = carray(pointer(given[SUMS] + slot * 24), (3,), np.float64)
-        sums[ABSOLUTE], sums[DOT] = _sums(flat, flat_new, np.float64(l1))
-        violations = carray(pointer(given[VIOLATIONS] + 8 * start), (n,), np.float64)
-        sums[VIOLATION] = 0.0
-        for i in range((n + TILE - 1) // TILE):
-            sums[VIOLATION] += violations[i]
-        f, to = chosen + shift, slot * k * k * item
-        gemm(letter, TURNED_OVER, PLAIN, k, k, n, f, k, f, k, given[GRAMS] + to, k)
-        if given[OF_NEW]:
-            f = given[NEW] + shift
-            gemm(letter, TURNED_OVER, PLAIN, k, k, n, f, k, f, k, given[NEW_GRAMS] + to, k)
-        if given[WIDE]:
-            lies = PLAIN if form == BY_ROWS else TURNED_OVER
-            to = given[PRODUCTS] + slot * inner * k * item
-            gemm(letter, TURNED_OVER, lies, k, inner, n, chosen + shift, k, place, lda, to, inner)
-
-    return Task(update_task)
+def _task_of(dtype: Any) -> MachineCode:
+    return MachineCode(updated_rows, np.dtype(dtype).itemsize)
 
 
 class Updated(NamedTuple):
@@ -130,12 +173,11 @@ class Updated(NamedTuple):
     dot: float  # sum of the products with the data times `new`
 
 
-def block_of(n_rows: int, itemsize: int, n_threads: int = USUAL_THREADS) -> int:
+def block_of(n_rows: int, itemsize: int) -> int:
     """Return how many rows are done at once: whole vectors of coordinate descent."""
     lanes = native.VECTOR // itemsize
-    wanted = lanes * -(-n_rows // (SHARES * n_threads * lanes))
-    longest = min(ALONE, LONGEST * USUAL_THREADS // n_threads)
-    return max(min(wanted, max(longest, lanes)), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
+    wanted = lanes * -(-n_rows // (SHARES * USUAL_THREADS * lanes))
+    return max(min(wanted, max(LONGEST, lanes)), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
 
 
 def form_of(data: Any) -> tuple[int, int] | None:
@@ -168,14 +210,13 @@ class FactorUpdate:
         l1: float = 0.0,
         of_new: bool = False,
         wide: bool = False,
-        n_threads: int = USUAL_THREADS,
     ) -> None:
         # `data` has one row per row of the factor; None if the products come ready. What the task writes
-        # besides factors is kept for the next one. Blocks are made for `n_threads`.
+        # besides factors is kept for the next one.
         form, lda = (GIVEN, 0) if data is None else form_of(data) or (GIVEN, 0)
         inner = 0 if data is None else data.shape[1]
         self.dtype, self.shape, self.wide, self.of_new = np.dtype(dtype), (n_rows, k), wide, of_new
-        self.block = block_of(n_rows, self.dtype.itemsize, n_threads)
+        self.block = block_of(n_rows, self.dtype.itemsize)
         self._task = _task_of(self.dtype)
         slots = -(-n_rows // self.block)
         self._data = np.empty(0, dtype) if data is None else data
@@ -198,7 +239,6 @@ class FactorUpdate:
             self._arguments[:, place] = number
         self._given = given = np.zeros(VIOLATIONS + 1, dtype=np.int64)
         given[INNER], given[K], given[FORM], given[LDA] = inner, k, form, lda
-        given[KIND] = ord("s" if self.dtype.itemsize == 4 else "d")
         given[WIDE], given[BLOCK], given[HALS] = wide, self.block, native.row_updates(self.dtype).address
         for place, array in (
             (DATA, self._data), (CROSS, self._cross), (NEW_GRAMS, self._new_grams), (GRAMS, self._grams),

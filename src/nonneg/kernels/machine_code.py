@@ -25,6 +25,8 @@ from nonneg.kernels.clock import preparing
 WORD = ir.IntType(64)
 # Products and sums may fuse. NaN and infinity keep their meaning.
 FLAGS = ("contract", "nsz", "arcp")
+# The same for sums of many terms, in any order.
+SUM = (*FLAGS, "reassoc")
 
 _Cache = make_library_cache("llvm-")
 

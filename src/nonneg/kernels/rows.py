@@ -18,6 +18,8 @@ GPU_ENTRIES = 1 << 22
 SMALL = 1 << 16
 # BLAS does several operations in the time of one in our kernels.
 BLAS = 0.2
+# Products of fewer operations are left to NumPy: about 50 microseconds.
+SMALL_PRODUCT = 2e5
 
 
 def _chunk(array: Any) -> int:
@@ -117,16 +119,17 @@ def gram_of(factor: Any, other: Any = None) -> Any:
     other = factor if other is None else other
     if not isinstance(factor, np.ndarray):
         return factor.T @ other
-    n_rows, k = factor.shape
-    # In float32 the order of the sum matters: iterations would take other turns on other numbers of threads.
-    if factor.dtype == np.float64 and team_size(2.0 * BLAS * n_rows * k * k) > 1:
-        from nonneg.kernels.products import inner_product
+    # In parts that depend on the shape alone: in float32 the order of a sum decides turns of an iteration.
+    operations = 2.0 * BLAS * factor.shape[0] * factor.shape[1] * other.shape[1]
+    if operations < SMALL_PRODUCT:
+        return factor.T @ other
+    from nonneg.kernels.products import inner_product
 
-        if (found := inner_product(factor, other)) is not None:
-            return found
+    if (found := inner_product(factor, other)) is not None:
+        return found
     return parallel_sum(
         lambda start, stop: factor[start:stop].T @ other[start:stop],
-        n_rows,
+        factor.shape[0],
         chunk_size=_chunk(factor),
-        operations=2.0 * BLAS * n_rows * k * k,
+        operations=operations,
     )

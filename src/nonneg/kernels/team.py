@@ -344,8 +344,11 @@ def run_at(
     """Run a task whose arguments lie at an address, on ranges of `size` rows."""
     global _team
     if n_threads < 2 or n_rows <= size:
-        for begin in range(0, n_rows, size):
-            task.dispatcher(address, begin, min(begin + size, n_rows))
+        # Machine code cuts a range itself.
+        step = n_rows if isinstance(task, MachineCode) else size
+        for begin in range(0, n_rows, max(step, 1)):
+            stop = min(begin + step, n_rows)
+            task.dispatcher(address, begin, stop)
         return
     if numba.config.DISABLE_JIT or not _threads.enter_team(n_threads):
 

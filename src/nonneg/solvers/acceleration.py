@@ -123,10 +123,7 @@ class AcceleratedProblem:
         penalties = Penalties(own.l1_W * unit**3, own.l2_W * scale, own.l1_H * unit**3, own.l2_H * scale)
         passes = self.inner_passes(data, self.k, entries)
         of_W, of_H = (partial(update, max_passes=n) for update, n in zip(self.updates, passes, strict=True))
-        # Rounding in float32 decides turns: the same tasks on any number of threads.
-        problem = replace(
-            self.exact, data=data, penalties=penalties, update_W=of_W, update_H=of_H, fused=True
-        )
+        problem = replace(self.exact, data=data, penalties=penalties, update_W=of_W, update_H=of_H)
         return Level(problem, self._relative_cost(entries, data.dtype), unit, entries == self.entries)
 
     def _scale(self) -> float:

@@ -119,7 +119,6 @@ class AlternatingProblem:
     update_H: Update
     penalties: Penalties
     order: tuple[int, ...] | None = None  # in which coordinate descent visits the components of W
-    fused: bool = False  # whether `_fused` is used whatever the size and the number of threads
 
     @cached_property
     def squared_norm(self) -> float:
@@ -134,7 +133,7 @@ class AlternatingProblem:
 
     @cached_property
     def _fused(self) -> Any:
-        """Iterations of HALS on NumPy arrays, in two tasks; None for other problems, and for small ones."""
+        """Iterations of HALS on NumPy arrays, in two tasks; None for other problems."""
         if self.data.container != "dense" or self.order is None:
             return None
         from nonneg.solvers.fused import FusedIterations  # loads numba

@@ -9,18 +9,14 @@ from typing import Any
 import numba
 import numpy as np
 
-from nonneg._threads import current_threads, team_size
 from nonneg._typing import Array
 from nonneg.data.compressed import CompressedMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.kernels.factor_update import USUAL_THREADS, FactorUpdate, block_of, form_of
+from nonneg.kernels.factor_update import FactorUpdate, block_of, form_of
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
 from nonneg.kernels.team import FLOATS
 
-# Operations of an iteration from which one thread gains more by it than loading the kernel takes; on several
-# threads it pays for whatever they share.
-SMALLEST = 3e7
 # Entries of the products X' W of all blocks of rows up to which they are formed with the update of W, which
 # has just read the rows of X; one thread adds them up.
 WIDE_ENTRIES = 1 << 16
@@ -34,13 +30,10 @@ class FusedIterations:
         self.problem = problem
         k, (n_rows, n_columns) = len(problem.order), problem.data.shape
         penalties = problem.penalties
-        # Rounding in float32 decides which extrapolations are accepted: there the number of threads must not
-        # change it.
-        n_threads = USUAL_THREADS if problem.fused or X.itemsize == 4 else current_threads()
-        tall = -(-n_rows // block_of(n_rows, X.itemsize, n_threads)) * n_columns * k <= WIDE_ENTRIES
+        tall = -(-n_rows // block_of(n_rows, X.itemsize)) * n_columns * k <= WIDE_ENTRIES
         self.right = V
         self.of_W = FactorUpdate(
-            X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall, n_threads=n_threads,
+            X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall,
             **_options(problem.update_W),
         )  # fmt: skip
         if V is not None:
@@ -49,7 +42,7 @@ class FusedIterations:
             columns = None if tall else X.T
         self.of_H = FactorUpdate(
             columns, n_columns, k, dtype=X.dtype, l1=penalties.l1_H, of_new=True, wide=V is not None,
-            n_threads=n_threads, **_options(problem.update_H),
+            **_options(problem.update_H),
         )  # fmt: skip
         self.eps = 8 * float(np.finfo(X.dtype).eps)
         # For compressed data: Gram matrices and products with V of the last Ht and of the extrapolated one.
@@ -57,7 +50,7 @@ class FusedIterations:
 
     @classmethod
     def of(cls, problem: Any) -> FusedIterations | None:
-        """Return the iterations of a problem, None where it is of another kind or too small."""
+        """Return the iterations of a problem, None where it is of another kind."""
         data: Any = problem.data
         V = None
         updates = (problem.update_W, problem.update_H)
@@ -72,9 +65,7 @@ class FusedIterations:
         parts = [data.array] if V is None else [data.array, V]
         if any(part.dtype not in FLOATS or form_of(part) is None for part in parts):
             return None
-        found = cls(problem, data.array, V)
-        large = problem.fused or found.of_W.operations + found.of_H.operations >= SMALLEST
-        return found if large or team_size(found.of_W.operations) > 1 else None
+        return cls(problem, data.array, V)
 
     def _of_H(self, Ht: Array) -> tuple[Array, Array]:
         """Return the Gram matrix of Ht, and what the rows of X, or of X V, are multiplied with."""

@@ -126,13 +126,15 @@ def hals_rows(b: Builder, itemsize: int) -> None:
             with b.if_else(stays) as (then, otherwise):
                 with then:
                     to = b.load(kept)
-                    b.store(limit, b.at(first, to))
-                    b.store(i, b.at(row, to))
-                    to_f, to_c = entry(f, padded, to), entry(c, k, to)
-                    with b.loop(k) as a:
-                        b.store(b.load(b.at(from_f, (a, lanes))), b.at(to_f, (a, lanes)))
-                        b.store(b.load(b.at(from_c, (a, lanes))), b.at(to_c, (a, lanes)))
                     b.store(b.add(to, one), kept)
+                    # After the first pass, all of them stay where they are.
+                    with b.if_then(b.icmp_signed("!=", to, r)):
+                        b.store(limit, b.at(first, to))
+                        b.store(i, b.at(row, to))
+                        to_f, to_c = entry(f, padded, to), entry(c, k, to)
+                        with b.loop(k) as a:
+                            b.store(b.load(b.at(from_f, (a, lanes))), b.at(to_f, (a, lanes)))
+                            b.store(b.load(b.at(from_c, (a, lanes))), b.at(to_c, (a, lanes)))
                 with otherwise, b.loop(k) as a:
                     b.store(b.load(b.at(from_f, (a, lanes))), b.at(factor, (i, k), a))
         return b.load(kept)
