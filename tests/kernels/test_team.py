@@ -14,8 +14,8 @@ import pytest
 
 from nonneg import _threads
 from nonneg._threads import parallel_for, serial, team_size, threads
-from nonneg.data.dense import DenseMatrix
 from nonneg.data import dense
+from nonneg.data.dense import DenseMatrix
 from nonneg.kernels import entries, products, rows, team
 from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes

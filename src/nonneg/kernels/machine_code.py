@@ -62,6 +62,7 @@ class MachineCode:
         builder = Builder(ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD] * 3), self.name))
         self.build(builder, self.itemsize)
         builder.ret_void()
+        _optimize_once(library)
         library.enable_object_caching()
         library.add_ir_module(module)
         library.finalize()
@@ -78,6 +79,22 @@ class MachineCode:
     def dispatcher(self) -> Callable[[int, int, int], None]:
         """The function for Python; it runs without the interpreter's lock."""
         return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(self.address)
+
+
+def _optimize_once(library: Any) -> None:
+    """Leave out two of three rounds of optimization, which are for reference counts, where numba lets us."""
+    codegen = library._codegen
+    hooks = ("_optimize_functions", "_optimize_final_module", "_final_module")
+    if not hasattr(codegen, "_module_pass_manager") or any(not hasattr(library, name) for name in hooks):
+        return
+
+    def optimize() -> None:
+        found = codegen._module_pass_manager()
+        passes, *builder = found if isinstance(found, tuple) else (found,)  # with LLVM 14 there is no builder
+        passes.run(library._final_module, *builder)
+
+    library._optimize_functions = lambda module: None
+    library._optimize_final_module = optimize
 
 
 class Builder(ir.IRBuilder):
