@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks import cases
 from benchmarks.race import Bar, RaceClaim
+from benchmarks.update_rules import RULES
 
 CLAIM = RaceClaim(
     name="kl",
@@ -13,5 +14,5 @@ CLAIM = RaceClaim(
     reference="scikit-learn mu",
     passes=100,
     bars=(Bar("worst", "dense", 1.8, 3.0), Bar("worst", "sparse", 12.0, 25.0)),
-    others=("nmf-rs brunet",),
+    others=("nmf-rs brunet", *RULES),
 )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from benchmarks import update_rules
 from benchmarks.contender import CannotRunError, Outcome, Peer, Task, quiet, stopwatch
 
 VERSIONS = {"scikit-learn": None, "pyplanc": "0.0.2", "nmf-rs": "0.1.0"}
@@ -101,6 +102,7 @@ PEERS: dict[str, Peer] = {
     "nmf-rs ehals": _nmf_rs("ehals", "frobenius"),
     "nmf-rs lee": _nmf_rs("lee", "frobenius"),
     "nmf-rs brunet": _nmf_rs("brunet", "kullback-leibler"),
+    **update_rules.RULES,
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from benchmarks.cases import COUNTS, LOW_RANK, POSITIVE, Case, random_init
 from benchmarks.contender import CannotRunError, Outcome, Task
 from benchmarks.peers import PEERS
 from benchmarks.score import score
+from benchmarks.update_rules import RULES
 from sklearn.decomposition import NMF
 from sklearn.decomposition._nmf import _beta_divergence
 
@@ -139,6 +142,24 @@ def test_scikit_learn_runs_all_its_passes_from_the_given_start():
     assert outcome.n_iter == 7
     expected = NMF(4, init="custom", tol=0, max_iter=7).fit_transform(X, W=W.copy(), H=H.copy())
     np.testing.assert_allclose(outcome.W, expected)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_published_update_rules_lower_the_loss_as_fast_as_multiplicative_updates(name):
+    X, _ = small_dense(np.float64)
+    W, H = random_init(X, 4)
+    given = W.copy(), H.copy()
+    task = Task(X, W, H, "kullback-leibler")
+    found = [PEERS[name](task, passes) for passes in (0, 1, 2, 5, 60)]
+    losses = [score(X, outcome.W, outcome.H, task.loss) for outcome in found]
+    for factor, before in zip((W, H), given, strict=True):
+        np.testing.assert_array_equal(factor, before)
+    assert losses[0] == pytest.approx(score(X, W, H, task.loss))
+    assert all(later < sooner for sooner, later in pairwise(losses))
+    reference = PEERS["scikit-learn mu"](task, 60)
+    assert losses[-1] < 1.02 * score(X, reference.W, reference.H, task.loss)
+    with pytest.raises(CannotRunError, match="kullback-leibler"):
+        PEERS[name](replace(task, loss="frobenius"), 1)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
