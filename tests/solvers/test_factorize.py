@@ -270,11 +270,11 @@ def test_restarts_are_independent_and_the_best_is_returned():
     runs = [factorize(X, 3, rng=stream, **options) for stream in streams]
     best = factorize(X, 3, rng=7, n_init=4, **options)
     assert len({result.loss for result in runs}) == 4
-    assert best.loss == min(result.loss for result in runs)
+    # They share products with the data, whose sums a single fit adds up in another order.
     chosen = min(runs, key=lambda result: result.loss)
-    assert best.W.tobytes() == chosen.W.tobytes()
-    assert best.H.tobytes() == chosen.H.tobytes()
-    assert best.history.loss == chosen.history.loss
+    np.testing.assert_allclose(best.W, chosen.W, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(best.H, chosen.H, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(best.history.loss, chosen.history.loss, rtol=1e-12)
 
 
 def test_restarts_without_a_named_initialization_are_random():
@@ -293,7 +293,8 @@ def test_restarts_have_checkpoints_of_their_own(tmp_path):
     factorize(X, 3, max_iter=4, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["restart-0", "restart-1", "restart-2"]
     resumed = factorize(X, 3, max_iter=9, **options)
-    assert resumed.W.tobytes() == factorize(X, 3, max_iter=9, rng=1, n_init=3, tol=0).W.tobytes()
+    whole = factorize(X, 3, max_iter=9, rng=1, n_init=3, tol=0)
+    np.testing.assert_allclose(resumed.W, whole.W, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from nonneg.solvers.numbers import check_numbers
 from nonneg.solvers.online import OnlineState
 from nonneg.solvers.reconstruction import reconstruction_error
 from nonneg.solvers.result import FactorizationResult, returned
+from nonneg.solvers.second_fit import n_restarts
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -59,12 +60,13 @@ class NMF(ScalingEstimator):
         Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cone",
         "merge", ...), "anchors" (samples found by successive projections), or "custom" for the `W`
         and `H` passed to `fit`. None stands for "custom" if factors are given, for "nndsvd-scaled" if
-        ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for "random" otherwise.
+        ``n_components <= min(n_samples, n_features)`` and there are no restarts, and for "random" otherwise.
         "nndsvda" and "nndsvdar" are scikit-learn's to the digit: what they put in place of zeros is in the
         unit of X, not of the factors, so that the result depends on that unit. Nothing else does.
-    n_init : int, default 1
+    n_init : int or "auto", default "auto"
         Number of restarts with independent random initializations. The result with the lowest objective is
-        kept; restarts that fall far behind the others are stopped early.
+        kept. "auto" is 1, but where X is small and `beta_loss`, `solver`, `init` and `tol` are the defaults,
+        a second fit from random factors is kept if it ends lower.
     solver : str, default "auto"
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" (coordinate descent) or "mu" (multiplicative
         updates), or "auto", which chooses by loss, shape and container.
@@ -179,7 +181,7 @@ class NMF(ScalingEstimator):
         "n_components": [*COUNT, None, StrOptions({"auto"})],
         # Names are looked up in the registries, which know the near ones.
         "init": [str, None],
-        "n_init": COUNT,
+        "n_init": [*COUNT, StrOptions({"auto"})],
         "solver": [str],
         "beta_loss": [str, Real],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -210,7 +212,7 @@ class NMF(ScalingEstimator):
         n_components: int | str | None = "auto",
         *,
         init: str | None = None,
-        n_init: int = 1,
+        n_init: int | str = "auto",
         solver: str = "auto",
         beta_loss: str | float = "frobenius",
         tol: float = 1e-4,
@@ -347,7 +349,7 @@ class NMF(ScalingEstimator):
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(
             self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0,
-            n_iter=likely_iterations(self.max_iter, self.n_init, beta),
+            n_iter=likely_iterations(self.max_iter, n_restarts(self.n_init), beta),
         )  # fmt: skip
         self._log_dominant_columns(data, beta)
         data = self._scaled(data, reset=True)

@@ -22,6 +22,7 @@ from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import DEFAULT_TOL
 from nonneg.solvers.registry import SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult
+from nonneg.solvers.second_fit import n_restarts
 
 ANCHORS = "anchors"
 """Successive projections, an initialization that `INITS` cannot hold because `separable` lies above it."""
@@ -68,7 +69,7 @@ def resolved_init(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple
     """Return the initialization as the solvers know it: "anchors" becomes given factors."""
     if model.init != ANCHORS or H is not None:
         return (None if model.init == ANCHORS else model.init), W, H
-    if model.n_init > 1:
+    if n_restarts(model.n_init) > 1:
         raise InvalidParameterError(
             f"n_init={model.n_init} with init='anchors': all restarts would be equal, because successive "
             "projections do not draw random numbers. Use init='random', or n_init=1."

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._arrays import row_major
 from nonneg._devices import chosen_device, device_work, likely_iterations
 from nonneg._precision import chosen_products
@@ -31,11 +31,12 @@ from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.numbers import check_numbers, warn_of_one_sided_l1
+from nonneg.solvers.numbers import check_numbers, free_components, warn_of_one_sided_l1
 from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS, VIOLATION_RULE, beta_of, choose_solver, loss_name
 from nonneg.solvers.restarts import Paused, Restart, best_run
 from nonneg.solvers.result import FactorizationResult, returned
+from nonneg.solvers.second_fit import is_small, lower_of, n_restarts, second_factors
 
 DEFAULT_TOL = 1e-4
 NOT_A_NUMBER = (
@@ -53,7 +54,7 @@ def factorize(
     init: str | None = None,
     W: Any = None,
     H: Any = None,
-    n_init: int = 1,
+    n_init: int | str = "auto",
     max_iter: int = 200,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -89,15 +90,16 @@ def factorize(
         by loss, shape and container.
     init : str, optional
         A name in `nonneg.initializers.INITS`. None stands for "custom" if `W` or `H` is given, for
-        "nndsvd-scaled" if ``n_components <= min(n_samples, n_features)`` and ``n_init == 1``, and for
+        "nndsvd-scaled" if ``n_components <= min(n_samples, n_features)`` and there are no restarts, and for
         "random" otherwise.
     W : array of shape (n_samples, n_components), optional
         Initial W for ``init="custom"``.
     H : array of shape (n_components, n_features), optional
         Initial H for ``init="custom"``.
-    n_init : int, default 1
+    n_init : int or "auto", default "auto"
         Number of restarts with independent random initializations. The result with the lowest objective is
-        returned; restarts that fall far behind the others are stopped early.
+        returned. "auto" is 1, but where X is small and `beta_loss`, `solver`, `init` and `tol` are the
+        defaults, a second fit from random factors is returned if it ends lower.
     max_iter : int, default 200
         Maximum number of iterations, per restart.
     tol : float, default 1e-4
@@ -156,7 +158,7 @@ def factorize(
     """
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
-    n_iter = likely_iterations(max_iter, checked_count("n_init", n_init), beta)
+    n_iter = likely_iterations(max_iter, n_restarts(n_init), beta)
     data = checked_data(
         X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize",
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
@@ -182,7 +184,7 @@ def run_factorization(
     init: str | None = None,
     W: Any = None,
     H: Any = None,
-    n_init: int = 1,
+    n_init: int | str = 1,
     max_iter: int = 200,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -208,11 +210,14 @@ def run_factorization(
     name = choose_solver(
         solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
     )
-    free = _free_components(frozen_components, k, H)
+    free = free_components(frozen_components, k, H)
     warn_of_one_sided_l1(penalties, free)
     # A default fit goes on until its certificate holds. A solver or tolerance that was asked for is obeyed.
     until_certified = solver == "auto" and init is None and 0 < tol <= DEFAULT_TOL and not shuffle
-    init = _checked_init(init, n_init, data.shape, k, given=W is not None or H is not None)
+    given = W is not None or H is not None
+    twice = n_init == "auto" and until_certified and beta == 2.0 and not given and is_small(data, k)
+    n_init = n_restarts(n_init)
+    init = _checked_init(init, n_init, data.shape, k, given=given)
     # At the end: the final W, its loss where it must be computed anew, and the certificate.
     if plan := data.planned_passes(init, max_iter * n_init, n_init, end=3):
         announce(plan, verbose)
@@ -244,7 +249,7 @@ def run_factorization(
         return restart
 
     # Then restarts may be initialized together.
-    plain = init == "random" and folder is None and not shuffle and free is None and W is None and H is None
+    plain = init == "random" and folder is None and not shuffle and free is None and not given
     with threads(n_jobs), device_work(data, k), chosen_products():
         if n_init == 1:
             only = begin(0, generator(rng))
@@ -252,6 +257,11 @@ def run_factorization(
                 SOLVERS[name].run, data, only.W, only.Ht, progress=reporter(caller, verbose),
                 checkpoint=only.saved if folder is not None else None, **only.options, **run_options,
             )  # fmt: skip
+            if twice and init != "random":
+                best = lower_of(best, lambda: solve(
+                    SOLVERS[name].run, data, *second_factors(data, k), progress=reporter(caller, verbose),
+                    **run_options,
+                ))  # fmt: skip
         else:
             best = best_run(
                 data, k, spawn(rng, n_init), solver=name, begin=None if plain else begin, init=init,
@@ -295,7 +305,7 @@ def _final_loss(run: Run[Any]) -> float:
 
 def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, *, given: bool) -> str:
     """Return the name of the initialization; restarts need one that draws random numbers."""
-    restarts = checked_count("n_init", n_init) > 1
+    restarts = n_init > 1
     if init is None:
         init = "custom" if given else "random" if restarts else default_init(shape, k)
     if restarts and not INITS.find(init).seeded:
@@ -373,25 +383,3 @@ def _balanced(data: DataMatrix, W: SampleArray, Ht: Array) -> tuple[SampleArray,
 @rows_only
 def _scaled_rows(block: LocalMatrix, W: Array, *, factor: float) -> tuple[tuple[Array], tuple[()]]:
     return (W * factor,), ()
-
-
-def _free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | None:
-    if frozen is None:
-        return None
-    indices = np.asarray(frozen)
-    if indices.size == 0:
-        return None
-    if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        raise InvalidParameterError(
-            f"frozen_components must be a sequence of indices of rows of H, got {frozen!r}."
-        )
-    if H is None:
-        raise InvalidParameterError(
-            "frozen_components names rows of H that stay, and H is not given. "
-            "Pass H with these rows filled in."
-        )
-    wanted = {int(i) for i in indices}
-    bad = sorted(i for i in wanted if not 0 <= i < k)
-    if bad:
-        raise InvalidParameterError(f"frozen_components contains {bad[0]}, but components are 0 to {k - 1}.")
-    return np.asarray([i for i in range(k) if i not in wanted], dtype=np.int64)

@@ -1,8 +1,9 @@
-"""Ranges of the numbers that users pass, and penalties that do nothing."""
+"""Ranges of the numbers that users pass, components that stay, and penalties that do nothing."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,3 +49,26 @@ def warn_of_one_sided_l1(penalties: Penalties, free: IntArray | None) -> None:
                 NonnegWarning,
                 stacklevel=4,
             )
+
+
+def free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | None:
+    """Return the components that are not frozen; None stands for all of them."""
+    if frozen is None:
+        return None
+    indices = np.asarray(frozen)
+    if indices.size == 0:
+        return None
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise InvalidParameterError(
+            f"frozen_components must be a sequence of indices of rows of H, got {frozen!r}."
+        )
+    if H is None:
+        raise InvalidParameterError(
+            "frozen_components names rows of H that stay, and H is not given. "
+            "Pass H with these rows filled in."
+        )
+    wanted = {int(i) for i in indices}
+    bad = sorted(i for i in wanted if not 0 <= i < k)
+    if bad:
+        raise InvalidParameterError(f"frozen_components contains {bad[0]}, but components are 0 to {k - 1}.")
+    return np.asarray([i for i in range(k) if i not in wanted], dtype=np.int64)
