@@ -71,7 +71,7 @@ def test_the_solver_on_the_page_minimizes_the_weighted_loss(solver, problem):
 
 
 def test_the_way_through_a_fit_is_the_one_on_the_page():
-    X = np.random.default_rng(0).random((200, 50))
+    X = scipy.sparse.csr_array(np.random.default_rng(0).random((200, 50)))
     model = NMF(5, random_state=0, max_iter=3, tol=0.0)
     found: list[tuple[str, str]] = []
 

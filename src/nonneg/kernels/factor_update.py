@@ -157,7 +157,7 @@ def updated_rows(b: Builder, itemsize: int) -> None:
 
 @functools.cache
 def _task_of(dtype: Any) -> MachineCode:
-    return MachineCode(updated_rows, np.dtype(dtype).itemsize)
+    return MachineCode(updated_rows, np.dtype(dtype).itemsize, compact=False)
 
 
 class Updated(NamedTuple):

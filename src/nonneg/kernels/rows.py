@@ -18,8 +18,8 @@ GPU_ENTRIES = 1 << 22
 SMALL = 1 << 16
 # BLAS does several operations in the time of one in our kernels.
 BLAS = 0.2
-# Products of fewer operations are left to NumPy, on one thread: about a quarter of a millisecond.
-SMALL_PRODUCT = 1e6
+# Products of fewer operations are left to NumPy, on one thread: about 50 microseconds.
+SMALL_PRODUCT = 2e5
 
 
 def _chunk(array: Any) -> int:

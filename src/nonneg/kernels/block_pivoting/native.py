@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from nonneg._threads import parallel_for
 from nonneg.kernels.grams import Gram, gram_matrices
-from nonneg.kernels.machine_code import SUM, WORD, Builder, MachineCode, arguments
+from nonneg.kernels.machine_code import FLAGS, WORD, Builder, MachineCode, arguments
 from nonneg.kernels.team import FLOATS, run
 
 # What is read at the address of the arguments: numbers, then addresses of arrays.
@@ -48,8 +48,8 @@ def pivoting_rows(b: Builder, itemsize: int) -> None:
     passive, is_passive, wrong = (b.at(integers, (k, WORD(i))) for i in range(3))
 
     def less(total: Any, left: Any, right: Any) -> None:
-        """Subtract a product from a variable; the order of such sums is free, so that vectors add them up."""
-        b.store(b.fsub(b.load(total), b.fmul(left, right, flags=SUM), flags=SUM), total)
+        """Subtract a product from a variable."""
+        b.store(b.fsub(b.load(total), b.fmul(left, right, flags=FLAGS), flags=FLAGS), total)
 
     def number(value: Any) -> Any:
         return value if itemsize == 8 else b.fpext(value, double)
