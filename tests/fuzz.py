@@ -1,7 +1,8 @@
 """Mutated files for every reader: `make fuzz`, or `python -m tests.fuzz --files 100000 --seed 0`.
 
 Each file is read in a child process with a limit on memory and time. An error of nonneg is a clean answer, as
-is a table; anything else (another exception, a crash, a hang) is a finding, whose file is kept.
+is a table with the numbers that a plain reader finds; anything else (other numbers, another exception, a
+crash, a hang) is a finding, whose file is kept.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def _write_models(add, X) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         NMF(2, max_iter=5).fit(X).save(add("model", "model.npz"))
+        NMF(2, max_iter=5, checkpoint=add("checkpoint", "run.npz").parent).fit(X)
     try:
         write_sound(add("wav", "a.wav"), np.sin(np.arange(4000) / 7.0) / 2, 8000)
     except ImportError:
@@ -119,7 +121,9 @@ def read(name: str, path: Path) -> None:
     from nonneg.io.cube import read_cube
 
     if name.startswith("cube"):
-        np.asarray(read_cube(path).values).sum()
+        values = np.asarray(read_cube(path).values)
+        if name == "cube-npy":
+            _compare(values, np.load(path))
     elif name in ("jsonl", "txt-gz"):
         read_documents([path], column="text" if name == "jsonl" else None, lines=name == "txt-gz")
     elif name in ("edges", "gml", "graphml"):
@@ -128,8 +132,57 @@ def read(name: str, path: Path) -> None:
         read_sound(path)
     elif name == "model":
         nonneg.load(path)
+    elif name == "checkpoint":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nonneg.NMF(2, max_iter=6, checkpoint=path.parent).fit(
+                np.random.default_rng(0).random((6, 4)).round(3)
+            )
     else:
-        read_table(path)
+        X = read_table(path).X
+        if name in ("npy", "npz", "npz-packed", "csv", "tsv", "csv-gz", "mtx", "mtx-gz"):
+            _compare(X.toarray() if sp.issparse(X) else np.asarray(X), _plainly_read(name, path, X.shape))
+
+
+def _compare(found: np.ndarray, expected: np.ndarray | None) -> None:
+    """Fail where a reader returned other numbers; None: the file is beyond the plain reader."""
+    if expected is not None:
+        np.testing.assert_array_equal(found, np.asarray(expected, dtype=found.dtype), "other numbers")
+
+
+def _plainly_read(name: str, path: Path, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Read a file that was accepted once more, in the simplest way there is."""
+    if name == "npy":
+        return np.load(path)
+    if name.startswith("npz"):
+        with np.load(path) as stored:
+            return next((stored[key] for key in stored if stored[key].shape == shape), np.empty(0))
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if name.endswith("gz") else content).decode(errors="replace")
+    if name.startswith("mtx"):
+        return _coordinates(text, shape)
+    lines = [
+        line.split("\t" if name == "tsv" else ",")[-shape[1] :] for line in text.splitlines() if line.strip()
+    ]
+    rows = lines[-shape[0] :]
+    if '"' in text or "#" in text or len(lines) < shape[0] or any(len(row) != shape[1] for row in rows):
+        return None
+    try:
+        return np.array([[float(cell) if cell.strip() else np.nan for cell in row] for row in rows])
+    except ValueError:  # another delimiter, or words for missing entries
+        return None
+
+
+def _coordinates(text: str, shape: tuple[int, ...]) -> np.ndarray | None:
+    lines = [
+        line.split() for line in text.splitlines()[1:] if line.strip() and not line.lstrip().startswith("%")
+    ]
+    if not text.startswith("%%MatrixMarket matrix coordinate real general"):
+        return None
+    dense = np.zeros(shape)
+    for row, column, value in lines[1:]:
+        dense[int(row) - 1, int(column) - 1] += float(value)
+    return dense
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:
@@ -266,7 +319,7 @@ def main() -> int:
                 findings[f"{name}: {outcome}"] += 1
                 options.keep.mkdir(parents=True, exist_ok=True)
                 (options.keep / f"{kind.replace(' ', '-')}-{at}-{path.name}").write_bytes(path.read_bytes())
-            path.unlink()
+            path.unlink(missing_ok=True)
     for name, found in counts.items():
         print(f"{name:12s}", ", ".join(f"{kind} {number}" for kind, number in sorted(found.items())))
     for finding, number in findings.most_common(40):

@@ -9,6 +9,7 @@ from tests.references.cones import rank_one_error
 from nonneg.certificates import Certificate
 from nonneg.cones.certificate import cone_statements
 from nonneg.cones.geometry import cluster_bound, size_angles
+from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 from nonneg.exceptions import ShapeError
@@ -56,6 +57,22 @@ def test_cones_near_to_one_another_leave_theorem_5_open():
     assert "may depend on its first point" in found["geometric-assumption"].sentence
     assert found["cluster-bound"].holds
     assert found["largest-angle-bound"].holds
+
+
+@pytest.mark.parametrize("excess", [-1e-3, -1e-9, -1e-15, 0.0, 1e-15, 1e-12, 1e-9, 1e-3])
+@pytest.mark.parametrize("widths", [(0.1, 0.1, 0.1), (0.15, 0.02, 0.15), (0.1, 0.0, 0.05)])
+def test_what_the_assumption_promises_holds_for_points_built_against_it(widths, excess):
+    """Points at the ends of cones whose axes are as near as Lemma 1 allows, or nearer by a rounding error."""
+    first, second = sorted(widths)[-1:-3:-1]
+    step = 3 * first + second + excess
+    polar = [at * step + end * width for at, width in enumerate(widths) for end in (-1.0, 0.0, 1.0)]
+    X = plane(*(np.array(polar) + first))
+    results = [cone_rank_one(X, 3, first=at) for at in range(9)]
+    partitions = {frozenset(frozenset(np.flatnonzero(r.labels == k)) for k in range(3)) for r in results}
+    if any(result.certificate["geometric-assumption"].holds for result in results):
+        assert len(partitions) == 1
+    for result in results:
+        assert result.relative_error <= result.certificate["cluster-bound"].threshold + 1e-12
 
 
 def test_clusters_that_are_exact_without_the_assumption_are_said_to_be():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -14,30 +15,81 @@ from tests.mutants.changes import ROOT
 
 SOURCE = ROOT / "src" / "nonneg"
 KEPT = ROOT / ".mutants"
+INSIDE = str(SOURCE) + os.sep
 N_TESTS = 60  # of those that execute a line, the quickest
 WATCH = pytest.StashKey[Any]()
 PASSED = pytest.StashKey[bool]()
 SECONDS_OF: dict[str, float] = {}  # of the tests that passed in this process
 
 
+class Monitor:
+    """The tests that execute a line, through `sys.monitoring`, which slows down nothing else."""
+
+    def __init__(self) -> None:
+        self.test, self.tool = "", sys.monitoring.COVERAGE_ID
+        self.tests_of: dict[str, dict[int, set[str]]] = {}
+        events = sys.monitoring.events
+        sys.monitoring.use_tool_id(self.tool, "tests.mutants")
+        sys.monitoring.register_callback(self.tool, events.PY_START, self._begin)
+        sys.monitoring.register_callback(self.tool, events.LINE, self._line)
+        sys.monitoring.set_events(self.tool, events.PY_START)
+
+    def _begin(self, code: Any, offset: int) -> Any:
+        if code.co_filename.startswith(INSIDE):
+            sys.monitoring.set_local_events(self.tool, code, sys.monitoring.events.LINE)
+        return sys.monitoring.DISABLE
+
+    def _line(self, code: Any, line: int) -> Any:
+        self.tests_of.setdefault(code.co_filename, {}).setdefault(line, set()).add(self.test)
+        return sys.monitoring.DISABLE  # for the rest of this test
+
+    def switch(self, test: str) -> None:
+        """Begin with another test."""
+        self.test = test
+        sys.monitoring.restart_events()
+
+    def stop(self) -> dict[str, dict[int, set[str]]]:
+        """Return the tests of every line."""
+        sys.monitoring.free_tool_id(self.tool)
+        return self.tests_of
+
+
+class Tracer:
+    """The same before Python 3.12, through coverage."""
+
+    def __init__(self) -> None:
+        import coverage
+
+        self.watch = coverage.Coverage(data_file=None, source=[str(SOURCE)], config_file=False)
+        self.watch.start()
+
+    def switch(self, test: str) -> None:
+        """Begin with another test."""
+        self.watch.switch_context(test)
+
+    def stop(self) -> dict[str, dict[int, set[str]]]:
+        """Return the tests of every line."""
+        self.watch.stop()
+        data = self.watch.get_data()
+        return {
+            file: {line: set(tests) for line, tests in data.contexts_by_lineno(file).items()}
+            for file in data.measured_files()
+        }
+
+
 def pytest_load_initial_conftests(early_config: Any) -> None:
-    """Start to watch, in the processes that run tests, before they import anything."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        _start(early_config)
+    """Start to watch before anything is imported."""
+    _start(early_config)
 
 
 def pytest_configure(config: Any) -> None:
-    """The same where that came too late."""
-    if hasattr(config, "workerinput") and config.stash.get(WATCH, None) is None:
+    """The same in processes that learn only now that they watch."""
+    if config.stash.get(WATCH, None) is None:
         _start(config)
 
 
 def _start(config: Any) -> None:
-    import coverage
-
-    watch = coverage.Coverage(data_file=None, source=[str(SOURCE)], config_file=False)
-    watch.start()
-    config.stash[WATCH] = watch
+    config.stash[WATCH] = Monitor() if hasattr(sys, "monitoring") else Tracer()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -46,12 +98,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Any:
     watch = item.config.stash.get(WATCH, None)
     if watch is None:
         return (yield)
-    watch.switch_context(item.nodeid)
+    watch.switch(item.nodeid)
     started = time.perf_counter()
     answer = yield
     if item.stash.get(PASSED, False):
         SECONDS_OF[item.nodeid] = time.perf_counter() - started
-    watch.switch_context("")
+    watch.switch("")
     return answer
 
 
@@ -67,14 +119,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write what was seen: of every line that was executed, the quickest tests that do so."""
     if (watch := session.config.stash.get(WATCH, None)) is None:
         return
-    watch.stop()
-    data = watch.get_data()
     lines = {
         Path(file).relative_to(ROOT).as_posix(): {
-            line: sorted(set(tests) & SECONDS_OF.keys(), key=lambda test: (SECONDS_OF[test], test))[:N_TESTS]
-            for line, tests in data.contexts_by_lineno(file).items()
+            line: sorted(tests & SECONDS_OF.keys(), key=lambda test: (SECONDS_OF[test], test))[:N_TESTS]
+            for line, tests in each.items()
         }
-        for file in data.measured_files()
+        for file, each in watch.stop().items()
     }
     (KEPT / f"seen.{os.getpid()}.json").write_text(json.dumps({"seconds": SECONDS_OF, "lines": lines}))
 

@@ -56,8 +56,8 @@ def table_records(spa, shift=0.0):
             for draw in range(50):
                 hit = draw < 50 * share if method == "spa" else True
                 noise = value + shift + 0.01 * rng.standard_normal()
-                # In another unit, and with a shift only at K = 70.
-                factor = (1 + 0.01 * angles.standard_normal() + 5 * shift * (k == 70)) / 3.34
+                # The printed angles are 10/3 of the definition; with a shift only at K = 70.
+                factor = 0.3 * (1 + 0.01 * angles.standard_normal() + 5 * shift * (k == 70))
                 angle = factor * printed(k, "mrsa", method)
                 records.append(
                     {"n_anchors": k, "method": method, "success": int(hit), "mrsa": angle, "rae": noise}

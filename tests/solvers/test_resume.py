@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from tests.contracts.cases import BRANCHES, MAIN_CASES, PENALTIES, entries, initial, run, with_forms
@@ -105,4 +107,29 @@ def test_a_broken_checkpoint_is_refused_by_name(tmp_path):
     path = tmp_path / "run.npz"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(FileFormatError, match=r"run\.npz cannot be read.*Delete it"):
+        run(X, "hals", 2.0, max_iter=5, checkpoint=tmp_path, **initial())
+
+
+@pytest.mark.parametrize("changed", ["state_W", "state_Ht", "state_Ht_plain"])
+def test_a_checkpoint_with_factors_of_another_form_is_refused(changed, tmp_path):
+    # Compiled code reads as many rows as the data have: a forged file would make it read beyond the end.
+    X = entries(2.0)
+    run(X, "hals", 2.0, max_iter=3, checkpoint=tmp_path, **initial())
+    with np.load(tmp_path / "run.npz") as stored:
+        arrays = dict(stored)
+    arrays[changed] = arrays[changed][:2]
+    np.savez(tmp_path / "run.npz", **arrays)
+    with pytest.raises(FileFormatError, match=rf"{changed[6:]} does not fit the data.*Delete it"):
+        run(X, "hals", 2.0, max_iter=5, checkpoint=tmp_path, **initial())
+
+
+def test_a_checkpoint_without_a_number_is_refused(tmp_path):
+    X = entries(2.0)
+    run(X, "hals", 2.0, max_iter=3, checkpoint=tmp_path, **initial())
+    with np.load(tmp_path / "run.npz") as stored:
+        arrays = dict(stored)
+    about = json.loads(bytes(arrays["about"]))
+    about["numbers"]["loss"] = None
+    np.savez(tmp_path / "run.npz", **arrays | {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)})
+    with pytest.raises(FileFormatError, match=r"loss is not a number.*Delete it"):
         run(X, "hals", 2.0, max_iter=5, checkpoint=tmp_path, **initial())

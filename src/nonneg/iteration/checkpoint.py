@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import time
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from nonneg.iteration.history import History
 FILE_NAME = "run.npz"
 _COST = 10  # saving takes at most about a tenth of the time
 # What NumPy, zip and JSON raise for files that are truncated, corrupt or of another format
-# (NotImplementedError: a compression method that zipfile does not know).
+# (NotImplementedError: a compression method that zipfile does not know; TokenError: a header).
 UNREADABLE = (
     OSError,
     EOFError,
@@ -36,6 +37,8 @@ UNREADABLE = (
     TypeError,
     AttributeError,
     NotImplementedError,
+    tokenize.TokenError,
+    SyntaxError,
     zlib.error,
 )
 
@@ -58,6 +61,26 @@ def _to_numpy(name: str, array: Any) -> Any:
 
 def _unchanged(name: str, array: Any) -> Any:
     return array
+
+
+def _check_state(state: Any, values: dict[str, Any]) -> None:
+    """Refuse what is no number, and factors that do not fit the data: compiled code reads beyond them."""
+    for name, value in values.items():
+        if isinstance(getattr(state, name), int | float) and not isinstance(value, int | float):
+            raise ValueError(f"{name} is not a number")
+    factors = {name: getattr(state, name, None) for name in ("W", "Ht")}
+    if not all(hasattr(factor, "shape") for factor in factors.values()):
+        return
+    sides = {n for factor in factors.values() for n in factor.shape}
+    for item in fields(state):
+        initial, stored = getattr(state, item.name), values.get(item.name)
+        if (like := factors.get(item.name.partition("_")[0])) is not None:
+            optional = initial is None and stored is None
+            fits = optional or tuple(getattr(stored, "shape", ())) == tuple(like.shape)
+        else:  # what is computed from them
+            fits = initial is not None or sides.issuperset(getattr(stored, "shape", ())[:1])
+        if not fits:
+            raise ValueError(f"{item.name} does not fit the data")
 
 
 @dataclass
@@ -192,6 +215,7 @@ class Checkpoint:
                 for name in stored.files:
                     if name.startswith("state_"):
                         values[name[6:]] = self.from_numpy(name[6:], stored[name])
+                _check_state(state, values)
                 history = History(about["history"])
                 return replace(state, **values), int(about["n_iter"]), float(about["seconds"]), history
         except (*UNREADABLE, zipfile.BadZipFile) as error:
