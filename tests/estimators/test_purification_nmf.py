@@ -90,8 +90,9 @@ def test_what_is_refused(data):
     with pytest.raises(ShapeError, match="init must have shape"):
         PurificationNMF(init=init[:, :9]).fit(data.X)
     flat = np.outer(data.X[:, 0], np.ones(9)) + np.outer(data.X[:, 5], np.arange(9.0))
-    with pytest.raises(InvalidParameterError, match="found 2 dimensions in the data, and n_components=3"):
-        PurificationNMF(3).fit(flat)
+    for init in ("auto", "anchors"):
+        with pytest.raises(InvalidParameterError, match=f"{init}' found 2 dimensions in the data"):
+            PurificationNMF(3, init=init).fit(flat)
 
 
 # `tests/purification/test_samples.py` has all forms of data.

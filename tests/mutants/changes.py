@@ -32,6 +32,7 @@ OPERATORS = {
     ast.Mod: ("%", "*"),
     ast.Pow: ("**", "*"),
 }
+ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 NAMES = {
     "min": "max",
     "max": "min",
@@ -110,6 +111,13 @@ def mutants_of(path: Path) -> list[Mutant]:
         ):
             spared |= {id(inner) for inner in ast.walk(node)}
 
+    # Factors, summands and limits above 2 are tuning constants, which no fact fixes.
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp):
+            spared |= {id(side) for side in (node.left, node.right) if _is_large(side)}
+        elif isinstance(node, ast.Compare) and any(isinstance(op, ORDERS) for op in node.ops):
+            spared |= {id(side) for side in (node.left, *node.comparators) if _is_large(side)}
+
     all_found: list[Mutant] = []
     for node in ast.walk(tree):
         if id(node) in spared:
@@ -152,6 +160,10 @@ def mutants_of(path: Path) -> list[Mutant]:
                 end = offset(node.func.end_lineno, node.func.end_col_offset)
                 all_found.append(found(node.func.end_lineno, end - len(name), name, NAMES[name]))
     return all_found
+
+
+def _is_large(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value > 2
 
 
 def _is_text(node: ast.expr) -> bool:

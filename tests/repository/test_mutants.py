@@ -16,7 +16,7 @@ def f(x: int | None, y: bool = True) -> int:
     if x is None and not y:  # and so on
         return round(1.5)
     return (x
-            + 2) if x < 0.1 else max(x, "a" + "b")
+            + 2) if x < 0.1 and 3 * y > 4 else max(x[5], "a" + "b")
 '''
 
 
@@ -35,6 +35,10 @@ def test_mutants_of_operators_numbers_and_names(tmp_path, monkeypatch):
         (12, "+", "-"),
         (13, "2", "3"),
         (13, "<", "<="),
+        (13, "and", "or"),
+        (13, "*", "/"),
+        (13, ">", ">="),
+        (13, "5", "6"),
         (13, "", "not "),
         (13, "max", "min"),
     }
@@ -48,8 +52,8 @@ def test_a_mutant_is_found_again_when_other_lines_have_changed(tmp_path, monkeyp
     path.write_text(SOURCE)
     before = {(mutant.line, mutant.before): mutant for mutant in mutants.mutants_of(path)}
     record = before[13, "max"].record
-    assert record["line"].endswith('max(x, "a" + "b")')
-    assert record["mutant"].endswith('min(x, "a" + "b")')
+    assert record["line"].endswith('max(x[5], "a" + "b")')
+    assert record["mutant"].endswith('min(x[5], "a" + "b")')
     path.write_text(SOURCE.replace("LIMIT = 3", "LIMIT = 3\n# more"))
     (again,) = mutants.recorded([record])
     assert (again.line, again.before) == (14, "max")

@@ -64,11 +64,11 @@ def _unchanged(name: str, array: Any) -> Any:
 
 
 def _check_state(state: Any, values: dict[str, Any]) -> None:
-    """Refuse what is no number, and factors that do not fit the data: compiled code reads beyond them."""
+    """Refuse wrong numbers, and factors that do not fit the data: compiled code would read beyond them."""
     for name, value in values.items():
         if isinstance(getattr(state, name), int | float) and not isinstance(value, int | float):
             raise ValueError(f"{name} is not a number")
-    factors = {name: getattr(state, name, None) for name in ("W", "Ht")}
+    factors: dict[str, Any] = {name: getattr(state, name, None) for name in ("W", "Ht")}
     if not all(hasattr(factor, "shape") for factor in factors.values()):
         return
     sides = {n for factor in factors.values() for n in factor.shape}

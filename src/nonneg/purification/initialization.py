@@ -208,11 +208,7 @@ def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
     # S = E[y y'], is positive for every nonnegative combination with independent weights, whatever the signs
     # of the features: dividing by it puts samples on a simplex whose vertices show one feature alone.
     left, sizes, right = np.linalg.svd(samples, full_matrices=False)
-    if sizes[n - 1] <= NEGLIGIBLE * sizes[0]:
-        raise InvalidParameterError(
-            f"init='anchors' found {int((sizes > NEGLIGIBLE * sizes[0]).sum())} dimensions in the data, and "
-            f"n_components={n}. Use fewer components, or another init."
-        )
+    _check_rank(sizes, n, "anchors")
     points = left[:, :n]
     mean = points.mean(axis=0)
     kept = np.arange(len(points))
@@ -226,6 +222,15 @@ def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
             kept, vertices = large, points[large] / heights[large, None]
     chosen = kept[select(vertices, n)]
     return (points[chosen] * sizes[:n]) @ right[:n]
+
+
+def _check_rank(sizes: FloatArray, n: int, init: str) -> None:
+    """Refuse data with fewer dimensions than features."""
+    if sizes[n - 1] <= NEGLIGIBLE * sizes[0]:
+        raise InvalidParameterError(
+            f"init={init!r} found {int((sizes > NEGLIGIBLE * sizes[0]).sum())} dimensions in the data, and "
+            f"n_components={n}. Use fewer components, or another init."
+        )
 
 
 def _cones(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
@@ -247,6 +252,9 @@ def _auto(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
     # On planted nonnegative features NMF was as good a warm start as anchors or better, most of all under
     # noise (docs/reproduced/studies/purification-plausibility). It cannot find features of both signs.
     if has_nonnegative_mean(spread_rows(data)):
+        samples = spread_rows(data, ANCHOR_ENTRIES // data.shape[1])
+        # Before NMF, whose superfluous features are dependent or not as rounding has it.
+        _check_rank(np.linalg.svd(samples, compute_uv=False), n, "auto")
         H = _nmf(data, n, rng, select)
         if np.abs(H).sum(axis=1).all() and dependent_feature(H) is None:
             return H

@@ -10,7 +10,7 @@ import pytest
 from nonneg.applications import TopicModel
 from nonneg.applications.topics.dates import read_dates
 from nonneg.applications.topics.hierarchy import topic_hierarchy
-from nonneg.applications.topics.over_time import topics_over_time
+from nonneg.applications.topics.over_time import _kernel_sums, topics_over_time
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -66,6 +66,9 @@ def test_dates_that_are_missing_or_wrong_are_counted_and_named():
 def test_all_dates_together_tell_the_order_of_day_and_month():
     assert str(read_dates(["03/04/2021", "25/04/2021"], 2).values[0])[:10] == "2021-04-03"
     assert str(read_dates(["03/04/2021", "04/25/2021"], 2).values[0])[:10] == "2021-03-04"
+    # Twelve is a month too.
+    assert str(read_dates(["12/03/2021", "05/25/2021"], 2).values[0])[:10] == "2021-12-03"
+    assert str(read_dates(["03/12/2021", "25/05/2021"], 2).values[0])[:10] == "2021-12-03"
     for unclear in (["03/04/2021"], ["03/04/2021", "25/04/2021", "04/25/2021"]):
         with pytest.raises(InvalidDataError, match="'03/04/2021' do not tell whether the day or the month"):
             read_dates(unclear, len(unclear))
@@ -184,3 +187,14 @@ def test_a_model_is_cut_at_any_level():
     assert len(two.topics_) == 2
     one = TopicModel(1, min_documents=0, random_state=0).fit(texts).hierarchy()
     assert one.cut(1) == [[0]]
+
+
+@pytest.mark.parametrize("itself", [True, False])
+def test_the_kernel_reaches_three_standard_deviations_to_both_sides(itself):
+    counts = np.zeros(21, dtype=int)
+    counts[10] = 1
+    sums, known = _kernel_sums(2.0 * counts[:, None], counts, 2.0, itself=itself)
+    expected = np.exp(-0.5 * ((np.arange(21) - 10) / 2.0) ** 2) * (np.abs(np.arange(21) - 10) <= 6)
+    expected[10] = float(itself)
+    np.testing.assert_allclose(known, expected, atol=1e-15)
+    np.testing.assert_allclose(sums[:, 0], 2.0 * expected, atol=1e-15)

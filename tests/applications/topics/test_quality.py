@@ -12,6 +12,7 @@ from reproduction.studies.topic_collections import planted_collection
 from nonneg import load
 from nonneg.applications import TopicModel
 from nonneg.applications.topics import duplicates
+from nonneg.applications.topics.certify import _differ
 from nonneg.applications.topics.documents import used_words
 from nonneg.applications.topics.duplicates import first_copies
 from nonneg.applications.topics.quality import Support
@@ -119,6 +120,18 @@ def test_a_group_of_copies_weighs_by_its_size():
     for limit, expected in ((0, [1.0, 1.0]), (6, [2 / 8, 18 / 24])):
         X = balanced_documents(sp.csr_array(groups), limit).toarray()
         np.testing.assert_allclose(np.sum(X * X, axis=0), expected)
+    # Documents of other lengths: a document is compared with `limit` ones of mean length.
+    longer = sp.csr_array(np.diag([1.0, 3.0]))
+    X = balanced_documents(longer, 6).toarray()
+    np.testing.assert_allclose(np.diag(X), [1 / np.sqrt(1 + 6 * 2.0 * 1), 3 / np.sqrt(9 + 6 * 2.0 * 3)])
+
+
+def test_topics_may_share_half_of_their_top_words():
+    components = np.eye(2, 6) + np.array([[0, 0, 3, 0, 0, 0], [0, 0, 3, 0, 0, 0]]) + 0.1
+    for shared, holds in ((1, True), (2, False)):
+        words = np.array([[2, 0], [2, 1]]) if shared == 1 else np.array([[2, 3], [2, 3]])
+        found = _differ(components, words)
+        assert (found.number, found.threshold, found.holds) == (shared, 1.0, holds)
 
 
 def test_the_limit_on_words_grows_with_the_collection():

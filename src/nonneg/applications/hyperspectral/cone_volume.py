@@ -57,7 +57,8 @@ class Plane:
 
     def inside(self, spectra: FloatArray) -> FloatArray:
         """Return coordinates on the plane, of spectra scaled to lie on it."""
-        return (spectra / (spectra @ self.normal)[:, None] - self.origin) @ self.directions
+        # The origin has none of the directions in it.
+        return spectra / (spectra @ self.normal)[:, None] @ self.directions
 
     def outside(self, coordinates: FloatArray) -> FloatArray:
         """Return the points with these coordinates."""

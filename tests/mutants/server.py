@@ -1,0 +1,66 @@
+"""Run tests in forks of a process that has imported what takes long: `python server.py`, a request per line.
+
+Not imported as a part of `tests`: forks import that from the copy of the tree in which they run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+LIBRARIES = """
+    scipy.io scipy.linalg scipy.optimize scipy.signal scipy.sparse.linalg scipy.stats numba.typed pandas torch
+    sklearn.cluster sklearn.decomposition sklearn.utils.estimator_checks matplotlib.pyplot
+    dask.array distributed
+"""
+
+
+def answer(request: dict[str, Any]) -> int:
+    """Return the exit status of pytest, or -1 after the time limit."""
+    child = os.fork()
+    if child == 0:
+        os._exit(run(request))
+    end = time.monotonic() + request["seconds"]
+    while time.monotonic() < end:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return -1
+
+
+def run(request: dict[str, Any]) -> int:
+    """Run pytest in the copy of the tree."""
+    os.setsid()
+    os.chdir(request["folder"])
+    os.environ.update(request["environment"])
+    sys.path[:0] = request["environment"]["PYTHONPATH"].split(os.pathsep)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    import numba
+    import pytest
+
+    numba.config.CACHE_DIR = request["environment"]["NUMBA_CACHE_DIR"]
+    sys.dont_write_bytecode = True
+    words = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark"]
+    return int(pytest.main([*words, "-W", "ignore::pytest.PytestAssertRewriteWarning", *request["tests"]]))
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of this file
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for name in LIBRARIES.split():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    for line in sys.stdin:
+        answers.write(f"{answer(json.loads(line))}\n")
+        answers.flush()
