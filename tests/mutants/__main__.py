@@ -3,8 +3,9 @@
 First the suite runs once with coverage, which says for every line the tests that execute it (kept in
 .mutants/ until a source file changes). Each sampled mutant then runs those tests in a copy of the tree, and
 if they pass the tests in the folder of its layer.
-Floats are spared: they are tuning constants, which no fact fixes. So are integers above 2 that are added,
-multiplied or compared by size, texts, and Triton kernels.
+Tuning constants are spared, which no fact fixes: floats, integers above 2 that are added, multiplied or
+compared by size, products with a constant that has a name, and whether a limit like that is met exactly. So
+are texts, and Triton kernels.
 """
 
 from __future__ import annotations

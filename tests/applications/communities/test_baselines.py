@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.applications.communities.geonmf import geonmf
+from nonneg.applications.communities.geonmf import _nearly_pure, geonmf
 from nonneg.applications.communities.spoc import connectivity, spoc
 
 
@@ -44,3 +44,12 @@ def test_spoc_is_exact_without_noise_and_divides_what_it_does_not_reach(expected
     ties = connectivity(values, vectors[selection.anchors])
     np.testing.assert_allclose(np.sort(np.diag(ties)), [0.25, 0.5, 0.9], atol=1e-8)
     np.testing.assert_allclose(ties - np.diag(np.diag(ties)), 0.0, atol=1e-8)
+
+
+def test_nearly_pure_nodes_are_no_more_than_needed():
+    lengths = np.array([1.0, 0.97, 0.5, 0.1])
+    slack, near = _nearly_pure(lengths, 0.05, 2)
+    assert (slack, near.tolist()) == (0.05, [0, 1])
+    slack, near = _nearly_pure(lengths, 0.05, 3)
+    assert near.tolist() == [0, 1, 2]
+    assert slack == pytest.approx(0.525)

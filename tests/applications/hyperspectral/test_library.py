@@ -146,3 +146,10 @@ def test_the_error_of_a_map_is_its_root_mean_square():
     np.testing.assert_allclose(errors, [0.5, np.sqrt(3 * 0.04 / 5)])
     assert _map_errors(model, SimpleNamespace(truth_maps=None), None) == [None, None]
     assert _map_errors(model, scene, SimpleNamespace(chosen=[-1, 0]))[0] is None
+
+
+def test_a_preview_leaves_out_two_percent_at_both_ends():
+    ramp = np.arange(101.0).reshape(1, 101, 1) * np.ones(3)
+    shown = rgb_preview(ramp, bands=(0, 1, 2))
+    expected = np.round(255 * np.clip((np.arange(101) - 2) / 96, 0, 1))
+    np.testing.assert_array_equal(shown[0, :, 0], expected)
