@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from reproduction.studies.topic_collections import planted_collection
+from sklearn.utils import get_tags
 
 from nonneg import load
 from nonneg.applications import TopicModel
@@ -157,3 +158,8 @@ def test_wrong_limits():
     for parameters in ({"min_documents": -1.0}, {"duplicates": "drop"}, {"min_df": 0}):
         with pytest.raises(InvalidParameterError, match=next(iter(parameters))):
             TopicModel(2, **parameters).fit(np.eye(4))
+
+
+def test_tags_say_what_a_topic_model_reads():
+    tags = get_tags(TopicModel()).input_tags
+    assert (tags.sparse, tags.string, tags.positive_only) == (True, True, True)
