@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import nonneg
 from nonneg import cone_rank_one, datasets, factorize
+from nonneg.cones.directions import _powers_of_two
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, NonFiniteDataError
 
 CHECKED = Path(__file__).parent / "data" / "cr1_N100.npz"
@@ -254,3 +255,11 @@ def test_inputs_are_not_changed(cones):
 
 def test_it_is_public():
     assert nonneg.cone_rank_one is cone_rank_one
+
+
+def test_scales_are_powers_of_two_that_leave_one_digit_before_the_point():
+    images = np.array([[0.3, -5.0], [1e-300, 0.0], [0.0, 0.0], [1.0, 1.0]])
+    units = _powers_of_two(images)
+    largest = np.abs(images).max(axis=1, keepdims=True)
+    assert ((largest / units >= 1) & (largest / units < 2))[[0, 1, 3]].all()
+    assert (np.frexp(units)[0] == 0.5).all()

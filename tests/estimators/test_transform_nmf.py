@@ -69,6 +69,7 @@ def test_frames_come_back_from_their_coefficients(data, model):
     coefficients = model.analyze(data.Y)
     assert coefficients.shape == data.Y.shape
     np.testing.assert_allclose(model.synthesize(coefficients), data.Y, atol=1e-12)
+    np.testing.assert_allclose(model.synthesize(np.asarray(coefficients).tolist()), data.Y, atol=1e-12)
     np.testing.assert_array_equal(model.analyze(data.Y[3]), coefficients[3])
     with pytest.raises(ShapeError, match="one for each atom"):
         model.synthesize(np.ones((3, 7)))

@@ -126,3 +126,14 @@ def test_rows_stay_in_their_dtype(dtype):
     A, X = (array.astype(dtype) for array in design())
     found = nonnegative_least_squares(SharedGram(A.T @ A), X @ A)
     assert found.dtype == dtype
+
+
+def test_an_initial_guess_is_left_alone_unless_its_memory_may_be_taken():
+    rng = np.random.default_rng(0)
+    A = rng.random((30, 4))
+    gram, cross = SharedGram(A.T @ A), rng.random((9, 30)) @ A
+    start = rng.random((9, 4))
+    before = start.copy()
+    found = nonnegative_least_squares(gram, cross, start=start)
+    np.testing.assert_array_equal(start, before)
+    np.testing.assert_allclose(nonnegative_least_squares(gram, cross), found, atol=1e-10)

@@ -77,3 +77,10 @@ def test_odd_communities_and_weights():
         overlapping_modularity(np.zeros((2, 2)), np.ones((2, 1)))
     with pytest.raises(UnknownNameError, match="definition"):
         overlapping_modularity(path, halves, definition="newman")
+
+
+def test_negative_weights_and_negative_memberships_are_refused_each():
+    A, shares = np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((2, 1))
+    for wrong in ((-A, shares), (A, -shares)):
+        with pytest.raises(NegativeDataError):
+            conductance(*wrong)

@@ -17,6 +17,7 @@ from nonneg.report.community_page import N_LISTED, draw_graph, mostly_one, share
 from nonneg.report.graph_drawing import (
     N_DRAWN,
     PALETTE,
+    _ties,
     color,
     community_picture,
     graph_picture,
@@ -142,3 +143,12 @@ def test_huge_and_tiny_weights_make_no_warning(scale, tmp_path):
 
 def test_the_table_of_nodes_is_short():
     assert N_LISTED <= 100
+
+
+def test_the_strongest_edge_is_the_widest_and_darkest():
+    lines, words = _ties(sp.csr_array([[0, 4.0, 1], [4, 0, 0], [1, 0, 0]]), np.arange(6.0).reshape(3, 2))
+    assert words == ""
+    widths = [float(re.search('stroke-width="([0-9.]+)"', line)[1]) for line in lines]
+    darkness = [float(re.search('stroke-opacity="([0-9.]+)"', line)[1]) for line in lines]
+    assert widths == pytest.approx([0.5 + 0.1 + 2.4 / 2, 0.5 + 0.1 + 2.4])
+    assert darkness == pytest.approx([0.08 + 0.07 + 0.55 / 2, 0.08 + 0.07 + 0.55], abs=0.006)

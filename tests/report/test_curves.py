@@ -32,6 +32,11 @@ def test_panels_are_one_file_with_their_words_in_order():
     assert curve_panels([PANEL], "same") == curve_panels([PANEL], "same")
 
 
+def test_labels_are_no_formulas():
+    series = [dict(PANEL["series"][0], label="$a$ and $b$")]
+    assert "$a$ and $b$" in words(curve_panels([PANEL | {"series": series}], "labels"))
+
+
 def test_a_panel_without_curves_is_drawn():
     assert "alpha" in words(curve_panels([PANEL | {"series": []}], "empty"))
 

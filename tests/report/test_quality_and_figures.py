@@ -154,3 +154,16 @@ def test_axes_that_count_have_no_fractions(monkeypatch):
     figures.heat_map(np.ones((2, 3)), "sample")
     ticks = np.concatenate([figure.axes[0].get_xticks() for figure in drawn])
     np.testing.assert_array_equal(ticks, np.round(ticks))
+
+
+@pytest.mark.parametrize(
+    ("label", "last", "expected"),
+    [("seconds", 0.3, "milliseconds"), ("seconds", 3.0, "seconds"), ("iteration", 0.3, "iteration")],
+)
+def test_short_times_are_in_milliseconds(label, last, expected):
+    pytest.importorskip("matplotlib")
+    from nonneg.report.figures import convergence
+
+    texts = [element.text for element in ET.fromstring(convergence([2.0, 1.0], [0.0, last], label)).iter()]
+    assert expected in texts
+    assert ("milliseconds" in texts) == (expected == "milliseconds")

@@ -145,3 +145,12 @@ def test_its_own_number_of_iterations_is_the_default(rng):
     # The authors' 150, not MERIT's 100.
     found = select_anchors(rng.random((12, 6)), 3, method="fast-gradient", rng=0, tol=0.0)
     assert found.n_iter == 150
+
+
+def test_few_points_are_compressed_without_loss_in_any_unit():
+    X = np.random.default_rng(0).random((6, 20))
+    for unit in (1.0, 1e-3, 1e3):
+        rows, norms = fast_gradient_module.compressed(as_data_matrix(unit * X))
+        assert rows.shape[1] == 6
+        np.testing.assert_allclose(rows @ rows.T, unit**2 * X @ X.T, rtol=1e-9)
+        np.testing.assert_allclose(norms, unit * X.sum(axis=1))

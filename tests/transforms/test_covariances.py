@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from nonneg.exceptions import (
     ShapeError,
 )
 from nonneg.transforms import covariances_of, frame_covariances
+from nonneg.transforms.certificate import covariance_statement
 from nonneg.transforms.rotations import random_orthogonal
 
 
@@ -159,3 +161,13 @@ def test_chunked_arrays_are_refused_by_name() -> None:
         learn_transform(da.from_array(GOOD), 2)
     with pytest.raises(DataTypeError, match=r"got a dask array\. Compute it"):
         joint_diagonalize(da.from_array(np.stack([np.eye(3)] * 4)))
+
+
+@pytest.mark.parametrize(
+    ("discarded", "eps0", "bound"), [(0.0, 0.0, "0"), (0.1, 0.0, "inf"), (0.1, 0.2, "0.5")]
+)
+def test_the_certificate_bounds_what_was_left_out(discarded, eps0, bound):
+    data = SimpleNamespace(virtual=np.zeros(1), discarded=np.array([discarded]), error=0.0, rank=2)
+    statement = covariance_statement(data, eps0)
+    assert f"change L by at most {bound} for any transform" in statement.sentence
+    assert statement.holds

@@ -144,3 +144,10 @@ def test_wrong_arguments_are_refused():
         cluster_bound([0.1, 0.2], [1, 2, 3])
     with pytest.raises(InvalidParameterError, match="not negative"):
         expected_error([-0.1], [1.0])
+
+
+@pytest.mark.parametrize("angle", [0.03, 0.0499, 0.0501])
+def test_the_series_goes_over_into_the_formula(angle):
+    # There the formula still has twelve digits.
+    expected = 0.5 - np.sin(2 * angle) / (4 * angle)
+    assert mean_squared_sine(angle) == pytest.approx(expected, rel=2e-12)
