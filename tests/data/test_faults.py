@@ -208,6 +208,7 @@ def test_a_paused_worker_changes_no_digit(dask_processes, X, undisturbed):
     np.testing.assert_array_equal(W, undisturbed[0])
 
 
+@pytest.mark.slow
 def test_a_restarted_cluster_resumes(dask_processes, X, undisturbed, tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "due", lambda self: True)
 

@@ -70,7 +70,7 @@ def test_tests_of_sparse_data(in_place, name, container):
     getattr(suite, name)(container)
 
 
-@pytest.mark.parametrize("solver", ["cd", "mu"])
+@pytest.mark.parametrize("solver", ["cd", pytest.param("mu", marks=pytest.mark.slow)])
 def test_the_objective_decreases_in_every_iteration(in_place, solver):
     suite.test_nmf_decreasing(solver)
 

@@ -218,6 +218,7 @@ def test_elements_of_unknown_types_in_a_matlab_file(kind, packed, tmp_path, rng)
         read_table(path, variable="X")
 
 
+@pytest.mark.slow
 def test_mutated_files_of_every_format_are_read_or_refused(tmp_path):
     # A small share of `make fuzz`, in this process; crashes and hangs are found there.
     for at, (name, sound) in enumerate(fuzz.seeds(tmp_path / "seeds").items()):

@@ -67,6 +67,7 @@ for solver, beta in (("hals", 2), ("anls", 2), ("mu", 1), ("newton", 1), ("mu", 
 """
 
 
+@pytest.mark.slow
 def test_without_compilation_a_fit_is_the_same(tmp_path):
     for name, setting in (("compiled", "0"), ("python", "1")):
         environment = {**os.environ, "NUMBA_DISABLE_JIT": setting}

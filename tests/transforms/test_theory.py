@@ -53,6 +53,7 @@ def test_true_power_has_exact_factors_for_any_transform():
         np.testing.assert_allclose(H.sum(axis=1), 1.0, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_proposition_2_gap_and_lemma_6():
     found = covariances(400, 2)
     rng = np.random.default_rng(3)

@@ -76,6 +76,7 @@ def test_parameters(planted):
     assert model.result_.n_iter == 2
 
 
+@pytest.mark.slow
 def test_samson():
     """Angles in degrees and abundances beside the published ones."""
     if not store.is_available("samson"):

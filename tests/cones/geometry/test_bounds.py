@@ -109,6 +109,7 @@ def test_mean_error_of_draws_is_theorem_6s_value():
     assert mean == pytest.approx(value, rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_papers_draws_come_near_from_below():
     # At 0.2 radians the projection on the orthant hardly moves a point, at 0.3 it does: the paper's Figure 2.
     for size_angle, least, most in ((0.2, 0.98, 1.0), (0.3, 0.85, 0.97)):

@@ -126,6 +126,7 @@ def test_the_objective_never_rises_with_a_line_search(steps, mu, lam, data):
     assert found.objective == pytest.approx(reference.objective(X, C, found.lam, mu), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_pairwise_steps_make_the_certificate_tight():
     data = separable_dirichlet(100, 50, 40, snr=15, rng=4)
     plain = open_loop(data.X, 40, max_iter=30)
