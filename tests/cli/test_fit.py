@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import errno
+import importlib
 import io
 import json
 import os
 import sys
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -365,3 +367,29 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path, capsys, monkeypatch
     np.save(tmp_path / "x.npy", np.ones((6, 4)))
     assert fit(tmp_path / "x.npy", tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9") == 2
     assert "No Dask scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_every_phase_is_shown(tmp_path, capsys, monkeypatch, low_rank):
+    shown = []
+
+    @contextmanager
+    def phase(what, verbose):
+        shown.append((what, verbose))
+        yield
+
+    for module in ("nonneg.solvers.factorize", "nonneg.cli.results", "nonneg.iteration.progress"):
+        monkeypatch.setattr(importlib.import_module(module), "phase", phase)
+    np.save(tmp_path / "x.npy", low_rank)
+    assert main(["fit", str(tmp_path / "x.npy"), "-k", "3", "--certify", "-o", str(tmp_path / "out")]) == 0
+    assert [what for what, verbose in shown if verbose] == [
+        "NMF: computing the initialization",
+        "NMF: encoding the samples",
+        "NMF: computing the certificate",
+        "computing the lower bound of the error",
+        "writing the results",
+        "drawing the report",
+    ]
+    shown.clear()
+    assert main(["fit", str(tmp_path / "x.npy"), "-k", "3", "-q", "-o", str(tmp_path / "out")]) == 0
+    assert not any(verbose for _, verbose in shown)
+    capsys.readouterr()

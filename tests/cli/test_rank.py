@@ -181,3 +181,23 @@ def test_control_c_in_one_of_many_fits_ends_the_command(planted_file, tmp_path, 
     assert main(["rank", str(planted_file), "-o", str(tmp_path / "out"), *QUICK]) == 130
     assert "interrupted; nothing was written" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_stopped_run_resumes(planted_file, tmp_path, capsys, monkeypatch):
+    from nonneg.rank_selection import stability
+
+    words = ["rank", str(planted_file), "--checkpoint", str(tmp_path / "saved"), *QUICK[1:]]
+    with monkeypatch.context() as patch:
+        patch.setattr(stability, "run_restarts", _interrupted)
+        assert main([*words, "-o", str(tmp_path / "out")]) == 130
+    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert main([*words, "-o", str(tmp_path / "out")]) == 0
+    assert "cross-validation: 4 of 4 (resumed after k=5)" in capsys.readouterr().err
+    assert main(["rank", str(planted_file), "-o", str(tmp_path / "whole"), *QUICK]) == 0
+    found, whole = (json.loads((tmp_path / name / "result.json").read_text()) for name in ("out", "whole"))
+    assert found["result"]["table"] == whole["result"]["table"]
+    assert found["parameters"] == whole["parameters"]
+
+
+def _interrupted(*arguments, **options):
+    raise KeyboardInterrupt

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import numpy as np
 import pytest
 
-from nonneg import factorize
+from nonneg import NMF, factorize
 from nonneg.iteration import History, Progress
+from nonneg.iteration import progress as module
 from nonneg.iteration.progress import LineReporter, SilentReporter, reporter
 
 
@@ -92,3 +94,33 @@ def test_a_fit_is_shown_on_standard_error_and_silent_otherwise(capsys, low_rank)
     assert out == ""
     assert "factorize: iteration 3/3" in err
     assert "stopped because `max_iter`" in err
+
+
+def test_a_phase_is_shown_once_it_takes_long(capsys, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    with module.phase("NMF: encoding the samples", 1):
+        time.sleep(0.2)
+    assert capsys.readouterr() == ("", "NMF: encoding the samples ...\n")
+    with module.phase("NMF: encoding the samples", 0):
+        time.sleep(0.05)
+    monkeypatch.setattr(module, "PATIENCE", 60.0)
+    with module.phase("NMF: encoding the samples", 1):
+        assert module.PassReporter.prefix == "NMF: encoding the samples; "
+    assert module.PassReporter.prefix == ""
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_forgets_a_phase_that_has_ended(capsys, monkeypatch):
+    monkeypatch.setattr(module, "is_live", lambda: True)
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    with module.phase("drawing the report", 1):
+        time.sleep(0.2)
+    assert capsys.readouterr().err == "\r\x1b[Kdrawing the report ...\r\x1b[K"
+
+
+def test_a_resumed_run_says_where_it_continues(capsys, low_rank, tmp_path):
+    for max_iter in (5, 8):
+        NMF(3, max_iter=max_iter, tol=0, verbose=1, checkpoint=tmp_path).fit(low_rank)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("NMF: resumed at iteration 5") == 1
+    assert lines[-1].startswith("NMF: iteration 8/8")

@@ -48,7 +48,11 @@ EXAMPLES = {
         "nonneg fit big.npy -k 30 --checkpoint run",
         "nonneg fit big.npy -k 30 --device cuda",
     ),
-    "rank": ("nonneg rank table.csv", "nonneg rank counts.mtx --json > rank.json"),
+    "rank": (
+        "nonneg rank table.csv",
+        "nonneg rank counts.mtx --json > rank.json",
+        "nonneg rank big.npy --checkpoint run",
+    ),
     "consensus": (
         "nonneg consensus counts.h5ad -k 5:15 --restarts 100",
         "nonneg consensus counts.h5ad -k 8 --group-by cell_type --checkpoint run --open",
@@ -84,7 +88,7 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command."""
     words = list(sys.argv[1:] if argv is None else argv)
-    terminal.begin(json="--json" in words)
+    terminal.begin(json="--json" in words, quiet=not {"-q", "--quiet"}.isdisjoint(words))
     try:
         with _interruptions() as received:
             code = _run(words)

@@ -116,6 +116,7 @@ def run(options: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.cli.fit_results import FittedModel, write_fit
     from nonneg.cli.results import say_results
+    from nonneg.iteration.progress import phase
     from nonneg.report import wording
     from nonneg.report.folder import check_output_folder
     from nonneg.report.quality import check_labels
@@ -131,7 +132,8 @@ def run(options: argparse.Namespace) -> int:
     with terminal.warnings_as_notes(), on_cluster(table, options) as X:
         model, W, seconds = fit_model(X, **_model_parameters(options))
         if options.certify:
-            add_floor(model, X)
+            with phase("computing the lower bound of the error", int(not options.quiet)):
+                add_floor(model, X)
     fitted = FittedModel(
         model,
         W,

@@ -77,6 +77,9 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument("--missing", choices=["error", "mask"], help="mask: ignore NaN and empty cells")
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
+    group.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="save progress there, and resume an interrupted run"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -98,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         found = compare_ranks(table.X, **parameters)
         seconds = time.perf_counter() - started
     shown = parameters | parameters.pop("method_params", {})
-    shown.pop("verbose")
+    shown = {name: value for name, value in shown.items() if name not in ("verbose", "checkpoint")}
     record = run_record(
         "rank",
         f"Number of components of {table_name(table)}",
@@ -155,6 +158,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "missing": options.missing,
         "rng": options.seed,
         "n_jobs": options.n_jobs,
+        "checkpoint": options.checkpoint,
         "verbose": 0 if options.quiet else 1,
         "method_params": _given(options, "tolerance", "n_folds", "holdout", "n_init") or None,
     }

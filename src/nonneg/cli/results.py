@@ -13,6 +13,7 @@ import numpy as np
 from nonneg._typing import FloatArray
 from nonneg.cli import terminal
 from nonneg.exceptions import MissingDependencyError, NonnegWarning
+from nonneg.iteration.progress import phase
 from nonneg.report import wording
 from nonneg.report.folder import replaced_folder
 from nonneg.report.records import as_json
@@ -35,7 +36,8 @@ def write_results(
 ) -> list[Path]:
     """Write all files of a run at once, or none: its own, the model and the record; then draw the report."""
     names = frozenset({RESULT, *known, *([MODEL] if model is not None else []), *([REPORT] if page else [])})
-    with replaced_folder(folder, names) as fresh:
+    shown = int(not terminal.outcome.quiet)
+    with phase("writing the results", shown), replaced_folder(folder, names) as fresh:
         write_files(fresh)
         if model is not None:
             with warnings.catch_warnings():
@@ -49,7 +51,8 @@ def write_results(
     if page is not None:
         # Results are safe before the report is drawn, which takes long and may fail.
         try:
-            write_report(folder, page())
+            with phase("drawing the report", shown):
+                write_report(folder, page())
             files.append(folder / REPORT)
         except MissingDependencyError as error:
             terminal.note(f"note: no report was written. {error}")

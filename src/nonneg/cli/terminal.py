@@ -18,6 +18,7 @@ class Outcome:
     """What the command that runs now has written."""
 
     json: bool = False
+    quiet: bool = False
     record: Mapping[str, Any] | None = None
     files: list[Path] = field(default_factory=list)
 
@@ -25,10 +26,10 @@ class Outcome:
 outcome = Outcome()
 
 
-def begin(*, json: bool) -> None:
+def begin(*, json: bool, quiet: bool = False) -> None:
     """Forget the last command; with `json`, standard output is for the record alone."""
     global outcome
-    outcome = Outcome(json)
+    outcome = Outcome(json, quiet)
 
 
 def say(text: str) -> None:

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -104,6 +104,7 @@ class Checkpoint:
     interval: float = 5.0
     to_numpy: Callable[[str, Any], Any] = _to_numpy
     from_numpy: Callable[[str, Any], Any] = _unchanged
+    on_disk: ClassVar[bool] = True  # the run of an earlier call, and not of this one
     _last: float = field(default_factory=time.monotonic)
     _seconds: float = 0.0  # that the last save took
 

@@ -101,6 +101,8 @@ def iterate(
     history, seconds, done = History(), 0.0, 0
     if checkpoint is not None and (found := checkpoint.load(state)) is not None:
         state, done, seconds, history = found
+        if checkpoint.on_disk:
+            shown.resume(done)
     reason, sentence = StopReason.MAX_ITER, ""
     n_iter = done
     # A run that had ended by its rule is not continued.

@@ -7,6 +7,8 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -16,6 +18,7 @@ from nonneg.iteration.history import History
 from nonneg.kernels import clock
 
 logger = logging.getLogger("nonneg")
+PATIENCE = 1.0  # seconds after which a person wonders what happens
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ def _in_notebook() -> bool:
 class Reporter(Protocol):
     """Shows a run to a person."""
 
+    def resume(self, n_iter: int) -> None:
+        """Show that it continues an earlier run."""
+
     def update(self, progress: Progress, max_iter: int) -> None:
         """Show where the run stands."""
 
@@ -64,6 +70,9 @@ class Reporter(Protocol):
 
 class SilentReporter:
     """Shows nothing."""
+
+    def resume(self, n_iter: int) -> None:
+        """Do nothing."""
 
     def update(self, progress: Progress, max_iter: int) -> None:
         """Do nothing."""
@@ -83,6 +92,13 @@ class LineReporter:
         self._started = clock.seconds()
         self._shown = -math.inf  # the clock may have started with the machine
         self._line = ""
+        self._first = 0  # iterations of an earlier run
+
+    def resume(self, n_iter: int) -> None:
+        """Say where the run continues."""
+        self._first = n_iter
+        sys.stderr.write(f"{self.name}: resumed at iteration {n_iter}\n")
+        sys.stderr.flush()
 
     def update(self, progress: Progress, max_iter: int) -> None:
         """Rewrite the line."""
@@ -90,7 +106,7 @@ class LineReporter:
         elapsed = max(clock.seconds() - self._started, 1e-9)
         losses = progress.history.loss
         loss = f"loss {losses[-1]:.6g}, " if losses and not hasattr(losses[-1], "shape") else ""
-        rate = progress.n_iter / elapsed
+        rate = (progress.n_iter - self._first) / elapsed
         remaining = (max_iter - progress.n_iter) / max(rate, 1e-9)
         self._line = (
             f"{self.name}: iteration {progress.n_iter}/{max_iter}, {loss}"
@@ -122,6 +138,34 @@ def announce(sentence: str, verbose: int) -> None:
     logger.info(sentence)
     if verbose:
         sys.stderr.write(f"{sentence}\n")
+
+
+@contextmanager
+def phase(what: str, verbose: int) -> Iterator[None]:
+    """Show what happens beside the iterations, once it has taken a second."""
+    if not checked_verbose(verbose):
+        yield
+        return
+    shown = threading.Event()
+
+    def show() -> None:
+        shown.set()
+        sys.stderr.write(f"{line_start()}{what} ..." if is_live() else f"{what} ...\n")
+        sys.stderr.flush()
+
+    timer = threading.Timer(PATIENCE, show)
+    timer.daemon = True
+    timer.start()
+    before, PassReporter.prefix = PassReporter.prefix, f"{what}; "
+    try:
+        yield
+    finally:
+        PassReporter.prefix = before
+        timer.cancel()
+        timer.join()
+        if shown.is_set() and is_live():
+            sys.stderr.write(line_start())
+            sys.stderr.flush()
 
 
 class PassReporter:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._html import facts, table
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -160,6 +161,7 @@ def compare_ranks(
     rng: Seed = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    checkpoint: str | Path | None = None,
     method_params: Mapping[str, Any] | None = None,
 ) -> RankComparison:
     """Estimate the number of components by several methods, and recommend one.
@@ -188,6 +190,9 @@ def compare_ranks(
         Number of threads; all cores by default.
     verbose : int
         1 shows how many fits are done.
+    checkpoint : str or Path, optional
+        Folder in which cross-validation and stability are saved after every candidate. The same call resumes
+        them there.
     method_params : dict, optional
         Parameters of the methods: `tolerance` of the singular-value ratio, `n_folds` and `holdout` of
         cross-validation, `n_init` of stability; see `estimate_rank`.
@@ -216,6 +221,7 @@ def compare_ranks(
         if not any(option in METHODS[name].options for name in chosen):
             METHODS.check_options(chosen[0], [option])
     max_samples, verbose = checked_max_samples(max_samples), checked_verbose(verbose)
+    folder = checked_checkpoint(checkpoint)
     data = checked_data(X, mask=mask, missing=missing, signed=chosen == [spectrum.NAME], who="compare_ranks")
     estimates: dict[str, RankResult] = {}
     left_out: dict[str, str] = {}
@@ -228,7 +234,7 @@ def compare_ranks(
             own = {option: value for option, value in params.items() if option in entry.options}
             try:
                 estimates[name] = entry.run(
-                    problem, rng=seed, max_samples=max_samples, verbose=verbose, **own
+                    problem, rng=seed, max_samples=max_samples, verbose=verbose, checkpoint=folder, **own
                 )
             except InvalidDataError as error:
                 if chosen == [name]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from nonneg._arguments import is_count
+from nonneg._arrays import to_numpy
 from nonneg._random import Seed, generator
 from nonneg._threads import parallel_for
-from nonneg._typing import Array, FloatArray
+from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import LocalMatrix
+from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.iteration import Checkpoint, History
 from nonneg.iteration.progress import StepCounter
 from nonneg.rank_selection.candidates import RankProblem, between
 from nonneg.rank_selection.holdouts import RIDGE, SHARE, Holdout, bi_cross_validation, wold_holdouts
@@ -39,6 +44,7 @@ def cross_validation(
     max_samples: int | None = None,
     rng: Seed = None,
     verbose: int = 0,
+    checkpoint: Path | None = None,
 ) -> RankResult:
     """Return the smallest candidate that predicts held-out entries as well as the best, up to its error."""
     if not is_count(n_folds, 2):
@@ -55,7 +61,8 @@ def cross_validation(
     grid = _possible(problem.grid(), data, kind, n_folds)
     ridge = RIDGE * float(problem.singular_values[-1])
     # Only a grid is refined later, which needs the factors H of its candidates.
-    search = Search(data, folds, root, ridge, verbose, {} if problem.candidates is None else None)
+    known: dict[tuple[int, int], Array] | None = {} if problem.candidates is None else None
+    search = Search(data, folds, root, ridge, verbose, known, checkpoint)
     errors = search.errors(grid, patience=PATIENCE if problem.candidates is None else None)
     grid = grid[: errors.shape[1]]
     if problem.candidates is None:
@@ -120,40 +127,105 @@ class Search:
     verbose: int  # 1 shows the candidates done
     # The factors Ht by fold and candidate, to initialize other candidates.
     factors: dict[tuple[int, int], Array] | None = None
+    checkpoint: Path | None = None  # the folder in which it is saved
 
     def errors(
         self, candidates: list[int], *, init_from: int | None = None, patience: int | None = None
     ) -> FloatArray:
         """Return the held-out errors."""
         known = self.factors or {}
+        stage = 1 if init_from is None else 2
+        rngs = [np.random.default_rng([self.root, stage, number]) for number in range(len(self.folds))]
+        saved = self._saved(stage, candidates)
+        errors, fitted = np.zeros((len(self.folds), 0)), None
+        counter = StepCounter(NAME, len(candidates), self.verbose)
+        if saved is not None and (found := saved.load(Reached())) is not None:
+            errors, fitted = self._resumed(found[0], candidates, rngs)
+            counter.done(f"resumed after k={candidates[errors.shape[1] - 1]}", errors.shape[1])
         paths = [
             fold.errors(
                 self.data,
-                candidates,
-                np.random.default_rng([self.root, 1 if init_from is None else 2, number]),
+                candidates[errors.shape[1] :],
+                rngs[number],
                 ridge=self.ridge,
                 init=None if init_from is None else known[number, init_from],
+                fitted=None if fitted is None else fitted[number],
             )
             for number, fold in enumerate(self.folds)
         ]
-        counter = StepCounter(NAME, len(candidates), self.verbose)
-        errors = np.zeros((len(self.folds), 0))
 
-        def work(first: int, last: int) -> list[tuple[float, Array]]:
+        def work(first: int, last: int) -> list[tuple[float, Array, Array]]:
             return [next(paths[fold]) for fold in range(first, last)]
 
-        for k in candidates:
-            found = [each for part in parallel_for(work, len(self.folds), chunk_size=1) for each in part]
-            errors = np.column_stack([errors, [error for error, _ in found]])
-            if self.factors is not None:
-                self.factors.update({(number, k): Ht for number, (_, Ht) in enumerate(found)})
-            counter.done(f"k={k}")
+        for k in candidates[errors.shape[1] :]:
             if patience is not None and _is_past_best(errors, patience):
                 break
+            fits = [each for part in parallel_for(work, len(self.folds), chunk_size=1) for each in part]
+            errors = np.column_stack([errors, [error for error, _, _ in fits]])
+            if self.factors is not None:
+                self.factors.update({(number, k): Ht for number, (_, _, Ht) in enumerate(fits)})
+            if saved is not None:
+                self._save(saved, candidates[: errors.shape[1]], errors, fits, rngs)
+            counter.done(f"k={k}")
         return errors
+
+    def _saved(self, stage: int, candidates: list[int]) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        kinds = [type(fold).__name__ for fold in self.folds]
+        facts = [NAME, stage, candidates, self.root, self.ridge, kinds, self.factors is None]
+        return Checkpoint.of(self.checkpoint / f"{NAME}-{stage}", facts, fingerprint(self.data))
+
+    def _save(
+        self,
+        saved: Checkpoint,
+        done: list[int],
+        errors: FloatArray,
+        fits: list[tuple[float, Array, Array]],
+        rngs: list[np.random.Generator],
+    ) -> None:
+        """Save the errors, the last factors of every fold, and those that other candidates may begin with."""
+        arrays = [factor for _, W, Ht in fits for factor in (W, Ht)]
+        if self.factors is not None:
+            arrays += [self.factors[number, k] for k in done for number in range(len(fits))]
+        plain = [to_numpy(array) for array in arrays]
+        reached = Reached(
+            errors,
+            np.concatenate([array.ravel() for array in plain]),
+            np.array([array.shape for array in plain]),
+            json.dumps([rng.bit_generator.state for rng in rngs]),
+        )
+        saved.save(reached, len(done), 0.0, History())
+
+    def _resumed(
+        self, reached: Reached, candidates: list[int], rngs: list[np.random.Generator]
+    ) -> tuple[FloatArray, list[tuple[Array, Array]]]:
+        """Return the errors and the last factors of every fold; factors and generators are as they were."""
+        ends = np.cumsum(reached.shapes.prod(axis=1))[:-1]
+        parts = zip(np.split(reached.entries, ends), reached.shapes.tolist(), strict=True)
+        arrays = [self.data.to_device(part.reshape(shape)) for part, shape in parts]
+        n_folds = len(self.folds)
+        if self.factors is not None:
+            names = [(number, k) for k in candidates[: reached.errors.shape[1]] for number in range(n_folds)]
+            self.factors.update(zip(names, arrays[2 * n_folds :], strict=True))
+        for rng, state in zip(rngs, json.loads(reached.generators), strict=True):
+            rng.bit_generator.state = state
+        return reached.errors, [(arrays[2 * at], arrays[2 * at + 1]) for at in range(n_folds)]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a search has come, as its checkpoint keeps it: all factors in one array, with their shapes."""
+
+    errors: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    entries: FloatArray = field(default_factory=lambda: np.zeros(0))
+    shapes: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    generators: str = ""
 
 
 def _is_past_best(errors: FloatArray, patience: int) -> bool:
+    if errors.shape[1] <= patience:
+        return False
     best = int(np.argmin(errors.mean(axis=0)))
     if errors.shape[1] - 1 - best < patience:
         return False

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from nonneg._arguments import checked_verbose, is_count
+from nonneg._arguments import checked_checkpoint, checked_verbose, is_count
 from nonneg._random import Seed
 from nonneg._registry import Entry, Registry
 from nonneg._threads import threads
@@ -21,7 +22,7 @@ from nonneg.rank_selection.result import RankResult
 # ``n_components="auto"`` can bear; the digits have the same recommendation from 600 samples as from all.
 MAX_SAMPLES = 1_000
 
-# Each runs as (problem, rng, max_samples, verbose, **method_params).
+# Each runs as (problem, rng, max_samples, verbose, checkpoint, **method_params).
 METHODS: Registry[Entry] = Registry(
     "method",
     {
@@ -59,6 +60,7 @@ def estimate_rank(
     rng: Seed = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    checkpoint: str | Path | None = None,
     method_params: Mapping[str, Any] | None = None,
 ) -> RankResult:
     """Estimate the number of components.
@@ -101,6 +103,9 @@ def estimate_rank(
         on it.
     verbose : int
         1 shows how many fits are done.
+    checkpoint : str or Path, optional
+        Folder in which cross-validation and stability are saved after every candidate. The same call resumes
+        them there.
     method_params : dict, optional
         Parameters of the method. "singular-value-ratio": `tolerance` (0.5), in [0, 1); the last rank is
         returned whose ratio has at least 1 - tolerance of the largest ratio's logarithm. Components of
@@ -127,8 +132,8 @@ def estimate_rank(
     zeros or with a dimension of at most 2; the reason says so. Computing k_max + 1 singular values costs the
     Gram matrix of the shorter side, or a few passes over the data. Cross-validation fits every candidate once
     per fold, each initialized with the one before; stability fits every candidate once per restart. These
-    fits are many and short, with fixed settings: there are no `tol`, `max_iter`, `callback` and `checkpoint`,
-    and no `sample_weight`, which held-out errors do not support.
+    fits are many and short, with fixed settings: there are no `tol`, `max_iter` and `callback`, and no
+    `sample_weight`, which held-out errors do not support.
 
     References
     ----------
@@ -151,6 +156,7 @@ def estimate_rank(
     params = checked_method_params(method_params)
     METHODS.check_options(method, params)
     max_samples, verbose = checked_max_samples(max_samples), checked_verbose(verbose)
+    folder = checked_checkpoint(checkpoint)
     ratio = method == spectrum.NAME
     data = checked_data(X, mask=mask, missing=missing, signed=ratio, who="estimate_rank")
     if ratio and data.has_missing:
@@ -165,7 +171,9 @@ def estimate_rank(
         problem = rank_problem(
             data, k_min, k_max, candidates, normalize=normalize, rng=rng if ratio else None
         )
-        result: RankResult = entry.run(problem, rng=rng, max_samples=max_samples, verbose=verbose, **params)
+        result: RankResult = entry.run(
+            problem, rng=rng, max_samples=max_samples, verbose=verbose, checkpoint=folder, **params
+        )
         return result
 
 

@@ -43,8 +43,9 @@ class Holdout(Protocol):
         *,
         ridge: float,
         init: Array | None = None,
-    ) -> Iterator[tuple[float, Array]]:
-        """Yield the share of the held-out squares that each candidate does not explain, and its Ht."""
+        fitted: tuple[Array, Array] | None = None,
+    ) -> Iterator[tuple[float, Array, Array]]:
+        """Yield the share of the held-out squares that each candidate does not explain, its W and its Ht."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,21 @@ class WoldHoldout:
         *,
         ridge: float,
         init: Array | None = None,
-    ) -> Iterator[tuple[float, Array]]:
+        fitted: tuple[Array, Array] | None = None,
+    ) -> Iterator[tuple[float, Array, Array]]:
         """Fit without the entries and predict them."""
         truth = _entries(data, self.rows, self.columns)
         total = float(self.weights @ (truth * truth))
         largest = data.extremes()[1]
         seen = without(data, self.rows, self.columns)
-        fits = nested_fits(seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, init=init)
+        fits = nested_fits(
+            seen, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, init=init, fitted=fitted
+        )
         for _, W, Ht in fits:
             left, right = to_float64(W), to_float64(Ht)
             # No prediction exceeds the largest observed entry.
             missed = truth - np.minimum(_products(left, right, self.rows, self.columns), largest)
-            yield float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0), Ht
+            yield float(self.weights @ (missed * missed)) / (total if total > 0 else 1.0), W, Ht
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class BiCrossValidationBlock:
         *,
         ridge: float,
         init: Array | None = None,
-    ) -> Iterator[tuple[float, Array]]:
+        fitted: tuple[Array, Array] | None = None,
+    ) -> Iterator[tuple[float, Array, Array]]:
         """Fit the rest and predict the block."""
         other_rows = np.setdiff1d(np.arange(data.shape[0]), self.rows)
         other_columns = np.setdiff1d(np.arange(data.shape[1]), self.columns)
@@ -105,13 +110,15 @@ class BiCrossValidationBlock:
         above = transposed(block(data, other_rows, self.columns))
         rest = block(data, other_rows, other_columns)
         total = held.squared_norm()
-        fits = nested_fits(rest, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, init=init)
+        fits = nested_fits(
+            rest, candidates, rng, max_iter=MAX_ITER, tol=TOL, ridge=ridge, init=init, fitted=fitted
+        )
         for _, W, Ht in fits:
             rows, _ = encode(beside, Ht, beta=2.0, penalties=Penalties())
             columns, _ = encode(above, W, beta=2.0, penalties=Penalties())
             inner = float(held.xp.sum(held.times(columns) * rows))
             model = float(held.xp.sum((rows.T @ rows) * (columns.T @ columns)))
-            yield max(total - 2 * inner + model, 0.0) / (total if total > 0 else 1.0), Ht
+            yield max(total - 2 * inner + model, 0.0) / (total if total > 0 else 1.0), W, Ht
 
 
 def wold_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> list[Holdout]:

@@ -25,10 +25,16 @@ def nested_fits(
     tol: float,
     ridge: float = 0.0,
     init: Array | None = None,
+    fitted: tuple[Array, Array] | None = None,
 ) -> Iterator[tuple[int, Array, Array]]:
-    """Fit the candidates in turn: the first from `init` (an Ht) or an SVD, others with more components."""
+    """Fit the candidates in turn: the first from `init` (an Ht) or an SVD, others with more components.
+
+    With `fitted`, the factors of the candidate before the first, a search continues where it was.
+    """
     penalties = Penalties(l2_W=ridge, l2_H=ridge)
-    if init is None:
+    if fitted is not None:
+        W, Ht = fitted
+    elif init is None:
         W, Ht = INITS["nndsvd-scaled"](data, candidates[0], rng=rng)
     else:
         W, Ht = encode(data, init, beta=2.0, penalties=penalties)[0], init

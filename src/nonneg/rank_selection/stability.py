@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import LocalMatrix
+from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError
-from nonneg.iteration import Run
+from nonneg.iteration import Checkpoint, History, Run
 from nonneg.iteration.progress import StepCounter
 from nonneg.metrics import match_components
 from nonneg.rank_selection.candidates import RankProblem
@@ -43,6 +45,13 @@ class Restart:
     loss: float  # the final loss
 
 
+@dataclass(frozen=True)
+class Compared:
+    """What was measured so far, by candidate, as the checkpoint keeps it: three means with their spreads."""
+
+    measures: FloatArray = field(default_factory=lambda: np.zeros((0, 3, 2)))
+
+
 def stability(
     problem: RankProblem,
     *,
@@ -50,6 +59,7 @@ def stability(
     max_samples: int | None = None,
     rng: Seed = None,
     verbose: int = 0,
+    checkpoint: Path | None = None,
 ) -> RankResult:
     """Return the largest candidate for which restarts agree as well as for the best candidate."""
     if not is_count(n_init, 3):
@@ -64,7 +74,18 @@ def stability(
     points = np.sort(np.random.default_rng([root, 0]).permutation(n_rows)[:MAX_POINTS])
     candidates = [k for k in problem.grid() if k <= min(data.shape)] or [min(data.shape)]
     counter = StepCounter("stability", n_init * len(candidates), verbose)
-    measures = [_measures(data, k, points, n_init, root, counter) for k in candidates]
+    measures: list[list[tuple[float, float]]] = []
+    saved = None
+    if checkpoint is not None:
+        facts = [NAME, candidates, root, n_init]
+        saved = Checkpoint.of(checkpoint / NAME, facts, fingerprint(data))
+    if saved is not None and (found_saved := saved.load(Compared())) is not None:
+        measures = [[(mean, spread) for mean, spread in each] for each in found_saved[0].measures.tolist()]
+        counter.done(f"resumed after k={candidates[len(measures) - 1]}", n_init * len(measures))
+    for k in candidates[len(measures) :]:
+        measures.append(_measures(data, k, points, n_init, root, counter))
+        if saved is not None:
+            saved.save(Compared(np.array(measures)), len(measures), 0.0, History())
     curves = tuple(
         RankCurve(
             name,

@@ -26,7 +26,7 @@ from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
 from nonneg.iteration.checkpoint import checkpoint_key
-from nonneg.iteration.progress import announce, reporter
+from nonneg.iteration.progress import announce, phase, reporter
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
@@ -168,8 +168,7 @@ def factorize(
         data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init, max_iter=max_iter,
         tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
         frozen_components=frozen_components, shuffle=shuffle, accelerate=accelerate, n_jobs=n_jobs,
-        verbose=verbose,
-        callback=callback, checkpoint=checkpoint,
+        verbose=verbose, callback=callback, checkpoint=checkpoint,
     )  # fmt: skip
     return returned(result, data)
 
@@ -252,7 +251,8 @@ def run_factorization(
     plain = init == "random" and folder is None and not shuffle and free is None and not given
     with threads(n_jobs), device_work(data, k), chosen_products():
         if n_init == 1:
-            only = begin(0, generator(rng))
+            with phase(f"{caller}: computing the initialization", verbose):
+                only = begin(0, generator(rng))
             best = solve(
                 SOLVERS[name].run, data, only.W, only.Ht, progress=reporter(caller, verbose),
                 checkpoint=only.saved if folder is not None else None, **only.options, **run_options,
@@ -270,14 +270,17 @@ def run_factorization(
         while True:
             W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)
             if final_encoding or not len(best.history):
-                W, rows_loss = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
-                if rows_loss is None:
-                    value = objective(data, W, Ht, beta=beta, penalties=penalties)
-                else:
-                    value = rows_loss + float(penalties.of_H(Ht))
+                with phase(f"{caller}: encoding the samples", verbose):
+                    W, of_rows = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
+                value = (
+                    objective(data, W, Ht, beta=beta, penalties=penalties)
+                    if of_rows is None
+                    else of_rows + float(penalties.of_H(Ht))
+                )
             if math.isnan(value):
                 raise InvalidDataError(NOT_A_NUMBER.format(dtype=data.dtype, caller=caller))
-            statements = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
+            with phase(f"{caller}: computing the certificate", verbose):
+                statements = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
             goes_on = until_certified and statements[0].verdict is Verdict.FAILS and best.n_iter < max_iter
             if not goes_on or best.stop_reason is not StopReason.CONVERGED or run_options["tol"] < 1e-9:
                 break

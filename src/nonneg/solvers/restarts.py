@@ -44,6 +44,8 @@ MEMORY = 1 << 29
 class Paused(Checkpoint):
     """A run that waits in memory for its next round."""
 
+    on_disk = False
+
     def __init__(self, run: Run[Any] | None = None) -> None:
         super().__init__(Path(), "")
         self.found: tuple[Any, int, float, History] | None = None
