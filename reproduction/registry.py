@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from reproduction.experiment import Experiment
 
 TITLES: dict[str, str] = {
-    "cr1/figure-2": "Rank-one factorization of cones: its error beside its bounds and other algorithms",
+    "cr1/figure-2": "Rank-one factorization of cones: its error, its bounds and other algorithms",
     "cr1/table-1": "Time until other algorithms reach the error of the rank-one factorization of cones",
     "cr1/figure-3": "The number of cones, estimated from the singular values of noisy data",
     "cr1/table-3": "Initialization time on real data sets",
@@ -56,21 +56,21 @@ TITLES: dict[str, str] = {
     "studies/merit-weight": "Default weight and choice of anchors of MERIT on planted anchors",
     "studies/merit-certificate": "Warnings of MERIT's certificate, and the number of anchors without K",
     "purification/signatures": "Purification and NMF: mutational signatures of breast cancers",
-    "studies/separation": "Separation of recordings: the default beside STFT-NMF and learned transforms",
-    "studies/separation-trained": "Separation with solo recordings of the sources, beside true groups",
+    "studies/separation": "Separation of recordings: the default, STFT-NMF and learned transforms",
+    "studies/separation-trained": "Separation with solo recordings of the sources, compared with true groups",
     "studies/robust-anchors": "Which anchor method to use when: noise, conditioning, duplicates, outliers",
-    "studies/unmixing": "Unmixing by default beside single methods and other tools, on many kinds of scenes",
-    "studies/min-volume": "Minimum volume beside pure pixels, over purity, noise and endmembers",
+    "studies/unmixing": "Unmixing: the default, single methods and other tools on many kinds of scenes",
+    "studies/min-volume": "Minimum volume or pure pixels, by purity, noise and number of endmembers",
     "studies/communities": "Which method finds overlapping communities, on planted graphs and known networks",
-    "studies/topics": "Topics of documents: the default beside scikit-learn, gensim and tomotopy",
+    "studies/topics": "Topics of documents: the default, scikit-learn, gensim and tomotopy",
     "studies/near-duplicates": "Vertices with many near-duplicates: smooth separable NMF and other methods",
     "studies/purification-plausibility": "Purification or NMF: do the data tell which one is better?",
     "studies/topic-tools": "Topics beyond the fit: trees over topics, seed words and streams of documents",
     "studies/optima": "How low initializations end, and whether pruning discards the best restart",
-    "studies/tables": "The default of NMF on tables, beside its peers, and whether the unit of X matters",
+    "studies/tables": "The default of NMF on tables compared with its peers, and whether the unit of X matters",
     "studies/consensus": "Consensus NMF on planted truth: programs, their number, mutational signatures",
-    "studies/integration": "Data sets that share components: integrative NMF beside NMF, on planted batches",
-    "studies/count-losses": "Overdispersed counts: negative binomial and generalized Poisson beside KL",
+    "studies/integration": "Data sets that share components: integrative NMF and NMF on planted batches",
+    "studies/count-losses": "Overdispersed counts: negative binomial, generalized Poisson and KL",
     "studies/initialization": "Which initialization is the first to reach an error, on twenty data sets",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``reproduction/paper/table_1.py``."""
