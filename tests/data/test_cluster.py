@@ -251,7 +251,7 @@ def test_moves_follow_the_threads():
     [
         (([50] * 20_000, (1_000_000, 100), 1, 8, [(4e9, 2)] * 4), r"tasks.*larger chunks: X\.rechunk"),
         (([1_000_000], (1_000_000, 100), 1, 8, [(1_500_000_000, 1)] * 2), r"800 MB.*smaller chunks"),
-        (([500_000] * 2, (1_000_000, 100), 4, 8, []), r"by columns into 4 parts.*rows alone: X\.rechunk"),
+        (([500_000] * 2, (1_000_000, 100), 4, 8, []), r"by columns into 4 parts.*rows only: X\.rechunk"),
     ],
 )  # fmt: skip
 def test_chunk_advice_names_the_remedy(given, words):

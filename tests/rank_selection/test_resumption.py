@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg import compare_ranks, estimate_rank
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration.progress import StepCounter
 
 
@@ -68,6 +68,17 @@ def test_another_search_does_not_resume(X, stop_after, tmp_path):
         estimate_rank(np.ascontiguousarray(X), rng=0, method_params={"n_init": 3}, **options).rank
         == first.rank
     )
+
+
+def test_a_damaged_checkpoint_is_refused(X, tmp_path):
+    options = {"method": "cross-validation", "candidates": [2, 3], "checkpoint": tmp_path, "rng": 0}
+    estimate_rank(X, **options)
+    (path,) = tmp_path.rglob("run.npz")
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    np.savez(path, **arrays | {"state_shapes": arrays["state_shapes"][:-1]})
+    with pytest.raises(FileFormatError, match="Delete it to start over"):
+        estimate_rank(X, **options)
 
 
 def test_the_folder_is_checked(X):

@@ -31,14 +31,14 @@ def chunk_advice(
     if n_column_chunks > 1 and n_rows * row_bytes > SMALL_BYTES:
         found.append(
             f"X is split by columns into {n_column_chunks} parts, which have to be joined before rows can "
-            f"be worked on. Split it by rows alone: X.rechunk(({good}, -1)), or when it is loaded."
+            f"be processed. Split it by rows only: X.rechunk(({good}, -1)), or when it is loaded."
         )
     n_tasks = len(row_chunks) * 9 // 8 + 1
     if n_tasks > MOST_TASKS:
         found.append(
             f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: a pass "
-            f"that loads them is {n_tasks} tasks, and Dask handles a few thousand per second. It is one per "
-            "iteration where X does not fit in the memory of the workers. Use larger chunks: "
+            f"that loads them takes {n_tasks} tasks, and Dask handles a few thousand per second. If X does not "
+            "fit in the memory of the workers, every iteration is such a pass. Use larger chunks: "
             f"X.rechunk(({good}, -1))."
         )
     limits = [memory / threads for memory, threads in workers if memory]

@@ -82,8 +82,8 @@ def non_negative_factorization(
     shuffle : bool, default False
         Whether to visit the components in random order in coordinate descent.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
-        Where X is worked on if it is in host memory or in a file: on a GPU through PyTorch, with NumPy
-        arrays as results. What does not fit there is streamed. "auto" takes a GPU for work that it shortens.
+        Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
+        arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.
 
     Returns
     -------

@@ -62,10 +62,10 @@ class NMF(ScalingEstimator):
         and `H` passed to `fit`. None stands for "custom" if factors are given, for "nndsvd-scaled" if
         ``n_components <= min(n_samples, n_features)`` and there are no restarts, and for "random" otherwise.
         "nndsvda" and "nndsvdar" are scikit-learn's to the digit: what they put in place of zeros is in the
-        unit of X, not of the factors, so that the result depends on that unit. Nothing else does.
+        unit of X, not of the factors, so that the result depends on that unit. All other results do not.
     n_init : int or "auto", default "auto"
         Number of restarts with independent random initializations. The result with the lowest objective is
-        kept. "auto" is 1, but where X is small and `beta_loss`, `solver`, `init` and `tol` are the defaults,
+        kept. "auto" is 1, except that if X is small and `beta_loss`, `solver`, `init` and `tol` are the defaults,
         a second fit from random factors is kept if it ends lower.
     solver : str, default "auto"
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" (coordinate descent) or "mu" (multiplicative
@@ -105,16 +105,16 @@ class NMF(ScalingEstimator):
         solved exactly. None solves to tolerance.
     scale : {"max", "std", "sum"} or None
         Divide every column of X by its maximum, standard deviation (without centering) or sum, so that
-        columns in large units do not decide alone. `components_` are in the units of X all the same; loss,
+        columns in large units do not dominate. `components_` are still in the units of X; loss,
         `reconstruction_err_`, penalties and certificate are those of the scaled columns.
     missing : {"error", "mask"}, default "error"
         Whether NaN is an error or a missing entry.
     accelerate : bool, default True
         Whether HALS may do most iterations on compressed data and in float32, where a dense X is large enough
-        for that to pay. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
+        for it. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
-        Where X is worked on if it is in host memory or in a file: on a GPU through PyTorch, with NumPy
-        arrays as results. What does not fit there is streamed. "auto" takes a GPU for work that it shortens.
+        Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
+        arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.
     n_jobs : int or None
         Number of threads; None uses all cores.
     callback : callable, optional

@@ -16,7 +16,7 @@ from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.data.fingerprint import fingerprint
-from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 from nonneg.iteration import Checkpoint, History
 from nonneg.iteration.progress import StepCounter
 from nonneg.rank_selection.candidates import RankProblem, between
@@ -201,16 +201,25 @@ class Search:
         self, reached: Reached, candidates: list[int], rngs: list[np.random.Generator]
     ) -> tuple[FloatArray, list[tuple[Array, Array]]]:
         """Return the errors and the last factors of every fold; factors and generators are as they were."""
-        ends = np.cumsum(reached.shapes.prod(axis=1))[:-1]
-        parts = zip(np.split(reached.entries, ends), reached.shapes.tolist(), strict=True)
-        arrays = [self.data.to_device(part.reshape(shape)) for part, shape in parts]
-        n_folds = len(self.folds)
-        if self.factors is not None:
-            names = [(number, k) for k in candidates[: reached.errors.shape[1]] for number in range(n_folds)]
-            self.factors.update(zip(names, arrays[2 * n_folds :], strict=True))
-        for rng, state in zip(rngs, json.loads(reached.generators), strict=True):
-            rng.bit_generator.state = state
-        return reached.errors, [(arrays[2 * at], arrays[2 * at + 1]) for at in range(n_folds)]
+        n_folds, n_done = len(self.folds), reached.errors.shape[1]
+        try:
+            ends = np.cumsum(reached.shapes.prod(axis=1))[:-1]
+            parts = zip(np.split(reached.entries, ends), reached.shapes.tolist(), strict=True)
+            arrays = [self.data.to_device(part.reshape(shape)) for part, shape in parts]
+            if self.factors is not None:
+                names = [(number, k) for k in candidates[:n_done] for number in range(n_folds)]
+                self.factors.update(zip(names, arrays[2 * n_folds :], strict=True))
+            for rng, state in zip(rngs, json.loads(reached.generators), strict=True):
+                rng.bit_generator.state = state
+            fitted = [(arrays[2 * at], arrays[2 * at + 1]) for at in range(n_folds)]
+            if not all(W.shape[1] == Ht.shape[1] == candidates[n_done - 1] for W, Ht in fitted):
+                raise ValueError("factors of another candidate")
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise FileFormatError(
+                f"The checkpoint in {self.checkpoint} cannot be read ({error}). Delete it to start over, or "
+                "name another folder."
+            ) from error
+        return reached.errors, fitted
 
 
 @dataclass(frozen=True)

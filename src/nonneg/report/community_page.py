@@ -41,11 +41,11 @@ def method_sentence(record: Mapping[str, Any]) -> str:
     result = record["result"]
     below = result.get("n_below_zero")
     if below is None:
-        return f"The method is {result['method']}."
+        return f"The method is {wording.method(result['method'])}."
     why = "" if result["method"] == "symnmf" else "; the graph is disassortative"
     return (
-        f"The method is {result['method']}: {below} of {result['n_communities']} leading eigenvalues of the "
-        f"normalized adjacency matrix are below zero{why}."
+        f"The method is {wording.method(result['method'])}: {below} of {result['n_communities']} leading "
+        f"eigenvalues of the normalized adjacency matrix are below zero{why}."
     )
 
 
@@ -243,7 +243,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     words = (
         f"{wording.counted(data['n_nodes'], 'node')} and {wording.counted(data['n_edges'], 'edge')} from "
-        f"{data['source']}. Communities by {result['method']}"
+        f"{data['source']}. Communities by {wording.method(result['method'])}"
     )
     if result["n_kept"] < data["n_nodes"] - data["n_isolated"]:
         words += f", pure nodes among the {wording.number(result['n_kept'])} with the longest rows"

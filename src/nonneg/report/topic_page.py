@@ -168,7 +168,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
     return (
         f"{wording.number(data['n_documents'])} documents ({data['kind']}) from {data['source']}, "
         f"{wording.number(data['n_used'])} of {wording.number(data['n_words'])} words used.{rest} Topics by "
-        f"{result['method']}, in {wording.seconds(result['seconds'])}."
+        f"{wording.method(result['method'])}, in {wording.seconds(result['seconds'])}."
     )
 
 

@@ -30,6 +30,18 @@ def number(value: Any, *, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
+_METHOD_WORDS = {
+    **{"nmf": "NMF", "kl": "Kullback-Leibler NMF", "lda": "latent Dirichlet allocation", "symnmf": "SymNMF"},
+    **{"geonmf": "GeoNMF", "merit": "MERIT", "merit-0": "MERIT(0)", "fast-anchor": "FastAnchor"},
+    **{"spa": "SPA", "smoothed-spa": "smoothed SPA", "vca": "VCA", "snpa": "SNPA", "xray": "XRAY", "spoc": "SPOC"},
+}
+
+
+def method(name: str) -> str:
+    """Write the name of a method as the literature does."""
+    return _METHOD_WORDS.get(name, name)
+
+
 def counted(count: int, noun: str) -> str:
     """Write how many there are of something."""
     return f"{number(count)} {noun}{'s' * (count != 1)}"

@@ -98,7 +98,7 @@ def factorize(
         Initial H for ``init="custom"``.
     n_init : int or "auto", default "auto"
         Number of restarts with independent random initializations. The result with the lowest objective is
-        returned. "auto" is 1, but where X is small and `beta_loss`, `solver`, `init` and `tol` are the
+        returned. "auto" is 1, except that if X is small and `beta_loss`, `solver`, `init` and `tol` are the
         defaults, a second fit from random factors is returned if it ends lower.
     max_iter : int, default 200
         Maximum number of iterations, per restart.
@@ -124,10 +124,10 @@ def factorize(
         Whether to visit the components in random order in coordinate descent.
     accelerate : bool, default True
         Whether HALS may do most iterations on compressed data and in float32, where a dense X is large enough
-        for that to pay. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
+        for it. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
-        Where X is worked on if it is in host memory or in a file: on a GPU through PyTorch, with NumPy
-        arrays as results. What does not fit there is streamed. "auto" takes a GPU for work that it shortens.
+        Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
+        arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.
     n_jobs : int, optional
         Number of threads; all cores by default.
     verbose : int, default 0
