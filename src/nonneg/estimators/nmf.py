@@ -65,8 +65,8 @@ class NMF(ScalingEstimator):
         unit of X, not of the factors, so that the result depends on that unit. All other results do not.
     n_init : int or "auto", default "auto"
         Number of restarts with independent random initializations. The result with the lowest objective is
-        kept. "auto" is 1, except that if X is small and `beta_loss`, `solver`, `init` and `tol` are the defaults,
-        a second fit from random factors is kept if it ends lower.
+        kept. "auto" is 1, except that if X is small and `beta_loss`, `solver`, `init` and `tol` are the
+        defaults, a second fit from random factors is kept if it ends lower.
     solver : str, default "auto"
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" (coordinate descent) or "mu" (multiplicative
         updates), or "auto", which chooses by loss, shape and container.

@@ -31,9 +31,21 @@ def number(value: Any, *, digits: int = 4) -> str:
 
 
 _METHOD_WORDS = {
-    **{"nmf": "NMF", "kl": "Kullback-Leibler NMF", "lda": "latent Dirichlet allocation", "symnmf": "SymNMF"},
-    **{"geonmf": "GeoNMF", "merit": "MERIT", "merit-0": "MERIT(0)", "fast-anchor": "FastAnchor"},
-    **{"spa": "SPA", "smoothed-spa": "smoothed SPA", "vca": "VCA", "snpa": "SNPA", "xray": "XRAY", "spoc": "SPOC"},
+    "nmf": "NMF",
+    "kl": "Kullback-Leibler NMF",
+    "lda": "latent Dirichlet allocation",
+    "symnmf": "SymNMF",
+    "geonmf": "GeoNMF",
+    "merit": "MERIT",
+    "merit-0": "MERIT(0)",
+    "fast-anchor": "FastAnchor",
+    "fast-gradient": "FastGradient",
+    "spa": "SPA",
+    "smoothed-spa": "smoothed SPA",
+    "vca": "VCA",
+    "snpa": "SNPA",
+    "xray": "XRAY",
+    "spoc": "SPOC",
 }
 
 
