@@ -37,8 +37,8 @@ def chunk_advice(
     if n_tasks > MOST_TASKS:
         found.append(
             f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: a pass "
-            f"that loads them takes {n_tasks} tasks, and Dask handles a few thousand per second. If X does not "
-            "fit in the memory of the workers, every iteration is such a pass. Use larger chunks: "
+            f"that loads them takes {n_tasks} tasks, and Dask handles a few thousand per second. If X does "
+            "not fit in the memory of the workers, every iteration is such a pass. Use larger chunks: "
             f"X.rechunk(({good}, -1))."
         )
     limits = [memory / threads for memory, threads in workers if memory]
