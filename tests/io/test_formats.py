@@ -191,5 +191,5 @@ def test_a_missing_library_is_named_with_its_extra(name, library, tmp_path, monk
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, library, None)
     (tmp_path / name).write_bytes(b"anything")
-    with pytest.raises(MissingDependencyError, match=rf"{library}.*nonneg\[formats\]"):
+    with pytest.raises(MissingDependencyError, match=rf"{library}.*pip install .*\[formats\]"):
         read_table(tmp_path / name)
