@@ -26,7 +26,7 @@ def import_optional(name: str, *, extra: str, purpose: str) -> Any:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to nonneg from where it was installed: an index, a clone, a URL."""
+    """Return the command that adds an extra to nonneg, from where it was installed."""
     try:
         origin = importlib.metadata.distribution("nonneg").read_text("direct_url.json")
     except importlib.metadata.PackageNotFoundError:
