@@ -137,7 +137,7 @@ class Search:
         stage = 1 if init_from is None else 2
         rngs = [np.random.default_rng([self.root, stage, number]) for number in range(len(self.folds))]
         saved = self._saved(stage, candidates)
-        errors = np.zeros((len(self.folds), 0))
+        errors: FloatArray = np.zeros((len(self.folds), 0))
         fitted: list[tuple[Array, Array]] | None = None
         counter = StepCounter(NAME, len(candidates), self.verbose)
         if saved is not None and (found := saved.load(Reached())) is not None:
