@@ -26,6 +26,7 @@ def test_every_contender_is_timed_and_the_fit_reaches_the_target(records):
     assert fit["case"] == SMALL_CONES.name
 
 
+@pytest.mark.slow
 def test_the_tables_name_both_races(records):
     text = cone_init.table(records)
     assert "| scikit-learn nndsvd |" in " ".join(text.split())

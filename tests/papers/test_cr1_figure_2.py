@@ -28,6 +28,7 @@ def test_the_error_lies_beneath_its_bounds_and_no_cluster_mixes_cones(records):
         assert record["n_mixed"] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_the_error_comes_to_theorem_6_where_the_orthant_cuts_little_and_stays_below_elsewhere(records):
     left = [record for record in records if record["panel"] == "left" and record["n"] == 960]
     for record in left:
@@ -39,6 +40,7 @@ def test_the_error_comes_to_theorem_6_where_the_orthant_cuts_little_and_stays_be
             assert np.all((shares > 0.8) & (shares < 0.98))
 
 
+@pytest.mark.slow
 def test_the_other_algorithms_come_to_similar_errors(records):
     for (_, n), group in grouped(
         (record for record in records if record["panel"] == "right"), "alpha", "n"
@@ -48,6 +50,7 @@ def test_the_other_algorithms_come_to_similar_errors(records):
         assert min(errors.values()) > 0.7 * errors["cr1"]
 
 
+@pytest.mark.slow
 def test_the_page_has_four_panels_and_judges_what_it_can(records):
     (figure,) = artifacts(NAME, records, Figure)
     assert len(figure.panels) == 4
@@ -55,6 +58,7 @@ def test_the_page_has_four_panels_and_judges_what_it_can(records):
     assert [verdict.met for verdict in found] == [True, True, True, None, None]
 
 
+@pytest.mark.slow
 def test_one_draw_above_a_bound_is_told(records):
     left = [dict(record) for record in records if record["panel"] == "left"]
     left[0]["errors"] = [0.5, *left[0]["errors"][1:]]

@@ -38,6 +38,7 @@ def test_seventy_anchors_are_found_by_the_convex_methods_and_missed_by_spa(seven
     assert len({record["rae"] for record in seventy if record["method"] != "spa"}) == 2
 
 
+@pytest.mark.slow
 def test_table_1_stands_beside_the_printed_numbers(seventy):
     success, _, approximation = artifacts(TABLE_1, seventy, Table)
     (row,) = success.rows

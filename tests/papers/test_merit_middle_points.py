@@ -27,12 +27,14 @@ def test_the_rates_are_those_of_the_authors_code(records):
     assert all(record["n_iter"] == 100 for record in records if record["method"] == "merit")
 
 
+@pytest.mark.slow
 def test_found_anchors_are_exact_and_missed_ones_are_not(records):
     for record in records:
         assert (record["mrsa"] < 1e-4) == (record["success"] == 1) == (record["found"] == 1)
         assert 0 < record["rae"] < 1
 
 
+@pytest.mark.slow
 def test_few_draws_decide_nothing(records):
     for name in (FIGURE_2, FIGURE_3):
         assert {verdict.met for verdict in verdicts(name, records).values()} == {None}

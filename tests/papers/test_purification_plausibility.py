@@ -27,6 +27,7 @@ def test_the_better_method_is_taken(records):
     assert digits["default"] > digits["nmf"] + 0.1
 
 
+@pytest.mark.slow
 def test_tables_and_undecided_claims(records):
     tables = artifacts(NAME, records, Table)
     assert [len(table.rows) for table in tables] == [1, 2]

@@ -24,6 +24,7 @@ def test_averages_are_closer_than_samples(records):
     assert angles["snpa"] > 10.0  # a corrupt pixel
 
 
+@pytest.mark.slow
 def test_the_tables_name_the_worst_case_of_every_method(records):
     worst = next(table for table in artifacts(NAME, records, Table) if "at worst" in table.caption)
     assert worst.rows[0]["ratio"] == 1.0

@@ -24,6 +24,7 @@ def test_planted_rank_programs_and_signatures_are_found(records):
     assert len(artifacts(NAME, records, Table)) == 4
 
 
+@pytest.mark.slow
 def test_few_draws_decide_nothing(records):
     assert all(verdict.met is None for verdict in artifacts(NAME, records, Verdict))
 

@@ -30,6 +30,7 @@ def test_the_default_is_closest(records):
     assert all(row["ours single angle"] <= row["single angle"] for row in table.rows)
 
 
+@pytest.mark.slow
 def test_two_kinds_do_not_decide_the_claims(records):
     assert all(verdict.met is None for verdict in artifacts(NAME, records, Verdict))
 
