@@ -87,7 +87,7 @@ def fit_stft(given: Any, recordings: Recordings, n_components: int | None, rate:
             )
     params = spectrogram_params(given.method_params)
     loss = {name: params[name] for name in ("beta_loss", "solver")}
-    search = _search(given, SPECTROGRAM_SEARCH)
+    search = search_of(given, SPECTROGRAM_SEARCH)
     framing = _spectrogram_transform(given, recordings, rate)
     check_sound(recordings, framing.frame_length)
     pool = isinstance(framing, STFT)  # the constant-Q transform has bands
@@ -140,7 +140,7 @@ def fit_frames(given: Any, recordings: Recordings, n_components: int | None, rat
     else:
         framing = Framing(length, given.hop, FRAME_WINDOW if given.window is None else given.window)
     check_sound(recordings, framing.frame_length)
-    search = _search(given, FRAME_SEARCH)
+    search = search_of(given, FRAME_SEARCH)
     reference = "dct-iv" if given.lapped else "dct"
     if isinstance(search["init"], str) and search["init"] == "dct":
         search["init"] = reference
@@ -231,7 +231,7 @@ def _all_frames(framing: Any, recordings: Recordings) -> FloatArray:
     return frames[0] if len(frames) == 1 else np.concatenate(frames, axis=1)
 
 
-def _search(given: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def search_of(given: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return how to search: what the user said, and the method's defaults for the rest."""
     found = {
         name: default if getattr(given, name) is None else getattr(given, name)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import generator
-from nonneg._typing import FloatArray
+from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.audio import methods
 from nonneg.applications.audio.grouping import group_components
 from nonneg.applications.audio.recordings import Recordings, check_sound, checked_recordings
@@ -24,6 +24,8 @@ from nonneg.applications.audio.spectrogram import (
     COMPONENTS_PER_SOURCE,
     REFINEMENTS,
     band_edges,
+    fit_spectrogram,
+    low_framing,
     spectrogram_framing,
 )
 from nonneg.data import as_data_matrix
@@ -82,6 +84,10 @@ def fit_trained(
     for name, solo in solos.items():
         check_sound(solo, framing.frame_length, f"training recording of {name!r}")
     V = methods.spectrogram(framing, recordings, given)
+    if given.frame_length is None and given.hop is None:
+        deep = low_framing(V, framing, recordings, rate)
+        if deep is not framing and all(2 * deep.frame_length <= solo.shortest for solo in solos.values()):
+            framing, V = deep, methods.spectrogram(deep, recordings, given)
     n_each, n_free = _numbers(given, len(solos))
     random = generator(given.random_state)
     templates: list[FloatArray] = []
@@ -98,6 +104,12 @@ def fit_trained(
     trained = np.concatenate(templates)
     model, activations = _fit_recording(V, trained, n_free, given, random)
     labels = np.repeat(np.arange(len(solos)), [len(part) for part in templates])
+    n_own = COMPONENTS_PER_SOURCE * len(solos)
+    if given.n_components is None and not n_free and len(labels) + n_own <= max(V.shape):
+        own, found = _own_templates(V, model.components_, activations, labels, given)
+        labels = np.concatenate([labels, found])
+        joined = _normalized(np.concatenate([model.components_, own])).astype(V.dtype)
+        model, activations = _model_of(encoded(V, joined, given), given)
     if n_free:
         found = group_components(
             activations[:, len(labels) :],
@@ -222,6 +234,28 @@ def _fit_recording(
     return _model_of(encoded(V, H, given), given)
 
 
+def _own_templates(
+    V: FloatArray, trained: FloatArray, activations: FloatArray, labels: IntArray, given: Any
+) -> tuple[FloatArray, IntArray]:
+    """Return templates of the recording itself, and the source that the trained templates give each to.
+
+    Its own templates fit a recording better than any from elsewhere, but nobody knows whose they are.
+    """
+    params = methods.spectrogram_params(given.method_params)
+    model, W = fit_spectrogram(
+        V, given.n_sources, None, continuity=params["continuity"], beta_loss=params["beta_loss"],
+        solver="auto", checkpoint=None if given.checkpoint is None else Path(given.checkpoint) / "own",
+        **methods.search_of(given, methods.SPECTROGRAM_SEARCH),
+    )  # fmt: skip
+    H = model.components_
+    tiny = np.finfo(V.dtype).tiny
+    parts = [np.square(activations[:, labels == at] @ trained[labels == at]) for at in range(given.n_sources)]
+    # The energy of the recording in the mask of a component, by source.
+    mixed = np.square(V) / np.maximum(W @ H, tiny) / np.maximum(sum(parts), tiny)
+    energies = np.stack([np.einsum("tk,kt->k", W, H @ (mixed * part).T) for part in parts], axis=1)
+    return H, np.argmax(energies, axis=1)
+
+
 def encoded(V: FloatArray, H: FloatArray, given: Any) -> FactorizationResult:
     """Fit the activations of a spectrogram to templates by multiplicative updates.
 
@@ -240,7 +274,7 @@ def encoded(V: FloatArray, H: FloatArray, given: Any) -> FactorizationResult:
 def _model_of(result: FactorizationResult, given: Any) -> tuple[NMF, FloatArray]:
     """Return the model of a recording with its templates, as a fit would leave it."""
     k = len(result.H)
-    options = methods._search(given, methods.SPECTROGRAM_SEARCH) | {"init": "custom", "n_init": 1}
+    options = methods.search_of(given, methods.SPECTROGRAM_SEARCH) | {"init": "custom", "n_init": 1}
     model = NMF(k, solver="mu", beta_loss="kullback-leibler", **options)
     model.components_ = np.ascontiguousarray(result.H)
     model.n_components_, model.n_features_in_ = k, result.H.shape[1]
