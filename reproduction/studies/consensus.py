@@ -187,7 +187,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Paragraph(
             "Counts are Poisson with planted programs: gamma(0.3) spectra, Dirichlet(0.3) usages, lognormal "
             "depth. Decibels compare expectation and noise in columns of unit variance. The rule for the "
-            "rank was chosen on other draws than those that report (150 samples x 100 genes, 10 restarts, "
+            "rank was chosen on draws other than those reported (150 samples x 100 genes, 10 restarts, "
             "ranks 2 to 9), and on the blood cells of `load_pbmc3k`; nothing else was chosen."
         ),
         _rank_table(
