@@ -13,7 +13,7 @@ from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_init, random_inits
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import batched, batched_alternating
+from nonneg.solvers import batch, batched
 from nonneg.solvers.restarts import run_restarts
 
 pytestmark = pytest.mark.torch
@@ -61,6 +61,50 @@ def test_restarts_end_as_single_runs_do(data, monkeypatch, beta, tol):
             np.testing.assert_allclose(a.state.W.cpu(), b.state.W.cpu(), rtol=1e-4, atol=1e-5)
     if tol:
         assert len({run.n_iter for run in together}) > 1  # each ends by itself
+
+
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+def test_restarts_that_go_on_do_so_in_a_smaller_batch(data, monkeypatch, beta):
+    options = {"beta": beta, "max_iter": 300, "tol": 1e-4}
+    whole = run_restarts(data, 3, spawn(0, 12), **options)
+    sizes = []
+    take = batch.Batch.take
+    monkeypatch.setattr(
+        batch.Batch, "take", lambda self, chosen: sizes.append(len(chosen)) or take(self, chosen)
+    )
+    monkeypatch.setattr(batch, "SMALLEST", 1)
+    # The memory of measures on the GPU is used several times over.
+    monkeypatch.setattr(batch, "ROWS", 4)
+    parts = run_restarts(data, 3, spawn(0, 12), **options)
+    assert sizes
+    assert max(sizes) <= 6
+    for a, b in zip(whole, parts, strict=True):
+        assert a.n_iter == b.n_iter
+        assert a.stop_reason is b.stop_reason
+        np.testing.assert_allclose(a.history.loss, b.history.loss, rtol=1e-9)
+        np.testing.assert_allclose(a.state.Ht.cpu(), b.state.Ht.cpu(), rtol=1e-6, atol=1e-8)
+        assert a.history.seconds == sorted(a.history.seconds)
+
+
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+def test_an_interrupted_batch_returns_what_it_has(data, monkeypatch, beta):
+    whole = run_restarts(data, 3, spawn(0, 3), beta=beta, max_iter=9, tol=0)
+    commit, calls = batch.Batch.commit, []
+
+    def interrupted(*given):
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        commit(*given)
+
+    monkeypatch.setattr(batch.Batch, "commit", interrupted)
+    monkeypatch.setattr(batch, "WARM_UP", 100)  # turns of a graph are not interrupted
+    with pytest.warns(InterruptedFitWarning):
+        runs = run_restarts(data, 3, spawn(0, 3), beta=beta, max_iter=9, tol=0)
+    for run, other in zip(runs, whole, strict=True):
+        assert 0 < run.n_iter <= 5
+        assert run.stop_reason is StopReason.INTERRUPTED
+        np.testing.assert_allclose(run.history.loss, other.history.loss[: run.n_iter], rtol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
@@ -129,29 +173,3 @@ def test_other_cases_run_one_after_another(data, torch, counts):
         (as_data_matrix(counts), "newton", plain),
     ):
         assert not batched.can_be_batched(other, solver, options)
-
-
-def test_when_the_host_looks_changes_nothing(data, monkeypatch):
-    options = {"max_iter": 300, "tol": 1e-3}
-    runs = run_restarts(data, 3, spawn(0, 5), **options)
-    monkeypatch.setattr(batched_alternating, "TURNS", 1)
-    monkeypatch.setattr(batched_alternating, "LEAVING", 0.0)
-    for a, b in zip(runs, run_restarts(data, 3, spawn(0, 5), **options), strict=True):
-        assert a.n_iter == b.n_iter
-        np.testing.assert_allclose(a.history.loss[:20], b.history.loss[:20], rtol=1e-9)
-
-
-def test_an_interrupted_batch_returns_what_it_has(data, monkeypatch):
-    turn, turns = batched_alternating.BatchedAlternating.turn, []
-
-    def interrupted(self, state):
-        turns.append(1)
-        if len(turns) > 10:
-            raise KeyboardInterrupt
-        return turn(self, state)
-
-    monkeypatch.setattr(batched_alternating.BatchedAlternating, "turn", interrupted)
-    with pytest.warns(InterruptedFitWarning):
-        runs = run_restarts(data, 3, spawn(0, 3), tol=0, max_iter=50)
-    assert {run.stop_reason for run in runs} == {StopReason.INTERRUPTED}
-    assert all(0 < run.n_iter <= 8 for run in runs)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from nonneg._arrays import is_cuda_tensor
 from nonneg._devices import free_memory
-from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse_array import SparseArrayMatrix
-from nonneg.iteration import History, Run, StopReason, iterate
+from nonneg.exceptions import InterruptedFitWarning
+from nonneg.iteration import History, Run, StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import AlternatingState
+from nonneg.solvers.batch import CONVERGED, MAX_ITER, Outcome, run_turns
 from nonneg.solvers.batched_alternating import BatchedAlternating
 from nonneg.solvers.batched_newton import BatchedNewton
 from nonneg.solvers.newton import NewtonState
 from nonneg.solvers.registry import choose_solver
 
+MEASURES = {"hals": ("loss", "violation"), "newton": ("loss",)}
+REASONS = {0.0: StopReason.INTERRUPTED, CONVERGED: StopReason.CONVERGED, MAX_ITER: StopReason.MAX_ITER}
 # Arrays of the size of X, and of the size of the factors, that a restart takes.
 ARRAYS = {"hals": (0, 24), "newton": (9, 40)}
 # Part of the free memory that a batch may take.
@@ -104,7 +105,7 @@ def advance_batched(
             each.saved.save(
                 run.state, run.n_iter, run.history.seconds[-1] if run.n_iter else 0.0, run.history
             )
-        if runs[0].stop_reason is StopReason.INTERRUPTED:
+        if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
             break
     return True
 
@@ -116,85 +117,37 @@ def run_batched(
 
     "hals" shares its products, so that all restarts must have the same data.
     """
+    import torch
+
+    n = len(factors)
+    W, Ht = (torch.stack([pair[at] for pair in factors]) for at in (0, 1))
+    problem: Any
     if solver == "hals":
-        return _run_hals(data[0], factors, max_iter, tol)
-    n, xp = len(factors), data[0].xp
-    problem, rule = BatchedNewton.of(data), _Decrease(tol)
-    rows: list[dict[str, Any]] = []
-    ended: dict[int, tuple[Any, int, StopReason]] = {}
-
-    def end(state: Any, places: Any, n_iter: int, reason: StopReason) -> None:
-        for place in places:
-            one = state.take(np.array([place]))
-            ended[int(one.numbers[0])] = (one.W[0], one.Ht[0], float(one.loss[0])), n_iter, reason
-
-    def step(before: Any) -> tuple[Any, dict[str, Any]]:
-        state, measures = problem.step(before)
-        row: dict[str, Any] = {name: np.full(n, np.nan) for name in measures}
-        for name, values in measures.items():
-            row[name][state.numbers] = values
-        rows.append(row)
-        finished = rule(rows, state.numbers)
-        if finished.any():
-            end(state, np.flatnonzero(finished), len(rows), StopReason.CONVERGED)
-            if not finished.all():
-                state = state.take(np.flatnonzero(~finished))
-        return state, row | {"live": float(n - len(ended))}
-
-    first = problem.begin(*(xp.stack([pair[at] for pair in factors]) for at in (0, 1)))
-    run = iterate(step, first, max_iter=max_iter, stop=lambda history: history["live"][-1] == 0)
-    left = [place for place, number in enumerate(run.state.numbers) if int(number) not in ended]
-    end(run.state, left, run.n_iter, run.stop_reason)
-    seconds = np.asarray(run.history.seconds) / n
-    return [_as_run(*ended[i], i, run.history, seconds) for i in range(n)]
-
-
-def _run_hals(data: Any, factors: Sequence[tuple[Any, Any]], max_iter: int, tol: float) -> list[Run[Any]]:
-    problem = BatchedAlternating.of(data, factors[0][1].shape[1], max_iter, tol)
-    ended, seconds = problem.run(factors)
-    runs = []
-    for each in ended:
-        n_iter, (losses, violations) = len(each.measures), each.measures.T.tolist()
-        columns = {
-            "n_iter": list(range(1, n_iter + 1)),
-            "seconds": [seconds / len(ended) * i for i in range(1, n_iter + 1)],
-            "loss": losses,
-            "violation": violations,
-        }
-        state = AlternatingState(each.W, each.Ht, loss=losses[-1] if losses else np.inf)
-        runs.append(Run(state, n_iter, each.stop_reason, History(columns), each.stop_reason.value))
-    return runs
-
-
-def _as_run(
-    found: tuple[Any, Any, float],
-    n_iter: int,
-    reason: StopReason,
-    member: int,
-    history: History,
-    seconds: Any,
-) -> Run[Any]:
-    """Return what a single run would have returned."""
-    columns: dict[str, list[Any]] = {
-        "n_iter": list(range(1, n_iter + 1)),
-        "seconds": seconds[:n_iter].tolist(),
-    }
-    columns["loss"] = [float(values[member]) for values in history["loss"][:n_iter]]
-    W, Ht, loss = found
-    return Run(NewtonState(W, Ht, loss=loss), n_iter, reason, History(columns), reason.value)
-
-
-@dataclass(frozen=True)
-class _Decrease:
-    """`iteration.RelativeDecrease` for all restarts at once."""
-
-    tol: float
-    window: int = 10
-
-    def __call__(self, rows: list[dict[str, FloatArray]], members: IntArray) -> Any:
-        if self.tol <= 0 or len(rows) <= self.window or (len(rows) - 1) % self.window:
-            return np.zeros(len(members), dtype=bool)
-        first, before, now = (
-            np.sqrt(2.0 * np.maximum(rows[at]["loss"][members], 0.0)) for at in (0, -1 - self.window, -1)
+        problem = BatchedAlternating.of(data[0], Ht.shape[2], max_iter, tol)
+        batch = problem.begin(W, Ht)
+    else:
+        problem = BatchedNewton.of(data, max_iter, tol)
+        batch = problem.begin(data, W, Ht)
+    del W, Ht
+    outcome = Outcome(n, batch.history.shape[0])
+    if not run_turns(problem.turn, batch, max_iter, outcome):
+        warnings.warn(
+            f"Interrupted after {outcome.n_iter.max()} iterations; the best factors so far are returned.",
+            InterruptedFitWarning,
+            stacklevel=2,
         )
-        return before - now <= self.tol * first
+    return [_as_run(outcome, i, solver) for i in range(n)]
+
+
+def _as_run(outcome: Outcome, member: int, solver: str) -> Run[Any]:
+    """Return what a single run would have returned."""
+    n_iter = int(outcome.n_iter[member])
+    names = MEASURES[solver]
+    columns: dict[str, list[Any]] = {"n_iter": list(range(1, n_iter + 1))}
+    values = outcome.measures[:, member, :n_iter]
+    columns["seconds"] = (values[-1] / len(outcome.n_iter)).tolist()
+    columns |= {name: values[i].tolist() for i, name in enumerate(names)}
+    W, Ht, loss = outcome.factors[member]
+    state = AlternatingState(W, Ht, loss=loss) if solver == "hals" else NewtonState(W, Ht, loss=loss)
+    reason = REASONS[float(outcome.finished[member])]
+    return Run(state, n_iter, reason, History(columns), reason.value)

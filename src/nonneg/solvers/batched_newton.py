@@ -1,303 +1,217 @@
 """Newton steps for the Kullback-Leibler divergence on a batch of restarts: `solvers.newton`, one axis more.
 
-Factors of all restarts are arrays (batch, rows, k). Momentum, losses and decisions of a restart are its own;
-restarts that have to try again do so together.
+Factors are arrays (batch, k, rows), a thread's row beside its neighbor's. Momentum, losses and decisions of a
+restart are its own; one that has to try again does so in the next turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import to_device, to_float64
-from nonneg._typing import Array, FloatArray, IntArray
+from nonneg._arrays import to_device
+from nonneg._typing import Array
 from nonneg.kernels import batched_kl
 from nonneg.kernels.batched_targets import batched_targets
 from nonneg.losses.beta import BetaLoss
+from nonneg.solvers.batch import CONVERGED, FINISHED, LOSS, MAX_ITER, MOMENTUM, Batch, first_batch
 from nonneg.solvers.extrapolation import LOWEST_FRACTION
 from nonneg.solvers.majorizer import update_ratio
 from nonneg.solvers.newton import NOTHING, SCHEDULE, SHORTEST, TRIES, _factor
 from nonneg.solvers.row_newton import DAMPING, SHORTEST_STEP
 
-
-def turned(array: Array) -> Array:
-    """Exchange the last two axes."""
-    return array_namespace(array).permute_dims(array, (0, 2, 1))
-
-
-@dataclass(frozen=True)
-class RestartBatch:
-    """Arrays of several restarts, their number the first axis."""
-
-    W: Array
-    Ht: Array
-    loss: FloatArray
-    numbers: IntArray  # which restarts they are
-
-    def take(self, chosen: IntArray) -> Any:
-        """Return some of the restarts."""
-        if len(chosen) == len(self.loss):
-            return self
-        xp = array_namespace(self.W)
-        index = to_device(chosen, self.W)
-
-        def part(array: Any) -> Any:
-            if array is None:
-                return None
-            return array[chosen] if isinstance(array, np.ndarray) else xp.take(array, index, axis=0)
-
-        return replace(self, **{field.name: part(getattr(self, field.name)) for field in fields(self)})
-
-    def put(self, chosen: IntArray, other: Any) -> Any:
-        """Return the batch with some restarts replaced by those of another batch."""
-        if len(chosen) == len(self.loss):
-            return other
-        index = to_device(chosen, self.W)
-
-        def merged(old: Any, new: Any) -> Any:
-            if old is None or new is None:
-                return new
-            old = old.copy() if isinstance(old, np.ndarray) else array_namespace(old).asarray(old, copy=True)
-            old[chosen if isinstance(old, np.ndarray) else index] = new
-            return old
-
-        names = [field.name for field in fields(self)]
-        return replace(self, **{name: merged(getattr(self, name), getattr(other, name)) for name in names})
-
-
-@dataclass(frozen=True)
-class NewtonBatch(RestartBatch):
-    """The fields of `newton.NewtonState`, of every restart."""
-
-    W_before: Array
-    Ht_plain: Array
-    gradient: Array
-    diagonal: Array
-    gram: Array
-    total: Array
-    columns: Array
-    steps: Array
-    momentum: FloatArray
-    ceiling: FloatArray
-
-
-# The arrays that an iteration begins with, and those that it returns.
-ARRAYS = ("W", "Ht", "W_before", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps")
-FOUND = ("W", "Ht", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps", "loss")
+# What a turn finds besides W_before, and the loss.
+FOUND = ("W", "Ht", "Ht_plain", "gradient", "diagonal", "gram", "total", "columns", "steps")
 
 
 @dataclass(frozen=True)
 class BatchedNewton:
     """The problem of all restarts."""
 
-    X: Array  # of all restarts, or of each of them
-    bounds: Array  # lower bounds of the models
-    units: Array  # about the sum of a row of the data
+    X: Array | None  # of all restarts; None if each has its own
+    n_rows: int
+    max_iter: int
+    tol: float
+    window: int = 10  # of `iteration.RelativeDecrease`
 
     @classmethod
-    def of(cls, data: Sequence[Any]) -> BatchedNewton:
+    def of(cls, data: Sequence[Any], max_iter: int, tol: float) -> BatchedNewton:
         """Take what an iteration needs of the data of every restart."""
+        shared = all(each is data[0] for each in data)
+        return cls(data[0].array if shared else None, data[0].shape[0], max_iter, tol)
+
+    def begin(self, data: Sequence[Any], W: Array, Ht: Array) -> Batch:
+        """Return the first state: the rows of W alone have moved."""
+        import torch
+
         different = {id(each): each for each in data}
         facts = {
             name: (BetaLoss.of(each, 1.0).lower_bound, each.shape[1] * (each.mean() or 1.0))
             for name, each in different.items()
         }
-        xp, X = data[0].xp, data[0].array
-        if len(different) > 1:
-            X = xp.stack([each.array for each in data])
-        bounds, units = (to_device(part, X) for part in np.array([facts[id(each)] for each in data]).T)
-        return cls(X, bounds, units)
+        bounds, units = (to_device(part, W) for part in np.array([facts[id(each)] for each in data]).T)
+        own = {} if self.X is not None else {"X": torch.stack([each.array for each in data])}
+        arrays = own | {"bounds": bounds, "units": units}
+        W, Ht = (factor.mT.contiguous() for factor in (W, Ht))
+        found = self.evaluate(arrays, W, Ht, torch.sum(Ht, dim=1))
+        # Numbers: those that all batches have, the loss at the last look of the rule, and tries so far. A
+        # momentum is that of the next try.
+        numbers = torch.zeros((8, W.shape[0]), dtype=torch.float64, device=W.device)
+        numbers[0], numbers[2] = found.pop("loss"), 1.0
+        steps = torch.ones_like(found["columns"])
+        arrays |= found | {
+            "W_before": found["W"].clone(), "Ht": Ht, "Ht_plain": Ht.clone(), "steps": steps,
+            "tried": steps.clone(),
+        }  # fmt: skip
+        return first_batch(arrays, numbers, 1)
 
-    @property
-    def xp(self) -> Any:
-        """The namespace."""
-        return array_namespace(self.X)
+    def evaluate(self, arrays: dict[str, Array], W: Array, H: Array, means: Array) -> dict[str, Any]:
+        """Move the rows of W; return them, the loss and the sums that the next step of H needs."""
+        new = self.move_W(arrays, W, H, means, None)[0]
+        return self.sums(arrays, new, H)
 
-    def facts(self, numbers: IntArray) -> tuple[Array, Array, Array]:
-        """Return data, lower bounds and units of some restarts."""
-        X = self.X if self.X.ndim == 2 else _some(self.X, numbers)
-        return X, _some(self.bounds, numbers), _some(self.units, numbers)
+    def move_W(
+        self, arrays: dict[str, Array], start: Array, H: Array, means: Array, plain: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Return W after a Newton step, and before it the losses of the columns of restarts in `plain`."""
+        import torch
 
-    def begin(self, W: Array, Ht: Array) -> NewtonBatch:
-        """Return the first state: the rows of W alone have moved."""
-        zeros, numbers = np.zeros(W.shape[0]), np.arange(W.shape[0])
-        found, _ = self.evaluate(self.facts(numbers), W, W, Ht, None, None, plain=False)
-        found["loss"] = to_float64(found["loss"])
-        ones = self.xp.ones_like(found["columns"])
-        return NewtonBatch(
-            **found, numbers=numbers, Ht=Ht, W_before=found["W"], Ht_plain=Ht, steps=ones, momentum=zeros,
-            ceiling=zeros + 1.0,
-        )  # fmt: skip
-
-    def evaluate(
-        self,
-        facts: tuple[Array, Array, Array],
-        W: Array,
-        W_before: Array,
-        Ht: Array,
-        total: Array | None,
-        momentum: Array | None,
-        *,
-        plain: bool,
-    ) -> tuple[dict[str, Any], Array | None]:
-        """Move the rows of W; return them and sums, and the losses of the columns before it if `plain`."""
-        xp, (X, bounds, units) = self.xp, facts
-        means = xp.sum(Ht, axis=2) if total is None else (Ht @ total[:, :, None])[:, :, 0]
-        correlations = shared_correlations(Ht, means)
-        H = turned(Ht)
-        start = W if momentum is None else bounded(W, W_before, momentum)
-        v = start @ H
+        X, bounds = self.data_of(arrays), arrays["bounds"]
+        v = start.mT @ H
         # What the columns gain by extrapolated rows would say nothing about their own steps.
-        at_start = batched_kl.column_losses(X, v, bounds) if plain else None
+        at_start = None if plain is None else batched_kl.column_losses(X, v, bounds, plain)
         slope, curvature = batched_kl.newton_terms(X, v, bounds)
-        squares = Ht * Ht + DAMPING * xp.mean(Ht, axis=1, keepdims=True) ** 2
-        gradient, diagonal = slope @ Ht, curvature @ squares
-        direction, slopes = batched_targets(start, gradient, diagonal, correlations)
+        squares = H * H + DAMPING * torch.mean(H, dim=2, keepdim=True) ** 2
+        gradient, diagonal = H @ slope.mT, squares @ curvature.mT
+        direction, slopes = batched_targets(start.mT, gradient.mT, diagonal.mT, shared_correlations(H, means))
         del slope, curvature
-        steps = batched_kl.line_search(X, v, direction @ H, slopes, bounds)[:, :, None]
-        sums = xp.sum(Ht, axis=1, keepdims=True)
+        steps = batched_kl.line_search(X, v, direction @ H, slopes, bounds)[:, None, :]
+        sums = torch.sum(H, dim=2, keepdim=True)
         # (x / v) Ht is what the gradient leaves of the sums.
         ratio = update_ratio(start, sums - gradient, sums, l1=0.0, l2=0.0, beta=1.0)
-        new = xp.where(steps < SHORTEST_STEP, start * ratio, xp.clip(start + steps * direction, min=0.0))
-        v = new @ H
+        moved = (start + steps * direction.mT).clip(0.0)
+        return torch.where(steps < SHORTEST_STEP, start * ratio, moved), at_start
+
+    def sums(self, arrays: dict[str, Array], W: Array, H: Array) -> dict[str, Any]:
+        """Return what the next step of H needs at a pair, and its loss."""
+        import torch
+
+        X, bounds = self.data_of(arrays), arrays["bounds"]
+        v = W.mT @ H
         columns = batched_kl.column_losses(X, v, bounds)
         slope, curvature = batched_kl.newton_terms(X, v, bounds)
-        squares = xp.concat([new * new, xp.ones_like(new[:, :, :1])], axis=2)
-        sums = sums / xp.astype(units, Ht.dtype)[:, None, None]
-        scale = xp.clip((new @ turned(sums))[:, :, 0], min=1e-6)
-        found = {
-            "W": new,
-            "loss": xp.sum(columns, axis=1),
-            "gradient": turned(slope) @ new,
-            "diagonal": turned(curvature) @ squares,
-            "gram": turned(new / scale[:, :, None]) @ new,
-            "total": xp.sum(new, axis=1),
+        squares = torch.cat([W * W, torch.ones_like(W[:, :1])], dim=1)
+        sums = torch.sum(H, dim=2, keepdim=True) / arrays["units"].to(H.dtype)[:, None, None]
+        scale = (sums.mT @ W).clip(1e-6)
+        return {
+            "W": W,
+            "loss": torch.sum(columns, dim=1),
+            "gradient": W @ slope,
+            "diagonal": squares @ curvature,
+            "gram": (W / scale) @ W.mT,
+            "total": torch.sum(W, dim=2),
             "columns": columns,
         }
-        return found, at_start
 
-    def direction(
-        self, Ht: Array, gradient: Array, diagonal: Array, gram: Array, total: Array
-    ) -> tuple[Array, Array]:
+    def data_of(self, arrays: dict[str, Array]) -> Any:
+        """Return the data of all restarts, or of each."""
+        return arrays["X"] if self.X is None else self.X
+
+    def direction(self, now: dict[str, Any]) -> tuple[Any, Any]:
         """Return the step of every column of H, and the derivatives of their losses along it."""
-        xp = self.xp
-        damping = DAMPING * (total / self.X.shape[-2]) ** 2
-        diagonal = diagonal[:, :, :-1] + diagonal[:, :, -1:] * damping[:, None, :]
-        direction, slopes = batched_targets(Ht, gradient, diagonal, correlations_of(gram))
-        slopes = xp.astype(slopes, xp.float64)
+        import torch
+
+        damping = DAMPING * (now["total"] / self.n_rows) ** 2
+        diagonal = now["diagonal"][:, :-1] + now["diagonal"][:, -1:] * damping[:, :, None]
+        direction, slopes = batched_targets(
+            now["Ht"].mT, now["gradient"].mT, diagonal.mT, correlations_of(now["gram"])
+        )
+        # A column whose model misleads stays.
         down = slopes < 0
-        kept = xp.where(down[:, :, None], direction, xp.zeros_like(direction))
-        return kept, xp.where(down, slopes, xp.zeros_like(slopes))
+        return torch.where(down[:, None, :], direction.mT, 0.0), torch.where(down, slopes, 0.0).double()
 
-    def attempt(self, moves: bool, plain: bool, arrays: Any) -> list[Array]:
-        """Move both factors of all restarts by their steps; see `newton.NewtonProblem.attempt`.
+    def turn(self, batch: Batch) -> None:
+        """Try one iteration of every restart; see `newton.NewtonProblem.candidates`."""
+        import torch
 
-        Returns the arrays of `FOUND`, and if some restarts have no momentum, shorter steps for their columns
-        that became worse, and what their steps were to gain.
-        """
-        xp = self.xp
-        X, bounds, units, momentum, *fields_ = arrays
-        now = dict(zip(ARRAYS, fields_, strict=True))
-        direction, slopes = self.direction(
-            **{name: now[name] for name in ("Ht", "gradient", "diagonal", "gram", "total")}
-        )
-        steps = now["steps"]
-        Ht = now["Ht"] + xp.astype(steps, direction.dtype)[:, :, None] * direction
-        column = xp.astype(momentum, Ht.dtype)[:, None, None] if moves else None
-        chosen = bounded(Ht, now["Ht_plain"], column) if moves else Ht
-        found, at_start = self.evaluate(
-            (X, bounds, units), now["W"], now["W_before"], chosen, now["total"], column, plain=plain
-        )
-        doubled = xp.clip(2.0 * steps, max=1.0)
-        found |= {"Ht": chosen, "Ht_plain": Ht, "steps": doubled}
-        if not plain:
-            return [found[name] for name in FOUND]
+        now = batch.arrays
+        loss, momentum, tries = batch.numbers[LOSS], batch.numbers[MOMENTUM], batch.numbers[-1]
+        direction, slopes = self.direction(now)
+        steps, rests = now["tried"], momentum == 0
+        plain = now["Ht"] + steps.to(direction.dtype)[:, None, :] * direction
+        amount = momentum.to(direction.dtype)[:, None, None]
+        H = bounded(plain, now["Ht_plain"], amount)
+        means = (now["total"][:, None, :] @ H)[:, 0]
+        W, at_start = self.move_W(now, bounded(now["W"], now["W_before"], amount), H, means, rests)
+        found = self.sums(now, W, H)
+        new_loss = found.pop("loss")
+        doubled = (2.0 * steps).clip(max=1.0)
         gained, change = steps * slopes, at_start - now["columns"]
         unclear = -gained < 1e-12 * found["columns"]
-        best = _factor(xp, gained, change, most=2.0)
-        own = xp.clip(xp.where(unclear, 2.0 * steps, steps * best), min=SHORTEST, max=1.0)
-        rests = (momentum == 0)[:, None]
-        found["steps"] = xp.where(rests, own, doubled)
+        best = _factor(torch, gained, change, most=2.0)
+        after = torch.where(unclear, 2.0 * steps, steps * best).clip(SHORTEST, 1.0)
+        found |= {"Ht": H, "Ht_plain": plain, "steps": torch.where(rests[:, None], after, doubled)}
         # Restarts with momentum try again without it first, with the same steps.
-        worse = xp.logical_and(rests, change > 0)
-        shorter = xp.where(worse, steps * _factor(xp, gained, change, most=0.5), steps)
-        return [*(found[name] for name in FOUND), shorter, xp.sum(gained, axis=1)]
+        worse = rests[:, None] & (change > 0)
+        shorter = torch.where(worse, steps * _factor(torch, gained, change, most=0.5), steps)
 
-    def tried(self, now: NewtonBatch) -> tuple[NewtonBatch, Any, Any]:
-        """Call `attempt`; return the states after it, shorter steps, and what the steps were to gain."""
-        momentum = now.momentum
-        kind = bool(momentum.any()), not momentum.all()
-        arrays = [
-            *self.facts(now.numbers),
-            to_device(momentum, self.X),
-            *(getattr(now, name) for name in ARRAYS),
-        ]
-        out = self.attempt(*kind, arrays)
-        found = dict(zip(FOUND, out, strict=False))
-        found["loss"] = to_float64(found["loss"])
-        after = replace(now, **found, W_before=now.W)
-        return (after, *out[len(FOUND) :]) if kind[1] else (after, None, None)
+        active = batch.numbers[FINISHED] == 0
+        good = new_loss <= loss
+        nothing = NOTHING["float64" if H.dtype == torch.float64 else "float32"]
+        hopeless = rests & (torch.sum(gained, dim=1) > -nothing * torch.abs(loss))
+        # Rounding only: the better pair is kept, and the stopping rule ends the run.
+        stuck = ~good & (hopeless | (tries + 1 >= TRIES))
+        loss = torch.where(good, new_loss, loss)
+        numbers = self.rules(batch.numbers, loss, good, stuck)
 
-    def step(self, state: NewtonBatch) -> tuple[NewtonBatch, dict[str, Any]]:
-        """Do one iteration of every restart that does not increase its loss."""
-        after = state  # restarts that find nothing better stay
-        n = len(state.loss)
-        now, places = state, np.arange(n)  # what is tried, and which restarts they are
-        pending, stuck = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
-        nothing = NOTHING["float64" if "64" in str(self.X.dtype) else "float32"]
-        for _ in range(TRIES):
-            new, shorter, gained = self.tried(now)
-            good = pending[places] & (new.loss <= now.loss)
-            if good.all():
-                after = scheduled(new) if len(places) == n else after.put(places, scheduled(new))
-                pending[places] = False
-                break
-            if good.any():
-                chosen = np.flatnonzero(good)
-                after = after.put(places[chosen], scheduled(new).take(chosen))
-                pending[places[chosen]] = False
-            left = pending[places]
-            if not left.any():
-                break
-            if (left & (now.momentum == 0)).any():
-                now = replace(now, steps=shorter)
-                hopeless = left & (now.momentum == 0) & (to_float64(gained) > -nothing * np.abs(now.loss))
-                stuck[places[hopeless]], pending[places[hopeless]] = True, False
-                left = pending[places]
-                if not left.any():
-                    break
-            chosen = np.flatnonzero(left)
-            now, places = now.take(chosen), places[chosen]
-            ceiling = np.where(now.momentum > 0, now.momentum, now.ceiling)
-            now = replace(now, ceiling=ceiling, momentum=np.zeros_like(ceiling))
-        if (stuck := np.flatnonzero(stuck | pending)).size:
-            same = state.take(stuck)
-            zeros = np.zeros(len(stuck))
-            rested = replace(same, momentum=zeros, ceiling=zeros + 1.0, W_before=same.W, Ht_plain=same.Ht)
-            after = after.put(stuck, rested)
-        return after, {"loss": after.loss}
+        good, stuck = good & active, stuck & active
+
+        def chosen(name: str, at_rest: Any = None) -> Any:
+            old = now[name] if at_rest is None else choose(stuck, now[at_rest], now[name])
+            return choose(good, found[name], old)
+
+        arrays = {name: chosen(name, "Ht" if name == "Ht_plain" else None) for name in FOUND}
+        arrays["W_before"] = choose(good | stuck, now["W"], now["W_before"])
+        arrays["tried"] = choose(good, found["steps"], choose(stuck, now["steps"], shorter))
+        batch.commit(arrays, numbers, (loss,))
+
+    def rules(self, numbers: Any, loss: Any, good: Any, stuck: Any) -> Any:
+        """Return the numbers after a turn: the next momentum, and whether a restart has ended."""
+        import torch
+
+        _, momentum, ceiling, n_iter, _, first, mark, tries = numbers.unbind()
+        # A momentum of zero may have been a rejected one: the schedule goes on below it.
+        rests = momentum == 0
+        below = rests & (ceiling < 1.0)
+        raised = (SCHEDULE.ceiling_growth * ceiling).clip(max=1.0)
+        grown = torch.where(rests, SCHEDULE.initial, torch.minimum(raised, SCHEDULE.growth * momentum))
+        grown = torch.where(below, ceiling / SCHEDULE.decay, grown)
+        rejected = torch.where(rests, ceiling, momentum)
+        ceiling = torch.where(good, torch.where(below, ceiling, raised), torch.where(stuck, 1.0, rejected))
+        momentum = torch.where(good, grown, 0.0)
+        done = good | stuck
+        tries = torch.where(done, 0.0, tries + 1)
+        n_iter = torch.where(done, n_iter + 1, n_iter)
+        first = torch.where(done & (n_iter == 1), loss, first)
+        looks = done & ((n_iter - 1) % self.window == 0)
+        ended = torch.where(done & (n_iter >= self.max_iter), MAX_ITER, torch.zeros_like(loss))
+        if self.tol > 0:
+            error, before, start = (torch.sqrt(2.0 * each.clip(0.0)) for each in (loss, mark, first))
+            small = looks & (n_iter > self.window) & (before - error <= self.tol * start)
+            ended = torch.where(small, CONVERGED, ended)
+        mark = torch.where(looks, loss, mark)
+        return torch.stack([loss, momentum, ceiling, n_iter, ended, first, mark, tries])
 
 
-def scheduled(after: NewtonBatch) -> NewtonBatch:
-    """Return the accepted states with the momentum of the next iteration."""
-    following = [
-        SCHEDULE.rejected(ceiling) if not momentum and ceiling < 1.0 else SCHEDULE.accepted(momentum, ceiling)
-        for momentum, ceiling in zip(after.momentum.tolist(), after.ceiling.tolist(), strict=True)
-    ]
-    momentum, ceiling = (
-        np.array([getattr(each, name) for each in following]) for name in ("momentum", "ceiling")
-    )
-    return replace(after, momentum=momentum, ceiling=ceiling)
+def choose(chosen: Any, new: Any, old: Any) -> Any:
+    """Return the arrays of chosen restarts, and the old ones of the others."""
+    import torch
 
-
-def _some(array: Array, chosen: IntArray) -> Array:
-    if len(chosen) == array.shape[0]:
-        return array
-    return array_namespace(array).take(array, to_device(chosen, array), axis=0)
+    return torch.where(chosen.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
 
 
 def bounded(new: Array, old: Array, momentum: Array) -> Array:
@@ -315,10 +229,10 @@ def correlations_of(gram: Array) -> Array:
     return gram / root[:, :, None] / root[:, None, :] * (1 - eye) + eye
 
 
-def shared_correlations(Ht: Array, means: Array) -> Array:
+def shared_correlations(H: Array, means: Array) -> Array:
     """Return the correlations of H diag(1 / means) H' of every restart."""
-    xp = array_namespace(Ht)
+    xp = array_namespace(H)
     top = xp.max(means, axis=1, keepdims=True)
     scale = 1 / xp.clip(means / xp.where(top > 0, top, xp.ones_like(top)), min=1e-6)
-    rows = Ht * xp.sqrt(scale / xp.max(scale, axis=1, keepdims=True))[:, :, None]
-    return correlations_of(turned(rows) @ rows)
+    rows = H * xp.sqrt(scale / xp.max(scale, axis=1, keepdims=True))[:, None, :]
+    return correlations_of(rows @ rows.mT)

@@ -127,12 +127,15 @@ def hals(
     stop = RelativeMeasure("violation", tol, options.get("first_violation", 0.0))
     with single_threaded_blas():
         whole = variant == "extrapolated" and (free is None or len(free) == k)
-        on_device = DeviceProblem.of(problem, stop, max_iter, each=callback is not None)
-        if on_device is not None:
-            step = on_device.step
-        elif accelerate and whole and data.container in CONTAINERS:
+        faster = None
+        if accelerate and whole and data.container in CONTAINERS:
             faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
-            step = faster.step if faster.pays else step
+        on_device = DeviceProblem.of(problem, stop, max_iter, each=callback is not None)
+        if faster is not None and faster.pays:
+            # On a GPU too, where these are data that are read from the host: a pass costs more than waiting.
+            step = faster.step
+        elif on_device is not None:
+            step = on_device.step
         return iterate(
             step,
             state,

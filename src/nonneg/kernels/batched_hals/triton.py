@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from nonneg._arrays import is_cuda_tensor
-from nonneg.kernels.grams import DenseGrams
 from nonneg.kernels.hals import triton
 
 
@@ -16,8 +15,8 @@ def is_supported(factor: Any) -> bool:
 
 def batched_hals(factor: Any, gram: Any, cross: Any, max_passes: int, shrink: float) -> tuple[Any, Any]:
     """Update all rows; see `kernels.batched_hals`."""
-    batch, n_rows, k = factor.shape
-    rows, violations = triton.hals_rows(
-        factor.reshape(-1, k), DenseGrams(gram), cross.reshape(-1, k), max_passes=max_passes, shrink=shrink
+    # Rows of a factor lie beside each other where it is the transpose of an array in order.
+    rows, violations = triton.hals_batch(
+        factor.mT.contiguous(), gram.contiguous(), cross.mT.contiguous(), max_passes, shrink
     )
-    return rows.reshape(batch, n_rows, k), violations.reshape(batch, n_rows).sum(dim=1)
+    return rows.mT, violations.sum(dim=1)

@@ -62,6 +62,9 @@ def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any) -> Any:
     return _implementation(v).line_search(x, v, d, slopes, bounds, TRIES)
 
 
-def column_losses(x: Any, v: Any, bounds: Any) -> Any:
-    """Return the divergence of every column of x from that of every model, in float64: (batch, n_columns)."""
-    return _implementation(v).column_losses(x, v, bounds)
+def column_losses(x: Any, v: Any, bounds: Any, wanted: Any = None) -> Any:
+    """Return the divergence of every column of x from that of every model, in float64: (batch, n_columns).
+
+    Those of models that are not wanted, by an array of shape (batch,), may have any value.
+    """
+    return _implementation(v).column_losses(x, v, bounds, wanted)

@@ -38,7 +38,7 @@ def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) ->
     return xp.where(found, t, xp.zeros_like(t))
 
 
-def column_losses(x: Any, v: Any, bounds: Any) -> Any:
+def column_losses(x: Any, v: Any, bounds: Any, wanted: Any = None) -> Any:
     """Return the divergence of every column; see `kernels.batched_kl`."""
     xp = array_namespace(x, v)
     x, v = xp.astype(x, xp.float64), xp.maximum(xp.astype(v, xp.float64), bounds[:, None, None])

@@ -99,12 +99,18 @@ if triton is not None:
         tl.store(steps + of_row, t)
 
     @triton.jit
-    def _losses(x, v, out, bounds, x_step, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    def _losses(
+        x, v, out, bounds, wanted, x_step, n_rows, n_columns,
+        SOME: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    ):  # fmt: skip
         batch = tl.program_id(1).to(tl.int64)
+        last = n_rows
+        if SOME:
+            last = tl.where(tl.load(wanted + batch) != 0, n_rows, 0)
         columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
         lowest = tl.load(bounds + batch)
         total = tl.zeros((COLUMNS,), dtype=tl.float64)
-        for first in range(0, n_rows, ROWS):
+        for first in range(0, last, ROWS):
             rows = first + tl.arange(0, ROWS)
             inside = (rows < n_rows)[:, None] & (columns < n_columns)[None, :]
             place = rows[:, None].to(tl.int64) * n_columns + columns[None, :]
@@ -155,7 +161,7 @@ def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) ->
     return steps
 
 
-def column_losses(x: Any, v: Any, bounds: Any) -> Any:
+def column_losses(x: Any, v: Any, bounds: Any, wanted: Any = None) -> Any:
     """Return the divergence of every column; see `kernels.batched_kl`."""
     import torch
 
@@ -163,7 +169,7 @@ def column_losses(x: Any, v: Any, bounds: Any) -> Any:
     batch, n_rows, n_columns = v.shape
     out = torch.empty((batch, n_columns), dtype=torch.float64, device=v.device)
     _losses[(triton.cdiv(n_columns, TILE_COLUMNS), batch)](
-        x, v, out, bounds, _step(x), n_rows, n_columns,
-        ROWS=TILE_ROWS, COLUMNS=TILE_COLUMNS,
+        x, v, out, bounds, bounds if wanted is None else wanted.to(torch.int8), _step(x), n_rows, n_columns,
+        SOME=wanted is not None, ROWS=TILE_ROWS, COLUMNS=TILE_COLUMNS,
     )  # fmt: skip
     return out

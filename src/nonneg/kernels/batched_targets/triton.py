@@ -1,4 +1,7 @@
-"""Newton steps of batches of rows on an NVIDIA GPU: all of a row's work in registers."""
+"""Newton steps of batches of rows on an NVIDIA GPU: all of a row's work in registers.
+
+Arrays are read component by component: the transposes of arrays (batch, k, n_rows) in order are not copied.
+"""
 
 from __future__ import annotations
 
@@ -20,25 +23,27 @@ try:
 except ImportError:
     triton = None
 
-# Numbers of a tile of rows: four such tiles are in the registers of one warp.
-TILE, WARPS = 512, 1
 MOST_COMPONENTS = 256
+# Numbers of a tile of rows, of which a warp holds four: a few threads share the components of a row.
+TILE = 256
 
 
 if triton is not None:
 
-    @triton.jit
+    @triton.jit(do_not_specialize=("n_rows", "k", "passes"))
     def _steps(
-        factor, gradient, diagonal, correlations, out, slopes, numbers, n_rows, k, passes,
+        factor, gradient, diagonal, others, out, slopes, numbers, n_rows, k, passes,
         K: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         batch = tl.program_id(1).to(tl.int64)
-        rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        columns = tl.arange(0, K)
-        live = rows < n_rows
-        inside = live[:, None] & (columns < k)[None, :]
-        at = (batch * n_rows + rows)[:, None] * k + columns[None, :]
-        correlations += batch * k * k
+        lane = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        live = lane < n_rows
+        # A range that ends early is no contiguous one for the compiler: a thread gets no neighboring rows.
+        row = tl.minimum(lane, n_rows - 1)
+        c = tl.arange(0, K)
+        inside = live[None, :] & (c < k)[:, None]
+        at = (batch * k + c)[:, None] * n_rows + row[None, :]
+        others += batch * K * K
         # Numbers given as arguments would be rounded to float32.
         least = tl.load(numbers)
         shrink = tl.load(numbers + 1)
@@ -48,34 +53,32 @@ if triton is not None:
         D = tl.load(diagonal + at, mask=inside, other=1.0)
         root = tl.sqrt(tl.where(least > D, least, D))
         g = tl.load(gradient + at, mask=inside, other=0.0) / root
-        scaled = F * root
-        moved = scaled * 0  # how far each entry has moved
-        zero = tl.sum(moved, axis=1)
+        lowest = -F * root
+        moved = lowest * 0  # how far each entry has moved
+        zero = tl.sum(moved, axis=0)
         limit = zero
         moving = tl.where(live, zero + 1, zero)
         number = 0
         going = 1
         while (number < passes) & (going > 0):
-            change = zero
+            before = moved
             for a in range(k):
-                C = tl.load(correlations + a * k + columns, mask=columns < k, other=0.0)
-                chosen = (columns == a)[None, :]
-                slope = tl.sum(moved * C[None, :] + tl.where(chosen, g, 0.0), axis=1)
-                old = tl.sum(tl.where(chosen, scaled + moved, 0.0), axis=1)
-                new = old - slope * moving
-                step = tl.where(new > 0, new, zero) - old
-                change += step * step
-                moved += tl.where(chosen, step[:, None], 0.0)
+                # The slope without the component itself: registers cannot be indexed.
+                slope = tl.sum(moved * tl.load(others + a * K + c)[:, None], axis=0)
+                new = -(g + slope[None, :])
+                moved = tl.where((c == a)[:, None], tl.where(new > lowest, new, lowest), moved)
+            moved = tl.where((moving > 0)[None, :], moved, before)
+            change = tl.sum((moved - before) * (moved - before), axis=0)
             limit = tl.where(number == 0, change * shrink, limit)
             moving = tl.where((moving > 0) & (change > limit), moving, zero)
             going = tl.max((moving > 0).to(tl.int32), axis=0)
             number += 1
-        target = (scaled + moved) / root
-        largest = tl.max(F, axis=1)
-        lowest = tl.where((small * largest)[:, None] < F, F * fall, F * 0)
-        direction = tl.where(target < lowest, lowest, target) - F
+        target = (moved - lowest) / root
+        largest = tl.max(F, axis=0)
+        bound = tl.where((small * largest)[None, :] < F, F * fall, F * 0)
+        direction = tl.where(target < bound, bound, target) - F
         tl.store(out + at, direction, mask=inside)
-        tl.store(slopes + batch * n_rows + rows, tl.sum(g * root * direction, axis=1), mask=live)
+        tl.store(slopes + batch * n_rows + row, tl.sum(g * root * direction, axis=0), mask=live)
 
 
 def is_supported(factor: Any) -> bool:
@@ -97,13 +100,15 @@ def batched_targets(factor: Any, gradient: Any, diagonal: Any, correlations: Any
     import torch
 
     batch, n_rows, k = factor.shape
-    given = (part.contiguous() for part in (factor, gradient, diagonal, correlations))
-    out = torch.empty((batch, n_rows, k), dtype=factor.dtype, device=factor.device)
+    given = [part.mT.contiguous() for part in (factor, gradient, diagonal)]
+    out = torch.empty((batch, k, n_rows), dtype=factor.dtype, device=factor.device)
     slopes = torch.empty((batch, n_rows), dtype=factor.dtype, device=factor.device)
-    numbers = _numbers(factor.dtype, factor.device)
-    width = max(2, triton.next_power_of_2(k))
-    rows = max(1, TILE // width) if factor.dtype == torch.float32 else max(1, TILE // (2 * width))
+    width = max(4, triton.next_power_of_2(k))
+    others = correlations - torch.diag_embed(correlations.diagonal(dim1=1, dim2=2))
+    others = torch.nn.functional.pad(others, (0, width - k, 0, width - k))
+    rows = max(1, min(32, TILE // width))
     _steps[(triton.cdiv(n_rows, rows), batch)](
-        *given, out, slopes, numbers, n_rows, k, PASSES, K=width, ROWS=rows, num_warps=WARPS
-    )
-    return out, slopes
+        *given, others, out, slopes, _numbers(factor.dtype, factor.device), n_rows, k, PASSES,
+        K=width, ROWS=rows, num_warps=1,
+    )  # fmt: skip
+    return out.mT, slopes

@@ -36,6 +36,8 @@ NUMBERS = (1e-14, 1e-13)
 # Multipliers are solved for where the smallest pivot of G is above this part of its diagonal entry: the
 # inverse then has about ten digits.
 SOUND = 1e-6
+# Entries of a chunk of rows that are solved for their multipliers: some nine arrays of 8 MB.
+DUAL_ENTRIES = CHUNK_ENTRIES // 16
 
 
 if triton is not None:
@@ -241,7 +243,7 @@ def _solve_duals(
     half = torch.linalg.solve_triangular(torch.where(sound, lower, eye), eye, upper=False)
     inverse = half.T @ half
     n_rows, k = factor.shape
-    step = max(1, CHUNK_ENTRIES // (16 * k))  # some nine arrays of 8 MB
+    step = max(1, DUAL_ENTRIES // k)
     for start in range(0, n_rows, step):
         rows = slice(start, min(start + step, n_rows))
         target = cross[rows].T.to(torch.float64)

@@ -28,8 +28,11 @@ FULL = 4224
 
 
 if triton is not None:
+    # Sizes that change from batch to batch: no compilation for each of them.
+    SIZES = ("n_tiles", "n", "n_order", "max_passes", "block_stride")
+    STRIDES = ("factor_stride", "cross_stride", "out_stride")
 
-    @triton.jit
+    @triton.jit(do_not_specialize=SIZES + STRIDES)
     def _update_rows(
         factor,
         cross,
@@ -44,6 +47,7 @@ if triton is not None:
         k,
         n_order,
         max_passes,
+        block_stride,
         factor_stride,
         cross_stride,
         out_stride,
@@ -58,7 +62,9 @@ if triton is not None:
         inside = lane < n
         # A range that ends early is no contiguous one for the compiler, so that a thread gets no four
         # neighboring rows, but components of one.
-        row = block * n + tl.minimum(lane, n - 1)
+        lane = tl.minimum(lane, n - 1)
+        note = block * n + lane
+        row = block * block_stride + lane
         b = tl.arange(0, K)
         real = b < k
         gram_at = gram + block * k * k
@@ -68,7 +74,7 @@ if triton is not None:
         shrink2 = tl.load(numbers)
         moving = inside.to(tl.int32)
         if SKIPS:
-            moving = tl.where(tl.load(todo + row) != 0, moving, 0)
+            moving = tl.where(tl.load(todo + note) != 0, moving, 0)
         zero = tl.zeros([R], f.dtype)
         violation = zero
         limit = zero
@@ -115,7 +121,7 @@ if triton is not None:
             moving = tl.where(change > limit, moving, 0)
             going = tl.max(moving, axis=0)
             going = tl.where(sweep < max_passes, going, 0)
-        tl.store(violations + row, violation, mask=inside)
+        tl.store(violations + note, violation, mask=inside)
 
 
 def is_supported(factor: Any) -> bool:
@@ -178,8 +184,34 @@ def _launch(
     if n_rows == 0:
         return
     n = n_rows // matrices.shape[0]
+    strides = (n, factor.stride(1), cross.stride(1), out.stride(1))
+    _start(factor, matrices, cross, out, violations, order, numbers, todo, max_passes, ordered, n, k, strides)
+
+
+def hals_batch(factor: Any, matrices: Any, cross: Any, max_passes: int, shrink: float) -> tuple[Any, Any]:
+    """Update the rows of many factors, given as (batch, k, n_rows); return them and the violations."""
+    import torch
+
+    batch, k, n = factor.shape
+    out = torch.empty_like(factor)
+    violations = torch.empty((batch, n), dtype=factor.dtype, device=factor.device)
+    if not factor.numel():
+        return out, violations
+    turns = _order(tuple(range(k)), factor.device)
+    numbers = _number(shrink * shrink, factor.dtype, factor.device)
+    _start(
+        factor, matrices, cross, out, violations, turns, numbers, None, max_passes, False, n, k,
+        (k * n, n, n, n),
+    )  # fmt: skip
+    return out, violations
+
+
+def _start(
+    factor: Any, matrices: Any, cross: Any, out: Any, violations: Any, order: Any, numbers: Any, todo: Any,
+    max_passes: int, ordered: bool, n: int, k: int, strides: tuple[int, ...],
+) -> None:  # fmt: skip
     K = padded(k)
-    R = rows_per_program(n_rows, n, K, factor.element_size())
+    R = rows_per_program(n * matrices.shape[0], n, K, factor.element_size())
     n_tiles = -(-n // R)
     _update_rows[(matrices.shape[0] * n_tiles,)](
         factor,
@@ -195,9 +227,7 @@ def _launch(
         k,
         order.shape[0],
         max_passes,
-        factor.stride(1),
-        cross.stride(1),
-        out.stride(1),
+        *strides,
         K=K,
         R=R,
         SKIPS=todo is not None,
