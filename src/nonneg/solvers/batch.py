@@ -22,8 +22,8 @@ LOSS, MOMENTUM, CEILING, N_ITER, FINISHED, FIRST = range(6)
 CONVERGED, MAX_ITER = 1.0, 2.0
 # Rows of the history on the GPU: the host reads them before they are written again.
 ROWS = 64
-# Turns between two looks take about this many seconds; a look takes some 100 microseconds.
-SECONDS = 1e-2
+# Turns between two looks take about this many seconds: a look keeps the GPU waiting for a millisecond.
+SECONDS = 4e-2
 # A smaller batch is compiled and recorded anew, which takes tens of milliseconds.
 SMALLEST = 8
 
