@@ -12,6 +12,11 @@ def _milliseconds(seconds: float | None) -> str:
     return DASH if seconds is None else number(1e3 * seconds)
 
 
+def _time(record: dict[str, Any]) -> str:
+    """Return when the run began: not all records come from one."""
+    return str(record["machine"]["date"])[11:16]
+
+
 def _met(value: float | None, land: float | None, goal: float | None, *, less: bool) -> str:
     if land is None or goal is None or value is None:
         return DASH
@@ -30,7 +35,7 @@ def table(found: list[dict[str, Any]]) -> str:
             r["case"], r["dtype"], number(r["seconds"]),
             number(r.get("alone", r.get("steps"))), number(r["ratio"]),
             DASH if r.get("land") is None else f"{r['land']:g} / {r['goal']:g}",
-            _met(r["ratio"], r.get("land"), r.get("goal"), less=r["kind"] == "whole"),
+            _met(r["ratio"], r.get("land"), r.get("goal"), less=r["kind"] == "whole"), _time(r),
         ]
         for kind in ("whole", "restarts", "race", "fallback")
         for r in of.get(kind, [])
@@ -38,13 +43,13 @@ def table(found: list[dict[str, Any]]) -> str:
     parts.append(
         "Whole fits beside their iterations alone, restarts as one batch beside one after another, a fit "
         "beside scikit-learn, and array operations beside Triton's kernels, in seconds:\n\n"
-        + markdown(("what", "type", "s", "beside it (s)", "ratio", "to land / goal", "bar"), rows)
+        + markdown(("what", "type", "s", "beside it (s)", "ratio", "to land / goal", "bar", "run"), rows)
     )
     rows = [
         [
             r["case"], number(r["size"] / 1e9), number(r["free"] / 1e9), number(r["passes"]),
             number(r["seconds"]), number(r["size"] / r["seconds"] / 1e9), number(r["bandwidth"] / 1e9),
-            f"{100 * r['ratio']:.0f}%", _met(r["ratio"], r["land"], r["goal"], less=False),
+            f"{100 * r['ratio']:.0f}%", _met(r["ratio"], r["land"], r["goal"], less=False), _time(r),
         ]
         for r in of.get("streamed", [])
     ]  # fmt: skip
@@ -58,6 +63,7 @@ def table(found: list[dict[str, Any]]) -> str:
         "copy's GB/s",
         "part",
         "bar (60%, goal 85%)",
+        "run",
     )
     if rows:
         parts.append("X larger than the memory of the card, HALS with k=40:\n\n" + markdown(heading, rows))
@@ -101,7 +107,8 @@ def _card(newest: list[dict[str, Any]]) -> str:
     ]
     return (
         f"{about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch {about['torch']}, Triton "
-        f"{about['triton']}; {peers}. Measured in the same run: {'; '.join(rates)}."
+        f"{about['triton']}; {peers}. Measured beside the iterations: {'; '.join(rates)}. The column run "
+        "says when (UTC) the run of a record began."
     )
 
 
@@ -119,10 +126,11 @@ def _iteration_table(found: list[dict[str, Any]]) -> str:
                 f"{r['land']:g} / {r['goal']:g}" if r.get("land") else DASH,
                 _met(1e3 * r["seconds"], r.get("land"), r.get("goal"), less=True),
                 f"{r['extra_bytes'] / 1e6:.0f} of {r['allowed_bytes'] / 1e6:.0f}" if ours else DASH,
+                _time(r),
             ]
         )  # fmt: skip
     heading = (
         "iteration", "type", "ms", "bare products", "limit", "limit / ms", "to land / goal", "bar",
-        "MB beyond X",
+        "MB beyond X", "run",
     )  # fmt: skip
     return "Milliseconds per iteration:\n\n" + markdown(heading, rows)
