@@ -3,7 +3,7 @@
 A turn tries one iteration of every restart. Whether a restart takes its result, and whether it has ended, is
 decided on the GPU; a rejected one tries again in the next turn. All turns are therefore the same launches on
 the same memory, recorded as a CUDA graph, and the host looks at the numbers now and then. Restarts that have
-ended stay as they are; once half of them have, the others continue in a smaller batch.
+ended stay as they are; once half of them have ended, the others continue in a smaller batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ CONVERGED, MAX_ITER = 1.0, 2.0
 ROWS = 64
 # Turns between two looks take about this many seconds: a look keeps the GPU waiting for a millisecond.
 SECONDS = 4e-2
-# A smaller batch is compiled and recorded anew, which takes tens of milliseconds.
+# Restarts leave the batch once this part of them has ended: a smaller batch is recorded anew, which takes
+# tens of milliseconds.
+LEAVING = 0.5
 SMALLEST = 8
 
 
@@ -149,8 +151,9 @@ def run_turns(turn: Callable[[Batch], None], batch: Batch, max_iter: int, outcom
         if interrupted or not live.size:
             break
         left = int(max_iter - numbers[N_ITER][live].min())
-        if 2 * live.size <= len(turns.batch.members) and len(turns.batch.members) > SMALLEST:
-            outcome.keep(turns.batch, numbers, np.flatnonzero(numbers[FINISHED]))
+        ended, n = np.flatnonzero(numbers[FINISHED]), len(turns.batch.members)
+        if ended.size and ended.size >= LEAVING * n and n > SMALLEST:
+            outcome.keep(turns.batch, numbers, ended)
             turns = Turns(turn, turns.batch.take(live))
     outcome.keep(turns.batch, numbers, np.arange(len(turns.batch.members)))
     return not interrupted
