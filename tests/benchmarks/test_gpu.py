@@ -16,7 +16,7 @@ def record(kind, case, **facts):
     """Return a record as the benchmark yields it."""
     return {
         "claim": "gpu", "threads": 16, "gpu": CARD, "kind": kind, "case": case, "dtype": "float32",
-        "contender": "nonneg", **facts,
+        "contender": "nonneg", "machine": {"date": "2026-11-16 16:24 UTC"}, **facts,
     }  # fmt: skip
 
 
@@ -43,11 +43,11 @@ def test_tables_show_limits_bars_peers_and_failures():
         record("crossover", "50 iterations", operations=1e9, alone=1.0, seconds=2.0, ratio=0.5, chosen="cpu"),
     ]  # fmt: skip
     text = " ".join(gpu.table(found).split())
-    assert "| HALS | float32 | 2 | 1 | 1 | 50% | 3 / 2.5 | goal | 1 of 2 |" in text
+    assert "| HALS | float32 | 2 | 1 | 1 | 50% | 3 / 2.5 | goal | 1 of 2 | 16:24 |" in text
     assert "plain PyTorch | float32 | 4 |" in text
     assert "torchnmf: ImportError: no" in text
     assert "| whole fit | float32 | 1.6 | 1 | 1.6 | 1.5 / 1.2 | missed |" in text
-    assert "| 100 restarts | float32 | 1 | 30 | 30 | 20 / 60 | met |" in text
+    assert "| 100 restarts | float32 | 1 | 30 | 30 | 20 / 60 | met | 16:24 |" in text
     assert "| 80% | met |" in text
     assert "50 TFLOP/s" in text
     assert "torchnmf not installed" in text
