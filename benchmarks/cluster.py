@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ TITLE = "Fits on a Dask cluster"
 ROWS, CHUNKS = 400_000, 16
 MEMORY = "2500MB"  # per worker: X takes 1.6 GB in all, and is kept where it takes half of the memory at most
 ITERATIONS = 12
+WINDOW = 5  # iterations of which the one with the most tasks counts: Dask forgets them with some delay
 
 
 def chunk_of(index: int, rows: int, columns: int) -> Any:
@@ -118,7 +120,7 @@ class Watch:
     def __call__(self, progress: Any) -> None:
         """Note the time."""
         self.times.append(time.perf_counter())
-        if self.every and progress.n_iter % self.every in (0, 1):
+        if self.every and progress.n_iter % self.every < WINDOW:
             self.tasks[progress.n_iter], self.memory[progress.n_iter] = self.client.run_on_scheduler(_state)
         if progress.n_iter in self.at:
             self.at[progress.n_iter]()
@@ -185,14 +187,37 @@ def on_cluster(rows: int, chunks: int, workers: int, loss: str = "frobenius") ->
     }
 
 
+def scaling(kind: str, rows: int, chunks: int, most: int) -> dict[str, Any]:
+    """Measure an iteration on fewer and fewer workers of one cluster.
+
+    Weak scaling has as many rows for each worker; strong scaling has as many in all.
+    """
+    found: dict[str, list[Any]] = {name: [] for name in ("workers", "seconds", "moved", "resident")}
+    moved: list[int] = []
+    with cluster(most) as client:
+        fit(dask_data(2000 * most, 4 * most), Watch(), 3)  # compile
+        while True:
+            size = most if kind == "weak" else 1
+            watch = Watch(at={n: lambda: moved.append(sum(client.run(_moved).values())) for n in (2, 8)})
+            fit(dask_data(rows * size, chunks * size), watch, 9)
+            found["workers"].append(most)
+            found["seconds"].append(statistics.median(watch.seconds))
+            found["moved"].append((moved[-1] - moved[-2]) / 6)
+            found["resident"].append(max(client.run(_resident).values()))
+            if most == 1:
+                return found
+            most //= 2
+            client.retire_workers(sorted(client.nthreads())[most:])
+
+
 def flat(iterations: int) -> dict[str, Any]:
     """Watch what the scheduler remembers over many iterations of a small fit."""
     with cluster(2, "1500MB") as client:
         watch = Watch(client, every=10)
-        fit(dask_data(16_000, 16, 50), watch, iterations)
-    # Dask keeps logs of bounded length (100 computations, 1,000 events), which 200 iterations fill.
-    at_all = [(n, n + 1) for n in (10, iterations * 2 // 5, iterations - 10)]
-    peak = {name: [max(found[n] for n in at) for at in at_all]
+        fit(dask_data(16_000, 16), watch, iterations)
+    # Dask keeps logs of bounded length (1,000 messages to each worker), which about 200 iterations fill.
+    starts = (10, iterations * 2 // 50 * 10, iterations - 10)
+    peak = {name: [max(found[n] for n in range(start, start + WINDOW)) for start in starts]
             for name, found in (("tasks", watch.tasks), ("memory", watch.memory))}  # fmt: skip
     return {
         "tasks": peak["tasks"],
@@ -215,16 +240,26 @@ def recovery(rows: int, chunks: int, workers: int) -> dict[str, Any]:
             victim = min(client.run(os.getpid).values())
             killed["at"] = time.perf_counter()
             os.kill(victim, signal.SIGKILL)
+            threading.Thread(target=see).start()
+
+        def see() -> None:  # when Dask has started another
+            before = set(client.nthreads())
+            while set(client.nthreads()) <= before:
+                time.sleep(0.05)
+            killed["back"] = time.perf_counter()
 
         watch = Watch(client, at={ITERATIONS // 2: kill})
         found = fit(X, watch, ITERATIONS)
         client.wait_for_workers(workers)
+        while "back" not in killed:
+            time.sleep(0.05)
     at = ITERATIONS // 2
     pause = watch.times[at] - killed["at"]
     return {
         "usual": usual,
         "iteration_of_the_kill": pause,
         "iterations_lost": pause / usual - 1,
+        "back": killed["back"] - killed["at"],
         "same": bool(found.loss == expected.loss),
         "loss": [found.loss, expected.loss],
     }
@@ -252,14 +287,20 @@ def _seconds(dask_scheduler: Any) -> float:
 
 
 def overhead(chunks: int, workers: int) -> dict[str, Any]:
-    """Measure a pass without work, in groups and chunk by chunk: its time, and the scheduler's for a task."""
+    """Measure a pass without work: a task for each worker, as it is, and one for each chunk, as with as many.
+
+    The latter gives the scheduler's time for a task.
+    """
     from nonneg.data import as_data_matrix
     from nonneg.data import cluster as passes
 
+    def apart(places: Any, _: Any) -> list[list[int]]:
+        return [[group] for group in range(len(places))]
+
     found: dict[str, Any] = {}
     with cluster(workers, "1500MB") as client:
-        for name, size in (("in_groups", passes.group_size), ("by_chunks", lambda *_: 1)):
-            passes.group_size = size
+        for name, parts in (("by_threads", passes.bundles), ("by_chunks", apart)):
+            passes.bundles, passes.group_size = parts, lambda *_: 1
             data = as_data_matrix(dask_data(chunks, chunks, 1))
             data.map_reduce_rows(_nothing, n_out=0)
             before, taken = client.run_on_scheduler(_seconds), []
@@ -269,12 +310,13 @@ def overhead(chunks: int, workers: int) -> dict[str, Any]:
                 taken.append(time.perf_counter() - started)
             spent = client.run_on_scheduler(_seconds) - before
             found[name] = statistics.median(taken)
-    return found | {"per_task": spent / 5 / (chunks * 9 / 8)}  # a task per chunk, and one for eight of them
+    return found | {"per_task": spent / 5 / (2 * chunks)}  # the pass, and a sum for each
 
 
 PARTS = {
     "in_memory": in_memory,
     "on_cluster": on_cluster,
+    "scaling": scaling,
     "flat": flat,
     "recovery": recovery,
     "side_by_side": side_by_side,
@@ -294,8 +336,10 @@ def plan(quick: bool) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("in memory, KL", "in_memory", (rows // 8, chunks, 2, "kullback-leibler")),
         ("cluster, KL", "on_cluster", (rows // 8, chunks, 2, "kullback-leibler")),
     ]
-    found += [("strong scaling", "on_cluster", (rows // 2, 16, n)) for n in counts]
-    found += [("weak scaling", "on_cluster", (per_worker * n, 4 * n, n)) for n in counts]
+    found += [
+        ("weak scaling", "scaling", ("weak", per_worker, 4, counts[-1])),
+        ("strong scaling", "scaling", ("strong", rows // 2, 16, counts[-1])),
+    ]
     found += [("flat", "flat", (30 if quick else 500,)), ("recovery", "recovery", (rows // 2, chunks, 2))]
     found += [("side by side", "side_by_side", (per_worker, n)) for n in counts]
     found += [("overhead", "overhead", (n, 2)) for n in ((64,) if quick else (256, 1024))]

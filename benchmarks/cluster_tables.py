@@ -29,31 +29,40 @@ def _ratio_row(records: list[dict[str, Any]], ending: str, bar: float) -> list[l
     return [[f"iteration{ending}: {size}", seconds, number(ratio), "2", number(apart, 2), f"{bar:g}"]]
 
 
+def _scaling_rows(records: list[dict[str, Any]]) -> list[list[str]]:
+    rows = []
+    lone = [record for record in _by_title(records, "side by side") if "failure" not in record]
+    for record in records:
+        if record["part"] != "scaling" or "failure" in record:
+            continue
+        kind, n_rows, chunks, _ = record["words"]
+        here = [one for one in lone if one["machine"]["processor"] == record["machine"]["processor"]]
+        alone = {one["words"][1]: one["seconds"] for one in here if kind == "weak"}
+        last = record["seconds"][-1]  # of one worker
+        measured = zip(*(record[name] for name in ("workers", "seconds", "moved", "resident")), strict=True)
+        for workers, seconds, moved, resident in reversed(list(measured)):
+            efficiency = last / seconds / (1 if kind == "weak" else workers)
+            size = n_rows * (workers if kind == "weak" else 1)
+            n_chunks = chunks * (workers if kind == "weak" else 1)
+            without = "-" if workers not in alone else number(alone[1] / alone[workers])
+            cores = str(record["machine"]["cores"])
+            rows.append(
+                [f"{kind}: {size}x{COLUMNS}, {n_chunks} chunks", cores, str(workers), number(seconds),
+                 number(efficiency), without, number(moved / 1e6), number(resident / 1e6)]
+            )  # fmt: skip
+    return rows
+
+
 def table(records: list[dict[str, Any]]) -> str:
     """Return the tables of the records."""
     records = latest(records, "case")
     head = ("2 processes against 2 threads", "times", "ratio", "at most", "loss apart", "at most")
     rows = _ratio_row(records, "", 1e-6) + _ratio_row(records, ", KL", 1e-3)
     parts = [markdown(head, rows)] if rows else []
-    rows = []
-    lone = [record for record in _by_title(records, "side by side") if "failure" not in record]
-    alone = {record["words"][1]: record["seconds"] for record in lone}
-    for title in ("strong scaling", "weak scaling"):
-        found = [record for record in _by_title(records, title) if "failure" not in record]
-        for record in found:
-            n_rows, chunks, workers = record["words"]
-            first = found[0]["seconds"]
-            efficiency = first / record["seconds"] / (workers if title == "strong scaling" else 1)
-            without = alone.get(workers) if title == "weak scaling" else None
-            rows.append(
-                [f"{title}: {n_rows}x{COLUMNS}, {chunks} chunks", str(workers), number(record["seconds"]),
-                 number(efficiency), "-" if without is None else number(without),
-                 "-" if without is None else number(without / record["seconds"]),
-                 number(record["moved_per_iteration"] / 1e6), number(record["resident"] / 1e6)]
-            )  # fmt: skip
+    rows = _scaling_rows(records)
     if rows:
-        head = ("scaling", "workers", "s/iteration", "efficiency", "s/iteration of as many lone processes",
-                "against these", "MB moved/iteration", "MB of a worker")  # fmt: skip
+        head = ("scaling", "cores", "workers", "s/iteration", "efficiency",
+                "of as many lone processes", "MB moved/iteration", "MB of a worker")  # fmt: skip
         parts.append(markdown(head, rows))
     rows = []
     for record in records:
@@ -68,19 +77,25 @@ def table(records: list[dict[str, Any]]) -> str:
                 rows.append([what, found, number(record[f"ratio_{name}"]), "1.1"])
         elif record["part"] == "recovery":
             same = "the same loss to the last digit" if record["same"] else "another loss"
-            what = f"killed worker: iterations lost ({same})"
+            back = f"; another was there after {number(record['back'])} s" if "back" in record else ""
+            what = f"killed worker: iterations lost, restart included ({same}{back})"
             pause = f"{number(record['iteration_of_the_kill'])} s / {number(record['usual'])} s"
             rows.append([what, pause, number(record["iterations_lost"]), "3"])
     if rows:
         parts.append(markdown(("what", "found", "ratio", "at most"), rows))
-    costs = [record for record in _by_title(records, "overhead") if "in_groups" in record]
+    costs = [record for record in _by_title(records, "overhead") if "by_threads" in record]
     if costs:
         shown = [
-            [str(record["words"][0])] + [number(record[name]) for name in ("in_groups", "by_chunks")]
+            [str(record["words"][0])] + [number(record[name]) for name in ("by_threads", "by_chunks")]
             + [number(1e3 * record["per_task"])]
             for record in costs
         ]  # fmt: skip
-        head = ("chunks without work", "s/pass in groups", "s/pass by chunks", "scheduler's ms/task")
+        head = (
+            "chunks without work, 2 workers",
+            "s/pass",
+            "s/pass with a task per chunk",
+            "scheduler's ms/task",
+        )
         parts.append(markdown(head, shown))
         parts.append(model(costs[-1]["per_task"]))
     return "\n\n".join(parts)
@@ -92,24 +107,24 @@ def model(per_task: float) -> str:
     rate, network, columns, k = 1e9, 1e9, 5000, 20
     rows = []
     for workers, terabytes in ((10, 0.1), (100, 1.0), (1000, 10.0), (10_000, 100.0)):
-        for chunk in (100e6, 1e9):
-            n_chunks = int(terabytes * 1e12 / chunk)
-            n_groups = min(n_chunks, 8 * workers)  # at least, see `nonneg.data.cluster.group_size`
-            compute = terabytes * 1e12 / workers / rate
-            schedule = per_task * n_groups * (9 / 8 + 2 / 8)
-            small = columns * k * 8
-            broadcast = workers * small / network  # at worst, all ask the one worker that has H first
-            tree = np.ceil(np.log(n_groups) / np.log(8)) * (8 * small / network)
-            copies = 2 * terabytes * 1e12 / columns * k / workers / network / 8
-            total = max(compute, schedule) + broadcast + tree + copies
-            rows.append(
-                [f"{workers} workers, {terabytes:g} TB, chunks of {chunk / 1e6:.0f} MB", str(n_groups)]
-                + [number(value) for value in (compute, schedule, broadcast + tree, copies, compute / total)]
-            )
+        n_tasks = 3 * workers  # a pass, its sum, and two copies of rows after every other one
+        compute = terabytes * 1e12 / workers / rate
+        schedule = per_task * n_tasks
+        small = columns * k * 8
+        broadcast = workers * small / network  # at worst, all ask the one worker that has H first
+        tree = np.ceil(np.log(workers) / np.log(8)) * (8 * small / network)
+        copies = (
+            terabytes * 1e12 / columns * k / workers / network
+        )  # W and its extrapolation, every other pass
+        total = compute + schedule + broadcast + tree + copies
+        rows.append(
+            [f"{workers} workers, {terabytes:g} TB", str(n_tasks)]
+            + [number(value) for value in (compute, schedule, broadcast + tree, copies, compute / total)]
+        )
     head = (
-        "model", "groups", "compute (s)", "scheduler (s)", "H and sums (s)", "copies of W (s)", "efficiency"
+        "model", "tasks", "compute (s)", "scheduler (s)", "H and sums (s)", "copies of W (s)", "efficiency"
     )  # fmt: skip
-    most = 10e9 / rate / (per_task * 8 * (9 / 8 + 2 / 8))
+    most = 10e9 / rate / (3 * per_task)
     return markdown(head, rows) + (
         "\n\nThe time that the scheduler takes for tasks limits the design. At 10 GB per worker it is as "
         f"long as the workers' own at about {round(most, -2):.0f} workers. Beyond that, more workers make "

@@ -36,9 +36,14 @@ def latest(records: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]
     return list(newest.values())
 
 
+def known(claim: str, folder: Path, published: Path) -> list[dict[str, Any]]:
+    """Return the records of a claim, oldest first, and before them those of other machines and other days."""
+    return read(claim, published) + read(claim, folder)
+
+
 def keep_newest(claim: str, folder: Path, where: Path) -> None:
     """Write the records behind the tables of a claim beside its page."""
-    newest = latest(read(claim, folder), "case", "dtype", "threads", "contender")
+    newest = latest(known(claim, folder, where), "case", "dtype", "threads", "contender")
     if not newest:
         return
     where.mkdir(parents=True, exist_ok=True)

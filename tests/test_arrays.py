@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import io
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from nonneg._arrays import (
     to_device,
     to_float64,
     to_numpy,
+    write_npz,
 )
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -90,3 +94,25 @@ def test_sparse_tensors_are_told_from_dense_ones():
     tensor = _torch(X)
     assert is_sparse_array(tensor.to_sparse())
     assert not any(is_sparse_array(array) for array in (tensor, X, sp.csr_array(X)))
+
+
+def test_archives_are_those_of_numpy():
+    found, expected = io.BytesIO(), io.BytesIO()
+    arrays = {"X": X, "words": np.array(["a", "bc"]), "nothing": np.empty(0)}
+    write_npz(found, arrays)
+    np.savez(expected, **arrays)
+    assert found.getvalue() == expected.getvalue()
+
+
+def test_a_full_disk_leaves_no_archive_open():
+    class Full(io.BytesIO):
+        def write(self, data):
+            if self.tell() > 200:
+                raise OSError("no space left")
+            return super().write(data)
+
+    stream = Full()
+    with pytest.raises(OSError, match="no space"):
+        write_npz(stream, {"X": np.ones(1000)})
+    stream.close()
+    gc.collect()  # an archive that is open would complain about the closed stream

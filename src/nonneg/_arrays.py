@@ -1,7 +1,9 @@
-"""Arrays of any container (NumPy, PyTorch, CuPy, Dask): what they are, and conversion between them."""
+"""Arrays of any container (NumPy, PyTorch, CuPy, Dask): what they are, conversion, and writing them."""
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -133,3 +135,12 @@ def tensor_view(array: Any) -> Any:
     import torch
 
     return torch.from_numpy(array)
+
+
+def write_npz(stream: Any, arrays: Mapping[str, Any]) -> None:
+    """Write arrays as `numpy.savez` does."""
+    # Before NumPy 2.1, that one leaves the archive open when the disk is full.
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)

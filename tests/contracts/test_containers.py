@@ -28,8 +28,9 @@ from tests.references.containers import (
     container_of,
     plain,
 )
+from tests.references.stored import write
 
-from nonneg import factorize
+from nonneg import factorize, open_matrix
 from nonneg.exceptions import UnsupportedInputError
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
@@ -203,3 +204,28 @@ def test_the_input_is_not_changed(name, beta, form):
     np.testing.assert_array_equal(plain(brought), X)
     for key, value in initial().items():
         np.testing.assert_array_equal(given[key], value)
+
+
+@pytest.mark.filterwarnings("default")  # of Dask, about workers
+@pytest.mark.parametrize(("name", "beta"), [("hals", 2.0), ("anls", 2.0), ("newton", 1.0), ("newton", 0.0)])
+def test_memory_files_threads_and_processes_give_one_answer(name, beta, tmp_path, dask_processes):
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    X = entries(beta)
+    options = {"max_iter": 6, **initial()}
+    found = []
+    for form in ("zarr 3", "h5ad" if beta else "dense h5ad"):
+        path, variable = write(X, form, tmp_path)
+        with open_matrix(path, variable=variable, memory=X.nbytes + 1) as stored:
+            assert not stored.fits()
+            found.append(run(stored, name, beta, **options))
+    chunked = da.from_array(X, chunks=(4, -1))
+    found.append(run(chunked, name, beta, **options))
+    processes = found[-1].W.compute()
+    with dask.config.set(scheduler="threads"):
+        found.append(run(chunked, name, beta, **options))
+        np.testing.assert_allclose(found[-1].W.compute(), processes, rtol=1e-10)
+    expected = run(X, name, beta, **options)
+    for result in found:
+        close(plain(result.W), expected.W, 1e-8)
+        close(plain(result.H), expected.H, 1e-8)
+        assert result.loss == pytest.approx(expected.loss, rel=1e-8)

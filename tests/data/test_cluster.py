@@ -8,13 +8,13 @@ import time
 import weakref
 from dataclasses import replace
 
+import cloudpickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from nonneg import NMF, factorize
 from nonneg.data import as_data_matrix
-from nonneg.data.block_tasks import run_blocks
 from nonneg.data.chunk_advice import chunk_advice
 from nonneg.exceptions import LostRowsError, NonnegWarning
 from nonneg.iteration import History, Run, StopReason
@@ -23,7 +23,7 @@ from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS
 
 da = pytest.importorskip("dask.array")
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_chunks_are_loaded_once_and_shared_out_by_threads(dask_client, X):
         data.times(np.ones((8, 2)))
     assert len(LOADED) == 16
     places = data._held.places
-    assert sorted(places.count(worker) for worker in set(places)) == [8, 8]
+    assert sorted(places.count(worker) for worker in set(places)) == [4, 4]
     np.testing.assert_array_equal(data.take_rows([63, 0, 17, -2]), X[[63, 0, 17, 62]])
     assert len(LOADED) == 16
 
@@ -96,17 +96,65 @@ def test_chunks_that_do_not_fit_are_loaded_in_every_pass(dask_client, X, monkeyp
         np.testing.assert_allclose(result.W.compute(), expected.W, rtol=1e-8, atol=1e-9)
 
 
-def test_groups_are_few_for_each_thread_and_even():
-    from nonneg.data.cluster import group_size, passes_between_copies
+def logged(client):
+    """The pickled messages that Dask's scheduler remembers."""
+    streams = client.cluster.scheduler.stream_comms.values()
+    return b"".join(cloudpickle.dumps(list(stream.recent_message_log)) for stream in streams)
 
-    two, eight = {"a": 1, "b": 1}, {str(number): 1 for number in range(8)}
-    assert [group_size(n, two) for n in (1, 8, 16, 10, 1000)] == [1, 1, 1, 1, 32]
-    assert [group_size(n, eight) for n in (32, 64, 128, 1000, 100_000)] == [1, 1, 2, 8, 512]
-    # The time of two iterations to repeat what was lost: the other worker alone, or all the others at once.
-    assert passes_between_copies(16, 2) == 2
-    assert passes_between_copies(32, 8) == 8
-    assert passes_between_copies(1000, 100) == 10
-    assert passes_between_copies(4, 1) == 10
+
+def test_what_dask_logs_of_a_pass_is_small(dask_client):
+    """The last thousand messages to each worker stay in the scheduler's memory."""
+    X = np.random.default_rng(0).random((32, 3000))
+    lengths, tasks, before = [], [], len(dask_client.cluster.scheduler.task_metadata)
+
+    def callback(progress):
+        lengths.append(len(logged(dask_client)))
+        known = dask_client.cluster.scheduler
+        tasks.append(len({key for key in known.tasks if str(key).startswith("nonneg-pass")}))
+        assert len(known.task_metadata) <= before + 2
+
+    array = da.from_array(X, chunks=(2, -1))
+    options = {"solver": "hals", "init": "random", "rng": 0, "max_iter": 12, "tol": 0}
+    factorize(array, 4, callback=callback, **options)
+    assert np.median(np.diff(lengths)) < 12_000  # H takes 96,000 bytes
+    assert max(tasks) <= 4
+    gc.collect()
+    for _ in range(100):
+        if len(dask_client.cluster.scheduler.task_metadata) == before:
+            break
+        time.sleep(0.02)
+    assert len(dask_client.cluster.scheduler.task_metadata) == before
+
+
+def test_rows_travel_once(dask_client):
+    """To their second worker, and not where the sums are added."""
+    X = np.random.default_rng(0).random((4000, 8))
+    data = as_data_matrix(da.from_array(X, chunks=(500, 8)))
+    data.squared_norm()
+
+    def sent():
+        moved = dask_client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
+        return sum(moved.values())
+
+    before = sent()
+    W = data.times(np.ones((8, 10)))
+    assert sent() - before < 1.2 * W.nbytes
+
+
+def test_sums_of_persisted_chunks_stay_few(dask_client, X):
+    """Chunks that lie on the workers by turns are added there all the same."""
+    array = da.from_array(X, chunks=(4, 8))
+    workers = sorted(dask_client.nthreads())
+    parts = [array.blocks[at].persist(workers=[workers[at % 2]], optimize_graph=False) for at in range(16)]
+    distributed.wait(parts)
+    data = as_data_matrix(da.concatenate(parts))
+    np.testing.assert_allclose(
+        data.transposed_times(data.times(np.ones((8, 2)))), X.T @ (X @ np.ones((8, 2)))
+    )
+    held = data._held
+    in_order = [held.places[chunk // held.group_size] for chunk in np.argsort(held.ranks)]
+    assert len(set(in_order)) == 2
+    assert in_order == sorted(in_order)
 
 
 def test_groups_change_no_digit(dask_client, X, monkeypatch):
@@ -129,7 +177,7 @@ def test_more_threads_than_groups_make_smaller_groups(dask_client, X, monkeypatc
     assert data._held.is_outgrown
     monkeypatch.undo()
     np.testing.assert_allclose(data.transposed_times(W), X.T @ (X @ np.ones((8, 2))))
-    assert data._held.group_size == 1
+    assert data._held.group_size == 2
 
 
 def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypatch):
@@ -137,7 +185,7 @@ def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypat
     pytest.importorskip("torch", reason="torch is not installed")
     import torch
 
-    monkeypatch.setattr("nonneg.data.cluster.MOST_PASSES", 1)
+    monkeypatch.setattr("nonneg.data.cluster.PASSES", (1, 1, 1))
     for convert in (np.asarray, torch.asarray):
         data = as_data_matrix(da.from_array(X, chunks=(16, 8)).map_blocks(convert))
         data.squared_norm()
@@ -153,21 +201,21 @@ def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypat
 def test_rows_and_copies_are_apart_wherever_dask_runs_a_pass(dask_client, X, monkeypatch):
     """One lost worker must not take both, though tasks ran on the worker of their copies."""
     data = as_data_matrix(da.from_array(X, chunks=(8, 8)))
-    monkeypatch.setattr("nonneg.data.cluster.passes_between_copies", lambda *_: 1)
+    monkeypatch.setattr("nonneg.data.cluster.PASSES", (1, 1, 1))
     W = data.times(np.ones((8, 2)))
     assert W._nonneg_rows[1].copies
-    monkeypatch.setattr("nonneg.data.cluster.passes_between_copies", lambda *_: 10)
-    plain = type(dask_client).map
+    monkeypatch.setattr("nonneg.data.cluster.PASSES", (10, 10, 10))
+    plain = type(dask_client).get
     (somewhere, _), held = sorted(data._held.workers), data._held
 
-    def bound(self, task, *iterables, **options):
-        options |= {"workers": [somewhere]} if task is run_blocks else {}
-        return plain(self, task, *iterables, **options)
+    def bound(self, graph, keys, **options):
+        options |= {"workers": [somewhere]} if str(keys[0]).startswith("nonneg-pass") else {}
+        return plain(self, graph, keys, **options)
 
-    monkeypatch.setattr(type(dask_client), "map", bound)
+    monkeypatch.setattr(type(dask_client), "get", bound)
     (W,), _ = data.map_reduce_rows(lambda block, W: ((2 * W,), ()), W)
     rows = W._nonneg_rows[1]
-    assert all(held._are_apart(rows.items, copies) for copies in rows.copies)
+    assert all(held._are_apart(rows, copies) for copies in rows.copies)
     np.testing.assert_allclose(W.compute(), 2 * X @ np.ones((8, 2)))
 
 
@@ -187,8 +235,13 @@ def test_copies_live_as_long_as_what_is_computed_from_w(dask_client, X):
 
 def bound(client):
     """The tasks that wait for one worker, if they are run again while there is none."""
-    tasks = client.cluster.scheduler.tasks.values()
-    return [one.key for one in tasks if one.loose_restrictions and one.worker_restrictions]
+    for _ in range(50):  # until Dask has forgotten what nobody holds
+        tasks = list(client.cluster.scheduler.tasks.values())
+        found = [one.key for one in tasks if one.loose_restrictions and one.worker_restrictions]
+        if not found:
+            break
+        time.sleep(0.02)
+    return found
 
 
 def test_what_is_done_may_run_anywhere(dask_client, X):
@@ -197,7 +250,7 @@ def test_what_is_done_may_run_anywhere(dask_client, X):
     held = data._held
     assert bound(dask_client) == []
     (detached,) = held._detach(W._nonneg_rows[1]).copies
-    assert len(detached) == len(held.blocks)
+    assert sorted(chunk for inside in detached.members for chunk in inside) == list(range(8))
     assert bound(dask_client) == []
     # Groups that move are bound until they are there.
     first = held.places[0]
@@ -234,16 +287,6 @@ def test_tasks_that_dask_forgot_are_found(dask_client, X, monkeypatch):
     np.testing.assert_allclose(
         data.transposed_times(data.times(np.ones((8, 2)))), X.T @ (X @ np.ones((8, 2)))
     )
-
-
-def test_moves_follow_the_threads():
-    from nonneg.data.block_tasks import moves
-
-    assert moves(["a"] * 4 + ["b"] * 4, {"a": 1, "b": 1}) == []
-    moved = moves(["a"] * 9, {"a": 1, "b": 2})
-    assert len(moved) == 6
-    assert {worker for _, worker in moved} == {"b"}
-    assert moves(["a", "a", "b"], {"a": 1, "b": 1}) == []
 
 
 @pytest.mark.parametrize(

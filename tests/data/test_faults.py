@@ -87,22 +87,6 @@ def test_kills_change_no_digit(dask_processes, X, undisturbed):
     assert result.history.loss == undisturbed[2]
 
 
-@pytest.mark.parametrize(("beta_loss", "solver"), [(2, "hals"), (2, "anls"), (1, "auto"), (0, "auto")])
-def test_threads_and_processes_give_what_numpy_gives(dask_processes, X, beta_loss, solver):
-    import dask
-
-    options = {"beta_loss": beta_loss, "solver": solver, "init": "random", "rng": 0, "max_iter": 6, "tol": 0}
-    spread = factorize(chunked(X), 3, **options)
-    with dask.config.set(scheduler="threads"):
-        threads = factorize(chunked(X), 3, **options)
-        np.testing.assert_allclose(
-            threads.W.compute(), spread.W.compute(scheduler=dask_processes), rtol=1e-10
-        )
-    local = factorize(X, 3, **options | {"solver": spread.solver})
-    assert spread.loss == pytest.approx(local.loss, rel=1e-6)
-    np.testing.assert_allclose(spread.H, local.H, rtol=1e-6, atol=1e-9)
-
-
 @pytest.mark.torch
 def test_tensors_on_worker_processes(dask_processes, torch, X):
     options = {"n_components": 3, "solver": "hals", "init": "random", "rng": 0, "max_iter": 4, "tol": 0}

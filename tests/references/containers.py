@@ -88,6 +88,8 @@ def plain(array):
     """Return any array as a dense NumPy array."""
     array = array.X if hasattr(array, "obsm") else array
     array = array.read_all() if hasattr(array, "read_all") else array
+    if hasattr(array, "map_blocks"):  # older versions of Dask cannot join sparse arrays
+        array = array.map_blocks(lambda block: block.toarray() if sp.issparse(block) else block)
     array = array.compute() if hasattr(array, "compute") else array
     if hasattr(array, "layout"):
         array = array.to_dense().cpu()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import write_npz
 from nonneg.exceptions import OutputError
 from nonneg.iteration.checkpoint import UNREADABLE
 
@@ -64,7 +65,7 @@ class RestartStore:
             handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
             try:
                 with os.fdopen(handle, "wb") as stream:
-                    np.savez(stream, **arrays)
+                    write_npz(stream, arrays)
                 Path(name).replace(path)
             finally:
                 Path(name).unlink(missing_ok=True)

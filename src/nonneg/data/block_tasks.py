@@ -1,15 +1,10 @@
-"""What runs on a worker for a group of chunks: the blocks, one pass over them, and sums of small results.
-
-At the end, for the scheduler: where groups go, and tasks that may run anywhere.
-"""
+"""What runs on a worker: blocks of chunks, one pass over them, and sums of small results."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,17 +17,41 @@ from nonneg.data.local import local_matrix
 from nonneg.data.matrix import LocalMatrix, RowFunction
 from nonneg.data.sparse_array import on_host
 
-# Results that one task adds up: a power of two. Sums are pairwise over consecutive chunks, so that they have
-# the same digits on threads and on any cluster, whatever groups the chunks are in.
-FAN_IN = 8
+FAN_IN = 8  # results that one task adds up
+# Rows of a dense chunk that are worked on at a time, so that the second product of a pass finds them in the
+# cache. Between 2 and 8 MB a pass over 100 MB took 15% less (Neoverse-N1).
+PART_BYTES = 4e6
 _LOADING = threading.Lock()
 
 
 class Block:
     """A chunk in its local container, with weights and mask; it knows its size, by which Dask schedules."""
 
-    def __init__(self, matrix: LocalMatrix) -> None:
+    def __init__(self, matrix: LocalMatrix, chunk: int = 0) -> None:
         self.matrix = matrix
+        self.chunk = chunk  # its number
+        self._parts: list[LocalMatrix] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_parts": None}
+
+    @property
+    def parts(self) -> list[LocalMatrix]:
+        """The chunk, a large dense one in pieces of some megabytes, which remember what they computed."""
+        if self._parts is None:
+            matrix = self.matrix
+            whole = not isinstance(getattr(matrix, "array", None), np.ndarray) or matrix.observed is not None
+            rows = (
+                matrix.shape[0] if whole else int(PART_BYTES / (matrix.shape[1] * matrix.dtype.itemsize)) + 1
+            )
+            if 4 * rows > matrix.shape[0]:
+                self._parts = [matrix]
+            else:
+                cuts = [slice(at, at + rows) for at in range(0, matrix.shape[0], rows)]
+                weights = [None if matrix.weights is None else matrix.weights[cut] for cut in cuts]
+                found = zip(cuts, weights, strict=True)
+                self._parts = [local_matrix(matrix.array[cut], weights=one) for cut, one in found]
+        return self._parts
 
     @property
     def values(self) -> Any:
@@ -48,27 +67,48 @@ class Block:
 
 
 class Result(NamedTuple):
-    """What a pass made of a group of chunks."""
+    """What a pass made of some chunks."""
 
-    rows: tuple[tuple[Any, ...], ...]  # new sample arrays, for each chunk
-    small: tuple[Any, ...]  # summands
+    rows: dict[int, tuple[Any, ...]]  # new sample arrays, by the number of the chunk
+    sums: dict[tuple[int, int], tuple[Any, ...]]  # of small results, see `_add`
     forms: tuple[tuple[int, Any], ...] = ()  # columns and dtype of the rows
 
 
+class Work(NamedTuple):
+    """What a pass does with every chunk."""
+
+    function: RowFunction
+    picks: Sequence[tuple[int, int]]  # in which state, and where in its rows, each sample array is
+    shared: dict[str, Any]
+    ranks: Sequence[int]  # of the chunks, in the tree of sums
+
+
 class Rows:
-    """The rows that one pass left beside the chunks: a result per group of chunks, or a future of it."""
+    """The rows that one pass left beside the chunks: results for some chunks each, or futures of them."""
 
-    def __init__(self, items: list[Any], depth: int = 0, copies: set[Any] | None = None) -> None:
+    def __init__(
+        self,
+        items: list[Any],
+        members: Sequence[Sequence[int]],
+        depth: int = 0,
+        copies: frozenset[Rows] = frozenset(),
+    ) -> None:
         self.items = items
+        self.members = members  # the chunks of each item
         self.depth = depth  # passes that would have to be repeated, see `cluster.py`
-        self.copies = copies or set()  # kept alive while that may happen
+        self.copies = copies  # kept alive while that may happen
+        self.places = {chunk: item for item, one in enumerate(members) for chunk in one}
+
+    def of(self, chunks: Sequence[int]) -> list[Any]:
+        """Return the items with the rows of some chunks."""
+        return [self.items[item] for item in dict.fromkeys(self.places[chunk] for chunk in chunks)]
 
 
-def make_block(entries: Any, weights: Any, mask: Any) -> Block:
+def make_block(chunk: int, entries: Any, weights: Any, mask: Any) -> Block:
     """Wrap a chunk; one of CuPy becomes a PyTorch tensor in the same memory, which more kernels take."""
-    block = Block(local_matrix(entries, weights=weights, mask=mask))
+    block = Block(local_matrix(entries, weights=weights, mask=mask), chunk)
     if on_gpu(block.values):
-        block = Block(block.matrix.as_torch())  # type: ignore[arg-type]
+        block = Block(block.matrix.as_torch(), chunk)  # type: ignore[arg-type]
         _load_linear_algebra(block.values.device)
     return block
 
@@ -81,9 +121,12 @@ def _load_linear_algebra(device: Any) -> None:
         torch.linalg.cholesky_ex(torch.ones((1, 1), device=device))
 
 
-def make_blocks(entries: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]) -> tuple[Block, ...]:
+def make_blocks(
+    first: int, entries: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]
+) -> tuple[Block, ...]:
     """Wrap the chunks of a group."""
-    return tuple(make_block(*chunk) for chunk in zip(entries, weights, masks, strict=True))
+    chunks = zip(entries, weights, masks, strict=True)
+    return tuple(make_block(first + at, *chunk) for at, chunk in enumerate(chunks))
 
 
 def size_of(block: Block) -> tuple[int, float | None]:
@@ -92,63 +135,77 @@ def size_of(block: Block) -> tuple[int, float | None]:
     return block.__sizeof__(), free_memory(block.values.device) if on_device else None
 
 
-def as_result(rows: Sequence[Any]) -> Result:
+def as_result(first: int, rows: Sequence[Any]) -> Result:
     """Return rows of a group that did not come out of a pass as if they had."""
-    return Result(tuple((one,) for one in rows), ())
+    return Result({first + at: (one,) for at, one in enumerate(rows)}, {})
 
 
-def run_blocks(
-    blocks: Sequence[Block], *states: Result, picks: Sequence[tuple[int, int]], **options: Any
-) -> Result:
-    """Call the function with each block of a group.
+def run_blocks(work: Work, counts: str, *given: Any) -> Result:
+    """Do the work of a pass with some groups of blocks and the rows that belong to them.
 
-    `picks` says in which state, and where in it, each sample array is.
+    `counts` says how many groups, and how many results of each state, follow: all in one row, because a list
+    takes more room in the scheduler than all that is in it.
     """
-    results = (
-        _run_block(block, [states[state].rows[at][index] for state, index in picks], **options)
-        for at, block in enumerate(blocks)
-    )
-    rows: list[tuple[Any, ...]] = []
+    left = iter(given)
+    groups, *results = [[next(left) for _ in range(int(number))] for number in counts.split()]
+    states = [{chunk: rows for result in state for chunk, rows in result.rows.items()} for state in results]
+    rows: dict[int, tuple[Any, ...]] = {}
+    sums: dict[tuple[int, int], tuple[Any, ...]] = {}
     forms: tuple[tuple[int, Any], ...] = ()
-
-    def smalls() -> Iterator[tuple[Any, ...]]:
-        nonlocal forms
-        for result in results:
-            rows.extend(result.rows)
-            forms = result.forms
-            yield result.small
-
-    small = _pairwise_sum(smalls())
-    return Result(tuple(rows), small, forms)
+    for block in (block for group in groups for block in group):
+        before = [states[state][block.chunk][index] for state, index in work.picks]
+        rows[block.chunk], small, forms = _run_block(block, before, work.function, work.shared)
+        _add(sums, 0, work.ranks[block.chunk], small)
+    return Result(rows, sums, forms)
 
 
-def _run_block(block: Block, sample_arrays: list[Any], *, function: RowFunction, shared: Any) -> Result:
+def _run_block(
+    block: Block, sample_arrays: list[Any], function: RowFunction, shared: Any
+) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[tuple[int, Any], ...]]:
     like = block.values
     host = isinstance(like, np.ndarray)
     if not host:
         # The client and the sums have NumPy arrays, whatever the chunks are. Rows stay where the chunk is.
-        sample_arrays = [_mapped(lambda array: to_device(array, like), rows) for rows in sample_arrays]
-        shared = _mapped(lambda array: to_device(array, like) if _is_real(array) else array, shared)
+        sample_arrays = [mapped(lambda array: to_device(array, like), rows) for rows in sample_arrays]
+        shared = mapped(lambda array: to_device(array, like) if _is_real(array) else array, shared)
     # Workers run several blocks side by side: a block must not start threads of its own.
     with serial():
-        rows, small = function(block.matrix, *sample_arrays, **shared)
-    small = tuple(small) if host else _mapped(lambda array: to_numpy(array)[()], tuple(small))
-    return Result((tuple(rows),), small, tuple((row.shape[1], _dtype_of(row)) for row in rows))
+        if len(block.parts) == 1:
+            rows, small = function(block.matrix, *sample_arrays, **shared)
+        else:
+            rows, small = _run_parts(block.parts, sample_arrays, function, shared)
+    small = tuple(small) if host else mapped(lambda array: to_numpy(array)[()], tuple(small))
+    return tuple(rows), small, tuple((row.shape[1], _dtype_of(row)) for row in rows)
 
 
-def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
+def _run_parts(
+    parts: list[LocalMatrix], sample_arrays: list[Any], function: RowFunction, shared: Any
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    sums: tuple[Any, ...] = ()
+    start = 0
+    for part in parts:
+        stop = start + part.shape[0]
+        rows, small = function(part, *(array[start:stop] for array in sample_arrays), **shared)
+        found.append(tuple(rows))
+        sums = _plus(sums, tuple(small)) if start else tuple(small)
+        start = stop
+    return tuple(np.concatenate(pieces) for pieces in zip(*found, strict=True)), sums
+
+
+def mapped(function: Callable[[Any], Any], value: Any) -> Any:
     """Call a function on all arrays in what a pass is given or returns."""
     if is_array_api_obj(value) and not isinstance(value, np.generic):
         return function(value)
     if isinstance(value, dict):
-        return {key: _mapped(function, one) for key, one in value.items()}
+        return {key: mapped(function, one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        parts = [_mapped(function, one) for one in value]
+        parts = [mapped(function, one) for one in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value) if field.init]
         old = {name: getattr(value, name) for name in names}
-        new = {name: _mapped(function, one) for name, one in old.items()}
+        new = {name: mapped(function, one) for name, one in old.items()}
         same_parts = all(new[name] is old[name] for name in names)
         return value if same_parts else dataclasses.replace(value, **new)
     return value
@@ -163,28 +220,65 @@ def _dtype_of(array: Any) -> np.dtype[Any]:
     return np.dtype(str(array.dtype).removeprefix("torch."))
 
 
-def load_and_run(entries: Any, weights: Any, mask: Any, *states: Result, **options: Any) -> Result:
+def load_and_run(
+    chunk: int, entries: Any, weights: Any, mask: Any, work: Work, counts: str, *states: Result
+) -> Result:
     """Do the same with a chunk that is not kept in memory."""
-    return run_blocks((make_block(entries, weights, mask),), *states, **options)
+    return run_blocks(work, f"1 {counts}", (make_block(chunk, entries, weights, mask),), *states)
 
 
-def add_results(results: Sequence[Result]) -> Result:
+def flattened(lists: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the arguments of `run_blocks` after the first: how many of each kind, and all of them."""
+    return [" ".join(str(len(one)) for one in lists), *(value for one in lists for value in one)]
+
+
+def add_results(*results: Result) -> Result:
     """Add the small results, and leave the rows behind, so that the sum can travel."""
-    return Result((), _pairwise_sum(result.small for result in results), results[0].forms)
+    sums: dict[tuple[int, int], tuple[Any, ...]] = {}
+    for result in results:
+        for (level, index), small in result.sums.items():
+            _add(sums, level, index, small)
+    return Result({}, sums, results[0].forms)
 
 
-def _pairwise_sum(summands: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Add neighbors, then neighboring sums, and so on, with few of them in memory at a time."""
-    sums: list[tuple[int, tuple[Any, ...]]] = []  # of 2**level summands each, the largest first
-    for small in summands:
-        level = 0
-        while sums and sums[-1][0] == level:
-            small = _plus(sums.pop()[1], small)
-            level += 1
-        sums.append((level, small))
-    _, total = sums.pop()
-    while sums:
-        total = _plus(sums.pop()[1], total)
+def sum_tree(name: str, results: Sequence[Any]) -> tuple[dict[str, Any], str]:
+    """Return tasks that add up results, and the key of the last one.
+
+    Rows stay on their workers: to the first of a few, only the small results of the others come.
+    """
+    tasks: dict[str, Any] = {}
+    level = 0
+    while level == 0 or len(results) > 1:
+        above = []
+        for at in range(0, len(results), FAN_IN):
+            first, *others = results[at : at + FAN_IN]
+            if level == 0:
+                small = {f"nonneg-small-{name}-{at + n}": one for n, one in enumerate(others)}
+                tasks |= {key: (add_results, one) for key, one in small.items()}
+                others = list(small)
+            above.append(f"nonneg-sum-{name}-{level}-{at}")
+            tasks[above[-1]] = (add_results, first, *others)
+        results, level = above, level + 1
+    return tasks, above[0]
+
+
+def _add(sums: dict[tuple[int, int], Any], level: int, index: int, small: tuple[Any, ...]) -> None:
+    """Add a sum of 2**level neighboring chunks to its neighbor, that to its own, and so on.
+
+    So sums have the same digits on threads and on any cluster, whatever chunks a task has, in whatever order.
+    """
+    while (other := sums.pop((level, index ^ 1), None)) is not None:
+        small = _plus(other, small) if index % 2 else _plus(small, other)
+        level, index = level + 1, index // 2
+    sums[level, index] = small
+
+
+def total_of(result: Result) -> tuple[Any, ...]:
+    """Return the sum over all chunks, whose number need not be a power of two."""
+    left = sorted(result.sums, key=lambda node: node[1] << node[0])
+    total = result.sums[left.pop()]
+    while left:
+        total = _plus(result.sums[left.pop()], total)
     return total
 
 
@@ -197,30 +291,9 @@ def same(value: Any) -> Any:
     return value
 
 
-def packed(result: Result) -> tuple[Any, Any]:
-    """Return rows as NumPy arrays, which pass through a client that has no GPU, and where they belong."""
-    first = result.rows[0][0]
-    return _mapped(to_numpy, result.rows), None if isinstance(first, np.ndarray) else _place_of(first)
-
-
-def _place_of(array: Any) -> tuple[str, str]:
-    return type(array).__module__.partition(".")[0], str(array.device)
-
-
-def unpacked(value: tuple[Any, Any]) -> Result:
-    """Return rows where they were."""
-    rows, place = value
-    if place is None:
-        return Result(rows, ())
-    library, device = place
-    xp = importlib.import_module(library)
-    options = {"device": device} if library == "torch" else {}
-    return Result(_mapped(lambda array: xp.asarray(array, **options), rows), ())
-
-
-def pick(result: Result, at: int, index: int, library: str) -> Any:
-    """Return one sample array of a chunk in a group, as an array of the library of the chunks."""
-    rows = result.rows[at][index]
+def pick(result: Result, chunk: int, index: int, library: str) -> Any:
+    """Return one sample array of a chunk, as an array of the library of the chunks."""
+    rows = result.rows[chunk][index]
     if library != "cupy" or not is_cuda_tensor(rows):
         return rows
     import cupy
@@ -240,42 +313,8 @@ def hosted(blocks: Sequence[Block], at: int) -> Block:
         return block
     matrix = on_host(block.matrix)
     if matrix is not block.matrix:
-        return Block(matrix)  # type: ignore[arg-type]
+        return Block(matrix, block.chunk)  # type: ignore[arg-type]
     rows = to_numpy(matrix.dense_rows(0, matrix.shape[0]))
     weights = None if matrix.weights is None else to_numpy(matrix.weights)
     seen = None if matrix.observed is None else to_numpy(matrix.observed.dense_rows(0, matrix.shape[0])) != 0
-    return make_block(rows, weights, seen)
-
-
-def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[int, str]]:
-    """Return which groups go to which workers, so that each has a part in proportion to its threads."""
-    held: dict[str, list[int]] = {worker: [] for worker in workers}
-    for index, place in enumerate(places):
-        if place in held:
-            held[place].append(index)
-    found: list[tuple[int, str]] = []
-    while True:
-        most = max(held, key=lambda worker: len(held[worker]) / workers[worker])
-        least = min(held, key=lambda worker: (len(held[worker]) + 1) / workers[worker])
-        if (len(held[least]) + 1) / workers[least] >= len(held[most]) / workers[most]:
-            return found
-        index = held[most].pop()
-        held[least].append(index)
-        found.append((index, least))
-
-
-def free_tasks(keys: Sequence[str], dask_scheduler: Any) -> None:
-    """On the scheduler: let tasks and all that they depend on run anywhere, if they are done or forgotten."""
-    found = {dask_scheduler.tasks[key] for key in keys if key in dask_scheduler.tasks}
-    left = list(found)
-    while left:
-        new = left.pop().dependencies - found
-        found |= new
-        left += new
-    bound = [one for one in found if one.loose_restrictions and one.worker_restrictions]
-    # Not those that are about to run: they are where they should be.
-    bound = [one for one in bound if one.state in ("memory", "released", "no-worker")]
-    for one in bound:
-        one.worker_restrictions = None
-    forgotten = {one.key: "processing" for one in bound if one.state == "no-worker"}
-    dask_scheduler.transitions(forgotten, stimulus_id=f"nonneg-free-{time.time()}")
+    return make_block(block.chunk, rows, weights, seen)

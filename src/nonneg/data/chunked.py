@@ -24,14 +24,17 @@ from nonneg._arrays import to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.data.block_tasks import (
     Rows,
+    Work,
     add_results,
     as_result,
+    flattened,
     hosted,
     load_and_run,
     make_blocks,
     pick,
     same,
     take,
+    total_of,
 )
 from nonneg.data.chunk_advice import GOOD_BYTES, chunk_advice
 from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
@@ -124,6 +127,9 @@ class ChunkedMatrix(DataMatrix):
             mask = mask.rechunk(chunks) if isinstance(mask, da.Array) else da.from_array(mask, chunks=chunks)
             self._masks = mask.to_delayed().ravel().tolist()
 
+    def _single(self) -> list[list[int]]:
+        return [[chunk] for chunk in range(len(self._entries))]
+
     def _cut(self, array: Any) -> list[Any]:
         return [array[a:b] for a, b in zip(self._edges[:-1], self._edges[1:], strict=True)]
 
@@ -136,7 +142,8 @@ class ChunkedMatrix(DataMatrix):
             return None
         held = self._held
         if held is None or held.client is not client or held.is_lost or held.is_outgrown:
-            from nonneg.data.cluster import Cluster, worker_sizes
+            from nonneg.data.cluster import Cluster
+            from nonneg.data.placement import worker_sizes
 
             self._advise(worker_sizes(client))
             self._held = Cluster(client, self._entries, self._weights, self._masks)
@@ -157,7 +164,10 @@ class ChunkedMatrix(DataMatrix):
         if rows is None or owner is not cluster:
             blocks = W.to_delayed().ravel().tolist()
             call = dask.delayed(as_result, pure=False)
-            rows = Rows([call([block]) for block in blocks]) if cluster is None else cluster.rows_of(blocks)
+            if cluster is None:
+                rows = Rows([call(chunk, [block]) for chunk, block in enumerate(blocks)], self._single())
+            else:
+                rows = cluster.rows_of(blocks)
             index = 0
             if cluster is not None:
                 W._nonneg_rows = (cluster, rows, index)
@@ -176,30 +186,24 @@ class ChunkedMatrix(DataMatrix):
         else:
             call = dask.delayed(load_and_run, pure=False)
             blocks = zip(self._entries, self._weights, self._masks, strict=True)
-            sent = dask.delayed(shared, pure=False, traverse=False)
+            work = Work(function, picks, shared, range(len(self._entries)))
+            sent = dask.delayed(work, pure=False, traverse=False)
             results = dask.compute(
                 *(
-                    call(
-                        *block,
-                        *(state.items[at] for state in states),
-                        function=function,
-                        picks=picks,
-                        shared=sent,
-                    )
-                    for at, block in enumerate(blocks)
+                    call(chunk, *block, sent, *flattened([state.of([chunk]) for state in states]))
+                    for chunk, block in enumerate(blocks)
                 )
             )
-            made, total = Rows(list(results)), add_results(results)
+            made, total = Rows(list(results), self._single()), add_results(*results)
         new = tuple(self._assemble(made, index, total.forms[index], cluster) for index in range(n_out))
-        return new, total.small
+        return new, total_of(total)
 
     def _assemble(self, rows: Rows, index: int, form: tuple[int, Any], cluster: Cluster | None) -> Any:
         columns, dtype = form
         name = f"nonneg-rows-{uuid.uuid4().hex}"
-        places = [(group, 0) for group in range(len(rows.items))] if cluster is None else cluster.chunk_places
         tasks = {
-            (name, chunk, 0): (pick, rows.items[group], at, index, self.library)
-            for chunk, (group, at) in enumerate(places)
+            (name, chunk, 0): (pick, rows.items[item], chunk, index, self.library)
+            for chunk, item in rows.places.items()
         }
         graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
         # The copies of the rows live as long as anything that is computed from this array.
@@ -277,7 +281,7 @@ class ChunkedMatrix(DataMatrix):
 
     def _made(self, chunk: int) -> Any:
         parts = (self._entries, self._weights, self._masks)
-        return dask.delayed(make_blocks, pure=False)(*(part[chunk : chunk + 1] for part in parts))
+        return dask.delayed(make_blocks, pure=False)(chunk, *(part[chunk : chunk + 1] for part in parts))
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows."""

@@ -1,16 +1,19 @@
 """Passes over chunked data on the workers of a Dask cluster, whose scheduler does not grow with the passes.
 
-Neighboring chunks form groups, a few for each thread, so that many small chunks are few tasks. A pass is one
-task per group. It depends on the chunks, on one small task that holds the shared arguments (H among them),
-and on the rows of W that an earlier pass left beside the chunks. Small results are added in a tree on the
-workers, and one of them comes to the client.
+Neighboring chunks are loaded in groups. A pass is one task for each thread, over the groups on its worker. It
+depends on them, on one small task that fetches the shared arguments (H among them) from the scheduler, and on
+the rows of W that an earlier pass left beside the chunks. Small results are added in a tree on the workers,
+and one of them comes to the client.
 
 If W depended on its predecessor for good, the scheduler would remember every pass, and a lost worker would
-cost all of them. So every few passes the rows are *detached*: a task without dependencies takes them over on
-the worker where they are, and a second worker gets a copy (the scheduler, where there is only one). If one of
-the two is lost, Dask runs its task again, which finds the other copy; the passes since then are repeated for
-the lost chunks alone. The answer is the same to the last digit. If both are lost, `LostRowsError` is raised
-and the caller recomputes W for the last H.
+cost all of them. So after every pass or two the rows are *detached*: a task without dependencies takes them
+over on the worker where they are, and a second worker gets a copy (the scheduler, where there is only one).
+If one of the two is lost, Dask runs its task again, which finds the other copy; the passes since then are
+repeated for the lost chunks alone. The answer is the same to the last digit. If both are lost,
+`LostRowsError` is raised and the caller recomputes W for the last H.
+
+Dask keeps its last thousand messages to each worker, and so the tasks in them. Therefore these are few, and
+large values are not in them.
 """
 
 from __future__ import annotations
@@ -26,41 +29,34 @@ from typing import Any
 
 import dask
 import numpy as np
-from distributed import Client, futures_of, get_worker, wait
-from distributed.utils import sync
-from distributed.worker import get_data_from_worker
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from distributed import Client, futures_of, wait
 
 from nonneg.data.block_tasks import (
-    FAN_IN,
     Result,
     Rows,
-    add_results,
+    Work,
     as_result,
-    free_tasks,
+    flattened,
     load_and_run,
     make_block,
     make_blocks,
-    moves,
-    packed,
     run_blocks,
     same,
     size_of,
-    unpacked,
+    sum_tree,
 )
 from nonneg.data.matrix import RowFunction
+from nonneg.data.placement import bundles, group_size, moves, shares, worker_sizes
+from nonneg.data.row_copies import free_tasks, packed, store, stored, take_over, unpacked
 from nonneg.exceptions import InvalidParameterError, LostRowsError
 
-# Groups of chunks for each thread. When a worker is lost, the others and its successor share its groups: with
-# one or two for each thread, the time of two more iterations was lost than with eight (two workers).
-GROUPS_PER_THREAD = 8
-# By how much the thread with the most chunks may be above the mean because of groups, against single chunks.
-UNEVEN = 1.05
-# Lost groups repeat the passes since their rows were detached, on the workers that are left. That may take as
-# long as this many iterations. More than ten passes would keep more copies of H in the scheduler than they
-# save in copies of W.
-REPEATED_ITERATIONS, MOST_PASSES = 2, 10
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
+# Passes after which rows are copied, for a single worker, two, and more of them. When one of two is lost, the
+# other loads its chunks and repeats the last pass, which takes two iterations; one more pass would be a
+# third. More workers load them together. The scheduler gets all of W for a single one.
+PASSES = (10, 1, 2)
 # Seconds for which copies are awaited; they take as long as sending W once.
 LONGEST_WAIT = 30.0
 LOOK_SECONDS = 0.2  # between two looks whether all workers are there
@@ -68,7 +64,6 @@ LOOK_SECONDS = 0.2  # between two looks whether all workers are there
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
 CONNECT_SECONDS = 15
-BUSY_RETRIES = 200  # of a twentieth of a second
 
 
 class Cluster:
@@ -80,6 +75,7 @@ class Cluster:
         self.group_size = 1
         self.blocks: list[Any] | None = None  # futures of the groups, where they are kept in memory
         self.places: list[str | None] = [None] * len(entries)  # the worker of each kept group
+        self.ranks: Sequence[int] = range(len(entries))  # of the chunks, in the tree of sums
         self.workers: dict[str, int] = {}  # threads of the workers, as of the last pass
         self.moved: list[Any] = []  # groups that went to another worker since the last pass
         self.is_lost = False  # whether the cluster forgot all of it
@@ -94,7 +90,7 @@ class Cluster:
         limit = sum(memory or np.inf for memory, _ in sizes)
         if n_bytes is None:
             one = (self.entries[0], self.weights[0], self.masks[0])
-            first = dask.delayed(size_of)(dask.delayed(make_block)(*one))
+            first = dask.delayed(size_of)(dask.delayed(make_block)(0, *one))
             of_first, of_device = self.client.compute(first).result()
             n_bytes = of_first * len(self.entries)
             if of_device is not None:  # one GPU for each worker, which has its first chunk already
@@ -106,10 +102,14 @@ class Cluster:
             if placed:
                 self.group_size = group_size(len(self.entries), self.workers)
             with _quietly():
-                self.blocks = self.client.compute(self._place() if placed else self._make(0, self.n_groups))
+                made = self._place() if placed else self._make(range(self.n_groups))
+                self.blocks = self.client.compute(made)
             self._finish(self.blocks)
             self._free(self.blocks)
             self._find_blocks()
+            if not placed:  # neighbors on one worker, so that their sums need not travel
+                order = sorted(range(self.n_groups), key=lambda group: (str(self.places[group]), group))
+                self.ranks = np.argsort(order).tolist()
         return self.blocks is not None
 
     @property
@@ -125,16 +125,22 @@ class Cluster:
     def _members(self, group: int) -> slice:
         return slice(group * self.group_size, (group + 1) * self.group_size)
 
-    def _make(self, start: int, stop: int) -> list[Any]:
+    def _chunks(self, groups: Sequence[int]) -> list[int]:
+        chunks = range(len(self.entries))
+        return [chunk for group in groups for chunk in chunks[self._members(group)]]
+
+    def _make(self, groups: Sequence[int]) -> list[Any]:
         call = dask.delayed(make_blocks, pure=False)
         parts = (self.entries, self.weights, self.masks)
-        return [call(*(part[self._members(group)] for part in parts)) for group in range(start, stop)]
+        return [
+            call(group * self.group_size, *(part[self._members(group)] for part in parts)) for group in groups
+        ]
 
     def run(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
     ) -> tuple[Rows, Result]:
         """Call the function on every chunk; return its rows, and the sum of its small results."""
-        items, total = self._submit(function, states, picks, shared)
+        items, members, total = self._submit(function, states, picks, shared)
         # Asked while the workers compute, because the answer takes its time.
         asked = self._asking.submit(self.client.nthreads)
         try:
@@ -147,92 +153,101 @@ class Cluster:
         self.moved = []
         self._follow_workers(asked.result())
         if not summed.forms:
-            return Rows([]), summed
+            return Rows([], []), summed
         depth = 1 + max((state.depth for state in states), default=0)
-        made = Rows(items, depth, {one for state in states for one in state.copies})
+        made = Rows(items, members, depth, frozenset().union(*(state.copies for state in states)))
         # Now, and not with the next pass: until here the workers hold the states as well. Then they let go of
         # them, and where Dask had moved a task to the worker with the copy, both would be lost with it.
-        if depth >= passes_between_copies(len(items), len(self.workers)) or not all(
-            self._are_apart(items, copies) for copies in made.copies
+        if depth >= PASSES[np.clip(len(self.workers), 1, 3) - 1] or not all(
+            self._are_apart(made, copies) for copies in made.copies
         ):
             made = self._detach(made)
+        if len(self.workers) > 1:
+            self._unbind(made)
         return made, summed
 
     def _submit(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
-    ) -> tuple[list[Any], Any]:
-        name = f"{self._name}-{next(self._count)}"
-        parts = [state.items for state in states]
-        with _quietly():
-            sent = self.client.submit(same, shared, key=f"nonneg-shared-{name}", pure=False)
-            options = {"function": function, "picks": picks, "shared": sent}
-            if self.blocks is not None:
-                keys = [f"nonneg-pass-{name}-{index}" for index in range(len(self.blocks))]
-                results = self.client.map(run_blocks, self.blocks, *parts, key=keys, pure=False, **options)
-            else:
-                call = dask.delayed(load_and_run, pure=False)
-                blocks = zip(self.entries, self.weights, self.masks, strict=True)
-                results = self.client.compute(
-                    [
-                        call(*block, *(part[index] for part in parts), **options)
-                        for index, block in enumerate(blocks)
-                    ]
-                )
-        return results, self._tree(name, results)
+    ) -> tuple[list[Any], list[list[int]], Any]:
+        name = self._new_name()
+        key = f"nonneg-shared-{name}"
+        store(self.client, key, Work(function, picks, shared, self.ranks))
+        graph = [({key: (stored,)}, {})]
+        if self.blocks is None:
+            members = [[chunk] for chunk in range(len(self.entries))]
+            results = self._load_and_run(*launch(self.client, graph, [key]), states)
+            graph, keys = [], []
+        else:
+            parts = bundles(self.places, self.workers)
+            members = [self._chunks(part) for part in parts]
+            results = keys = [f"nonneg-pass-{name}-{index}" for index in range(len(parts))]
+            for one, part, chunks in zip(keys, parts, members, strict=True):
+                given = [[self.blocks[group] for group in part], *(state.of(chunks) for state in states)]
+                graph.append(({one: (run_blocks, key, *flattened(given))}, self._bound(self.places[part[0]])))
+        sums, last = sum_tree(name, results)
+        *made, total = launch(self.client, [*graph, (sums, {})], [*keys, last])
+        return made or results, members, total
 
-    def _tree(self, name: str, results: list[Any]) -> Any:
-        # At the bottom, neighbors on one worker are added there, and the rows are left behind.
-        level, leaves, width = 0, list(results), FAN_IN
-        places = self.places if self.blocks is not None else [None] * len(results)
-        while width > 1 and not all(
-            None not in (group := set(places[at : at + width])) and len(group) == 1
-            for at in range(0, len(places), width)
-        ):
-            width //= 2
-        while level == 0 or len(leaves) > 1:
-            groups = [leaves[at : at + width] for at in range(0, len(leaves), width)]
-            keys = [f"nonneg-sum-{name}-{level}-{index}" for index in range(len(groups))]
-            leaves = self.client.map(add_results, groups, key=keys, pure=False)
-            level, width = level + 1, FAN_IN
-        return leaves[0]
+    def _bound(self, worker: str | None) -> dict[str, Any]:
+        # Where rows are large for Dask's idea of a network, it would run all tasks on one worker. The only
+        # worker needs no word, and a task that waits for it would wait for good when another takes its place.
+        there = worker in self.workers and len(self.workers) > 1
+        return {"workers": [worker], "allow_other_workers": True} if there else {}
+
+    def _unbind(self, rows: Rows) -> None:
+        # Not by `_free`, which leaves a line in the scheduler's log. They are unknown after a restart.
+        with suppress(KeyError):
+            self.client.sync(
+                self.client.scheduler.set_restrictions, worker={one.key: [] for one in rows.items}
+            )
+
+    def _load_and_run(self, work: Any, states: Sequence[Rows]) -> list[Any]:
+        call = dask.delayed(load_and_run, pure=False)
+        blocks = zip(self.entries, self.weights, self.masks, strict=True)
+        with _quietly():
+            return self.client.compute(
+                [
+                    call(chunk, *block, work, *flattened([state.of([chunk]) for state in states]))
+                    for chunk, block in enumerate(blocks)
+                ]
+            )
+
+    def _new_name(self) -> str:
+        return f"{self._name}-{next(self._count)}"
 
     def _detach(self, rows: Rows) -> Rows:
-        name = f"{self._name}-{next(self._count)}"
+        name = self._new_name()
         if len(self.workers) < 2:
-            # The copies stay in the scheduler, as arguments of tasks.
-            keys = [f"nonneg-packed-{name}-{index}" for index in range(len(rows.items))]
-            values = self.client.gather(self.client.map(packed, rows.items, key=keys, pure=False))
+            # The scheduler keeps the copies.
+            values = self.client.gather(self.client.map(packed, rows.items, pure=False))
             keys = [f"nonneg-rows-{name}-{index}" for index in range(len(values))]
-            with _quietly():
-                return Rows(self.client.map(unpacked, values, key=keys, pure=False))
+            for key, value in zip(keys, values, strict=True):
+                store(self.client, key, value)
+            return Rows(launch(self.client, [(dict.fromkeys(keys, (unpacked,)), {})], keys), rows.members)
         # Keys are chosen here, because each of the two copies names the other. Each kind of task has its own
         # prefix: Dask does not move tasks of a kind that takes no time.
         holders = self.client.who_has(rows.items)
         where = [next(iter(holders.get(item.key, ())), None) for item in rows.items]
         ring = sorted(self.workers)
-        detached: list[Any] = [None] * len(rows.items)
-        copies: list[Any] = [None] * len(rows.items)
-        for holder in dict.fromkeys(where):
-            group = [index for index, place in enumerate(where) if place == holder]
-            sources = [(rows.items[index].key, f"nonneg-copy-{name}-{index}") for index in group]
-            keys = [f"nonneg-rows-{name}-{index}" for index in group]
-            placed = {"workers": [holder], "allow_other_workers": True} if holder else {}
-            found = self.client.map(take_over, sources, key=keys, pure=False, **placed)
+        keys: list[str] = []
+        graph, members = [], []
+        for at, holder in enumerate(dict.fromkeys(where)):
+            inside = [index for index, place in enumerate(where) if place == holder]
+            members.append([chunk for index in inside for chunk in rows.members[index]])
+            old = " ".join(rows.items[index].key for index in inside)
+            one, other = f"nonneg-rows-{name}-{at}", f"nonneg-copy-{name}-{at}"
             # The next worker around: each keeps copies for one other. No other may take these tasks.
             neighbor = ring[(ring.index(holder) + 1) % len(ring)] if holder in ring else ring[0]
-            sources = [(rows.items[index].key, f"nonneg-rows-{name}-{index}") for index in group]
-            keys = [f"nonneg-copy-{name}-{index}" for index in group]
-            made = self.client.map(take_over, sources, key=keys, pure=False, workers=[neighbor])
-            for index, one, other in zip(group, found, made, strict=True):
-                detached[index], copies[index] = one, other
+            graph.append(({one: (take_over, f"{old} {other}")}, self._bound(holder)))
+            graph.append(({other: (take_over, f"{old} {one}")}, {"workers": [neighbor]}))
+            keys += [one, other]
+        futures = launch(self.client, graph, keys)
+        made, twins = Rows(futures[::2], members), Rows(futures[1::2], members)
         # The rows stay as they were, and the next pass tries again, if a worker is lost meanwhile.
-        done = self._await(detached + copies) and self._are_apart(detached, copies)
-        if not done:
+        if not (self._await(futures) and self._are_apart(made, twins)):
             return rows
-        # Not by `_free`, which leaves a line in the scheduler's log. They are unknown after a restart.
-        with suppress(KeyError):
-            self.client.sync(self.client.scheduler.set_restrictions, worker={one.key: [] for one in detached})
-        return Rows(detached, 0, {tuple(copies)})
+        made.copies = frozenset({twins})
+        return made
 
     def _free(self, futures: list[Any]) -> None:
         # A task keeps the worker it was meant for. If it is run again while no worker is there, Dask waits
@@ -264,30 +279,31 @@ class Cluster:
             time.sleep(0.002)
         return True
 
-    def _are_apart(self, rows: Sequence[Any], copies: Sequence[Any]) -> bool:
+    def _are_apart(self, rows: Rows, copies: Rows) -> bool:
         # Dask may move a task to the worker where the other copy is, and a worker may be gone.
-        places = self.client.who_has([*rows, *copies])
+        places = self.client.who_has([*rows.items, *copies.items])
+        pairs = {(rows.places[chunk], at) for at, inside in enumerate(copies.members) for chunk in inside}
         return all(
-            (there := places.get(other.key, ())) and not set(there) >= set(places.get(one.key, ()))
-            for one, other in zip(rows, copies, strict=True)
+            (there := places.get(copies.items[other].key, ()))
+            and not set(there) >= set(places.get(rows.items[one].key, ()))
+            for one, other in pairs
         )
 
     def rows_of(self, blocks: list[Any]) -> Rows:
         """Return the rows of an array that did not come out of a pass."""
         call = dask.delayed(as_result, pure=False)
         with _quietly():
-            groups = (blocks[self._members(group)] for group in range(self.n_groups))
-            return Rows(self.client.compute([call(group) for group in groups]))
+            members = [self._chunks([group]) for group in range(self.n_groups)]
+            items = [call(inside[0], [blocks[chunk] for chunk in inside]) for inside in members]
+            return Rows(self.client.compute(items), members)
 
     def _place(self) -> list[Any]:
         # Consecutive groups on one worker, so that their sums need not travel. They are bound loosely, with
         # all that they depend on, until they are loaded.
-        edges = np.cumsum([0, *self.workers.values()]) * self.n_groups / sum(self.workers.values())
-        cuts = np.round(edges).astype(int).tolist()
         blocks: list[Any] = []
-        for worker, start, stop in zip(self.workers, cuts[:-1], cuts[1:], strict=True):
+        for worker, groups in shares(self.n_groups, self.workers):
             with dask.annotate(workers=[worker], allow_other_workers=True):
-                blocks += self._make(start, stop)
+                blocks += self._make(groups)
         return blocks
 
     def _find_blocks(self) -> None:
@@ -309,7 +325,7 @@ class Cluster:
             moved = self.client.submit(
                 same,
                 self.blocks[index],
-                key=f"nonneg-moved-{self._name}-{next(self._count)}",
+                key=f"nonneg-moved-{self._new_name()}",
                 pure=False,
                 workers=[target],
                 allow_other_workers=True,
@@ -318,54 +334,10 @@ class Cluster:
             self.moved.append(moved)
 
 
-def group_size(n_chunks: int, workers: dict[str, int]) -> int:
-    """Return how many neighboring chunks are worked on in one task: a power of two, for the tree of sums."""
-    n_threads = sum(workers.values())
-    wanted = n_threads * GROUPS_PER_THREAD
-
-    def most_chunks(size: int) -> int:
-        return size * -(-n_chunks // (size * n_threads))
-
-    size = 1
-    while n_chunks // (2 * size) >= wanted and most_chunks(2 * size) <= UNEVEN * most_chunks(1):
-        size *= 2
-    return size
-
-
-def passes_between_copies(n_groups: int, n_workers: int) -> int:
-    """Return after how many passes rows are detached from those before."""
-    if n_workers < 2:
-        return MOST_PASSES
-    lost = -(-n_groups // n_workers)
-    for_one = -(-lost // (n_workers - 1))  # of those, for each of the others
-    return max(1, min(MOST_PASSES, REPEATED_ITERATIONS * lost // for_one))
-
-
-def take_over(sources: tuple[str, str]) -> Result:
-    """Return rows by their name: those on this worker, or those on another."""
-    worker = get_worker()
-    for key in sources:
-        if key in worker.data:
-            return Result(worker.data[key].rows, ())
-    return sync(worker.loop, _fetch, worker, sources)
-
-
-async def _fetch(worker: Any, sources: tuple[str, str]) -> Result:
-    # Not by a dependency: that would register a third copy, and Dask might then drop one of the other two.
-    holders = await worker.scheduler.who_has(keys=list(sources))
-    for key in sources:
-        for address in holders.get(key, ()):
-            for _ in range(BUSY_RETRIES):
-                try:
-                    found = await get_data_from_worker(worker.rpc, [key], address, who=worker.address)
-                except OSError:
-                    break  # it was lost meanwhile
-                if found["status"] == "OK":
-                    if key in found["data"]:
-                        return Result(found["data"][key].rows, ())
-                    break
-                await asyncio.sleep(0.05)  # it serves others
-    raise LostRowsError()
+def launch(client: Any, graph: list[tuple[dict[str, Any], dict[str, Any]]], keys: list[str]) -> list[Any]:
+    """Send parts of a graph, each with its annotations, in one message; return futures of some keys."""
+    layers = {next(iter(tasks)): MaterializedLayer(tasks, notes) for tasks, notes in graph}
+    return client.get(HighLevelGraph(layers, {name: set() for name in layers}), keys, sync=False)
 
 
 @contextmanager
@@ -384,12 +356,6 @@ def connected(address: str) -> Iterator[Any]:
                 f"The Dask scheduler at {address} has no workers. Start some: dask worker {address}"
             )
         yield client
-
-
-def worker_sizes(client: Any) -> list[tuple[int, int]]:
-    """Return memory limit (0: none) and number of threads of every worker."""
-    workers = client.scheduler_info()["workers"].values()
-    return [(int(worker["memory_limit"] or 0), int(worker["nthreads"])) for worker in workers]
 
 
 def _quietly() -> Any:

@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import InvalidParameterError as RejectedPar
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arrays import write_npz
 from nonneg._registry import Entry
 from nonneg._version import __version__
 from nonneg.estimators.stored_fields import (
@@ -235,7 +236,7 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
         temporary = Path(name)
         with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, **arrays)
+            write_npz(stream, arrays)
             stream.flush()
             os.fsync(stream.fileno())
         # Temporary files are private to their owner; a saved model may be read like any other file.

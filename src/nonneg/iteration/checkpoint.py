@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nonneg._arrays import to_numpy
+from nonneg._arrays import to_numpy, write_npz
 from nonneg.exceptions import FileFormatError, OutputError
 from nonneg.iteration.history import History
 
@@ -175,7 +175,7 @@ class Checkpoint:
             handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
             temporary = Path(name)
             with os.fdopen(handle, "wb") as stream:
-                np.savez(stream, **arrays)
+                write_npz(stream, arrays)
             temporary.replace(folder / FILE_NAME)
             temporary = None
         except OSError as error:

@@ -1,0 +1,73 @@
+"""Which chunks a task has, the sums of what it returns, and large chunks in pieces."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from nonneg import factorize
+from nonneg.data.block_tasks import Result, add_results, make_block, total_of
+from nonneg.data.placement import bundles, group_size, moves, shares
+
+da = pytest.importorskip("dask.array")
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    return rng.gamma(0.5, size=(64, 3)) @ rng.gamma(0.5, size=(3, 8)) + 0.01 * rng.random((64, 8))
+
+
+def test_groups_are_few_for_each_thread_and_even():
+    two, eight = {"a": 1, "b": 1}, {str(number): 1 for number in range(8)}
+    assert [group_size(n, two) for n in (1, 8, 16, 10, 1000)] == [1, 1, 2, 1, 64]
+    assert [group_size(n, eight) for n in (32, 64, 128, 1000, 100_000)] == [1, 2, 4, 16, 512]
+    assert shares(10, {"a": 1, "b": 2}) == [("a", range(3)), ("b", range(3, 10))]
+
+
+def test_a_pass_is_one_task_for_each_thread():
+    assert bundles(["a"] * 4 + ["b"] * 4, {"a": 1, "b": 2}) == [[0, 1, 2, 3], [4, 5], [6, 7]]
+    # Groups of a lost worker are spread.
+    assert bundles(["a", None, "gone", "a"], {"a": 1}) == [[0, 3], [1], [2]]
+
+
+@pytest.mark.parametrize("n_chunks", [1, 6, 13, 16])
+def test_sums_have_the_same_digits_in_any_order(n_chunks):
+    rng = np.random.default_rng(n_chunks)
+    values = 10.0 ** rng.uniform(-8, 8, n_chunks)
+    single = [Result({}, {(0, index): (value,)}) for index, value in enumerate(values)]
+    (expected,) = total_of(add_results(*single))
+    assert expected == pytest.approx(values.sum(), rel=1e-14)
+    for _ in range(5):
+        cuts = sorted(rng.integers(0, n_chunks + 1, 3))
+        order = rng.permutation(n_chunks)
+        parts = [part for part in np.split(order, cuts) if len(part)]
+        sums = [add_results(*(single[index] for index in part)) for part in parts]
+        assert total_of(add_results(*sums)) == (expected,)
+    if n_chunks == 16:  # whole subtrees come as one number
+        assert list(add_results(*single[8:]).sums) == [(3, 1)]
+
+
+@pytest.mark.parametrize("beta_loss", [2, 1])
+def test_large_chunks_are_worked_on_in_pieces(X, monkeypatch, beta_loss):
+    array = da.from_array(X, chunks=(32, 8))
+    options = {"max_iter": 5, "tol": 0, "init": "random", "rng": 0, "beta_loss": beta_loss}
+    weights = np.linspace(1, 2, 64)
+    expected = factorize(array, 2, sample_weight=weights, **options)
+    monkeypatch.setattr("nonneg.data.block_tasks.PART_BYTES", 300)
+    block = make_block(0, X, None, None)
+    assert [part.shape[0] for part in block.parts] == [5] * 12 + [4]
+    assert len(pickle.dumps(block)) < 1.5 * X.nbytes
+    found = factorize(array, 2, sample_weight=weights, **options)
+    np.testing.assert_allclose(found.W.compute(), expected.W.compute(), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(found.H, expected.H, rtol=1e-8, atol=1e-10)
+
+
+def test_moves_follow_the_threads():
+    assert moves(["a"] * 4 + ["b"] * 4, {"a": 1, "b": 1}) == []
+    moved = moves(["a"] * 9, {"a": 1, "b": 2})
+    assert len(moved) == 6
+    assert {worker for _, worker in moved} == {"b"}
+    assert moves(["a", "a", "b"], {"a": 1, "b": 1}) == []
