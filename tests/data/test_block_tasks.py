@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -59,7 +58,7 @@ def test_large_chunks_are_worked_on_in_pieces(X, monkeypatch, beta_loss):
     monkeypatch.setattr("nonneg.data.block_tasks.PART_BYTES", 300)
     block = make_block(0, X, None, None)
     assert [part.shape[0] for part in block.parts] == [5] * 12 + [4]
-    assert len(pickle.dumps(block)) < 1.5 * X.nbytes
+    assert len(cloudpickle.dumps(block)) < 1.5 * X.nbytes
     found = factorize(array, 2, sample_weight=weights, **options)
     np.testing.assert_allclose(found.W.compute(), expected.W.compute(), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(found.H, expected.H, rtol=1e-8, atol=1e-10)

@@ -50,7 +50,7 @@ class Block:
                 cuts = [slice(at, at + rows) for at in range(0, matrix.shape[0], rows)]
                 weights = [None if matrix.weights is None else matrix.weights[cut] for cut in cuts]
                 found = zip(cuts, weights, strict=True)
-                self._parts = [local_matrix(matrix.array[cut], weights=one) for cut, one in found]
+                self._parts = [local_matrix(self.values[cut], weights=one) for cut, one in found]
         return self._parts
 
     @property

@@ -172,10 +172,11 @@ class Cluster:
         name = self._new_name()
         key = f"nonneg-shared-{name}"
         store(self.client, key, Work(function, picks, shared, self.ranks))
-        graph = [({key: (stored,)}, {})]
+        graph: list[tuple[dict[str, Any], dict[str, Any]]] = [({key: (stored,)}, {})]
         if self.blocks is None:
             members = [[chunk] for chunk in range(len(self.entries))]
-            results = self._load_and_run(*launch(self.client, graph, [key]), states)
+            (work,) = launch(self.client, graph, [key])
+            results = self._load_and_run(work, states)
             graph, keys = [], []
         else:
             parts = bundles(self.places, self.workers)
@@ -229,8 +230,7 @@ class Cluster:
         holders = self.client.who_has(rows.items)
         where = [next(iter(holders.get(item.key, ())), None) for item in rows.items]
         ring = sorted(self.workers)
-        keys: list[str] = []
-        graph, members = [], []
+        keys, graph, members = [], [], []
         for at, holder in enumerate(dict.fromkeys(where)):
             inside = [index for index, place in enumerate(where) if place == holder]
             members.append([chunk for index in inside for chunk in rows.members[index]])
