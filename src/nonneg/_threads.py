@@ -26,6 +26,10 @@ Result = TypeVar("Result")
 
 # NumPy takes as long for an entry of a large array as a kernel for this many operations.
 ENTRY = 4.0
+# BLAS does several operations in the time of one in our kernels.
+BLAS = 0.2
+# Products of fewer operations are left to NumPy, on one thread: about 50 microseconds.
+SMALL_PRODUCT = 2e5
 # Operations of a kernel per second: what turns the count of a caller into time. A factor of two does not
 # matter.
 RATE = 2e9

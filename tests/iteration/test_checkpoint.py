@@ -163,11 +163,11 @@ def test_a_full_disk_is_said_and_the_old_file_stays_whole(tmp_path, monkeypatch)
     run(tmp_path, 3)
     before = (tmp_path / FILE_NAME).read_bytes()
 
-    def full(stream, **arrays):
+    def full(stream, arrays):
         stream.write(b"half of it")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr("nonneg.iteration.checkpoint.write_npz", full)
     with pytest.raises(OutputError, match=r"No space left.*The previous one is intact"):
         run(tmp_path, 5)
     assert (tmp_path / FILE_NAME).read_bytes() == before
@@ -178,10 +178,10 @@ def test_ctrl_c_while_writing_leaves_the_old_file_and_no_rest(tmp_path, monkeypa
     run(tmp_path, 3)
     before = (tmp_path / FILE_NAME).read_bytes()
 
-    def interrupted(stream, **arrays):
+    def interrupted(stream, arrays):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(np, "savez", interrupted)
+    monkeypatch.setattr("nonneg.iteration.checkpoint.write_npz", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Checkpoint(tmp_path, "a").save(START, 4, 1.0, History())
     assert (tmp_path / FILE_NAME).read_bytes() == before

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from nonneg._arrays import is_dask, to_float64
+from nonneg._arrays import is_cuda_tensor, is_dask, to_float64
 from nonneg._devices import free_memory
 from nonneg._threads import current_threads, serial, threads
 from nonneg._typing import FloatArray, IntArray
@@ -196,8 +196,14 @@ def _finished(
     data: RestartData, run: Any, k: int, number: int, seed: int, options: RestartOptions
 ) -> Restart:
     H = np.ascontiguousarray(to_float64(run.state.Ht).T)
-    W = run.state.W[data.points]
-    W = to_float64(W.compute() if is_dask(W) else W)
+    W = run.state.W
+    if is_dask(W):
+        W = W[data.points].compute()
+    elif is_cuda_tensor(W):
+        W = W[data.points]  # only these rows leave the device
+    else:
+        W = to_float64(W)[data.points]
+    W = to_float64(W)
     return Restart(
         k,
         number,

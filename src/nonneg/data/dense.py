@@ -9,11 +9,11 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_numpy, to_torch
 from nonneg._precision import wants_tf32
-from nonneg._threads import parallel_for
+from nonneg._threads import BLAS, SMALL_PRODUCT, parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
 from nonneg.data.observed import ArrayObserved, Observed
-from nonneg.kernels.rows import BLAS, SMALL_PRODUCT, converted, map_rows, nonzero_count
+from nonneg.kernels.rows import converted, map_rows, nonzero_count
 
 # Entries of another namespace than NumPy's that are read at once: 32 MB of float64.
 BLOCK_ENTRIES = 1 << 22

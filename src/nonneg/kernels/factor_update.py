@@ -15,11 +15,10 @@ import numpy as np
 from llvmlite import ir
 
 from nonneg._blas import is_held, single_threaded_blas
-from nonneg._threads import team_size
+from nonneg._threads import BLAS, team_size
 from nonneg.kernels.hals import native
 from nonneg.kernels.machine_code import FLAGS, SUM, WORD, Builder, MachineCode
 from nonneg.kernels.products import PLAIN, TURNED_OVER, gemm
-from nonneg.kernels.rows import BLAS
 from nonneg.kernels.team import run_at
 
 # Rows that are done at once: so many blocks for each of 16 threads keep all of them busy, whatever the number

@@ -17,9 +17,8 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from nonneg._blas import is_held, single_threaded_blas
-from nonneg._threads import team_size
+from nonneg._threads import BLAS, SMALL_PRODUCT, team_size
 from nonneg.kernels.machine_code import WORD, Builder, MachineCode
-from nonneg.kernels.rows import BLAS, SMALL_PRODUCT
 from nonneg.kernels.team import FLOATS, run_at
 
 # Parts have at least so many operations, about 25 microseconds, of which a call takes one; and there are at

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import scalar
-from nonneg._threads import ENTRY, parallel_for, parallel_sum, team_size
+from nonneg._threads import BLAS, ENTRY, SMALL_PRODUCT, parallel_for, parallel_sum, team_size
 
 # Entries that a thread takes at once; temporary arrays of this size stay in its cache.
 CHUNK_ENTRIES = 1 << 14
@@ -16,10 +16,6 @@ CHUNK_ENTRIES = 1 << 14
 GPU_ENTRIES = 1 << 22
 # Arrays up to this size are done at once, without ranges.
 SMALL = 1 << 16
-# BLAS does several operations in the time of one in our kernels.
-BLAS = 0.2
-# Products of fewer operations are left to NumPy, on one thread: about 50 microseconds.
-SMALL_PRODUCT = 2e5
 
 
 def _chunk(array: Any) -> int:

@@ -17,11 +17,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from nonneg._threads import BLAS
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.compressed import compressed
 from nonneg.data.dense import DenseMatrix
-from nonneg.kernels.rows import BLAS, converted
+from nonneg.kernels.rows import converted
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
