@@ -36,17 +36,17 @@ help: ## show this list
 demo: $(READY) ## factorize the digits and write a report
 	@$(BIN)/nonneg demo $(ARGS)
 
-# Types take one core for half a minute: beside the tests, and what they say comes last.
+# The other checks take one core for a minute: beside the tests, and what they say comes last.
 define run-tests
-@$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
+@$(MAKE) --no-print-directory static > $(VENV)/checks.log 2>&1 & checks=$$!; \
 $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(1) $(ARGS); tests=$$?; \
-wait $$types || tests=1; cat $(VENV)/types.log; exit $$tests
+wait $$checks || tests=1; cat $(VENV)/checks.log; exit $$tests
 endef
 
-test: $(TESTED) quick ## all checks and the tests, without the slow ones (TORCH=1: also those that need PyTorch)
+test: $(TESTED) ## all checks and the tests, without the slow ones (TORCH=1: also those that need PyTorch)
 	$(call run-tests,-m "not slow")
 
-test-all: $(TESTED) quick ## all checks and all tests
+test-all: $(TESTED) ## all checks and all tests
 	$(call run-tests)
 
 test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versions of the dependencies
