@@ -24,7 +24,7 @@ from benchmarks.records import latest
 from benchmarks.tables import markdown, number
 
 NAME = "anchor_peers"
-TITLE = "Greedy selection of anchors beside nimfa and pysptools: anchors found, and seconds"
+TITLE = "Greedy anchor selection compared with nimfa and pysptools: anchors found, and seconds"
 VERSIONS = {"nimfa": "1.4.0", "pysptools": "0.15.0"}
 OLD_NAMES = "old names put back"
 LONG = 20.0

@@ -107,7 +107,7 @@ def _card(newest: list[dict[str, Any]]) -> str:
     ]
     return (
         f"{about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch {about['torch']}, Triton "
-        f"{about['triton']}; {peers}. Measured beside the iterations: {'; '.join(rates)}. The column run "
+        f"{about['triton']}; {peers}. Measured in the same runs: {'; '.join(rates)}. The column run "
         "says when (UTC) the run of a record began."
     )
 

@@ -27,7 +27,7 @@ from benchmarks.records import latest
 from benchmarks.tables import markdown, number
 
 NAME = "merit_iteration"
-TITLE = "One iteration of MERIT beside its blocked float32 products alone (M=50, K=40, 10 dB), and its memory"
+TITLE = "One iteration of MERIT compared with its blocked float32 products alone (M=50, K=40, 10 dB), and its memory"
 N_FEATURES, N_ANCHORS, SNR, SEED = 50, 40, 10.0, 20240601
 SIZES = (1_000, 10_000, 100_000)
 TURNS = {1_000: 41, 10_000: 7, 100_000: 2}

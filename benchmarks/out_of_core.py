@@ -35,7 +35,7 @@ from benchmarks.records import latest
 from benchmarks.tables import markdown, number
 
 NAME = "out_of_core"
-TITLE = "Files larger than memory: reads per iteration, part of the disk's bandwidth, memory"
+TITLE = "Files larger than memory: reads per iteration, fraction of the disk's bandwidth, memory"
 MEMORY = 2 * 10**9
 BAR_BANDWIDTH = 0.6
 """Part of the disk's bandwidth that the iterations must use, for dense files."""

@@ -28,7 +28,7 @@ from benchmarks.records import latest
 from benchmarks.tables import markdown, number
 
 NAME = "purification"
-TITLE = "Purification: an iteration beside its products, the linear programs, and a stream"
+TITLE = "Purification: an iteration compared with its products, the linear programs, and a stream"
 N_COMPONENTS, N_FEATURES, N_SAMPLES, SEED = 50, 500, 20_000, 20240601
 TURNS = 21
 RATIO, COLD, WARM = 1.5, 2.0, 0.3

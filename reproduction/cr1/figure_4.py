@@ -101,7 +101,7 @@ def _why(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
     return [
         Verdict(
             f"{LAST}, cr1-nmf has the smallest error for every algorithm where the images of a person "
-            "hardly differ, as in the paper's data sets (films of ORL)",
+            "hardly differ, as in the paper's data sets (ORL videos)",
             None if None in films.values() else set(films.values()) == {"cr1-nmf"},
             ", ".join(f"{algorithm}: {kind}" for algorithm, kind in films.items() if kind),
         ),

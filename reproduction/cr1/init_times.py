@@ -22,7 +22,7 @@ SET_NAMES = {
     "coil20": "COIL-20",
     "indian_pines": "Indian Pines",
     "paviaU_sub50": "PaviaU crop",
-    FILMS: "films of ORL",
+    FILMS: "ORL videos",
     QUICK: "made-up cones",
 }
 

@@ -67,7 +67,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             kept,
             theirs,
             3,
-            {WHOLE: "data sets, machine and programs are others"},
+            {WHOLE: "data sets, machine and programs differ"},
         ),
         Verdict(
             "cr1-nmf is the fastest initialization on every data set",

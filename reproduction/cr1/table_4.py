@@ -78,7 +78,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             "Published shifts, on other data sets.",
             {name: name for name in published["columns"]},
             theirs,
-            not_comparable={WHOLE: "data sets, machine and programs are others"},
+            not_comparable={WHOLE: "data sets, machine and programs differ"},
         ),
         Verdict(
             "no initialization has a smaller shift than cr1-nmf, as in the paper",

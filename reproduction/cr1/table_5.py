@@ -159,7 +159,7 @@ def _published() -> Table:
         str(i): f"error {i + 1} (s)" for i in range(len(LEVELS))
     }
     caption = "Published values, on other data sets (MATLAB, i5-3570)."
-    return Table(caption, columns, rows, 4, {WHOLE: "data sets, machine and programs are others"})
+    return Table(caption, columns, rows, 4, {WHOLE: "data sets, machine and programs differ"})
 
 
 EXPERIMENT = Experiment(

@@ -14,11 +14,11 @@ from reproduction.studies.communities_peers import TAKES_K
 
 ALLOWED = 0.03
 TITLES = {
-    "choosing": "Planted graphs that chose the default",
-    "networks": "Networks that chose the default",
-    "reporting": "Planted graphs that judge it",
-    "fresh": "Degree-corrected graphs that judge it",
-    "new networks": "Networks that judge it",
+    "choosing": "Planted graphs used to choose the default",
+    "networks": "Networks used to choose the default",
+    "reporting": "Planted test graphs",
+    "fresh": "Degree-corrected test graphs",
+    "new networks": "Test networks",
     "quick": "Quick setting",
 }
 
@@ -101,11 +101,11 @@ def verdicts(records: Sequence[Record], group: str, default: str, whole: bool) -
     """Say whether the default is near the best candidate everywhere."""
     behind = _behind(records)
     claims = {
-        "choosing": "every kind of planted graph that chose it",
-        "networks": "every network that chose it",
-        "reporting": "every kind of planted graph that judges it",
-        "fresh": "every kind of degree-corrected graph that judges it",
-        "new networks": "every network that judges it",
+        "choosing": "every kind of planted graph used to choose it",
+        "networks": "every network used to choose it",
+        "reporting": "every kind of planted test graph",
+        "fresh": "every kind of degree-corrected test graph",
+        "new networks": "every test network",
     }
     if default not in behind or group not in claims:
         return []

@@ -191,7 +191,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             "ranks 2 to 9), and on the blood cells of `load_pbmc3k`; nothing else was chosen."
         ),
         _rank_table(
-            [r for r in ranks if r["group"] == "choosing"], "Recommended rank, draws that chose the rule"
+            [r for r in ranks if r["group"] == "choosing"], "Recommended rank, draws used to choose the rule"
         ),
         _rank_table(judged, "Recommended rank, reporting draws"),
         _table(

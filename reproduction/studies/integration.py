@@ -161,12 +161,12 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             "depth and cell types, and by factors of genes, by genes that a program has in one data set "
             "alone, or both. Scores are correlations with the truth, means over matched programs. The "
             "default of lam is the largest of the weights whose mean correlation of programs, over the data "
-            "that chose it, is within 0.01 of the best."
+            "used to choose it, is within 0.01 of the best."
         )
     ]
     for group, title in (
-        ("choosing", "Data that chose the default of lam"),
-        ("reporting", "Data that judge it"),
+        ("choosing", "Data used to choose the default of lam"),
+        ("reporting", "Test data"),
         ("quick", "Quick setting"),
     ):
         some = [record for record in records if record["group"] == group]

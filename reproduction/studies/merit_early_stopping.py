@@ -130,7 +130,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             "Mean fraction of the anchors found. *Early-stopped* is the published run of 100 steps, "
             "*converged* has a duality gap of 1 % (fully corrective steps). Each has the automatic weight "
             "that is made for it. The weights were chosen on the draws of the figure, of the kinds "
-            f"{', '.join(CHOOSING)}. The tables report other draws, and kinds that chose nothing: "
+            f"{', '.join(CHOOSING)}. The tables report other draws, and kinds "
+            "that were not used to choose anything: "
             f"{', '.join(kind for kind in REPORTED if kind not in CHOOSING)}."
         )
     ]

@@ -293,7 +293,7 @@ def _scenes(records: Sequence[Record]) -> Table:
     ]
     columns = {"scene": "scene", "constraint": "constraint", "method": "method", "angle": "angle (degrees)"}
     columns |= {"rmse": "abundance RMSE", "share_rmse": "RMSE of shares of light"}
-    return Table("Real scenes: angles and abundances beside the published ones.", columns, rows, 3)
+    return Table("Real scenes: angles and abundances, with the published ones.", columns, rows, 3)
 
 
 def _identifiable(record: Record) -> bool:

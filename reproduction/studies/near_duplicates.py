@@ -112,8 +112,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the comparison."""
     shown: list[Artifact] = []
     for group, title in (
-        ("choosing", "Data that chose the constants"),
-        ("reporting", "Data that judge them"),
+        ("choosing", "Data used to choose the constants"),
+        ("reporting", "Test data"),
         ("quick", "Quick setting"),
     ):
         some = [record for record in records if record["group"] == group]

@@ -159,7 +159,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     fits = [record for record in records if "value" in record]
     shown: list[Artifact] = []
     claims: list[Verdict] = []
-    for title, names in (("Sets that chose", CHOOSING), ("Sets that report", REPORTING)):
+    for title, names in (("Sets used to choose", CHOOSING), ("Test sets", REPORTING)):
         some = [record for record in fits if record["set"] in names]
         if some:
             shown += [_losses(title, some), _times(title, some), _pairs(title, some)]
@@ -310,7 +310,7 @@ def _pruning(records: Sequence[Record]) -> Table:
         rows.append(
             {
                 "set": name + SHORT[loss],
-                "role": "chose" if name in CHOOSING else "reports",
+                "role": "choosing" if name in CHOOSING else "test",
                 "spread": f"{100.0 * (max(final) / min(final) - 1.0):.2g}%",
                 "kept": f"{sum(kept for kept, _, _ in found)} of {len(found)}",
                 "excess": f"{100.0 * max(excess for _, excess, _ in found):.2g}%",
@@ -340,7 +340,7 @@ def _pruning_claim(records: Sequence[Record]) -> Verdict:
     decided = len(groups) == wanted and all(len(group) == N_RESTARTS for group in groups.values())
     kept = sum(one[0] for one in found)
     return Verdict(
-        "Sets that report: pruning keeps the winner in at least 95% of the groups",
+        "Test sets: pruning keeps the winner in at least 95% of the groups",
         kept >= 0.95 * len(found) if decided else None,
         f"{kept} of {len(found)}" + (f"; {100.0 * np.mean([one[2] for one in found]):.0f}% of the iterations"
         if found else ""),

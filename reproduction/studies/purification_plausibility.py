@@ -270,8 +270,8 @@ def _statements_text(records: Sequence[Record]) -> str:
         right = [(r["purification"] > r["nmf"]) == (r[key] is not None and r[key] <= limit) for r in decided]
         told.append(f"`{key.replace('_', '-')}` {np.mean(right):.0%}")
     return (
-        f"Of the {len(decided)} draws that decide, the statement `plausible-beside-nmf` chose the better "
-        f"method in {np.mean([_is_right(r) for r in decided]):.0%}. Taken alone, the verdicts of the "
+        f"Of the {len(decided)} draws in which the choice matters, the statement `plausible-beside-nmf` "
+        f"chose the better method in {np.mean([_is_right(r) for r in decided]):.0%}. Taken alone, the verdicts of the "
         f"statements on single assumptions would have chosen it in: {', '.join(told)}."
     )
 

@@ -230,7 +230,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     if mixtures:
         for kinds, caption in (
             (REPORTING, "Mixtures that had no part in choosing anything"),
-            (CHOOSING, "New draws of the kinds of mixtures that chose the settings"),
+            (CHOOSING, "New draws of the kinds of mixtures used to choose the settings"),
         ):
             rows = score_rows(mixtures, kinds, METHODS)
             if rows:

@@ -169,7 +169,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         (REPORTING, "Mixtures that had no part in choosing anything about training"),
         (
             CHOOSING,
-            "New draws of the mixtures that chose templates, priors and transpositions",
+            "New draws of the mixtures used to choose templates, priors and transpositions",
         ),
     ):
         if rows := score_rows(full, kinds, METHODS):
@@ -220,8 +220,8 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
     whole = {record["mixture"] for record in records} == {*REPORTING, *CHOOSING}
     found = []
     for kinds, words in (
-        (REPORTING, "every kind of mixture that reports"),
-        (CHOOSING, "every kind of mixture that chose, new draws"),
+        (REPORTING, "every kind of test mixture"),
+        (CHOOSING, "every kind of mixture used to choose, new draws"),
     ):
         for score, name in (("sdr", "SDR"), ("gain_sdr", "SDR that allows a gain only")):
             gains = {kind: gain for kind, gain in _gains(records, score, "oracle").items() if kind in kinds}
@@ -238,7 +238,7 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
     mean = float(np.mean(list(fixed.values()))) if fixed else None
     found.append(
         Verdict(
-            "mixtures that report: the mean SDR is above that of fixed templates",
+            "test mixtures: the mean SDR is above that of fixed templates",
             None if mean is None or not whole else mean > 0,
             "not run"
             if mean is None

@@ -222,9 +222,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     whole = [record for record in records if "error" in record]
     absent = sorted({record["method"] for record in records if record.get("absent")})
     groups = {
-        "Sets that chose": list(CHOOSING),
-        "Sets that were looked at": list(LOOKED_AT),
-        "Sets that chose nothing": [*NEW, *DRAWS],
+        "Sets used to choose": list(CHOOSING),
+        "Sets examined before": list(LOOKED_AT),
+        "Test sets": [*NEW, *DRAWS],
     }
     shown: list[Artifact] = [
         Paragraph(f"Not installed where this was run: {', '.join(absent)}.") for _ in absent[:1]

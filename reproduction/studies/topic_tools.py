@@ -255,8 +255,8 @@ def _cosine(one: TopicModel, other: TopicModel) -> float:
 
 
 WORDS_OF = {
-    "choosing": "collections that chose the rules",
-    "reporting": "collections that report",
+    "choosing": "collections used to choose the rules",
+    "reporting": "test collections",
     "quick": "quick setting",
 }
 TITLES_OF = {
@@ -359,7 +359,7 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
         better = sum(a >= b + margin for a, b in both)
         found.append(
             Verdict(
-                f"{claim} (mean over the reporting collections)",
+                f"{claim} (mean over the test collections)",
                 mine >= theirs + margin,
                 f"{mine:.3f} against {theirs:.3f}; so on {better} of {len(both)} collections",
             )

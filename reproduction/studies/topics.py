@@ -39,13 +39,13 @@ CHOOSING = {
     REUTERS: tuple(range(12)),
     "planted-4000": (0, 1),
 }
-"""Collections and draws that chose the rules."""
+"""Collections and draws used to choose the rules."""
 REPORTING = {
     **dict.fromkeys(("bbc", "hitech", *CLUTO[6:]), (0,)),
     TDT2: tuple(range(12)),
     PLANTED: (100, 101, 102),
 }
-"""Collections and draws that judge them."""
+"""Test collections and draws."""
 GROUPS: dict[str, dict[str, tuple[int, ...]]] = {
     "choosing": CHOOSING,
     "reporting": REPORTING,
@@ -235,10 +235,14 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the table of peers, the collections one by one, and the numbers of topics."""
     shown: list[Artifact] = []
     fits = [record for record in records if record["method"] != "auto"]
-    for group, words in (("reporting", "judge"), ("choosing", "chose"), ("quick", "try")):
+    for group, words in (
+        ("reporting", "Test collections"),
+        ("choosing", "Collections used to choose the rules"),
+        ("quick", "Quick setting"),
+    ):
         inside = [record for record in fits if record["group"] == group]
         if inside:
-            shown += _tables(_shared(inside), f"Collections that {words} the rules")
+            shown += _tables(_shared(inside), words)
     shown += [*_all_draws([r for r in fits if r["group"] == "reporting"]), *_numbers(records)]
     return [*shown, *_verdicts(fits), *_near_numbers(records)]
 
@@ -353,7 +357,7 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
         )
     # The smallest planted topic has 1.1 % of the documents.
     for method, claim in (
-        ("default", "Every topic of the default holds at least 0.5 % of the 20,000 generated documents"),
+        ("default", "Every topic of the default contains at least 0.5 % of the 20,000 generated documents"),
         ("published", "The published weights give topics of under 0.1 % there"),
     ):
         least = [r["smallest"] for r in reporting if r["collection"] == PLANTED and r["method"] == method]
@@ -370,7 +374,7 @@ def _near_numbers(records: Sequence[Record]) -> list[Artifact]:
     near = sum(r["classes"] / 2 <= r["n_topics"] <= 2 * r["classes"] for r in found)
     words = (
         f'`n_topics="auto"` is within a factor of two of the number of classes on {near} of {len(found)} '
-        "collections and draws that judge."
+        "test collections and draws."
     )
     return [Paragraph(words)] if found else []
 

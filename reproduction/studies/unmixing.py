@@ -242,7 +242,7 @@ def _against_best(records: Sequence[Record], order: Sequence[str]) -> Table:
         "tool rmse": "RMSE, best tool",
     }  # fmt: skip
     caption = (
-        "The default beside the best single method and the best other tool of each kind, on the draws that "
+        "The default, the best single method and the best other tool of each kind, on the draws that "
         "both have: mean spectral angle in degrees, and abundance RMSE (the best by its own measure)."
     )
     return Table(caption, columns, rows, 3)
