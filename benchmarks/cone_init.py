@@ -150,6 +150,6 @@ def table(records: list[dict[str, Any]]) -> str:
             bar = f"{LAND:g} {verdict(record['ratio'], LAND)}, {GOAL:g} {verdict(record['ratio'], GOAL)}"
         cells = [record["case"], record["dtype"], str(record["threads"]), name]
         rows.append([*cells, number(record["seconds"]), number(record["ratio"]), bar])
-    alone = markdown(("data", "type", "threads", "initialization", "s", "over nonneg's", "bars"), rows)
+    alone = markdown(("data", "type", "threads", "initialization", "s", "over nonneg's", "targets"), rows)
     fits = race_table(CLAIM, [record for record in newest if record["race"] == "fits"])
     return f"## Initializations alone\n\n{alone}\n\n## {CLAIM.title}\n\n{fits}"

@@ -41,9 +41,9 @@ def table(found: list[dict[str, Any]]) -> str:
         for r in of.get(kind, [])
     ]  # fmt: skip
     parts.append(
-        "Whole fits beside their iterations alone, restarts as one batch beside one after another, a fit "
-        "beside scikit-learn, and array operations beside Triton's kernels, in seconds:\n\n"
-        + markdown(("what", "type", "s", "beside it (s)", "ratio", "to land / goal", "bar", "run"), rows)
+        "Whole fits compared with their iterations alone, restarts in one batch with restarts one after "
+        "another, a fit with scikit-learn's, and array operations with Triton's kernels, in seconds:\n\n"
+        + markdown(("what", "type", "s", "compared with", "ratio", "minimum / goal", "target", "run"), rows)
     )
     rows = [
         [
@@ -61,8 +61,8 @@ def table(found: list[dict[str, Any]]) -> str:
         "s",
         "GB/s",
         "copy's GB/s",
-        "part",
-        "bar (60%, goal 85%)",
+        "fraction",
+        "target (60%, goal 85%)",
         "run",
     )
     if rows:
@@ -107,8 +107,8 @@ def _card(newest: list[dict[str, Any]]) -> str:
     ]
     return (
         f"{about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch {about['torch']}, Triton "
-        f"{about['triton']}; {peers}. Measured in the same runs: {'; '.join(rates)}. The column run "
-        "says when (UTC) the run of a record began."
+        f'{about["triton"]}; {peers}. Measured in the same runs: {"; ".join(rates)}. The column "run" '
+        "gives the time (UTC) at which the run of a record began."
     )
 
 
@@ -130,7 +130,7 @@ def _iteration_table(found: list[dict[str, Any]]) -> str:
             ]
         )  # fmt: skip
     heading = (
-        "iteration", "type", "ms", "bare products", "limit", "limit / ms", "to land / goal", "bar",
+        "iteration", "type", "ms", "bare products", "limit", "limit / ms", "minimum / goal", "target",
         "MB beyond X", "run",
     )  # fmt: skip
     return "Milliseconds per iteration:\n\n" + markdown(heading, rows)

@@ -137,7 +137,7 @@ def table(records: list[dict[str, Any]]) -> str:
             continue
         peak, allowed = number(record["peak"] / 1e6), number(record["allowed"] / 1e6)
         rows.append([*cells, peak, allowed, "met" if record["met"] else "missed"])
-    return markdown(("data", "loss", "type", "threads", "peak (MB)", "bound (MB)", "bar"), rows)
+    return markdown(("data", "loss", "type", "threads", "peak (MB)", "bound (MB)", "target"), rows)
 
 
 def main() -> None:

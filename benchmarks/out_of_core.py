@@ -271,7 +271,7 @@ def table(records: list[dict[str, Any]]) -> str:
         )
     heading = (
         "file", "threads", "GB", "reads per iteration", "GB from disk per read", "GB/s, first read",
-        "GB/s, iterations", "disk's GB/s", "part of the disk", "peak memory (MB)", "bar",
+        "GB/s, iterations", "disk's GB/s", "fraction of the disk", "peak memory (MB)", "target",
     )  # fmt: skip
     return markdown(heading, rows)
 

@@ -194,7 +194,7 @@ def table(records: list[dict[str, Any]]) -> str:
                 f"{told[1]}, {STREAM_MEMORY / 1e6:g} MB",
             )
         rows.append([*cells, *told, "met" if record["met"] else "missed"])
-    return markdown(("what", "threads", "measured", "bar", ""), rows)
+    return markdown(("what", "threads", "measured", "target", ""), rows)
 
 
 def main() -> None:

@@ -100,4 +100,4 @@ def table(records: list[dict[str, Any]]) -> str:
             met = {True: "met", False: "missed", None: "-"}[record["met"]]
             cells = [number(record["seconds"]), number(bar), met]
         rows.append([record["case"], str(record["threads"]), *cells])
-    return markdown(("what", "threads", "s", "at most", "bar"), rows)
+    return markdown(("what", "threads", "s", "at most", "target"), rows)

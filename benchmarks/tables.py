@@ -44,7 +44,9 @@ def race_table(claim: RaceClaim, records: list[dict[str, Any]]) -> str:
         parts.append("Ratio by number of threads, for every contender the same:\n\n" + _threads_table(duels))
     if claim.bars:
         parts.append(
-            markdown(("bar", "cases", "type", "threads", "found", "to land", "goal"), _bars(claim, duels))
+            markdown(
+                ("statistic", "cases", "type", "threads", "measured", "minimum", "goal"), _bars(claim, duels)
+            )
         )
     if others:
         parts.append(_others_table(duels, others))

@@ -119,11 +119,11 @@ def table(records: list[dict[str, Any]]) -> str:
     ]  # fmt: skip
     parts = [
         f"Whole fits, medians of {TURNS} turns. The default may take {SLOWER} times as long as one thread.",
-        markdown(("fit", "cores", "n_jobs=1, ms", "n_jobs=None, ms", "ratio", "bar"), default),
+        markdown(("fit", "cores", "n_jobs=1, ms", "n_jobs=None, ms", "ratio", "target"), default),
     ]
     if scaling:
         parts += [
-            f"A large fit, median time of an iteration. The bar on 16 threads: {SCALING:g} times one thread.",
-            markdown(("fit", "threads", "ms per iteration", "times one thread", "bar"), scaling),
+            f"A large fit, median time of an iteration. Target on 16 threads: {SCALING:g} times as fast.",
+            markdown(("fit", "threads", "ms per iteration", "times one thread", "target"), scaling),
         ]
     return "\n\n".join(parts)

@@ -140,7 +140,7 @@ def table(records: list[dict[str, Any]]) -> str:
                 met,
             ]
         )
-    bar = f"Bar: {SECONDS:g} s and {MEMORY / 1e6:g} MB for {ASKED} on {THREADS} threads."
+    bar = f"Target: {SECONDS:g} s and {MEMORY / 1e6:g} MB for {ASKED} on {THREADS} threads."
     head = ("draw", "threads", "seconds", "processor seconds", "MB", *STAGES, "")
     return markdown(head, rows) + f"\n\n{bar}"
 

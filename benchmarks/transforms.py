@@ -255,7 +255,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "multiplications",
         "times the products",
         "authors' code",
-        "bar (1 thread)",
+        "target (1 thread)",
         "",
     )
     return markdown(heads, rows)

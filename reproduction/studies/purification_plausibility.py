@@ -271,8 +271,8 @@ def _statements_text(records: Sequence[Record]) -> str:
         told.append(f"`{key.replace('_', '-')}` {np.mean(right):.0%}")
     return (
         f"Of the {len(decided)} draws in which the choice matters, the statement `plausible-beside-nmf` "
-        f"chose the better method in {np.mean([_is_right(r) for r in decided]):.0%}. Taken alone, the verdicts of the "
-        f"statements on single assumptions would have chosen it in: {', '.join(told)}."
+        f"chose the better method in {np.mean([_is_right(r) for r in decided]):.0%}. Taken alone, the "
+        f"verdicts of the statements on single assumptions would have chosen it in: {', '.join(told)}."
     )
 
 

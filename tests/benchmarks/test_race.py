@@ -277,7 +277,7 @@ def test_the_page_of_a_race_names_machine_command_and_data(tmp_path):
         "`python -m benchmarks --only frobenius_dense --threads 1 --cases 'digits,low rank' --no-peers`",
         about["processor"],
         "scikit-learn",
-        "to land",
+        "minimum",
     ):
         assert expected in text
     json.dumps(about)
