@@ -66,6 +66,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
 }
 NAMES = (*RACES, *MEASUREMENTS)
 DOCS = ROOT / "docs" / "benchmarks"
+NO_RECORDS = "No records yet."
 
 
 def parser() -> argparse.ArgumentParser:
@@ -164,7 +165,7 @@ def page(name: str, folder: Path) -> str:
     found = records.known(name, folder, DOCS / "records")
     title = RACES[name].title if name in RACES else MEASUREMENTS[name].TITLE
     if not found:
-        return f"# {title}\n\nNo records yet.\n"
+        return f"# {title}\n\n{NO_RECORDS}\n"
     table = tables.race_table(RACES[name], found) if name in RACES else MEASUREMENTS[name].table(found)
     newest = records.latest(found, "case", "dtype", "threads", "contender")
     sources = dict.fromkeys(f"- {r['case']}: {r['source']}" for r in newest if "source" in r)
@@ -193,7 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in claims:
         text = page(name, given.results)
         _say("\n" + text)
-        if given.write_docs:
+        if given.write_docs and NO_RECORDS not in text:  # keep the page of an earlier machine
             DOCS.mkdir(parents=True, exist_ok=True)
             (DOCS / f"{name}.md").write_text(text, encoding="utf-8")
             records.keep_newest(name, given.results, DOCS / "records")

@@ -263,6 +263,14 @@ def test_every_claim_has_a_page_before_there_are_records(tmp_path, monkeypatch):
         assert "No records yet" in run.page(name, tmp_path)
 
 
+def test_a_page_is_not_replaced_by_an_empty_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "DOCS", tmp_path)
+    (tmp_path / "memory.md").write_text("measured elsewhere")
+    words = ["--only", "memory", "--tables", "--write-docs", "--results", str(tmp_path / "none")]
+    assert run.main(words) == 0
+    assert (tmp_path / "memory.md").read_text() == "measured elsewhere"
+
+
 @pytest.mark.slow
 def test_the_page_of_a_race_names_machine_command_and_data(tmp_path):
     settings = race.Settings(dtypes=("float64",), repeats=1, others=False, only_cases=("digits",))
