@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from nonneg._forks import guard
+
 _lock = threading.RLock()
 _libraries: dict[str, Any] = {}
 _n_modules = 0
@@ -94,19 +96,15 @@ def is_held() -> bool:
 
 def _after_fork_in_child() -> None:
     # The other threads that ran a fit are gone.
-    global _lock, _n_users
-    _lock = threading.RLock()
+    global _n_users
     _n_users = 0
 
 
+# No thread may be setting a number while the process forks: OpenBLAS does so under a lock of its own that the
+# child would inherit locked.
+guard(sys.modules[__name__])
 if hasattr(os, "register_at_fork"):
-    # No thread may be setting a number while the process forks: OpenBLAS does so under a lock of its own that
-    # the child would inherit locked.
-    os.register_at_fork(
-        before=lambda: _lock.acquire(),
-        after_in_parent=lambda: _lock.release(),
-        after_in_child=_after_fork_in_child,
-    )
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """One-line mutants of the library, and the tests that catch them: `make mutants`.
 
 First the suite runs once with coverage, which says for every line the tests that execute it (kept in
-.mutants/ until a source file changes). Each sampled mutant then runs those tests in a copy of the tree, and
-if they pass the tests in the folder of its layer.
+.mutants/ until a source file changes). Each sampled mutant then runs those tests in a copy of the tree, those
+of its own module first, and if they pass the tests in the folder of its layer.
 Tuning constants are spared, which no fact fixes: floats, integers above 2 that are added, multiplied or
 compared by size, products with a constant that has a name, and whether a limit like that is met exactly. So
 are texts, and Triton kernels.
@@ -11,18 +11,20 @@ are texts, and Triton kernels.
 from __future__ import annotations
 
 import argparse
+import ast
+import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -34,7 +36,7 @@ from tests.mutants.watch import KEPT, N_TESTS, SOURCE, keep_tests
 COPIED = ("src", "tests", "benchmarks", "reproduction", "docs", "examples", "pyproject.toml", "README.md")
 DEFAULTS = "tests/contracts/test_documented_defaults.py"
 MIRROR_SECONDS = 20.0  # that tests of its layer take together
-SECONDS = 120.0  # more than its tests need, for a mutant: an endless loop was caught
+SECONDS = 60.0  # more than its tests need, for a mutant: an endless loop was caught
 SERVERS: dict[Path, subprocess.Popen[str]] = {}
 
 
@@ -50,17 +52,68 @@ def watch_suite(n_jobs: int, folder: str) -> None:
     keep_tests()
 
 
-def link_compiled(slot: Path) -> None:
-    """Let a copy of the tree begin with the kernels that the suite compiled."""
-    compiled = Path(os.environ.get("NUMBA_CACHE_DIR", KEPT / "numba"))
-    for folder in {path.parent for path in (SOURCE / "kernels").rglob("*.py")}:
+def link_compiled(slot: Path, spared: frozenset[str], folder: str = "numba") -> None:
+    """Let a copy of the tree share the kernels that were compiled, but for some packages."""
+    compiled = Path(os.environ.get("NUMBA_CACHE_DIR", KEPT / "numba")).resolve()
+    (slot / folder).mkdir()
+    for package in {path.parent for path in SOURCE.rglob("*.py")}:
         # Numba's name of the folder: its last part, and a hash of the whole path.
         old, new = (
-            f"{folder.name}_{hashlib.sha1(str(at).encode()).hexdigest()}"
-            for at in (folder, slot / folder.relative_to(ROOT))
+            f"{package.name}_{hashlib.sha1(str(at).encode()).hexdigest()}"
+            for at in (package, slot / package.relative_to(ROOT))
         )
-        if (compiled / old).is_dir():
-            shutil.copytree(compiled / old, slot / "numba" / new, copy_function=os.link)
+        if package.relative_to(ROOT).as_posix() not in spared:
+            (compiled / old).mkdir(parents=True, exist_ok=True)
+            (slot / folder / new).symlink_to(compiled / old)
+
+
+@functools.cache
+def imported_by() -> dict[str, set[str]]:
+    """Return for every source file those that import it by name, and itself."""
+    found: dict[str, set[str]] = defaultdict(set)
+    names = {_dotted(path): path.relative_to(ROOT).as_posix() for path in SOURCE.rglob("*.py")}
+    for name, path in names.items():
+        found[path].add(path)
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                words = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                words = [alias.name for alias in node.names]
+            else:
+                continue
+            for word in words:
+                if word in names and word != name:
+                    found[names[word]].add(path)
+    return found
+
+
+def _dotted(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+@functools.cache
+def packages_above(path: str) -> frozenset[str]:
+    """Return the packages whose compiled code may contain that of a file."""
+    reached, new = {path}, {path}
+    while new:
+        new = {user for each in new for user in imported_by()[each]} - reached
+        reached |= new
+    return frozenset(Path(each).parent.as_posix() for each in reached)
+
+
+@functools.cache
+def own_tests(path: str) -> frozenset[str]:
+    """Return the test files that import a source file, or bear its name or that of its package."""
+    name = _dotted(ROOT / path)
+    package, _, module = name.rpartition(".")
+    names = {f"test_{module}", f"test_{package.rpartition('.')[2]}"}
+    pattern = re.compile(rf"{re.escape(name)}\b|from {re.escape(package)} import [^\n]*\b{module}\b")
+    return frozenset(
+        test.relative_to(ROOT).as_posix()
+        for test in (ROOT / "tests").rglob("test_*.py")
+        if test.stem in names or pattern.search(test.read_text(encoding="utf-8"))
+    )
 
 
 def tests_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
@@ -68,7 +121,11 @@ def tests_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
     each = kept["lines"].get(mutant.path, {})
     found = each.get(str(mutant.line), [])
     if not found:  # executed at import, or compiled, which coverage does not see
-        found = sorted({test for tests in each.values() for test in tests})[:N_TESTS]
+        own = (
+            at for at, name in enumerate(kept["tests"]) if name.partition("::")[0] in own_tests(mutant.path)
+        )
+        found = list(_quick(own, kept))
+        found += sorted({test for tests in each.values() for test in tests} - set(found))[:N_TESTS]
         found += [at for at, name in enumerate(kept["tests"]) if name.startswith(DEFAULTS)]
     if not found:  # kernels are called from the front of their package
         front = kept["lines"].get(str(Path(mutant.path).parent / "__init__.py"), {})
@@ -81,20 +138,30 @@ def mirror_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
     _, _, layer, *inner = Path(mutant.path).with_suffix("").parts
     folder = f"tests/{layer}/" if inner else f"tests/test_{layer.strip('_')}.py"
     found = [at for at, name in enumerate(kept["tests"]) if name.startswith(folder)]
-    total = accumulate(kept["seconds"][at] for at in found)
-    return [at for at, seconds in zip(found, total, strict=True) if seconds < MIRROR_SECONDS]
+    return list(_quick(found, kept))
 
 
-def run_mutant(mutant: Mutant, slot: Path, kept: dict[str, Any]) -> str:
-    """Return "killed", "survived" or "not executed"."""
+def _quick(tests: Iterable[int], kept: dict[str, Any]) -> Iterator[int]:
+    """Yield the first of some tests, as many as there is time for."""
+    left = MIRROR_SECONDS
+    for test in tests:
+        left -= kept["seconds"][test]
+        if left > 0.0:
+            yield test
+
+
+def run_mutant(mutant: Mutant, slot: Path, kept: dict[str, Any]) -> dict[str, str]:
+    """Return whether it was killed, survived or was not executed, and the test that killed it."""
     first = tests_of(mutant, kept)
     if not first:
-        return "not executed"
+        return {"outcome": "not executed"}
     with changed(mutant, slot) as environment:
-        for chosen in (first, [at for at in mirror_of(mutant, kept) if at not in first]):
-            if chosen and _fails(chosen, kept, slot, environment):
-                return "killed"
-    return "survived"
+        files, own = own_tests(mutant.path), lambda at: kept["tests"][at].partition("::")[0] in files
+        mirror = [at for at in mirror_of(mutant, kept) if at not in first]
+        for chosen in ([at for at in first if own(at)], [at for at in first if not own(at)], mirror):
+            if chosen and (test := _failing(chosen, kept, slot, environment)):
+                return {"outcome": "killed", "by": test}
+    return {"outcome": "survived"}
 
 
 @contextmanager
@@ -103,8 +170,10 @@ def changed(mutant: Mutant, slot: Path) -> Iterator[dict[str, str]]:
     target = slot / mutant.path
     text, facts = target.read_text(encoding="utf-8"), target.stat()
     target.write_text(mutated(text, mutant), encoding="utf-8")
-    # Compiled callers of a changed kernel contain the old one.
-    compiled = slot / ("fresh" if "@jit" in text else "numba")
+    compiled = slot / "numba"
+    if any(word in text for word in ("@jit", "@part", "@intrinsic")):
+        compiled = slot / "fresh"  # compiled callers of a changed kernel contain the old one
+        link_compiled(slot, packages_above(mutant.path), "fresh")
     environment = {
         "PYTHONPATH": f"{slot / 'src'}{os.pathsep}{slot}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
         "NUMBA_CACHE_DIR": str(compiled),
@@ -119,8 +188,10 @@ def changed(mutant: Mutant, slot: Path) -> Iterator[dict[str, str]]:
         shutil.rmtree(slot / "fresh", ignore_errors=True)
 
 
-def _fails(chosen: list[int], kept: dict[str, Any], slot: Path, environment: dict[str, str]) -> bool:
+def _failing(chosen: list[int], kept: dict[str, Any], slot: Path, environment: dict[str, str]) -> str | None:
     """Run tests in a fork of the slot's server, which is started when it is needed and has imported much."""
+    failed = slot / "failed.txt"
+    failed.unlink(missing_ok=True)
     if slot not in SERVERS:
         SERVERS[slot] = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("server.py"))],
@@ -141,8 +212,12 @@ def _fails(chosen: list[int], kept: dict[str, Any], slot: Path, environment: dic
     }
     server.stdin.write(json.dumps(request) + "\n")
     server.stdin.flush()
-    exits = pytest.ExitCode
-    return int(server.stdout.readline()) not in (exits.OK, exits.USAGE_ERROR, exits.NO_TESTS_COLLECTED)
+    exits, code = pytest.ExitCode, int(server.stdout.readline())
+    if code in (exits.OK, exits.USAGE_ERROR, exits.NO_TESTS_COLLECTED):
+        return None
+    return (
+        failed.read_text() if failed.is_file() else "the time limit" if code == -1 else "an error at import"
+    )
 
 
 def changed_since(commit: str) -> list[Path]:
@@ -157,7 +232,7 @@ def changed_since(commit: str) -> list[Path]:
     return [ROOT / name for name in listed.stdout.split() if name.endswith(".py")]
 
 
-def by_layer(records: list[dict[str, str]]) -> str:
+def by_layer(records: list[dict[str, Any]]) -> str:
     """Return a table of the outcomes in Markdown."""
     layers: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
@@ -201,35 +276,36 @@ def main(words: list[str] | None = None) -> int:
         for name in COPIED:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
             copy(ROOT / name, slot / name)
-        link_compiled(slot)
+        link_compiled(slot, frozenset())
         slots.put(slot)
     if options.again:
         earlier = [json.loads(line) for line in options.again.read_text().splitlines()]
-        chosen = recorded([record for record in earlier if record.pop("outcome") != "killed"])
+        chosen = recorded([record for record in earlier if record["outcome"] != "killed"])
     else:
         files = changed_since(options.since) if options.since else sources
         chosen = sampled(files, options.sample, options.seed)
-    outcomes: dict[Mutant, str] = {}
+    results: list[dict[str, Any]] = []
 
     def judge(mutant: Mutant) -> None:
         if time.monotonic() - started > 60 * options.minutes:
             return
         slot = slots.get()
         try:
-            outcomes[mutant] = run_mutant(mutant, slot, kept)
+            result = mutant.record | run_mutant(mutant, slot, kept)
         finally:
             slots.put(slot)
-        if outcomes[mutant] != "killed":
-            print(f"{outcomes[mutant]}: {mutant}", flush=True)
+        results.append(result)
+        if result["outcome"] != "killed":
+            print(f"{result['outcome']}: {mutant}", flush=True)
         if options.out:
             with options.out.open("a") as stream:
-                stream.write(json.dumps(mutant.record | {"outcome": outcomes[mutant]}) + "\n")
+                stream.write(json.dumps(result) + "\n")
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(judge, chosen))
     for server in SERVERS.values():
         server.communicate()
-    print(by_layer([mutant.record | {"outcome": outcome} for mutant, outcome in outcomes.items()]))
+    print(by_layer(results))
     return 0
 
 

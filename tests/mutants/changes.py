@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import random
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,12 +66,13 @@ class Mutant:
         return f"{self.path}:{self.line}: {self.before!r} -> {self.after!r}"
 
     @property
-    def record(self) -> dict[str, str]:
+    def record(self) -> dict[str, Any]:
         """What tells the mutant from others, also when other lines of the file have changed."""
         text = (ROOT / self.path).read_text(encoding="utf-8")
         first, last = text.rfind("\n", 0, self.start) + 1, text.find("\n", self.end)
         changed = text[first : self.start] + self.after + text[self.end : last]
-        return {"path": self.path, "line": text[first:last].strip(), "mutant": changed.strip()}
+        place = {"path": self.path, "at": self.line}
+        return place | {"line": text[first:last].strip(), "mutant": changed.strip()}
 
 
 def mutants_of(path: Path) -> list[Mutant]:
@@ -189,12 +192,21 @@ def mutated(text: str, mutant: Mutant) -> str:
     return text[: mutant.start] + mutant.after + text[mutant.end :]
 
 
-def recorded(records: list[dict[str, str]]) -> list[Mutant]:
-    """Return the mutants of earlier records that are still in the files."""
-    wanted = {tuple(sorted(record.items())) for record in records}
+def recorded(records: list[dict[str, Any]]) -> list[Mutant]:
+    """Return the mutants of earlier records that are still in the files; of equal lines, the nearest."""
     paths = sorted({ROOT / record["path"] for record in records})
-    everything = [mutant for path in paths if path.is_file() for mutant in mutants_of(path)]
-    return [mutant for mutant in everything if tuple(sorted(mutant.record.items())) in wanted]
+    same: dict[tuple[str, ...], list[Mutant]] = defaultdict(list)
+    for mutant in (mutant for path in paths if path.is_file() for mutant in mutants_of(path)):
+        same[_words(mutant.record)].append(mutant)
+    found = {}
+    for record in records:
+        if these := same.get(_words(record)):
+            found[min(these, key=lambda mutant: abs(mutant.line - record.get("at", 0)))] = None
+    return list(found)
+
+
+def _words(record: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(record[key] for key in ("path", "line", "mutant"))
 
 
 def sampled(paths: list[Path], size: int, seed: int) -> list[Mutant]:

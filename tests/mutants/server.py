@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 LIBRARIES = """
@@ -52,7 +53,25 @@ def run(request: dict[str, Any]) -> int:
     numba.config.CACHE_DIR = request["environment"]["NUMBA_CACHE_DIR"]
     sys.dont_write_bytecode = True
     words = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark"]
-    return int(pytest.main([*words, "-W", "ignore::pytest.PytestAssertRewriteWarning", *request["tests"]]))
+    files = dict.fromkeys(test.partition("::")[0] for test in request["tests"])
+    words += ["-W", "ignore::pytest.PytestAssertRewriteWarning", *filter(os.path.exists, files)]
+    return int(pytest.main(words, plugins=[Chosen(set(request["tests"]))]))
+
+
+class Chosen:
+    """A plugin of pytest that keeps the wanted tests, those that still exist."""
+
+    def __init__(self, tests: set[str]) -> None:
+        self.tests = tests
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Drop the others."""
+        items[:] = [item for item in items if item.nodeid in self.tests]
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Leave the name of a test that failed in the folder."""
+        if report.failed:
+            Path("failed.txt").write_text(report.nodeid)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from nonneg._forks import guard
 from nonneg.kernels.clock import preparing
 
 with preparing():
@@ -30,19 +30,11 @@ try:
 except ImportError:  # another numba than those known: its own way serves
     FunctionCache = None
 else:
-    if hasattr(os, "register_at_fork"):
-        # A child that is forked while another thread compiles would wait for that thread forever.
-        os.register_at_fork(
-            before=global_compiler_lock.acquire,
-            after_in_parent=global_compiler_lock.release,
-            after_in_child=global_compiler_lock.release,
-        )
-        with contextlib.suppress(AttributeError):
-            # The same for LLVM's own lock, under which any thread may dispose of what a compilation left.
-            of_llvm = llvmlite.binding.ffi.lib._lock._lock
-            os.register_at_fork(
-                before=of_llvm.acquire, after_in_parent=of_llvm.release, after_in_child=of_llvm.release
-            )
+    # A child that is forked while another thread compiles would wait for that thread forever. LLVM's own lock
+    # is taken by any thread that disposes of what a compilation left.
+    with contextlib.suppress(AttributeError):
+        for holder in (llvmlite.binding.ffi.lib._lock, global_compiler_lock):
+            guard(holder)
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:

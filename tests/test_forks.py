@@ -1,0 +1,102 @@
+"""Forks wait for locks, in any order, and not forever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+from nonneg import _forks
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+def exit_code_of_child(work):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork beside threads
+        child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_fork_during_a_compilation_ends():
+    # The compiler holds its lock and takes that of LLVM again and again; a fork that waits for the first with
+    # the second in hand would never end.
+    code = """
+import os, threading, time
+import llvmlite.binding
+import nonneg.kernels.jit
+from numba.core.compiler_lock import global_compiler_lock
+begun = threading.Event()
+def compile():
+    with global_compiler_lock:
+        begun.set()
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            llvmlite.binding.get_default_triple()
+thread = threading.Thread(target=compile)
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    with global_compiler_lock:
+        os._exit(0 if llvmlite.binding.get_default_triple() else 1)
+thread.join()
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=60, check=False)
+    assert done.returncode == 0
+
+
+def test_locks_taken_in_another_order_do_not_stop_a_fork(monkeypatch):
+    first, second = threading.RLock(), threading.RLock()
+    holder = SimpleNamespace(first=first, second=second)
+    monkeypatch.setattr(_forks, "_guarded", [(holder, "first"), (holder, "second")])
+    begun = threading.Event()
+
+    def hold():
+        with second:
+            begun.set()
+            time.sleep(0.2)  # the fork has the first one now
+            with first:
+                pass
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait()
+    assert exit_code_of_child(lambda: first.acquire(timeout=5) and second.acquire(timeout=5)) == 0
+    thread.join(10)
+    assert not thread.is_alive()
+    assert first.acquire(timeout=0)
+
+
+def test_a_fork_does_not_wait_forever_and_the_child_gets_a_new_lock(monkeypatch):
+    holder = SimpleNamespace(lock=threading.RLock())
+    monkeypatch.setattr(_forks, "_guarded", [])
+    monkeypatch.setattr(_forks, "PATIENCE", 0.1)
+    _forks.guard(holder, "lock")
+    free, begun = threading.Event(), threading.Event()
+
+    def hold():
+        with holder.lock:
+            begun.set()
+            free.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait()
+    old = holder.lock
+    assert exit_code_of_child(lambda: holder.lock is not old and holder.lock.acquire(timeout=5)) == 0
+    assert holder.lock is old
+    free.set()
+    thread.join()
