@@ -137,5 +137,7 @@ def test_consensus_and_signatures():
     assert "outliers" in display.axes_[1].get_title()
     figure = plot_signatures(np.full((2, 96), 1 / 96))
     assert len(figure.axes) == 2
+    labels = [[text.get_text() for text in axes.get_xticklabels()] for axes in figure.axes]
+    assert labels == [[""] * 6, ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"]]  # below the last panel only
     with pytest.raises(ShapeError):
         plot_signatures(np.ones((2, 90)))

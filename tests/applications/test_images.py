@@ -9,7 +9,7 @@ import pytest
 
 from nonneg import NMF
 from nonneg.applications import show_components
-from nonneg.applications.images import data_address, picture_png
+from nonneg.applications.images import data_address, picture_grid, picture_png
 from nonneg.exceptions import OutputError, ShapeError
 
 image = pytest.importorskip("matplotlib.image")
@@ -66,3 +66,11 @@ def test_shapes_that_do_not_fit():
 
 def test_components_without_a_positive_entry_are_black():
     assert show_components([[-1.0, -2.0], [np.nan, np.nan]], (1, 2)).png.startswith(b"\x89PNG")
+
+
+def test_pictures_of_a_grid_are_as_large_as_the_first_says():
+    tall = pixels(picture_grid([[np.ones((20, 10))] * 2] * 3)).shape
+    flat = pixels(picture_grid([[np.ones((10, 20))] * 2] * 3)).shape
+    dpi = tall[1] / (1.2 * 2 + 0.1)
+    assert tall[0] / dpi >= 3 * 2.4  # 1.2 inches for the width of each
+    assert 3 * 0.6 <= flat[0] / dpi < 3

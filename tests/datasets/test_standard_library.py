@@ -55,3 +55,12 @@ def test_bad_limits():
         load_standard_library(min_words=0)
     with pytest.raises(InvalidParameterError, match="min_documents"):
         load_standard_library(min_documents=1.5)
+
+
+def test_private_parts_and_tests_of_a_package_are_left_out_and_the_others_are_not(tmp_path):
+    for name in ("__init__", "_hidden", "a", "_inner/b", "tests/test_a", "z/__init__", "z/c"):
+        path = tmp_path / "package" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    found = [name for name, _ in standard_library._sources(tmp_path, "package")]
+    assert sorted(found) == ["package", "package.a", "package.z", "package.z.c"]

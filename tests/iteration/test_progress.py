@@ -54,6 +54,16 @@ def test_a_terminal_gets_one_line_that_is_rewritten(capsys, monkeypatch):
     assert text.count("\r\x1b[K") == 3
 
 
+def test_a_log_gets_a_line_every_ten_seconds(capsys):
+    shown = LineReporter("NMF")
+    shown.update(progress(1), 10)
+    shown._shown -= 9.0
+    shown.update(progress(2), 10)
+    shown._shown -= 2.0
+    shown.update(progress(3), 10)
+    assert [line.split()[2].strip(",") for line in capsys.readouterr().err.splitlines()] == ["1/10", "3/10"]
+
+
 def test_a_notebook_gets_one_line_that_is_rewritten_without_escape_sequences(monkeypatch):
     stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
     monkeypatch.setattr(sys, "stderr", stream)

@@ -52,3 +52,5 @@ def test_what_does_not_fit_is_refused():
         match_components(np.ones((2, 3)), np.ones((2, 4)))
     with pytest.raises(NonFiniteDataError, match="`found`"):
         match_components(np.ones((2, 3)), np.full((2, 3), np.nan))
+    with pytest.raises(NonFiniteDataError, match="`true`"):
+        match_components([[1.0, np.nan, 1.0]], np.ones((1, 3)))

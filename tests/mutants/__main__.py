@@ -34,7 +34,7 @@ from tests.mutants.changes import ROOT, Mutant, mutated, recorded, sampled
 from tests.mutants.watch import KEPT, N_TESTS, SOURCE, keep_tests
 
 COPIED = ("src", "tests", "benchmarks", "reproduction", "docs", "examples", "pyproject.toml", "README.md")
-DEFAULTS = "tests/contracts/test_documented_defaults.py"
+DECLARATIONS = ("tests/contracts/test_documented_defaults.py", "tests/contracts/test_frozen_results.py")
 MIRROR_SECONDS = 20.0  # that tests of its layer take together
 SECONDS = 60.0  # more than its tests need, for a mutant: an endless loop was caught
 SERVERS: dict[Path, subprocess.Popen[str]] = {}
@@ -126,7 +126,7 @@ def tests_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
         )
         found = list(_quick(own, kept))
         found += sorted({test for tests in each.values() for test in tests} - set(found))[:N_TESTS]
-        found += [at for at, name in enumerate(kept["tests"]) if name.startswith(DEFAULTS)]
+        found += [at for at, name in enumerate(kept["tests"]) if name.startswith(DECLARATIONS)]
     if not found:  # kernels are called from the front of their package
         front = kept["lines"].get(str(Path(mutant.path).parent / "__init__.py"), {})
         found = sorted({test for tests in front.values() for test in tests})[:N_TESTS]

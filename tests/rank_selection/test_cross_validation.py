@@ -14,7 +14,7 @@ from nonneg.rank_selection import holdouts
 from nonneg.rank_selection.candidates import between, spaced
 from nonneg.rank_selection.cross_validation import smallest_as_good
 from nonneg.rank_selection.holdouts import bi_cross_validation, wold_holdouts
-from nonneg.rank_selection.nested import grown, nested_fits
+from nonneg.rank_selection.nested import _squared_residuals, grown, nested_fits
 from nonneg.rank_selection.sampling import without
 
 
@@ -243,3 +243,10 @@ def test_progress_is_shown_on_request(planted, capsys):
     assert "cross-validation: 2 of 2 (k=3)" in capsys.readouterr().err
     estimate(planted, candidates=[2, 3])
     assert capsys.readouterr().err == ""
+
+
+def test_squared_residuals_of_rows_are_those_of_the_definition(rng):
+    X, W, Ht = rng.random((6, 5)), rng.random((6, 2)), rng.random((5, 2))
+    found = _squared_residuals(local_matrix(X), W, Ht)
+    np.testing.assert_allclose(found, ((X - W @ Ht.T) ** 2).sum(axis=1))
+    assert not _squared_residuals(local_matrix(W @ Ht.T), W, Ht).any()  # rounding is none

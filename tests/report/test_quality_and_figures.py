@@ -167,3 +167,14 @@ def test_short_times_are_in_milliseconds(label, last, expected):
     texts = [element.text for element in ET.fromstring(convergence([2.0, 1.0], [0.0, last], label)).iter()]
     assert expected in texts
     assert ("milliseconds" in texts) == (expected == "milliseconds")
+
+
+def test_the_legend_of_many_programs_has_several_columns(monkeypatch):
+    pytest.importorskip("matplotlib")
+    from nonneg.report import consensus_figures
+
+    monkeypatch.setattr(consensus_figures, "svg_text", lambda figure, title: figure)
+    for n_programs, n_columns in ((5, 1), (30, 3)):
+        usage = np.full(n_programs, 1 / n_programs)
+        figure = consensus_figures.usage_bars([{"name": "a", "usage": usage}], "program")
+        assert figure.axes[0].get_legend()._ncols == n_columns

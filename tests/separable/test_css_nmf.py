@@ -9,6 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from nonneg import select_anchors
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError, UnsupportedInputError
 from nonneg.leastsquares.projections import onto_dominating_diagonal
+from nonneg.separable.css_nmf import _distinct
 
 
 def near_duplicates(seed, noise, copies=(6, 10, 4), n_mixed=30, n_features=15):
@@ -113,3 +114,8 @@ def test_single_precision_reduced_samples_and_limits(clean):
         select_anchors(X, 3, method="css-nmf", init=[0, 1, 2])
     with pytest.raises(InvalidParameterError, match="n_components"):
         select_anchors(X, method="css-nmf")
+
+
+def test_vertices_that_differ_by_rounding_are_one():
+    vertices = np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0 + 1e-14], [3.0, 1.1]])
+    assert _distinct(vertices).tolist() == [0, 1, 3]

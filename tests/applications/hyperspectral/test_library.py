@@ -15,6 +15,7 @@ from nonneg.applications.hyperspectral import (
     rgb_preview,
     write_maps,
 )
+from nonneg.applications.hyperspectral.library import known_spectra
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.cli.unmix import _map_errors
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
@@ -51,6 +52,10 @@ def test_libraries_that_do_not_fit():
         match_library([[1.0, 2.0, 3.0]], library)
     with pytest.raises(InvalidParameterError, match="do not overlap"):
         match_library([[1.0, 2.0]], SpectralLibrary(("a",), [[1, 2]], [0.6, 0.7]), wavelengths=[400, 500])
+    three = SpectralLibrary(("a", "b"), [[1, 2, 3], [3, 2, np.nan]])
+    assert known_spectra(three, None, 3)[1].tolist() == [True, True, False]  # two bands are enough
+    with pytest.raises(InvalidParameterError, match="fewer than two bands"):
+        known_spectra(SpectralLibrary(("a", "b"), [[1, 2, np.nan], [3, np.nan, 2]]), None, 3)
     with pytest.raises(ShapeError, match="2 names"):
         SpectralLibrary(("a", "b"), [[1.0, 2.0]])
     with pytest.raises(ShapeError, match="increasing wavelengths"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.signal import butter, sosfilt
 
 from nonneg.applications.audio import STFT
 from nonneg.applications.audio.grouping import roughness
@@ -40,3 +41,16 @@ def test_what_is_refused():
         instrument_sound("pianoo")
     with pytest.raises(InvalidParameterError, match="rate=100"):
         instrument_sound("piano", rate=100)
+
+
+def test_the_bass_drum_is_on_the_first_and_third_beat():
+    rate, tempo = 8000, 120.0
+    eighth = round(30 / tempo * rate)
+    energy = np.zeros(8)
+    for seed in range(4):
+        sound = instrument_sound("drums", 8.0, rate=rate, tempo=tempo, rng=seed)
+        low = sosfilt(butter(4, 90.0, fs=rate, output="sos"), sound)[
+            : len(sound) // (8 * eighth) * 8 * eighth
+        ]
+        energy += (low**2).reshape(-1, 8, eighth).sum(axis=(0, 2))
+    assert set(np.argsort(energy)[-2:]) == {0, 4}

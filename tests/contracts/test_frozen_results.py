@@ -1,0 +1,30 @@
+"""Results cannot be changed by accident: data classes are frozen, but for those that collect or draw."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import nonneg
+
+# What they hold grows while a fit, a report or a drawing is made.
+GROWING = {
+    "Checkpoint", "ComponentsDisplay", "ConeStream", "ConsensusDisplay", "Content", "HistoryDisplay",
+    "Mixtures", "Outcome", "RankDisplay", "Restart", "_Converged", "_Slot",
+}  # fmt: skip
+
+
+def data_classes():
+    for path in Path(nonneg.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for decorator in getattr(node, "decorator_list", []):
+                called = decorator.func if isinstance(decorator, ast.Call) else decorator
+                if getattr(called, "id", getattr(called, "attr", "")) == "dataclass":
+                    words = getattr(decorator, "keywords", [])
+                    yield node.name, {word.arg: ast.literal_eval(word.value) for word in words}
+
+
+def test_data_classes_are_frozen():
+    found = list(data_classes())
+    assert len(found) > 100
+    assert {name for name, options in found if not options.get("frozen", False)} == GROWING
