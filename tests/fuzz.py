@@ -294,6 +294,7 @@ def main() -> int:
     """Read mutated files, print counts by format, and return the number of findings."""
     parser = argparse.ArgumentParser(description="Mutate files of every format and read them.")
     parser.add_argument("--files", type=int, default=20_000, help="number of files")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--formats", nargs="*", help="these alone")
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "nonneg-fuzz")
@@ -307,6 +308,8 @@ def main() -> int:
         reader = Reader()
         reader.outcome("csv", Path(place) / "none.csv")
         for at in range(options.files):
+            if time.perf_counter() - started > 60.0 * options.minutes:
+                break
             name = chosen[at % len(chosen)]
             rng = np.random.default_rng((options.seed, at))
             path = Path(place) / sound[name].name
@@ -324,7 +327,7 @@ def main() -> int:
     for finding, number in findings.most_common(40):
         print(f"{number:6d}  {finding}")
     print(
-        f"{options.files} files in {time.perf_counter() - started:.0f} s, {sum(findings.values())} findings"
+        f"{sum(map(Counter.total, counts.values()))} files in {time.perf_counter() - started:.0f} s, {sum(findings.values())} findings"
         + (f", kept in {options.keep}" if findings else "")
     )
     return min(sum(findings.values()), 1)

@@ -31,6 +31,7 @@ from nonneg import NMF
 
 PATIENCE = 120.0  # seconds after which a process hangs
 RESTART = 60.0  # seconds for which Dask may take to start a worker again
+TALLY: Counter[str] = Counter()  # what happened, over all rounds
 FIT = """
 import sys, warnings
 import numpy as np
@@ -60,6 +61,7 @@ def killed_fit(rng: np.random.Generator, folder: Path) -> str:
 
     def start(checkpoint: str, out: str) -> subprocess.Popen[str]:
         words = [str(folder / "X.npy"), checkpoint, str(folder / out), seed, loss]
+        TALLY["fits"] += 1
         return subprocess.Popen([sys.executable, "-c", FIT, *words], stdout=subprocess.PIPE, text=True)
 
     assert start("", "whole.npz").wait(PATIENCE) == 0
@@ -74,6 +76,7 @@ def killed_fit(rng: np.random.Generator, folder: Path) -> str:
             process.kill()
             process.wait()
             kills += 1
+            TALLY["kills"] += 1
     assert start(str(folder / "checkpoint"), "resumed.npz").wait(PATIENCE) == 0
     with np.load(folder / "whole.npz") as whole, np.load(folder / "resumed.npz") as resumed:
         for name in ("W", "H"):
@@ -108,8 +111,10 @@ def full_disk(rng: np.random.Generator, folder: Path) -> str:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     assert "Traceback" not in run.stderr, run.stderr
+    TALLY["fits"] += 2
     if run.returncode == 0:
         return "enough room"
+    TALLY["full disks"] += 1
     after = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
     assert run.stderr.strip(), "no word of what happened"
     # The report is drawn when the new results are safe. The same fit once more has the same factors.
@@ -132,6 +137,7 @@ def concurrent_fits(rng: np.random.Generator, folder: Path) -> str:
         threading.Thread(target=lambda at=at, seed=seed: found.__setitem__(at, _factors(X, seed)))
         for at, seed in enumerate(seeds)
     ]
+    TALLY["concurrent fits"] += len(threads)
     for thread in threads:
         thread.start()
         time.sleep(float(rng.uniform(0, 0.1)))
@@ -144,6 +150,7 @@ def concurrent_fits(rng: np.random.Generator, folder: Path) -> str:
 
 
 def _factors(X: Any, seed: int) -> bytes:
+    TALLY["fits"] += 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = NMF(4, init="random", random_state=seed, max_iter=40, tol=0)
@@ -169,6 +176,7 @@ def forked_fits(rng: np.random.Generator, folder: Path) -> str:
             time.sleep(float(rng.uniform(0, 0.3)))
             child = multiprocessing.get_context("fork").Process(target=_check_factors, args=(X, expected))
             child.start()
+            TALLY["forked children"] += 1
             child.join(PATIENCE)
             if child.exitcode is None:
                 child.kill()
@@ -197,6 +205,7 @@ def interrupted_command(rng: np.random.Generator, folder: Path) -> str:
     )
     time.sleep(float(rng.uniform(0.3, 6.0)))
     process.send_signal(signal.SIGINT)
+    TALLY.update(("fits", "interruptions"))
     _, told = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in told, told
     if not (folder / "out").exists():
@@ -238,7 +247,9 @@ def dead_worker(rng: np.random.Generator, folder: Path) -> str:
             timer = threading.Timer(float(rng.uniform(0.05, 3.0)), os.kill, (victim, signal.SIGKILL))
             timer.start()
             found = model.fit_transform(data).compute()
-            killed += not timer.is_alive()
+            died = not timer.is_alive()
+            killed += died
+            TALLY.update({"fits": 1, "worker deaths": int(died)})
             timer.cancel()
             assert found.tobytes() == expected.tobytes(), "a killed worker changed the answer"
     whole = NMF(4, max_iter=25, tol=0, **parameters)
@@ -277,6 +288,7 @@ def main(words: list[str] | None = None) -> int:
         counts[action.__name__][outcome] += 1
     for name, outcomes in counts.items():
         print(f"{name}: " + ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common()))
+    print(", ".join(f"{count} {what}" for what, count in TALLY.most_common()))
     print(f"{n_done} rounds in {options.minutes:g} minutes, seed {options.seed}: {n_wrong} went wrong")
     return int(n_wrong > 0)
 

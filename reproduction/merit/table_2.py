@@ -31,10 +31,17 @@ GROUPS = {
     "default": ("default",),
     "merit(0)": ("merit(0)",),
     "lda": ("lda",),
+    "gibbs lda": ("gibbs lda",),
     "fast-gradient": ("fast-gradient",),
 }
 """What is run together, because it shares its preparation -> the methods."""
-SHOWN = {**ANCHOR_METHODS, "lda": "LDA (variational)", "nmf": "NMF of nonneg", "default": "TopicModel"}
+SHOWN = {
+    **ANCHOR_METHODS,
+    "gibbs lda": "LDA (Gibbs)",
+    "lda": "LDA (variational)",
+    "nmf": "NMF of nonneg",
+    "default": "TopicModel",
+}
 MEASURES = {"coherence": "coherence", "similarity": "similarity_count", "accuracy": "accuracy"}
 """Our measures -> their names in the paper's table."""
 DIGITS = {"coherence": 4, "similarity": 4, "accuracy": 3}

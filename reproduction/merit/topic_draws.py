@@ -21,6 +21,7 @@ from nonneg.applications.topics.topic_recovery import document_weights, rows_of_
 from nonneg.metrics.clustering import clustering_accuracy
 from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
 from reproduction.device import to_device
+from reproduction.merit.gibbs_lda import N_SWEEPS, gibbs_lda
 
 CORPORA = {"tdt2": "TDT2", "reuters21578": "Reuters-21578"}
 """Folders of the data home -> the paper's names."""
@@ -124,6 +125,8 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         return topics, document_weights(draw.counts, topics), facts
     if method == "lda":
         return lda_topics(draw, seed)
+    if method == "gibbs lda":
+        return (*gibbs_lda(draw.counts, draw.k, seed), {"n_iter": N_SWEEPS})
     if method == "default":
         from nonneg.applications import TopicModel
 
@@ -183,5 +186,6 @@ def cost(setting: Mapping[str, Any]) -> float:
         "default": 0.3,
         "kl": 1.0,
         "lda": 4.5,
+        "gibbs lda": 4.5,
     }
     return each.get(setting["group"], 100.0 * n) * n * setting["k"] / 5.0 + 1.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from reproduction.artifacts import Figure, Table
 from reproduction.merit import figure_6, table_2, topics_recommendation
+from reproduction.merit.gibbs_lda import gibbs_lda
 from reproduction.merit.peak_memory import can_measure
 from reproduction.merit.topic_candidates import AFTER_MERIT, CONVERGED, FACTORIZATIONS
 from reproduction.merit.topic_draws import N_DRAWS, NUMBERS, make_draw, run_method
@@ -56,6 +58,19 @@ def made_up(change=0.0):
             ("default", "merit"),
         )
     ]
+
+
+def test_gibbs_sampling_finds_topics_of_words_of_their_own():
+    counts = np.kron(np.eye(3, dtype=int), np.full((8, 5), 2))
+    topics, memberships = gibbs_lda(counts, 3, seed=0, n_sweeps=100)
+    np.testing.assert_allclose(topics.sum(axis=1), 1)
+    np.testing.assert_allclose(memberships.sum(axis=1), 1)
+    labels = memberships.argmax(axis=1)
+    assert labels.tolist() == np.repeat(labels[::8], 8).tolist()
+    assert len(set(labels)) == 3
+    assert (topics.argmax(axis=0) == np.repeat(labels[::8], 5)).all()
+    again = gibbs_lda(counts, 3, seed=0, n_sweeps=100)
+    assert again[0].tobytes() == topics.tobytes()
 
 
 def test_verdicts_compare_with_the_printed_table():
