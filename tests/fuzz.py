@@ -326,8 +326,9 @@ def main() -> int:
         print(f"{name:12s}", ", ".join(f"{kind} {number}" for kind, number in sorted(found.items())))
     for finding, number in findings.most_common(40):
         print(f"{number:6d}  {finding}")
+    n_files = sum(found.total() for found in counts.values())
     print(
-        f"{sum(map(Counter.total, counts.values()))} files in {time.perf_counter() - started:.0f} s, {sum(findings.values())} findings"
+        f"{n_files} files in {time.perf_counter() - started:.0f} s, {sum(findings.values())} findings"
         + (f", kept in {options.keep}" if findings else "")
     )
     return min(sum(findings.values()), 1)
