@@ -31,7 +31,7 @@ def gibbs_lda(counts: Any, k: int, seed: int, n_sweeps: int = N_SWEEPS) -> tuple
 
 @jit()
 def _sweep(documents, words, in_documents, in_topics, prior, prior_of_words, n_sweeps, rng):
-    """Draw the topic of every token anew, given all others, and count."""
+    """Draw the topic of every token again, given all others, and count."""
     n_tokens, (n_words, k) = len(words), in_topics.shape
     topic_of, sizes, heights = np.empty(n_tokens, np.int32), np.zeros(k), np.empty(k)
     for token in range(n_tokens):
