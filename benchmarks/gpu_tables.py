@@ -12,11 +12,6 @@ def _milliseconds(seconds: float | None) -> str:
     return DASH if seconds is None else number(1e3 * seconds)
 
 
-def _time(record: dict[str, Any]) -> str:
-    """Return when the run began: not all records come from one."""
-    return str(record["machine"]["date"])[11:16]
-
-
 def _met(value: float | None, land: float | None, goal: float | None, *, less: bool) -> str:
     if land is None or goal is None or value is None:
         return DASH
@@ -35,7 +30,7 @@ def table(found: list[dict[str, Any]]) -> str:
             r["case"], r["dtype"], number(r["seconds"]),
             number(r.get("alone", r.get("steps"))), number(r["ratio"]),
             DASH if r.get("land") is None else f"{r['land']:g} / {r['goal']:g}",
-            _met(r["ratio"], r.get("land"), r.get("goal"), less=r["kind"] == "whole"), _time(r),
+            _met(r["ratio"], r.get("land"), r.get("goal"), less=r["kind"] == "whole"),
         ]
         for kind in ("whole", "restarts", "race", "fallback")
         for r in of.get(kind, [])
@@ -43,13 +38,13 @@ def table(found: list[dict[str, Any]]) -> str:
     parts.append(
         "Whole fits compared with their iterations alone, restarts in one batch with restarts one after "
         "another, a fit with scikit-learn's, and array operations with Triton's kernels, in seconds:\n\n"
-        + markdown(("what", "type", "s", "compared with", "ratio", "minimum / goal", "target", "run"), rows)
+        + markdown(("what", "type", "s", "compared with", "ratio", "minimum / goal", "target"), rows)
     )
     rows = [
         [
             r["case"], number(r["size"] / 1e9), number(r["free"] / 1e9), number(r["passes"]),
             number(r["seconds"]), number(r["size"] / r["seconds"] / 1e9), number(r["bandwidth"] / 1e9),
-            f"{100 * r['ratio']:.0f}%", _met(r["ratio"], r["land"], r["goal"], less=False), _time(r),
+            f"{100 * r['ratio']:.0f}%", _met(r["ratio"], r["land"], r["goal"], less=False),
         ]
         for r in of.get("streamed", [])
     ]  # fmt: skip
@@ -63,7 +58,6 @@ def table(found: list[dict[str, Any]]) -> str:
         "copy's GB/s",
         "fraction",
         "target (60%, goal 85%)",
-        "run",
     )
     if rows:
         parts.append("X larger than the memory of the card, HALS with k=40:\n\n" + markdown(heading, rows))
@@ -87,7 +81,11 @@ def table(found: list[dict[str, Any]]) -> str:
         'device="auto" takes',
     )
     if rows:
-        parts.append(markdown(heading, rows))
+        cores = max(r.get("cores", 0) for r in of["crossover"])
+        parts.append(
+            f"Fits of NumPy arrays on {cores} cores and on the GPU, copies to it included. Only the first "
+            "fit of a process includes the start of PyTorch and CUDA:\n\n" + markdown(heading, rows)
+        )
     failed = [
         f"- {r['case']}, {r['dtype']}, {r['contender']}: {r['failure']}" for r in newest if r.get("failure")
     ]
@@ -105,10 +103,12 @@ def _card(newest: list[dict[str, Any]]) -> str:
         for r in newest
         if r.get("kind") == "card"
     ]
+    dates = sorted({r["machine"]["date"] for r in newest})
+    when = f"One run, {dates[0]}" if len(dates) == 1 else f"Runs between {dates[0]} and {dates[-1]}"
     return (
-        f"{about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch {about['torch']}, Triton "
-        f'{about["triton"]}; {peers}. Measured in the same runs: {"; ".join(rates)}. The column "run" '
-        "gives the time (UTC) at which the run of a record began."
+        f"{when}. {about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch "
+        f"{about['torch']}, Triton {about['triton']}; {peers}. "
+        f"Measured in the same run: {'; '.join(rates)}."
     )
 
 
@@ -126,11 +126,10 @@ def _iteration_table(found: list[dict[str, Any]]) -> str:
                 f"{r['land']:g} / {r['goal']:g}" if r.get("land") else DASH,
                 _met(1e3 * r["seconds"], r.get("land"), r.get("goal"), less=True),
                 f"{r['extra_bytes'] / 1e6:.0f} of {r['allowed_bytes'] / 1e6:.0f}" if ours else DASH,
-                _time(r),
             ]
         )  # fmt: skip
     heading = (
         "iteration", "type", "ms", "bare products", "limit", "limit / ms", "minimum / goal", "target",
-        "MB beyond X", "run",
+        "MB beyond X",
     )  # fmt: skip
     return "Milliseconds per iteration:\n\n" + markdown(heading, rows)

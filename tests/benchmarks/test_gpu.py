@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 from benchmarks import gpu, gpu_iterations, run
 from benchmarks.race import Settings
@@ -40,16 +43,22 @@ def test_tables_show_limits_bars_peers_and_failures():
             "streamed", "streamed, array", size=4e9, free=1.4e9, seconds=0.1, bandwidth=5e10, ratio=0.8,
             passes=1.0, land=0.6, goal=0.85,
         ),
-        record("crossover", "50 iterations", operations=1e9, alone=1.0, seconds=2.0, ratio=0.5, chosen="cpu"),
+        record(
+            "crossover", "50 iterations", operations=1e9, alone=1.0, seconds=2.0, ratio=0.5, chosen="cpu",
+            cores=16,
+        ),
     ]  # fmt: skip
     text = " ".join(gpu.table(found).split())
-    assert "| HALS | float32 | 2 | 1 | 1 | 50% | 3 / 2.5 | goal | 1 of 2 | 16:24 |" in text
+    assert "| HALS | float32 | 2 | 1 | 1 | 50% | 3 / 2.5 | goal | 1 of 2 |" in text
     assert "plain PyTorch | float32 | 4 |" in text
     assert "torchnmf: ImportError: no" in text
     assert "| whole fit | float32 | 1.6 | 1 | 1.6 | 1.5 / 1.2 | missed |" in text
-    assert "| 100 restarts | float32 | 1 | 30 | 30 | 20 / 60 | met | 16:24 |" in text
+    assert "| 100 restarts | float32 | 1 | 30 | 30 | 20 / 60 | met |" in text
     assert "| 80% | met |" in text
     assert "50 TFLOP/s" in text
+    assert text.startswith("One run, 2026-11-16 16:24 UTC. NVIDIA H200, driver 1")
+    found[0]["machine"] = {"date": "2026-11-15 11:00 UTC"}
+    assert gpu.table(found).startswith("Runs between 2026-11-15 11:00 UTC and 2026-11-16 16:24 UTC.")
     assert "torchnmf not installed" in text
 
 
@@ -70,23 +79,24 @@ def test_a_failure_is_a_record_and_the_next_case_runs(torch):
     assert second["failure"] == "RuntimeError: no"
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # that it has threads
 def test_a_group_that_hangs_or_dies_does_not_lose_the_others(torch, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(gpu, "groups", lambda: ["hals", "streamed", "restarts"])
+    monkeypatch.setattr(gpu, "LIMIT", 1)
 
-    def process(command, **options):
-        group = command[command.index("--group") + 1]
+    def measured(group, chosen):
+        yield {"case": group}
         if group == "hals":
-            raise gpu.subprocess.TimeoutExpired(command, 1, output=b'{"case": "done before"}\nsome words\n')
-        code = 0 if group == "streamed" else -11
-        return gpu.subprocess.CompletedProcess(command, code, stdout=f'{{"case": "{group}"}}\n'.encode())
+            time.sleep(60)
+        if group == "restarts":
+            os._exit(3)
 
-    monkeypatch.setattr(gpu.subprocess, "run", process)
+    monkeypatch.setattr(gpu, "measured_here", measured)
     found = list(gpu.run(Settings()))
-    assert [record["case"] for record in found] == [
-        "done before", "hals", "streamed", "restarts", "restarts",
-    ]  # fmt: skip
-    assert [record.get("failure", "")[:8] for record in found] == ["", "not done", "", "", "its proc"]
+    assert [record["case"] for record in found] == ["hals", "hals", "streamed", "restarts", "restarts"]
+    failures = [record.get("failure") for record in found]
+    assert failures == [None, "not done after 1 s", None, None, "its process ended with code 3"]
 
 
 def test_words_choose_cases():
@@ -97,6 +107,7 @@ def test_words_choose_cases():
     assert {"hals", "sparse", "streamed"} <= set(gpu.groups())
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_nothing_is_measured_without_a_gpu(torch, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert list(gpu.run(Settings(quick=True))) == []

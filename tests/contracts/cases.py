@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.containers import container_of
+from tests.references.containers import container_of, plain
 
 from nonneg import factorize
 from nonneg.solvers.hals import accelerated_hals, plain_hals
@@ -72,10 +72,41 @@ def entries(beta, shape=(24, 15), seed=0, dtype=np.float64):
     return X.astype(dtype)
 
 
+def steady(beta):
+    """Float32 data on which rounding hardly grows within 20 iterations of any solver.
+
+    NumPy's factors in float32 and in float64, dense and CSR, differ by less than 1e-6 here, losses by 3e-7.
+    On other data of these kinds they differ by up to 1e-3: the last digits of a loss decide whether an
+    extrapolated step is accepted.
+    """
+    rng = np.random.default_rng({2.0: 5, -1.0: 0}.get(beta, 2))
+    if beta == 2.0:
+        X = np.where(rng.random((24, 15)) < 0.3, 0.0, rng.random((24, 15)))
+    elif beta < 0:
+        mean = rng.gamma(0.5, size=(24, K)) @ rng.gamma(0.5, size=(K, 40)) + 0.02
+        X = mean * rng.gamma(20, 1 / 20, size=mean.shape)
+    else:
+        X = rng.gamma(1.0, size=(24, K)) @ rng.gamma(1.0, size=(K, 15)) * rng.gamma(2.0, 0.5, size=(24, 15))
+        X = np.where(rng.random(X.shape) < 0.3, 0.0, X) if beta >= 1 else X
+    return X.astype(np.float32)
+
+
 def initial(shape=(24, 15), seed=1, k=K):
     """Positive factors."""
     rng = np.random.default_rng(seed)
     return {"W": rng.random((shape[0], k)) + 0.2, "H": rng.random((k, shape[1])) + 0.2}
+
+
+def close_in_float32(found, expected):
+    """Compare results: products, and factors but for scales, which the loss does not determine."""
+    assert "float32" in str(found.W.dtype)
+    assert "float32" in str(found.H.dtype)
+    assert found.loss == pytest.approx(expected.loss, rel=1e-6)
+    (W, H), (W_wanted, H_wanted) = ((plain(each.W), plain(each.H)) for each in (found, expected))
+    close(W @ H, W_wanted @ H_wanted, 1e-5)
+    for factor, wanted in ((W, W_wanted), (H.T, H_wanted.T)):
+        scale, scale_wanted = (np.where(each.any(axis=0), each.sum(axis=0), 1) for each in (factor, wanted))
+        close(factor / scale, wanted / scale_wanted, 1e-5)
 
 
 def run(X, name, beta, *, k=K, max_iter=12, tol=0.0, rng=0, **options):

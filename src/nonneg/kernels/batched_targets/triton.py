@@ -24,62 +24,85 @@ except ImportError:
     triton = None
 
 MOST_COMPONENTS = 256
-# Numbers of a tile of rows, of which a warp holds a few. With 100 x 2700 rows, k = 20, 4 rows of a warp take
-# 0.65 ms on an H200 in float32 and 1.13 in float64, 8 rows 0.66 and 1.50, 16 rows 0.73 and 1.59.
-TILE = 128
+# Numbers of a tile of rows that the registers of a warp hold.
+TILE = 1024
 
 
 if triton is not None:
 
-    @triton.jit(do_not_specialize=("n_rows", "k", "passes"))
+    @triton.jit(do_not_specialize=("size", "n_rows", "k", "passes"))
     def _steps(
-        factor, gradient, diagonal, others, out, slopes, numbers, n_rows, k, passes,
-        K: tl.constexpr, ROWS: tl.constexpr,
+        factor, gradient, diagonal, others, scaled, lows, moves, out, slopes, numbers, size, n_rows, k,
+        passes, K: tl.constexpr, ROWS: tl.constexpr,
     ):  # fmt: skip
         batch = tl.program_id(1).to(tl.int64)
-        lane = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        live = lane < n_rows
-        # A range that ends early is no contiguous one for the compiler: a thread gets no neighboring rows.
-        row = tl.minimum(lane, n_rows - 1)
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        live = row < n_rows
+        first = batch * k * n_rows + row
         c = tl.arange(0, K)
-        inside = live[None, :] & (c < k)[:, None]
-        at = (batch * k + c)[:, None] * n_rows + row[None, :]
         others += batch * K * K
         # Numbers given as arguments would be rounded to float32.
         least = tl.load(numbers)
         shrink = tl.load(numbers + 1)
         fall = tl.load(numbers + 2)
         small = tl.load(numbers + 3)
-        F = tl.load(factor + at, mask=inside, other=0.0)
-        D = tl.load(diagonal + at, mask=inside, other=1.0)
-        root = tl.sqrt(tl.where(least > D, least, D))
-        g = tl.load(gradient + at, mask=inside, other=0.0) / root
-        lowest = -F * root
-        moved = lowest * 0  # how far each entry has moved
-        zero = tl.sum(moved, axis=0)
+        zero = tl.zeros((ROWS,), factor.dtype.element_ty)
+        largest = zero
+        at = first
+        for _ in range(k):
+            F = tl.load(factor + at, mask=live, other=0.0)
+            D = tl.load(diagonal + at, mask=live, other=1.0)
+            root = tl.sqrt(tl.where(least > D, least, D))
+            tl.store(scaled + at, tl.load(gradient + at, mask=live, other=0.0) / root, mask=live)
+            tl.store(lows + at, -F * root, mask=live)
+            largest = tl.where(largest < F, F, largest)
+            at += n_rows
+        # How far each entry has moved: in registers for the sums, and in memory for one entry after another,
+        # where a pass reads what the last one wrote elsewhere: threads that share a row read it all.
+        moved = tl.zeros((K, ROWS), factor.dtype.element_ty)
         limit = zero
         moving = tl.where(live, zero + 1, zero)
         number = 0
         going = 1
         while (number < passes) & (going > 0):
-            before = moved
+            tl.debug_barrier()
+            source = moves + (number % 2) * size
+            target = moves + (1 - number % 2) * size
+            change = zero
+            at = first
             for a in range(k):
+                old = tl.load(source + at, mask=live, other=0.0)
+                old = tl.where(number == 0, zero, old)  # nothing is written yet
+                low = tl.load(lows + at, mask=live, other=0.0)
+                g = tl.load(scaled + at, mask=live, other=0.0)
                 # The slope without the component itself: registers cannot be indexed.
-                slope = tl.sum(moved * tl.load(others + a * K + c)[:, None], axis=0)
-                new = -(g + slope[None, :])
-                moved = tl.where((c == a)[:, None], tl.where(new > lowest, new, lowest), moved)
-            moved = tl.where((moving > 0)[None, :], moved, before)
-            change = tl.sum((moved - before) * (moved - before), axis=0)
+                new = -(g + tl.sum(moved * tl.load(others + a * K + c)[:, None], axis=0))
+                new = tl.where(new > low, new, low)
+                new = tl.where(moving > 0, new, old)
+                moved = tl.where((c == a)[:, None], new[None, :], moved)
+                tl.store(target + at, new, mask=live)
+                change += (new - old) * (new - old)
+                at += n_rows
             limit = tl.where(number == 0, change * shrink, limit)
             moving = tl.where((moving > 0) & (change > limit), moving, zero)
             going = tl.max((moving > 0).to(tl.int32), axis=0)
             number += 1
-        target = (moved - lowest) / root
-        largest = tl.max(F, axis=0)
-        bound = tl.where((small * largest)[None, :] < F, F * fall, F * 0)
-        direction = tl.where(target < bound, bound, target) - F
-        tl.store(out + at, direction, mask=inside)
-        tl.store(slopes + batch * n_rows + row, tl.sum(g * root * direction, axis=0), mask=live)
+        tl.debug_barrier()
+        source = moves + (number % 2) * size
+        total = zero
+        at = first
+        for _ in range(k):
+            F = tl.load(factor + at, mask=live, other=0.0)
+            D = tl.load(diagonal + at, mask=live, other=1.0)
+            root = tl.sqrt(tl.where(least > D, least, D))
+            new = tl.load(source + at, mask=live, other=0.0) - tl.load(lows + at, mask=live, other=0.0)
+            new = new / root
+            bound = tl.where(small * largest < F, F * fall, zero)
+            direction = tl.where(new < bound, bound, new) - F
+            total += tl.load(scaled + at, mask=live, other=0.0) * root * direction
+            tl.store(out + at, direction, mask=live)
+            at += n_rows
+        tl.store(slopes + batch * n_rows + row, total, mask=live)
 
 
 def is_supported(factor: Any) -> bool:
@@ -103,13 +126,14 @@ def batched_targets(factor: Any, gradient: Any, diagonal: Any, correlations: Any
     batch, n_rows, k = factor.shape
     given = [part.mT.contiguous() for part in (factor, gradient, diagonal)]
     out = torch.empty((batch, k, n_rows), dtype=factor.dtype, device=factor.device)
+    work = out.new_empty((4, *out.shape))
     slopes = torch.empty((batch, n_rows), dtype=factor.dtype, device=factor.device)
     width = max(4, triton.next_power_of_2(k))
     others = correlations - torch.diag_embed(correlations.diagonal(dim1=1, dim2=2))
     others = torch.nn.functional.pad(others, (0, width - k, 0, width - k))
     rows = max(1, min(32, TILE // width))
     _steps[(triton.cdiv(n_rows, rows), batch)](
-        *given, others, out, slopes, _numbers(factor.dtype, factor.device), n_rows, k, PASSES,
-        K=width, ROWS=rows, num_warps=1,
+        *given, others, *work[:3], out, slopes, _numbers(factor.dtype, factor.device), out.numel(), n_rows, k,
+        PASSES, K=width, ROWS=rows, num_warps=1,
     )  # fmt: skip
     return out.mT, slopes
