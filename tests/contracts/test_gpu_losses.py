@@ -13,7 +13,8 @@ from nonneg.solvers import newton
 
 BETAS = (0.0, 0.5, 1.0, 1.5, -1.0)
 SOLVERS = ("mu", "newton")
-INTERPRETED = [("mu", 1.0), ("mu", -1.0), ("newton", 0.0), ("newton", 1.5)]
+# In the interpreter these do two iterations and others one, which takes half as long.
+TWICE = [("mu", 1.0), ("mu", -1.0), ("newton", 0.0), ("newton", 1.5)]
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
 pytestmark = pytest.mark.torch
 
@@ -45,9 +46,10 @@ def on(torch, device, X, dtype=None):
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("beta", BETAS)
 def test_twenty_iterations_agree_with_numpy_to_1e_8(name, beta, torch, device, tiles):
-    only_on_a_gpu(device, (name, beta) not in INTERPRETED)
     X = entries(beta)
     options = {"max_iter": n_iter(device), "sample_weight": WEIGHTS, **initial(), **PENALTIES}
+    if device.type != "cuda" and (name, beta) not in TWICE:
+        options["max_iter"] = 1
     expected = run(X, name, beta, **options)
     result = run(on(torch, device, X), name, beta, **options)
     assert tiles
