@@ -107,15 +107,15 @@ def model(per_task: float) -> str:
     rate, network, columns, k = 1e9, 1e9, 5000, 20
     rows = []
     for workers, terabytes in ((10, 0.1), (100, 1.0), (1000, 10.0), (10_000, 100.0)):
-        n_tasks = 3 * workers  # a pass, its sum, and two copies of rows after every other one
+        # A pass, its small results and their sums; a quarter of the time two copies of rows.
+        n_tasks = round(workers * (1 + 1 + 1 / 7 + 2 / 4))
         compute = terabytes * 1e12 / workers / rate
         schedule = per_task * n_tasks
         small = columns * k * 8
         broadcast = workers * small / network  # at worst, all ask the one worker that has H first
         tree = np.ceil(np.log(workers) / np.log(8)) * (8 * small / network)
-        copies = (
-            terabytes * 1e12 / columns * k / workers / network
-        )  # W and its extrapolation, every other pass
+        # W and its extrapolation, in every fourth pass; at worst nothing else happens meanwhile.
+        copies = terabytes * 1e12 / columns * k / workers / network / 2
         total = compute + schedule + broadcast + tree + copies
         rows.append(
             [f"{workers} workers, {terabytes:g} TB", str(n_tasks)]
@@ -124,7 +124,7 @@ def model(per_task: float) -> str:
     head = (
         "model", "tasks", "compute (s)", "scheduler (s)", "H and sums (s)", "copies of W (s)", "efficiency"
     )  # fmt: skip
-    most = 10e9 / rate / (3 * per_task)
+    most = 10e9 / rate / (n_tasks / workers * per_task)
     return markdown(head, rows) + (
         "\n\nThe time that the scheduler takes for tasks limits the design. At 10 GB per worker it is as "
         f"long as the workers' own at about {round(most, -2):.0f} workers. Beyond that, more workers make "

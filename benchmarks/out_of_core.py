@@ -62,7 +62,7 @@ CASES = {
         Case("npy 1.6 GB", "npy", (400_000, 1_000), 1.0, 10, 4, "random", 10**9),
         Case("h5ad 8e7 nonzeros", "h5ad", (80_000, 20_000), 0.05, 10, 2, "random", 10**9),
         Case("npy 20 GB", "npy", (2_500_000, 2_000), 1.0, 10, 6, None),
-        Case("h5ad 4e8 nonzeros", "h5ad", (400_000, 20_000), 0.05, 10, 2, "random"),
+        Case("h5ad 1e9 nonzeros", "h5ad", (1_000_000, 20_000), 0.05, 10, 2, "random"),
     )
 }
 QUICK = ("npy 1.6 GB", "h5ad 8e7 nonzeros")

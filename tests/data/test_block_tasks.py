@@ -8,7 +8,7 @@ import pytest
 
 from nonneg import factorize
 from nonneg.data.block_tasks import Result, add_results, make_block, total_of
-from nonneg.data.placement import bundles, group_size, moves, shares
+from nonneg.data.placement import bundles, group_size, moves, passes_at_risk, shares
 
 da = pytest.importorskip("dask.array")
 
@@ -30,6 +30,12 @@ def test_a_pass_is_one_task_for_each_thread():
     assert bundles(["a"] * 4 + ["b"] * 4, {"a": 1, "b": 2}) == [[0, 1, 2, 3], [4, 5], [6, 7]]
     # Groups of a lost worker are spread.
     assert bundles(["a", None, "gone", "a"], {"a": 1}) == [[0, 3], [1], [2]]
+
+
+def test_repeated_passes_take_the_time_of_one():
+    found = [passes_at_risk(4 * n, {str(number): 1 for number in range(n)}) for n in (2, 3, 4, 5, 8, 100)]
+    assert found == [1, 2, 2, 4, 4, 4]
+    assert passes_at_risk(2, {"a": 4, "b": 4}) == 1
 
 
 @pytest.mark.parametrize("n_chunks", [1, 6, 13, 16])

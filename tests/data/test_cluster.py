@@ -46,13 +46,20 @@ def remembered(client):
 
 
 def test_the_scheduler_forgets_earlier_iterations(dask_client, X):
-    counts = []
+    counts, groups = [], []
+    spans = dask_client.cluster.scheduler.extensions["spans"].spans
+
+    def callback(progress):
+        counts.append(remembered(dask_client))
+        groups.append(sum(len(span.groups) for span in spans.values()))
+
     factorize(
         da.from_array(X, chunks=(8, 8)), 3, solver="hals", init="random", rng=0, max_iter=24, tol=0,
-        callback=lambda progress: counts.append(remembered(dask_client)),
+        callback=callback,
     )  # fmt: skip
-    # Peaks, because rows are copied every other iteration.
+    # Peaks, because Dask forgets tasks with some delay.
     assert max(counts[-6:]) <= 1.1 * max(counts[5:11])
+    assert groups[-1] == groups[5]  # of tasks, which Dask never forgets
 
 
 def test_a_pass_brings_one_small_result_to_the_client(dask_client, X, monkeypatch):
@@ -185,7 +192,7 @@ def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypat
     pytest.importorskip("torch", reason="torch is not installed")
     import torch
 
-    monkeypatch.setattr("nonneg.data.cluster.PASSES", (1, 1, 1))
+    monkeypatch.setattr("nonneg.data.cluster.LONE_PASSES", 1)
     for convert in (np.asarray, torch.asarray):
         data = as_data_matrix(da.from_array(X, chunks=(16, 8)).map_blocks(convert))
         data.squared_norm()
@@ -201,10 +208,9 @@ def test_a_single_worker_keeps_copies_in_the_scheduler(dask_client, X, monkeypat
 def test_rows_and_copies_are_apart_wherever_dask_runs_a_pass(dask_client, X, monkeypatch):
     """One lost worker must not take both, though tasks ran on the worker of their copies."""
     data = as_data_matrix(da.from_array(X, chunks=(8, 8)))
-    monkeypatch.setattr("nonneg.data.cluster.PASSES", (1, 1, 1))
     W = data.times(np.ones((8, 2)))
     assert W._nonneg_rows[1].copies
-    monkeypatch.setattr("nonneg.data.cluster.PASSES", (10, 10, 10))
+    monkeypatch.setattr("nonneg.data.cluster.passes_at_risk", lambda *_: 10)
     plain = type(dask_client).get
     (somewhere, _), held = sorted(data._held.workers), data._held
 
@@ -217,6 +223,24 @@ def test_rows_and_copies_are_apart_wherever_dask_runs_a_pass(dask_client, X, mon
     rows = W._nonneg_rows[1]
     assert all(held._are_apart(rows, copies) for copies in rows.copies)
     np.testing.assert_allclose(W.compute(), 2 * X @ np.ones((8, 2)))
+
+
+def test_copies_travel_during_the_next_pass(dask_client, X, monkeypatch):
+    monkeypatch.setattr("nonneg.data.cluster.FEWEST_BESIDE", 2)
+    data = as_data_matrix(da.from_array(X, chunks=(8, 8)))
+    W = data.times(np.ones((8, 2)))
+    rows = W._nonneg_rows[1]
+    (copies,) = rows.copies
+    assert rows.depth == 0
+    assert copies.before.items[0].key.startswith("nonneg-pass")  # until the copies are known to be there
+    monkeypatch.setattr("nonneg.data.cluster.passes_at_risk", lambda *_: 2)
+    for _ in range(50):
+        (W,), _ = data.map_reduce_rows(lambda block, W: ((2 * W,), ()), W)
+        if copies.before is None:
+            break
+    assert copies.before is None
+    assert all(data._held._are_apart(W._nonneg_rows[1], one) for one in W._nonneg_rows[1].copies)
+    assert bound(dask_client) == []
 
 
 def test_copies_live_as_long_as_what_is_computed_from_w(dask_client, X):

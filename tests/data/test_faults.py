@@ -87,6 +87,28 @@ def test_kills_change_no_digit(dask_processes, X, undisturbed):
     assert result.history.loss == undisturbed[2]
 
 
+@pytest.mark.slow
+def test_kills_while_copies_travel_change_no_digit(X, undisturbed):
+    """With three workers, the copies of a pass are on their way when the next one begins."""
+    from benchmarks.cluster import cluster
+
+    killed = []
+
+    def callback(progress):
+        if progress.n_iter in (4, 9, 16):
+            client.wait_for_workers(3, timeout=120)
+            pids = client.run(os.getpid, on_error="ignore")
+            killed.append(pids[sorted(pids)[progress.n_iter % 3]])
+        if progress.n_iter in (5, 10, 17):  # at once
+            os.kill(killed[-1], signal.SIGKILL)
+
+    with cluster(3, "600MB", set_as_default=False) as client, client.as_current():
+        W, result = fit(chunked(X), callback)
+    assert len(killed) == 3
+    np.testing.assert_array_equal(W, undisturbed[0])
+    assert result.history.loss == undisturbed[2]
+
+
 @pytest.mark.torch
 def test_tensors_on_worker_processes(dask_processes, torch, X):
     options = {"n_components": 3, "solver": "hals", "init": "random", "rng": 0, "max_iter": 4, "tol": 0}

@@ -12,7 +12,7 @@ from nonneg.kernels import factor_update, team
 from nonneg.kernels.factor_update import FactorUpdate
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import acceleration, fused
-from nonneg.solvers.alternating import AlternatingProblem, AlternatingState
+from nonneg.solvers.alternating import AlternatingProblem, AlternatingState, update_W_block
 from nonneg.solvers.hals import hals_problem
 
 K = 4
@@ -41,6 +41,55 @@ def tables(order="C"):
     rng = np.random.default_rng(0)
     X = rng.gamma(0.5, size=(150, K)) @ rng.gamma(0.5, size=(K, 70)) + 0.1 * rng.random((150, 70))
     return np.asarray(X, order=order)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("given", [{}, {"l1_W": 0.1, "l2_W": 0.2}])
+@pytest.mark.parametrize("momentum", [0.0, 0.6])
+def test_a_chunk_is_updated_as_its_pieces(order, given, momentum, monkeypatch):
+    monkeypatch.setattr(fused, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(fused, "CHUNK_SHARE", 10.0)
+    rng = np.random.default_rng(1)
+    penalties = Penalties(**given)
+    for X in (tables(order), 2 * tables(order), tables(order)[:140]):  # the task of one is used for the next
+        data = as_data_matrix(X)
+        problem = hals_problem(data, K, penalties=penalties, passes=(5, 5))
+        W, W_plain, Ht = (rng.random((size, K)) for size in (len(X), len(X), X.shape[1]))
+        state = AlternatingState(W, Ht, W_plain=W_plain, Ht_plain=Ht, momentum=momentum)
+        arrays, shared = problem.first_half(state, momentum)
+        assert update_W_block.takes_whole(data, **shared)
+        rows, sums = update_W_block(data, *arrays, **shared)
+        with monkeypatch.context() as patch:
+            patch.setattr(fused, "takes_chunk", lambda *_, **__: False)
+            expected, expected_sums = update_W_block(data, *arrays, **shared)
+        assert len(rows) == len(expected) == len(arrays)
+        for one, other in zip(rows, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+        for one, other in zip(sums, expected_sums, strict=True):
+            np.testing.assert_allclose(
+                getattr(one, "matrix", one), getattr(other, "matrix", other), rtol=1e-9
+            )
+
+
+def test_chunks_that_no_task_takes(monkeypatch):
+    monkeypatch.setattr(fused, "CHUNK_ROWS", 100)
+    X = tables()
+    weights, mask = np.ones(len(X)), np.ones(X.shape, dtype=bool)
+    mask[0, 0] = False
+
+    def takes(data):
+        _, shared = hals_problem(data, K, penalties=Penalties(), passes=(5, 5)).first_half(
+            AlternatingState(X[:, :K], X[:K].T), 0.0
+        )
+        return update_W_block.takes_whole(data, **shared)
+
+    assert not takes(as_data_matrix(X))  # its sums would take more memory than allowed
+    monkeypatch.setattr(fused, "CHUNK_SHARE", 10.0)
+    assert takes(as_data_matrix(X))
+    assert not takes(as_data_matrix(X, weights=weights))
+    assert not takes(as_data_matrix(X, mask=mask))
+    assert not takes(as_data_matrix(X[:90]))
+    assert not takes(as_data_matrix(X[:, ::2]))
 
 
 @pytest.mark.parametrize("wide_entries", [0, 1 << 16])

@@ -97,6 +97,9 @@ class Rows:
         self.members = members  # the chunks of each item
         self.depth = depth  # passes that would have to be repeated, see `cluster.py`
         self.copies = copies  # kept alive while that may happen
+        # If these are copies that may still be on their way: what they were made of, and the other copies.
+        self.before: Rows | None = None
+        self.twins: Sequence[str] = ()
         self.places = {chunk: item for item, one in enumerate(members) for chunk in one}
 
     def of(self, chunks: Sequence[int]) -> list[Any]:
@@ -170,7 +173,8 @@ def _run_block(
         shared = mapped(lambda array: to_device(array, like) if _is_real(array) else array, shared)
     # Workers run several blocks side by side: a block must not start threads of its own.
     with serial():
-        if len(block.parts) == 1:
+        takes_whole = getattr(function, "takes_whole", None)
+        if (takes_whole is not None and takes_whole(block.matrix, **shared)) or len(block.parts) == 1:
             rows, small = function(block.matrix, *sample_arrays, **shared)
         else:
             rows, small = _run_parts(block.parts, sample_arrays, function, shared)

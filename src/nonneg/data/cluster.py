@@ -6,9 +6,10 @@ the rows of W that an earlier pass left beside the chunks. Small results are add
 and one of them comes to the client.
 
 If W depended on its predecessor for good, the scheduler would remember every pass, and a lost worker would
-cost all of them. So after every pass or two the rows are *detached*: a task without dependencies takes them
-over on the worker where they are, and a second worker gets a copy (the scheduler, where there is only one).
-If one of the two is lost, Dask runs its task again, which finds the other copy; the passes since then are
+cost all of them. So after some passes the rows are *detached*: a task without dependencies takes them over
+on the worker where they are, and a second worker gets a copy while the next pass runs (the scheduler, where
+there is only one). If one of the two is lost, Dask runs its task again, which finds the other copy, or, where
+that was on its way, waits until Dask has repeated the pass that made the rows. The passes since then are
 repeated for the lost chunks alone. The answer is the same to the last digit. If both are lost,
 `LostRowsError` is raised and the caller recomputes W for the last H.
 
@@ -47,16 +48,18 @@ from nonneg.data.block_tasks import (
     sum_tree,
 )
 from nonneg.data.matrix import RowFunction
-from nonneg.data.placement import bundles, group_size, moves, shares, worker_sizes
+from nonneg.data.placement import bundles, group_size, moves, passes_at_risk, shares, worker_sizes
 from nonneg.data.row_copies import free_tasks, packed, store, stored, take_over, unpacked
 from nonneg.exceptions import InvalidParameterError, LostRowsError
 
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
-# Passes after which rows are copied, for a single worker, two, and more of them. When one of two is lost, the
-# other loads its chunks and repeats the last pass, which takes two iterations; one more pass would be a
-# third. More workers load them together. The scheduler gets all of W for a single one.
-PASSES = (10, 1, 2)
+# Passes after which the rows of a single worker are copied: the scheduler gets all of W. For more workers see
+# `passes_at_risk`.
+LONE_PASSES = 10
+# Workers from which copies travel during the next pass. When one of two is lost, the other loads its chunks
+# and does all of the current pass, which takes two iterations; to repeat one before it would be a third.
+FEWEST_BESIDE = 3
 # Seconds for which copies are awaited; they take as long as sending W once.
 LONGEST_WAIT = 30.0
 LOOK_SECONDS = 0.2  # between two looks whether all workers are there
@@ -64,6 +67,7 @@ LOOK_SECONDS = 0.2  # between two looks whether all workers are there
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
 CONNECT_SECONDS = 15
+KINDS = ("shared", "pass", "small", "sum", "rows", "copy")  # of tasks
 
 
 class Cluster:
@@ -83,6 +87,10 @@ class Cluster:
         self._asking = ThreadPoolExecutor(1)
         self._name = uuid.uuid4().hex[:12]
         self._count = count()
+        # The scheduler never forgets a group of tasks (those with keys that begin alike), and begins another
+        # one when all tasks of it were forgotten: so one of each kind stays.
+        keys = [f"nonneg-{kind}-{self._new_name()}" for kind in KINDS]
+        self._kinds = launch(client, [(dict.fromkeys(keys, (same, None)), {})], keys)
 
     def keep(self, n_bytes: int | None) -> bool:
         """Load the chunks into the workers' memory if they fit; `n_bytes` is None where only they know."""
@@ -156,15 +164,31 @@ class Cluster:
             return Rows([], []), summed
         depth = 1 + max((state.depth for state in states), default=0)
         made = Rows(items, members, depth, frozenset().union(*(state.copies for state in states)))
+        if len(self.workers) > 1:
+            self._unbind([item.key for item in items])
+        return self._secured(made), summed
+
+    def _secured(self, made: Rows) -> Rows:
         # Now, and not with the next pass: until here the workers hold the states as well. Then they let go of
         # them, and where Dask had moved a task to the worker with the copy, both would be lost with it.
-        if depth >= PASSES[np.clip(len(self.workers), 1, 3) - 1] or not all(
-            self._are_apart(made, copies) for copies in made.copies
-        ):
-            made = self._detach(made)
         if len(self.workers) > 1:
-            self._unbind(made)
-        return made, summed
+            n_passes = passes_at_risk(self.n_groups, self.workers)
+        else:
+            n_passes = LONE_PASSES
+        due = made.depth >= n_passes
+        there = [self._await(copies.items, patient=due) for copies in made.copies]
+        if None in there:
+            return made  # copies of the rows before these are on their way
+        apart = all(there) and all(self._are_apart(made, copies) for copies in made.copies)
+        if apart:
+            for copies in made.copies:
+                self._settle(copies)
+        return self._detach(made) if due or not apart else made
+
+    def _settle(self, copies: Rows) -> None:
+        if copies.before is not None:
+            copies.before = None
+            self._unbind(copies.twins)
 
     def _submit(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
@@ -195,12 +219,10 @@ class Cluster:
         there = worker in self.workers and len(self.workers) > 1
         return {"workers": [worker], "allow_other_workers": True} if there else {}
 
-    def _unbind(self, rows: Rows) -> None:
+    def _unbind(self, keys: Sequence[str]) -> None:
         # Not by `_free`, which leaves a line in the scheduler's log. They are unknown after a restart.
         with suppress(KeyError):
-            self.client.sync(
-                self.client.scheduler.set_restrictions, worker={one.key: [] for one in rows.items}
-            )
+            self.client.sync(self.client.scheduler.set_restrictions, worker=dict.fromkeys(keys, ()))
 
     def _load_and_run(self, work: Any, states: Sequence[Rows]) -> list[Any]:
         call = dask.delayed(load_and_run, pure=False)
@@ -242,11 +264,14 @@ class Cluster:
             graph.append(({other: (take_over, f"{old} {one}")}, {"workers": [neighbor]}))
             keys += [one, other]
         futures = launch(self.client, graph, keys)
-        made, twins = Rows(futures[::2], members), Rows(futures[1::2], members)
-        # The rows stay as they were, and the next pass tries again, if a worker is lost meanwhile.
-        if not (self._await(futures) and self._are_apart(made, twins)):
-            return rows
-        made.copies = frozenset({twins})
+        twins = Rows(futures[1::2], members)
+        twins.before, twins.twins = rows, keys[::2]
+        made = Rows(futures[::2], members, copies=frozenset({twins}))
+        if len(self.workers) < FEWEST_BESIDE:
+            # The rows stay as they were, and the next pass tries again, if a worker is lost meanwhile.
+            if not (self._await(futures, patient=True) and self._are_apart(made, twins)):
+                return rows
+            self._settle(twins)
         return made
 
     def _free(self, futures: list[Any]) -> None:
@@ -265,7 +290,8 @@ class Cluster:
                 self._free(futures)
                 seconds = min(2 * seconds, LAST_SEARCH)
 
-    def _await(self, futures: list[Any]) -> bool:
+    def _await(self, futures: list[Any], patient: bool) -> bool | None:
+        """Tell whether copies are there; None if they may still come and nobody is to wait for them."""
         look = time.monotonic()
         end = look + LONGEST_WAIT
         while (states := {one.status for one in futures}) != {"finished"}:
@@ -276,6 +302,8 @@ class Cluster:
                 look = now + LOOK_SECONDS
                 if not set(self.workers) <= set(self.client.nthreads()):
                     return False
+            if not patient:
+                return None
             time.sleep(0.002)
         return True
 

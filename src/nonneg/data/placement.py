@@ -42,6 +42,13 @@ def shares(n_groups: int, workers: dict[str, int]) -> list[tuple[str, range]]:
     return [(one, range(*cut)) for one, cut in zip(workers, pairwise(cuts), strict=True)]
 
 
+def passes_at_risk(n_groups: int, workers: dict[str, int]) -> int:
+    """Return how many passes others repeat for the groups of a lost worker in the time of one pass."""
+    n_threads = sum(workers.values())
+    own = max(1, n_groups // n_threads)  # groups of a thread
+    return max(1, own // -(-own // (len(workers) - 1)))
+
+
 def bundles(places: Sequence[str | None], workers: dict[str, int]) -> list[list[int]]:
     """Return the groups that one task works on: a part of those on a worker for each of its threads."""
     held: dict[str, list[int]] = {}

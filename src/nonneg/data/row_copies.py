@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from distributed import get_worker
+from distributed import get_worker, secede
 from distributed.protocol import Serialize, to_serialize
 from distributed.protocol.pickle import dumps, loads
 from distributed.utils import sync
@@ -23,7 +23,9 @@ from nonneg._arrays import to_numpy
 from nonneg.data.block_tasks import Result, mapped
 from nonneg.exceptions import LostRowsError
 
-BUSY_RETRIES = 200  # of a twentieth of a second
+BUSY_RETRIES, BUSY_SECONDS = 200, 0.05
+# States of a task that has or will have a result.
+COMING = {"waiting", "no-worker", "queued", "processing", "memory"}
 
 
 def store(client: Any, key: str, value: Any) -> None:
@@ -69,6 +71,7 @@ def take_over(names: str) -> Result:
     for wanted in (keys, [other]):
         if all(key in worker.data for key in wanted):
             return _joined([worker.data[key] for key in wanted])
+    secede()  # the worker goes on with its next task meanwhile
     return sync(worker.loop, _fetch, worker, keys, other)
 
 
@@ -78,15 +81,20 @@ def _joined(results: Sequence[Result]) -> Result:
 
 async def _fetch(worker: Any, keys: list[str], other: str) -> Result:
     # Not by a dependency: that would register a third copy, and Dask might then drop one of the other two.
-    for names in ([other], keys):
-        holders = await worker.scheduler.who_has(keys=names)
-        found: dict[str, Result] = {key: worker.data[key] for key in names if key in worker.data}
-        for address in {address for key in names for address in holders.get(key, ())}:
-            wanted = [key for key in names if key not in found and address in holders[key]]
-            found |= await _get(worker, wanted, address) if wanted else {}
-        if len(found) == len(names):
-            return _joined([found[key] for key in names])
-    raise LostRowsError()
+    while True:
+        for names in ([other], keys):
+            holders = await worker.scheduler.who_has(keys=names)
+            found: dict[str, Result] = {key: worker.data[key] for key in names if key in worker.data}
+            for address in {address for key in names for address in holders.get(key, ())}:
+                wanted = [key for key in names if key not in found and address in holders[key]]
+                found |= await _get(worker, wanted, address) if wanted else {}
+            if len(found) == len(names):
+                return _joined([found[key] for key in names])
+        # While the client wants the results, Dask computes those again that were lost.
+        states = await worker.scheduler.get_task_status(keys=keys)
+        if not all(states.get(key) in COMING for key in keys):
+            raise LostRowsError()
+        await asyncio.sleep(BUSY_SECONDS)
 
 
 async def _get(worker: Any, keys: list[str], address: str) -> dict[str, Result]:
@@ -97,7 +105,7 @@ async def _get(worker: Any, keys: list[str], address: str) -> dict[str, Result]:
             break  # it was lost meanwhile
         if found["status"] == "OK":
             return dict(found["data"])
-        await asyncio.sleep(0.05)  # it serves others
+        await asyncio.sleep(BUSY_SECONDS)  # it serves others
     return {}
 
 

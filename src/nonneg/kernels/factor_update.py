@@ -250,6 +250,12 @@ class FactorUpdate:
             2.0 * n_rows * k * (BLAS * (inner * (1 + wide) + (1 + of_new) * k) + k * min(max_passes, 3))
         )
 
+    def use(self, data: Any) -> None:
+        """Take other data of the same shape; or none of it, so that it need not be kept."""
+        if len(data):
+            self._given[FORM], self._given[LDA] = form_of(data) or (GIVEN, 0)
+        self._data, self._given[DATA] = data, _address(data)
+
     def __call__(self, factor: Any, gram: Any, other: Any, old: Any = None, momentum: float = 0.0) -> Updated:
         """Update the rows, and extrapolate; `other` is the other factor or, without data, the products."""
         moves = old is not None

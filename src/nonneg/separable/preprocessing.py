@@ -126,6 +126,6 @@ def rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
             if data.container in ("dense", "array")
             else data.select(rows)
         )
-    array = getattr(data, "array", None)
-    # A view of chunks has no array of its own: its rows are gathered.
-    return as_data_matrix(data.take_rows(rows) if array is None else array[rows])
+    if getattr(data, "array", None) is None:  # as of a view of chunks
+        return as_data_matrix(data.take_rows(rows))
+    return data.select(rows)  # type: ignore[attr-defined]

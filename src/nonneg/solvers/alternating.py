@@ -88,6 +88,12 @@ def update_W_block(
     momentum: Any,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     """Update the rows of W in a block and return the sums that the update of H needs."""
+    if takes_whole(block, gram=gram, update=update, order=order):
+        from nonneg.solvers.fused import updated_chunk
+
+        return updated_chunk(
+            block, W, W_plain, Ht=Ht, gram=gram, update=update, penalties=penalties, momentum=momentum
+        )
     system = (block.row_grams(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
     cross = block.times(Ht)
     if penalties.l1_W:
@@ -108,6 +114,18 @@ def update_W_block(
         penalties.of_W(chosen, block.weights),
     )
     return rows, sums
+
+
+def takes_whole(block: Any, **shared: Any) -> bool:
+    """Tell whether `update_W_block` is faster with a whole chunk than with pieces of it."""
+    if not isinstance(getattr(block, "array", None), np.ndarray) or shared["order"] is None:
+        return False
+    from nonneg.solvers.fused import takes_chunk  # loads numba
+
+    return takes_chunk(block, **shared)
+
+
+update_W_block.takes_whole = takes_whole  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

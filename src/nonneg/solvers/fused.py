@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from nonneg._typing import Array
 from nonneg.data.compressed import CompressedMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.kernels.factor_update import FactorUpdate, block_of, form_of
+from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
 from nonneg.kernels.team import FLOATS
@@ -20,6 +22,10 @@ from nonneg.kernels.team import FLOATS
 # Entries of the products X' W of all blocks of rows up to which they are formed with the update of W, which
 # has just read the rows of X; one thread adds them up.
 WIDE_ENTRIES = 1 << 16
+# Chunks with at least this many rows are updated as a whole, where the products X' W of their blocks of rows
+# take at most this part of the chunk's own memory. Smaller ones have no rows for whole blocks.
+CHUNK_ROWS, CHUNK_SHARE = 2000, 0.25
+_last = threading.local()  # the task of the last chunk, whose memory the next one of the same form uses
 
 
 class FusedIterations:
@@ -110,6 +116,38 @@ class FusedIterations:
         )
         violations = (updated.violation - self.eps * updated.absolute for updated in (rows, columns))
         return after, sum(max(violation, 0.0) for violation in violations)
+
+
+def takes_chunk(block: Any, *, gram: Any, update: Any, order: Any, **_: Any) -> bool:
+    """Tell whether `updated_chunk` takes a block of rows with what `update_W_block` is given."""
+    X = getattr(block, "array", None)
+    if not isinstance(X, np.ndarray) or X.shape[0] < CHUNK_ROWS or block.has_missing or gram is None:
+        return False
+    if not isinstance(update, partial) or update.func is not hals_passes or numba.config.DISABLE_JIT:
+        return False
+    n_blocks = -(-X.shape[0] // block_of(X.shape[0], X.itemsize))
+    fits = n_blocks * len(order) <= CHUNK_SHARE * X.shape[0]
+    return block.weights is None and X.dtype in FLOATS and form_of(X) is not None and fits
+
+
+def updated_chunk(
+    block: Any, W: Array, W_plain: Array | None, *, Ht: Array, gram: Any, update: Any, penalties: Any,
+    momentum: float,
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:  # fmt: skip
+    """Do the same as `update_W_block` in one task."""
+    X, options = block.array, _options(update)
+    form = (X.shape, X.dtype, Ht.shape[1], penalties.l1_W, *map(str, options.values()))
+    known, task = getattr(_last, "task", (None, None))
+    if known != form or task is None:
+        task = FactorUpdate(X, len(X), Ht.shape[1], dtype=X.dtype, l1=penalties.l1_W, wide=True, **options)
+    _last.task = None, None  # not for a second call from within
+    task.use(X)
+    found = task(W, _with_ridge(gram.matrix, penalties.l2_W), Ht, W_plain, momentum)
+    task.use(X[:0])
+    _last.task = form, task
+    violation = found.violation - 8 * float(np.finfo(X.dtype).eps) * found.absolute
+    sums = (violation, SharedGram(found.gram), found.products, penalties.of_W(found.chosen))
+    return (found.new,) if W_plain is None else (found.new, found.chosen), sums
 
 
 def _options(update: Any) -> dict[str, Any]:
