@@ -16,7 +16,7 @@ from nonneg.exceptions import InvalidParameterError, NonFiniteDataError
 
 
 class Reason(StrEnum):
-    CONVERGED = "the stopping rule met `tol`"
+    CONVERGED = "the tolerance `tol` was reached"
 
 
 @dataclass

@@ -65,7 +65,10 @@ def test_an_array_gives_factors_numbers_model_and_report(fake, array_file, tmp_p
     expected = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
     assert record["result"]["relative_error"] == pytest.approx(expected)
     assert record["result"]["n_iter"] == len(record["history"]["loss"]) == 30
-    assert record["result"]["stop_reason"] == {"name": "converged", "sentence": "the stopping rule met `tol`"}
+    assert record["result"]["stop_reason"] == {
+        "name": "converged",
+        "sentence": "the tolerance `tol` was reached",
+    }
     assert record["certificate"][0]["verdict"] == "holds"
     assert record["parameters"]["random_state"] == 0
     assert {"nonneg", "numpy", "python"} <= record["versions"].keys()

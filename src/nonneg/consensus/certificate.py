@@ -77,7 +77,7 @@ def _converged(converged: np.ndarray) -> Statement:
     share = float(np.mean(converged))
     return Statement(
         "restarts-converged",
-        f"{int(np.sum(converged))} of {len(converged)} restarts met tol before max_iter.",
+        f"{int(np.sum(converged))} of {len(converged)} restarts reached the tolerance tol before max_iter.",
         share,
         1.0,
         Verdict.HOLDS if share == 1.0 else Verdict.FAILS,

@@ -136,7 +136,7 @@ def warn_unless_converged(restarts: RestartTable, k: int, max_iter: int, tol: fl
     if tol > 0 and share < 0.9:
         warnings.warn(
             f"{100 * (1 - share):.0f}% of the restarts with {k} components reached the maximum number of "
-            f"iterations before the stopping rule met tol. Raise max_iter (now {max_iter}) or tol (now "
+            f"iterations before the tolerance tol was reached. Raise max_iter (now {max_iter}) or tol (now "
             f"{tol:g}).",
             ConvergenceWarning,
             stacklevel=5,

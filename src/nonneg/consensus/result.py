@@ -105,7 +105,7 @@ class RestartTable:
     n_iter : array of int
         Its number of iterations.
     converged : array of bool
-        Whether its stopping rule met `tol`.
+        Whether it reached the tolerance `tol`.
     """
 
     n_components: IntArray

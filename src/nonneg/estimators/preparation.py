@@ -141,12 +141,12 @@ def warn_by_certificate(
     rough = model.tol > DEFAULT_TOL  # asked for, so that meeting it early is no surprise
     if reason is StopReason.MAX_ITER and (model.tol < DEFAULT_TOL or not statement.holds):
         text = (
-            f"Maximum number of iterations {model.max_iter} reached before the stopping rule met tol. "
+            f"Maximum number of iterations {model.max_iter} reached before the tolerance tol was met. "
             f"{statement.sentence} Raise max_iter (now {model.max_iter})."
         )
     elif reason is StopReason.CONVERGED and statement.verdict is Verdict.FAILS and not rough:
         text = (
-            f"The stopping rule met tol, but the fit has not converged. {statement.sentence} {advice}"
+            f"The tolerance tol was reached, but the fit has not converged. {statement.sentence} {advice}"
             f"Lower tol (now {model.tol:g}) to continue."
         )
     else:

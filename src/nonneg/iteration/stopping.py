@@ -14,7 +14,7 @@ from nonneg.iteration.history import History
 class StopReason(StrEnum):
     """The sentence that says why a run ended."""
 
-    CONVERGED = "the stopping rule met `tol`"
+    CONVERGED = "the tolerance `tol` was reached"
     MAX_ITER = "`max_iter` iterations were done before `tol` was met"
     STALLED = "no step decreased the loss any more"
     CALLBACK = "the callback asked to stop"

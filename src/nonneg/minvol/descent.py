@@ -62,7 +62,7 @@ class Stationary:
     tol: float
     weight: float  # of the volume
 
-    sentence = "the gradient met `tol`, or the objective no longer decreased"
+    sentence = "the gradient reached the tolerance `tol`, or the objective no longer decreased"
 
     def __call__(self, history: History) -> bool:
         if self.tol <= 0 or not len(history):

@@ -132,7 +132,7 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
     found = [
         ("error", wording.number(result["error"])),
         ("outliers", wording.number(result["n_outliers"])),
-        ("restarts that met tol", wording.percent(result["converged"])),
+        ("restarts that reached tol", wording.percent(result["converged"])),
     ]
     parameters = [(name, wording.number(value)) for name, value in record["parameters"].items()]
     return [("Data", about), ("Result", found), ("Parameters", parameters)]

@@ -230,7 +230,7 @@ def failures(record: Mapping[str, Any]) -> list[str]:
     cautions = [one["name"] for one in found if one["grade"] == "caution"]
     if cautions:
         listed = f"{', '.join(cautions[:4])}{', ...' * (len(cautions) > 4)}"
-        problems.append(f"Check in the certificate: {listed}.")
+        problems.append(f"Cautions in the certificate: {listed}.")
     return problems
 
 

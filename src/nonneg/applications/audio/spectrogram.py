@@ -136,7 +136,7 @@ def fit_spectrogram(
         coarse = NMF(n_components, checkpoint=None if folder is None else str(folder / "bands"), **options)
         with warnings.catch_warnings():
             # Masks are ratios of sums of components: small changes of single ones do not matter to them.
-            warnings.filterwarnings("ignore", message="The stopping rule met tol")
+            warnings.filterwarnings("ignore", message="The tolerance tol was reached")
             W = coarse.fit_transform(pooled)
         H = coarse.components_
         if pooled.shape == V.shape:
