@@ -141,8 +141,8 @@ def test_what_happens_has_its_exit_code(error, code, said, monkeypatch, capsys):
 
 def test_bench_says_where_it_can_run(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["bench"]) == 0
-    assert "run: nonneg bench" in capsys.readouterr().out
+    assert main(["bench"]) == 2
+    assert "run: nonneg bench" in capsys.readouterr().err
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "Makefile").write_text("bench:\n\t@touch done\n")
     monkeypatch.setattr("shutil.which", lambda name: os.devnull)

@@ -256,6 +256,6 @@ def test_a_clone_is_found_from_its_subfolders(monkeypatch, capsys):
 def test_without_a_clone_it_says_how_to_get_one(words, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("nonneg.__file__", str(tmp_path / "site-packages/nonneg/__init__.py"))
-    assert main(["reproduce", *words]) == 0
-    assert "Clone the repository" in capsys.readouterr().out
+    assert main(["reproduce", *words]) == 2
+    assert "Clone the repository" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from nonneg.cli import terminal
+from nonneg.exceptions import UnsupportedError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +20,10 @@ def run(options: argparse.Namespace) -> int:
     """Run `make bench` in a clone; elsewhere say how to get one."""
     make = shutil.which("make")
     if make is None or not (Path("benchmarks").is_dir() and Path("Makefile").is_file()):
-        terminal.say(
+        raise UnsupportedError(
             "The benchmarks are in the repository, not in the installed package. "
             "Clone the repository, change into its folder and run: nonneg bench"
         )
-        return 0
     terminal.note("running: make bench")
     if options.dry_run:
         return 0

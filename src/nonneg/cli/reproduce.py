@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nonneg
-from nonneg.cli import terminal
+from nonneg.exceptions import UnsupportedError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +28,10 @@ def run(options: argparse.Namespace) -> int:
     command = _command()
     if command is not None:
         return int(command.run(options))
-    terminal.say(
+    raise UnsupportedError(
         "The experiments of the papers are in the repository, not in the installed package. "
         "Clone the repository, change into its folder and run: nonneg reproduce"
     )
-    return 0
 
 
 def _command() -> Any:
