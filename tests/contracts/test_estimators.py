@@ -216,6 +216,16 @@ def test_a_pickled_estimator_is_the_same(case):
     assert not hasattr(read, "result_")
 
 
+def test_a_pickle_does_not_grow_with_the_training_data():
+    X = np.random.default_rng(0).random((5000, 12))
+    sizes = [
+        len(pickle.dumps(nonneg.NMF(3, init="random", max_iter=2, tol=0.0, random_state=0).fit(X[:n])))
+        for n in (50, 5000)
+    ]
+    assert max(sizes) < 10_000
+    assert abs(sizes[1] - sizes[0]) < 100
+
+
 @pytest.mark.parametrize(
     ("name", "form"),
     [

@@ -102,6 +102,6 @@ def test_the_objective_never_increases_and_the_gradient_vanishes(planted, nonneg
     run = minimize_volume(problem, planted.X[rng.choice(200, 4, replace=False)].T, max_iter=300, tol=1e-3)
     losses = np.array(run.history.loss)
     assert np.all(np.diff(losses) < 0)
-    residuals = run.history["kkt_residual"]
-    assert residuals[-1] <= 1e-5 * residuals[0]
+    # It begins at 243. With SciPy 1.13 the objective stops decreasing, by rounding, at 1.1e-3.
+    assert run.history["kkt_residual"][-1] <= 2e-3
     assert run.state.Ht.min() >= 0 or not nonnegative
