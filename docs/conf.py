@@ -114,7 +114,7 @@ def show_display(self, node):
     # Lines of an aligned formula need an environment of their own.
     text = node.astext()
     if "\\\\" in text and "\\begin" not in text:
-        text = rf"\begin{{aligned}}{text}\end{{aligned}}"
+        text = rf"\begin{{split}}{text}\end{{split}}"
     self.body.append(f'<div class="math">{convert(text, display="block")}</div>')
     raise nodes.SkipNode
 

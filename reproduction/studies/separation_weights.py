@@ -1,4 +1,4 @@
-"""Where the weights of `nonneg.applications.audio.affinity` come from: a regression on mixtures that chose.
+"""Where the weights of `nonneg.applications.audio.affinity` come from: a regression on mixtures used to choose.
 
 Run by ``python -m reproduction.studies.separation_weights``; prints the weights, and how much of the energy
 goes to the right source when the kind of mixture is left out of the regression.
@@ -22,7 +22,7 @@ from nonneg.applications.audio.grouping import energy_shares, partition
 from nonneg.applications.audio.methods import bin_frequencies
 from reproduction.studies.mixtures import CHOOSING, energies_by_source, mixture
 
-# All kinds that chose but the notes, which need one component per source; durations and rates take turns.
+# All kinds used to choose but the notes, which need one component per source; durations and rates take turns.
 KINDS = tuple(kind for kind in CHOOSING if kind != "notes" and "@" not in kind)
 N_DRAWS = 13
 SECONDS = (8.0, 8.0, 4.0, 6.0, 3.0)

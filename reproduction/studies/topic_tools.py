@@ -31,7 +31,7 @@ from reproduction.studies.topic_collections import collection
 
 NAME = "studies/topic-tools"
 CHOOSING = ("tr11", "tr12", "tr23", "re0")
-"""Collections that chose the linkage of the tree and the strength of seed words."""
+"""Collections used to choose the linkage of the tree and the strength of seed words."""
 REPORTING = ("bbc", "hitech", "fbis", "k1a", "la1", "tr41")
 STREAMS = {"choosing": ("planted-6000",), "reporting": ("classic", "tdt2", "reuters")}
 QUICK = ("planted-400",)

@@ -85,6 +85,12 @@ def test_no_page_loads_anything_from_elsewhere():
     assert {page: links for page, links in away.items() if links} == {}
 
 
+def test_formulas_have_no_marks_of_latex_left():
+    for page in SITE.rglob("*.html"):
+        formulas = re.findall(r"<math.*?</math>", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not [formula for formula in formulas if re.search(r"<m[io]>(&(?!#)|\\)", formula)], page
+
+
 def test_guides_show_a_picture_and_the_output_of_their_code():
     for page in sorted((SITE / "guide").glob("*.html")):
         text = page.read_text("utf-8")
