@@ -1,4 +1,4 @@
-"""Where the weights of `nonneg.applications.audio.affinity` come from: a regression on mixtures used to choose.
+"""Where the weights of `nonneg.applications.audio.affinity` come from: a regression on the choosing mixtures.
 
 Run by ``python -m reproduction.studies.separation_weights``; prints the weights, and how much of the energy
 goes to the right source when the kind of mixture is left out of the regression.
