@@ -17,7 +17,8 @@ def sparse(n_rows=30, n_columns=21, density=0.2, dtype=np.float64, index=np.int3
     return csr
 
 
-@pytest.mark.parametrize("k", [1, 4, 7])
+# Less than a narrow line, a wide one, one of each, two wide ones.
+@pytest.mark.parametrize("k", [1, 7, 8, 9, 16, 20, 27, 40, 50])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_the_product_is_that_of_scipy(k, dtype, index):

@@ -110,8 +110,9 @@ class NMF(ScalingEstimator):
     missing : {"error", "mask"}, default "error"
         Whether NaN is an error or a missing entry.
     accelerate : bool, default True
-        Whether HALS may do most iterations on compressed data and in float32, where a dense X is large enough
-        for it. Loss, stopping rule and certificate are those of X. Iterations count by their cost.
+        Whether HALS may do most iterations on compressed data and in float32 (in float32 only, if X is
+        sparse), where X is large enough for it. Loss, stopping rule and certificate are those of X.
+        Iterations count by their cost.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
         Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
         arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.

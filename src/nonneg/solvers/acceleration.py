@@ -22,14 +22,15 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.compressed import compressed
 from nonneg.data.dense import DenseMatrix
+from nonneg.data.sparse import SparseMatrix
 from nonneg.kernels.rows import converted
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
 InnerPasses = Callable[[DataMatrix, int, float | None], tuple[int, int]]
 
-# Sparse products cost less than compressed ones. On a GPU nothing of this has been measured.
-CONTAINERS = frozenset({"dense", "dask", "streamed"})
+# On a GPU nothing of this has been measured.
+CONTAINERS = frozenset({"dense", "sparse", "dask", "streamed"})
 # Columns of the compressed data per component. Of 2, 3 and 4, 3 ends where a plain fit does on digits and
 # CBCL faces, k = 3 to 10, from the default initialization; 2 ends up to 1% above on digits.
 WIDTH = 3
@@ -49,7 +50,8 @@ EXPECTED = 20
 # Operations of an iteration below which calls, and kernels for another dtype, cost as much as it does: about
 # two milliseconds.
 SMALLEST = 1e7
-# A copy of X in float32 may take this many bytes, half of what a fit may need beyond X and the factors.
+# A copy of X in float32 (of its nonzeros and of those of its transpose, where X is sparse) may take this many
+# bytes, half of what a fit may need beyond X and the factors.
 COPY_BYTES = 32 << 20
 # Rows stop after about three passes.
 ROW_PASSES = 3
@@ -102,15 +104,20 @@ class AcceleratedProblem:
         kinds: list[Callable[[], Level | None]] = []
         if data.has_missing or self.cost < SMALLEST or not self.exact.squared_norm > 0:
             return kinds
-        local = isinstance(data, DenseMatrix) and data.container == "dense"
         width = WIDTH * self.k
         cost = self._relative_cost(width * sum(self.shape), data.xp.float32)
         # The range finder: products with `width` columns, three times.
         setup = 6 * BLAS * width * self.entries / self.cost
         saved = min(self.max_iter, EXPECTED) * (1 - (1 + SHARE) * cost / (SHARE + cost))
-        if width < min(n_rows, n_columns) and saved > setup:
+        # Sparse products cost less than compressed ones.
+        if data.container != "sparse" and width < min(n_rows, n_columns) and saved > setup:
             kinds.append(self._compressed)
-        if local and data.dtype == np.float64 and 4 * n_rows * n_columns <= COPY_BYTES:
+        copied = math.inf
+        if isinstance(data, SparseMatrix):
+            copied = 8.0 * data.csr.nnz
+        elif isinstance(data, DenseMatrix) and data.container == "dense":
+            copied = 4.0 * n_rows * n_columns
+        if data.dtype == np.float64 and copied <= COPY_BYTES:
             kinds.append(self._single)
         return kinds
 
@@ -138,7 +145,7 @@ class AcceleratedProblem:
         return None if data is None else self._level(data, width * sum(self.shape), scale)
 
     def _single(self) -> Level:
-        assert isinstance(self.data, DenseMatrix)
+        assert isinstance(self.data, DenseMatrix | SparseMatrix)
         scale = self._scale()
         return self._level(self.data.scaled_copy(scale, np.float32), self.entries, scale)
 
@@ -210,12 +217,13 @@ def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: fl
         _converted_rows, *given.values(), n_out=len(given), dtype=dtype, factor=factor
     )
 
-    def small(Ht: Array | None) -> Array | None:
-        if Ht is None:
-            return None
-        if isinstance(Ht, np.ndarray):
-            return converted(Ht, factor, dtype)
-        return data.xp.astype(Ht * factor, dtype)
+    known: dict[int, Array | None] = {id(None): None}  # H' before extrapolation is the accepted one
+
+    def small(Ht: Any) -> Array | None:
+        if id(Ht) not in known:
+            plain = isinstance(Ht, np.ndarray)
+            known[id(Ht)] = converted(Ht, factor, dtype) if plain else data.xp.astype(Ht * factor, dtype)
+        return known[id(Ht)]
 
     new: dict[str, Any] = dict(zip(given, rows, strict=True))
     for name in ("Ht", "Ht_plain", "Ht_next"):
