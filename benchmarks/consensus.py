@@ -14,8 +14,8 @@ compares matched programs. `seeds` asks where a difference comes from: it compar
 cNMF's `factorize_multi_process` with two workers on a few restarts per rank, from which the time of all
 follows, and the whole of `ConsensusNMF.fit` (restarts, clusters, refits of all ranks) with two threads.
 `memory` measures the peak of all restarts, each of which ends after a few iterations: what is kept does not
-depend on how many there are. BLAS has one thread. Each line of output is a record; --write appends it to
-benchmarks/results/consensus.jsonl.
+depend on how many there are. BLAS has one thread. Each line of output is a record; --write adds it to
+docs/benchmarks/records/consensus.jsonl and remakes docs/benchmarks/consensus.md from all records there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import argparse
 import contextlib
 import io
 import json
-import platform
 import resource
 import tempfile
 import time
@@ -36,10 +35,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.records import append
+from benchmarks.consensus_tables import page
+from benchmarks.records import append, read
+from nonneg.report.machine import machine_facts
 
 SEED = 20261116
 N_JOBS = 2
+DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
 
 
 def planted_counts(n: int, m: int, k: int, density: float, seed: int) -> Any:
@@ -230,6 +232,7 @@ def speed(
         "ranks": ranks,
         "threads": N_JOBS,
         "device": device,
+        "card": _card() if device else None,
     }
     # Compiled code is loaded; kernels of a GPU depend on the rank.
     ConsensusNMF(ranks if device else 2, n_init=2, max_iter=2, tol=0, n_jobs=N_JOBS, device=device).fit(
@@ -277,6 +280,13 @@ def speed(
             }
         )
     return records
+
+
+def _card() -> str:
+    """Return the name of the GPU."""
+    import torch
+
+    return str(torch.cuda.get_device_name())
 
 
 def memory(ranks: list[int], restarts: int) -> dict[str, Any]:
@@ -353,7 +363,9 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=None)
     parser.add_argument("--cnmf-restarts", type=int, default=2)
     parser.add_argument("--device", help="where the restarts of speed run: None (default) or cuda")
-    parser.add_argument("--write", action="store_true", help="append the records to benchmarks/results")
+    parser.add_argument(
+        "--write", action="store_true", help="add the records to those of the page, and remake it"
+    )
     options = parser.parse_args()
     first, last = (int(side) for side in options.ranks.split(":"))
     ranks = list(range(first, last + 1))
@@ -367,11 +379,19 @@ def main() -> None:
         records = [memory(ranks, options.restarts or 100)]
     else:
         records = [signatures(options.restarts or 100)]
-    stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": platform.machine()}
+    stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": _machine()}
     for record in records:
         print(json.dumps(record | stamp), flush=True)
     if options.write:
-        append("consensus", [record | stamp for record in records])
+        append("consensus", [record | stamp for record in records], DOCS / "records")
+        text = page(read("consensus", DOCS / "records"))
+        (DOCS / "consensus.md").write_text(text, encoding="utf-8")
+
+
+def _machine() -> str:
+    """Return the processor and the number of cores at hand."""
+    about = machine_facts()
+    return f"{about['processor']}, {about['cores']} cores"
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks.consensus import matched, parity, planted_counts
+from benchmarks.consensus import DOCS, matched, parity, planted_counts
+from benchmarks.consensus_tables import page
+from benchmarks.records import read
 from sklearn.decomposition import non_negative_factorization as sklearn_factorization
 
 import nonneg
@@ -20,6 +22,11 @@ def test_counts_have_the_density_that_was_asked_for():
 def test_matched_rows_are_found_in_any_order():
     counts = planted_counts(30, 20, 3, 0.5, 0).toarray()[:4]
     assert matched(counts, counts[[2, 0, 3, 1]]) == [1.0] * 4
+
+
+def test_the_page_is_made_from_its_records():
+    records = read("consensus", DOCS / "records")
+    assert (DOCS / "consensus.md").read_text(encoding="utf-8") == page(records)
 
 
 @pytest.mark.parametrize("update_H", [True, False])
