@@ -138,6 +138,9 @@ def test_cv_of_counts_takes_documents_as_windows(documents):
     chosen = [[3, 0, 5], [1, 2, 7]]
     found = cv_coherence(sp.csr_array(documents), chosen)
     np.testing.assert_allclose(found, cv_coherence(tokens, [[f"w{at}" for at in topic] for topic in chosen]))
+    # Words that are never together have p = 0, of which there is no logarithm.
+    apart = cv_coherence([[1, 1, 0], [0, 1, 1], [0, 1, 0]], [[0, 2, 1]])
+    np.testing.assert_allclose(apart, written_out_cv([{"a", "b"}, {"b", "c"}, {"b"}], ["a", "c", "b"]))
     # Words that are always together are as alike as can be.
     assert cv_coherence([[1, 1, 0], [1, 1, 0], [0, 0, 1]], [[0, 1]])[0] == pytest.approx(1.0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from reproduction.studies.vertex_draws import planted_points, vertex_error
@@ -12,7 +14,8 @@ from nonneg._arrays import to_float64
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidParameterError
 from nonneg.separable.recovery_bounds import first_vertex_bound, lifted_bound, spa_bound, translated_bound
-from nonneg.separable.reduced_points import reduced_points
+from nonneg.separable.reduced_points import ReducedPoints, reduced_points
+from nonneg.separable.smoothed import automatic_members, even_members
 
 AVERAGING = ("smoothed-spa", "smoothed-vca", "pp-spa")
 
@@ -153,3 +156,14 @@ def test_bounds_say_nothing_where_noise_is_large(noisy, clean):
             quiet = select_anchors(clean.X, 6, method=method).certificate["recovery-bound"]
             assert quiet.holds
             assert quiet.number < 1e-6
+
+
+def test_with_little_noise_a_vertex_rests_on_an_even_share_of_the_samples(rng):
+    points = rng.dirichlet(np.ones(3), 2000) @ np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    reduced = ReducedPoints(points, np.arange(2000), np.eye(2), np.zeros(2), noise=1e-9)
+    assert even_members(2000, 3, 0.2) == pytest.approx(80)
+    assert automatic_members(reduced, 3, 0.2, lift=True) == 80
+    assert (
+        automatic_members(replace(reduced, noise=0.02), 3, 0.0, lift=True) > 1
+    )  # as many as noise cannot tell
+    assert automatic_members(replace(reduced, noise=0.0), 3, 0.2, lift=True) == 1
