@@ -53,6 +53,7 @@ NOT_COMPARABLE = {
 }
 # FastGradient holds five square arrays and needs minutes beyond so many words.
 FAST_GRADIENT_WORDS, FAST_GRADIENT_DRAWS = 6000, 10
+GIBBS_DRAWS = 5  # each takes as long as MERIT
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -75,6 +76,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for k in NUMBERS
         for draw in range(N_DRAWS)
         if group != "fast-gradient" or (corpus == "reuters21578" and draw < FAST_GRADIENT_DRAWS)
+        if group != "gibbs lda" or draw < GIBBS_DRAWS
     ]
     # What is to be shown comes first; then draw after draw, so that a part of the trials has all of the rest.
     first = ("greedy", "merit", "merit of nonneg", "nmf", "default")

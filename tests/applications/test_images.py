@@ -74,3 +74,10 @@ def test_pictures_of_a_grid_are_as_large_as_the_first_says():
     dpi = tall[1] / (1.2 * 2 + 0.1)
     assert tall[0] / dpi >= 3 * 2.4  # 1.2 inches for the width of each
     assert 3 * 0.6 <= flat[0] / dpi < 3
+
+
+def test_pixels_may_be_stored_column_after_column(rng):
+    picture = rng.random((4, 6))
+    by_rows = show_components(picture.reshape(1, -1), (4, 6)).png
+    assert show_components(picture.T.reshape(1, -1), (4, 6), columns_first=True).png == by_rows
+    assert show_components(picture.T.reshape(1, -1), (4, 6)).png != by_rows

@@ -8,6 +8,7 @@ import scipy.sparse
 
 from nonneg import datasets
 from nonneg.datasets import catalog, store
+from nonneg.datasets.content import sparse_arrays
 from nonneg.exceptions import FileFormatError, NonnegError, UnknownNameError
 
 
@@ -141,3 +142,10 @@ def test_the_table_of_sources_is_complete():
                 assert bool(catalog.known_arrays(f"{name}/{file}")) is (
                     file.endswith(".npz") and file not in {"sim3.npz", "sim4.npz", "sim5.npz"}
                 )
+
+
+def test_a_sparse_matrix_is_not_changed_by_looking_at_its_arrays():
+    matrix = scipy.sparse.csr_array(([1.0, 0.0, 2.0], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
+    found = sparse_arrays(matrix)
+    assert found["data"].tolist() == [1.0, 2.0]
+    assert (matrix.data.tolist(), matrix.indices.tolist()) == ([1.0, 0.0, 2.0], [2, 0, 1])

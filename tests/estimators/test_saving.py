@@ -13,7 +13,7 @@ import pytest
 
 import nonneg
 from nonneg import NMF
-from nonneg.estimators.saving import FORMAT_VERSION
+from nonneg.estimators.saving import FORMAT_VERSION, _array_parameter
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError, UnsafeFileError
 
 
@@ -231,3 +231,10 @@ def test_other_archives_are_refused(tmp_path):
     path.write_bytes(stream.getvalue())
     with pytest.raises(FileFormatError, match="not a saved model"):
         nonneg.load(path)
+
+
+def test_words_are_saved_as_text_and_other_objects_are_not():
+    words = np.array(["a", "bc"], dtype=object)
+    assert _array_parameter(words).dtype.kind == "U"
+    assert _array_parameter(words.reshape(1, 2)) is None
+    assert _array_parameter(np.array([{}], dtype=object)) is None

@@ -20,6 +20,7 @@ from nonneg.applications.topics.files import _read_text, read_documents
 from nonneg.exceptions import FileFormatError, NonnegError
 from nonneg.io import limits, read_table
 from nonneg.io.cube import read_cube
+from nonneg.io.matlab import check_elements
 
 GOOD = b"%%MatrixMarket matrix coordinate real general\n% made by hand\n\n2 3 3\n1 1 1.5\n2 2 2e-1\n2 3 .5\n"
 
@@ -238,3 +239,12 @@ def test_broken_links_beside_the_matrix_do_no_harm(tmp_path):
         file["uns/gone"] = h5py.SoftLink("/nowhere")
         file["uns/elsewhere"] = h5py.ExternalLink("missing.h5", "/X")
     np.testing.assert_array_equal(read_table(tmp_path / "a.h5ad").X, np.eye(3))
+
+
+def test_the_elements_of_no_matlab_file_are_not_looked_at(tmp_path):
+    path = tmp_path / "x.mat"
+    for header in (b"MATLAB 5.0".ljust(126, b" ") + b"XX", b"MATLAB 5.0".ljust(100, b" ")):
+        path.write_bytes(header + bytes([255] * 64))
+        check_elements(path)  # SciPy says what is wrong with it
+        with pytest.raises(FileFormatError):
+            read_table(path)

@@ -8,6 +8,7 @@ from tests.references.mixtures import mixtures
 
 from nonneg.data import as_data_matrix
 from nonneg.minvol.descent import minimize_volume
+from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, Problem, contrasts, simplex_weights
 
 
@@ -105,3 +106,11 @@ def test_the_objective_never_increases_and_the_gradient_vanishes(planted, nonneg
     # It begins at 243. With SciPy 1.13 the objective stops decreasing, by rounding, at 1.1e-3.
     assert run.history["kkt_residual"][-1] <= 2e-3
     assert run.state.Ht.min() >= 0 or not nonnegative
+
+
+def test_vertices_are_nonnegative_unless_told_otherwise(rng):
+    weights = rng.dirichlet(np.full(3, 0.8), 400)
+    weights = weights[weights.max(axis=1) < 0.75]
+    X = np.maximum(weights + 0.02 * rng.standard_normal(weights.shape), 0)
+    assert minimum_volume(as_data_matrix(X), 3).H.min() >= 0
+    assert minimum_volume(as_data_matrix(X), 3, nonnegative=False).H.min() < 0

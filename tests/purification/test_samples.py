@@ -10,7 +10,13 @@ from tests.references.purification import purify_with_truth
 from nonneg import purify
 from nonneg.data import as_data_matrix
 from nonneg.datasets import purification_model
-from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, NonnegWarning
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    NonnegError,
+    NonnegWarning,
+)
 from nonneg.purification import perturbed_features
 from nonneg.purification.samples import is_stream, spread_rows
 
@@ -169,6 +175,8 @@ def test_a_function_may_return_any_iterable(noisy):
     np.testing.assert_array_equal(purify(lambda: batches, init, max_iter=5).H, expected)
     with pytest.raises(InvalidParameterError, match="returned NoneType"):
         purify(lambda: None, init)
+    with pytest.raises(NonnegError):
+        purify(list, init, batch_size=50)  # nothing, however often it is called
 
 
 def test_none_among_the_batches_is_not_their_end(noisy):

@@ -15,7 +15,7 @@ from nonneg.rank_selection.candidates import between, spaced
 from nonneg.rank_selection.cross_validation import smallest_as_good
 from nonneg.rank_selection.holdouts import bi_cross_validation, wold_holdouts
 from nonneg.rank_selection.nested import _squared_residuals, grown, nested_fits
-from nonneg.rank_selection.sampling import without
+from nonneg.rank_selection.sampling import sample, without
 
 
 @pytest.fixture
@@ -250,3 +250,14 @@ def test_squared_residuals_of_rows_are_those_of_the_definition(rng):
     found = _squared_residuals(local_matrix(X), W, Ht)
     np.testing.assert_allclose(found, ((X - W @ Ht.T) ** 2).sum(axis=1))
     assert not _squared_residuals(local_matrix(W @ Ht.T), W, Ht).any()  # rounding is none
+
+
+def test_a_sample_of_rows_keeps_their_missing_entries(rng):
+    X = rng.random((30, 4))
+    whole = sample(local_matrix(X), 10, np.random.default_rng(0))
+    assert whole.shape == (10, 4)
+    assert whole.observed is None
+    mask = np.tile([True, True, False, True], (30, 1))
+    part = sample(as_data_matrix(X, mask=mask), 10, np.random.default_rng(0))
+    assert part.shape == (10, 4)
+    assert part.observed.weight(None) == 30

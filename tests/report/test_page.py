@@ -16,7 +16,7 @@ from tests.report.conftest import make_record
 
 from nonneg.exceptions import MissingDependencyError
 from nonneg.report import wording
-from nonneg.report.page import N_LISTED, N_PICTURES, build_page
+from nonneg.report.page import N_LISTED, N_PICTURES, _sorted_by_component, build_page
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -206,3 +206,12 @@ def test_a_statement_without_a_number_shows_none(make_fit):
     words = Outline(build_page(fit)).words
     assert words.count("Value") == 2
     assert "Value \N{EN DASH}" not in words
+
+
+def test_features_are_sorted_by_component_where_their_names_have_no_room():
+    few, many = np.eye(3)[:, [2, 0, 1]], np.eye(3)[:, np.arange(60) % 3]
+    assert _sorted_by_component(few, ["a", "b", "c"])[1:] == (["a", "b", "c"], "")
+    factor, names, words = _sorted_by_component(many, [str(at) for at in range(60)])
+    assert names is None
+    assert words.startswith(", sorted")
+    assert factor.argmax(axis=0).tolist() == sorted(many.argmax(axis=0))

@@ -178,3 +178,13 @@ def test_the_legend_of_many_programs_has_several_columns(monkeypatch):
         usage = np.full(n_programs, 1 / n_programs)
         figure = consensus_figures.usage_bars([{"name": "a", "usage": usage}], "program")
         assert figure.axes[0].get_legend()._ncols == n_columns
+
+
+def test_a_curve_that_reaches_zero_has_no_logarithmic_axis(monkeypatch):
+    pytest.importorskip("matplotlib")
+    from nonneg.report import figures
+
+    monkeypatch.setattr(figures, "svg_text", lambda figure, title: figure)
+    for values, scale in (([0.0, 500.0], "linear"), ([1.0, 500.0], "log"), ([10.0, 500.0], "linear")):
+        drawn = figures.candidate_curve([2, 3], values, [0.0, 0.0], 2, "error")
+        assert drawn.axes[0].get_yscale() == scale

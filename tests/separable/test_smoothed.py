@@ -167,3 +167,8 @@ def test_with_little_noise_a_vertex_rests_on_an_even_share_of_the_samples(rng):
         automatic_members(replace(reduced, noise=0.02), 3, 0.0, lift=True) > 1
     )  # as many as noise cannot tell
     assert automatic_members(replace(reduced, noise=0.0), 3, 0.2, lift=True) == 1
+
+
+def test_the_bound_of_the_first_vertex_is_the_one_derived():
+    bound = first_vertex_bound(np.array([[2.0, 0.0], [0.0, 1.0]]))  # d = 1, R = 2
+    assert (bound.limit, bound.factor) == (pytest.approx(1 / 32), pytest.approx(17.0))

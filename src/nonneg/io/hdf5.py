@@ -83,7 +83,6 @@ def _check_structure(path: Path, size: int, changed: int) -> None:
             timeout=_WALK_SECONDS,
             check=False,
             capture_output=True,
-            text=True,
         )
     except subprocess.TimeoutExpired as error:
         raise FileFormatError(

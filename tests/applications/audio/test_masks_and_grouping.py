@@ -10,6 +10,7 @@ from scipy.stats import ortho_group
 
 from nonneg.applications.audio.grouping import group_components, partition
 from nonneg.applications.audio.masks import checked_groups, masked_frames, wiener_masks
+from nonneg.applications.audio.sources import _n_trained
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
 
@@ -122,3 +123,9 @@ def test_partitions_are_the_best_ones():
     assert set(partition(wide + wide.T, 7).tolist()) == set(range(7))
     # All alike: still as many groups as asked for.
     assert set(partition(np.ones((5, 5)), 3).tolist()) == {0, 1, 2}
+
+
+def test_as_many_sources_as_training_recordings_are_enough():
+    assert [_n_trained(n, "timbre", ["drums", "bass"]) for n in (None, 2, 3)] == [2, 2, 3]
+    with pytest.raises(InvalidParameterError, match="recordings of 2 sources"):
+        _n_trained(1, "timbre", ["drums", "bass"])

@@ -180,3 +180,11 @@ def test_a_choice_of_an_array_is_refused_where_there_is_none(tmp_path):
     (tmp_path / "edges.csv").write_text("a,b\nb,c\n", encoding="utf-8")
     with pytest.raises(InvalidParameterError, match="is a list of edges and holds one"):
         read_graph(tmp_path / "edges.csv", variable="A")
+
+
+def test_an_edge_without_a_weight_among_others_is_read(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target,weight\na,b,1\nb,c\nc,a,2\n")
+    found = read_graph(path)
+    assert found.names == ("a", "b", "c")
+    assert found.graph.toarray().tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]

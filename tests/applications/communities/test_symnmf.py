@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from nonneg import load
 from nonneg.applications import MixedMembership
+from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.likelihood import edge_likelihood
-from nonneg.applications.communities.symnmf import SymNMFOptions, normalized_adjacency
+from nonneg.applications.communities.symnmf import SymNMFOptions, _error_statement, normalized_adjacency
 from nonneg.datasets import load_facebook_ego, load_football, mixed_membership_graph
 from nonneg.datasets.store import is_available
 from nonneg.exceptions import InvalidParameterError
@@ -174,3 +175,17 @@ def test_the_unit_of_the_weights_changes_nothing(scale):
     planted = mixed_membership_graph(100, 3, mean_degree=25, rng=2).adjacency
     plain, scaled = (MixedMembership(3).fit(graph) for graph in (planted, planted * scale))
     np.testing.assert_allclose(scaled.memberships_, plain.memberships_, atol=1e-6)
+
+
+def test_the_lower_bound_of_the_error_is_reached_by_the_leading_eigenvectors():
+    whole = sp.csr_array(np.diag([2.0, 1.0, 0.5]))
+    pairs = Eigenpairs(np.array([2.0, 1.0]), np.eye(3)[:, :2], 0.0, 0.5)
+    factor = np.sqrt(np.diag([2.0, 1.0, 0.5]))[:, :2]
+    found = _error_statement(factor, whole, pairs, 5.25 / 2, None).quantities
+    assert found["relative_error"] == pytest.approx(0.5 / np.sqrt(5.25))
+    assert found["lower_bound"] == pytest.approx(found["relative_error"])
+    # The same values on both sides of a bipartite graph.
+    both = sp.csr_array(np.kron([[0, 1], [1, 0]], whole.toarray()))
+    sides = (slice(0, 3), slice(3, 6))
+    found = _error_statement(np.concatenate([factor, factor]), both, pairs, 5.25, sides).quantities
+    assert found["lower_bound"] == pytest.approx(found["relative_error"])

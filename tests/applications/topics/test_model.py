@@ -339,3 +339,11 @@ def test_entries_that_come_several_times_are_added_in_a_type_that_holds_the_sum(
     given = sp.csr_array((np.array([200, 200], np.uint8), [0, 0], [0, 2]), shape=(1, 1))
     assert checked_counts(given).toarray() == [[400.0]]
     assert given.nnz == 2
+
+
+@pytest.mark.parametrize("missing", ["fit_transform", "transform"])
+def test_a_vectorizer_has_both_methods(missing):
+    methods = {name: lambda self, texts: None for name in ("fit_transform", "transform") if name != missing}
+    vectorizer = type("Half", (), methods)()
+    with pytest.raises(InvalidParameterError, match="must be None or have fit_transform and transform"):
+        TopicModel(2, vectorizer=vectorizer).fit(["a b c", "b c d", "c d e"])

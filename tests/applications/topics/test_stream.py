@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import nonneg
 from nonneg.applications import TopicModel
 from nonneg.applications.topics import stream, streaming
+from nonneg.estimators.stored_fields import Content
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.metrics import clustering_accuracy
 
@@ -205,3 +206,14 @@ def test_options_hold_in_a_stream(planted, small_sample, options):
         model.partial_fit(batch)
     assert model.components_.dtype == model.transform(X[:5].astype(np.float32)).dtype == np.float32
     assert clustering_accuracy(labels, model.predict(X.astype(np.float32))) > 0.95
+
+
+def test_documents_without_words_are_stored():
+    counts, content = sp.csr_array([[1.0, 0.0], [0.0, 0.0], [2.0, 3.0]]), Content(sizes={"n_features_in_": 2})
+    field = stream.StoredCounts()
+    field.write("kept", counts, content)
+    assert (field.read("kept", content) != counts).nnz == 0
+    field.write("kept", counts, content)
+    content.arrays["kept.indptr"] = np.array([0, 3, 1, 3])
+    with pytest.raises(FileFormatError, match="do not fit together"):
+        field.read("kept", content)

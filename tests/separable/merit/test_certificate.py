@@ -13,7 +13,9 @@ from nonneg import select_anchors
 from nonneg.certificates.certificate import Verdict
 from nonneg.datasets import separable_dirichlet
 from nonneg.separable.certificate import margin_statement
+from nonneg.separable.merit.alternatives import alternatives_statement
 from nonneg.separable.merit.certificate import duality_gap_statement
+from nonneg.separable.merit.choice import Fit
 from nonneg.separable.merit.recovery_conditions import (
     MOST_ANCHORS,
     ModelFacts,
@@ -206,3 +208,9 @@ def test_a_gap_of_nothing_and_one_that_is_not_known():
     unknown = duality_gap_statement(1.0, math.nan)
     assert unknown.verdict is Verdict.NOT_VERIFIABLE
     assert unknown.number is None
+
+
+def test_a_sample_as_far_out_as_an_anchor_is_an_alternative():
+    W = np.eye(3)  # each is sqrt(3/2) away from the hull of the others
+    for largest, verdict in ((0.0, Verdict.HOLDS), (0.5, Verdict.HOLDS), (4.0, Verdict.FAILS)):
+        assert alternatives_statement(W, Fit(0.1, largest, 0.01)).verdict is verdict
