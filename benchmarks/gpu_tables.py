@@ -103,8 +103,11 @@ def _card(newest: list[dict[str, Any]]) -> str:
         for r in newest
         if r.get("kind") == "card"
     ]
-    dates = sorted({r["machine"]["date"] for r in newest})
-    when = f"One run, {dates[0]}" if len(dates) == 1 else f"Runs between {dates[0]} and {dates[-1]}"
+    last = max(r["machine"]["date"] for r in newest)
+    older = dict.fromkeys(
+        f"{r['case']} ({r['machine']['date']})" for r in newest if r["machine"]["date"] != last
+    )
+    when = f"Run of {last}" + (f"; from earlier runs: {', '.join(older)}" if older else "")
     return (
         f"{when}. {about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch "
         f"{about['torch']}, Triton {about['triton']}; {peers}. "

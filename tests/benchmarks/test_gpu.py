@@ -56,9 +56,10 @@ def test_tables_show_limits_bars_peers_and_failures():
     assert "| 100 restarts | float32 | 1 | 30 | 30 | 20 / 60 | met |" in text
     assert "| 80% | met |" in text
     assert "50 TFLOP/s" in text
-    assert text.startswith("One run, 2026-11-16 16:24 UTC. NVIDIA H200, driver 1")
-    found[0]["machine"] = {"date": "2026-11-15 11:00 UTC"}
-    assert gpu.table(found).startswith("Runs between 2026-11-15 11:00 UTC and 2026-11-16 16:24 UTC.")
+    assert text.startswith("Run of 2026-11-16 16:24 UTC. NVIDIA H200, driver 1")
+    found[1]["machine"] = {"date": "2026-11-15 11:00 UTC"}
+    said = "Run of 2026-11-16 16:24 UTC; from earlier runs: HALS (2026-11-15 11:00 UTC). NVIDIA"
+    assert gpu.table(found).startswith(said)
     assert "torchnmf not installed" in text
 
 

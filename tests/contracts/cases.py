@@ -79,7 +79,7 @@ def steady(beta):
     also if the data change in their last digits. On other data of these kinds factors differ by up to 1e-3:
     the last digits of a loss decide whether an extrapolated step is accepted.
     """
-    rng = np.random.default_rng({2.0: 5, 0.5: 7, 0.0: 3, -1.0: 0}.get(beta, 2))
+    rng = np.random.default_rng({2.0: 5, 0.5: 4, 0.0: 3, -1.0: 0}.get(beta, 2))
     if beta == 2.0:
         X = np.where(rng.random((24, 15)) < 0.3, 0.0, rng.random((24, 15)))
     elif beta < 1:
