@@ -69,11 +69,11 @@ def test_components_without_a_positive_entry_are_black():
 
 
 def test_pictures_of_a_grid_are_as_large_as_the_first_says():
-    tall = pixels(picture_grid([[np.ones((20, 10))] * 2] * 3)).shape
-    flat = pixels(picture_grid([[np.ones((10, 20))] * 2] * 3)).shape
+    tall = pixels(picture_grid([[np.ones((20, 10))] * 2] * 5)).shape
+    flat = pixels(picture_grid([[np.ones((10, 20))] * 2] * 5)).shape
     dpi = tall[1] / (1.2 * 2 + 0.1)
-    assert tall[0] / dpi >= 3 * 2.4  # 1.2 inches for the width of each
-    assert 3 * 0.6 <= flat[0] / dpi < 3
+    assert tall[0] / dpi >= 5 * 2.4  # 1.2 inches for the width of each
+    assert 5 * 0.6 <= flat[0] / dpi < 5
 
 
 def test_pixels_may_be_stored_column_after_column(rng):

@@ -12,6 +12,8 @@ from scipy.optimize import nnls
 from nonneg.certificates import frobenius_kkt_residuals, gram_residual, ratio_residual, stationarity_statement
 from nonneg.certificates.stationarity import normalized
 from nonneg.data import as_data_matrix
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.certificate import certify
 
 CONTAINERS = {
     "numpy": lambda X: X,
@@ -50,6 +52,14 @@ def test_it_is_the_definition_for_every_container(container, problem, rng):
     assert left == pytest.approx(direct(X, W, Ht, weights, 0.3, 0.7), rel=1e-12)
     root = np.sqrt(weights)[:, None]
     assert right == pytest.approx(direct((X * root).T, Ht, W * root), rel=1e-12)
+
+
+def test_a_fit_by_least_squares_is_measured_by_its_gradient(problem):
+    X, W, Ht = problem
+    data = as_data_matrix(X)
+    (found,) = certify(data, W, Ht, beta=2.0, penalties=Penalties(), free=None)
+    values = (found.quantities["residual_W"], found.quantities["residual_H"])
+    assert values == pytest.approx(frobenius_kkt_residuals(data, W, Ht), rel=1e-12)
 
 
 def test_it_is_zero_for_the_minimiser_of_each_factor(problem):
