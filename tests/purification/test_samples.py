@@ -177,6 +177,11 @@ def test_a_function_may_return_any_iterable(noisy):
         purify(lambda: None, init)
     with pytest.raises(NonnegError):
         purify(list, init, batch_size=50)  # nothing, however often it is called
+    left = [batches]
+    ended = purify(
+        lambda: left.pop() if left else [], init, batch_size=1000
+    )  # nothing from the second call on
+    assert np.isfinite(ended.H).all()
 
 
 def test_none_among_the_batches_is_not_their_end(noisy):

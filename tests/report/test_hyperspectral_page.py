@@ -38,3 +38,15 @@ def test_spectra_have_gaps_where_bands_were_left_out():
     placed = replace(some, wavelengths=np.array([0.0, 500.0, 600.0, 700.0]))
     np.testing.assert_array_equal(placed.in_range(placed.wavelengths), [500, 600, 700])
     np.testing.assert_array_equal(placed.in_range(drawn), [[1, nan, 2], [3, nan, 4]])
+
+
+def test_a_page_without_a_library_speaks_of_none(tmp_path, rng):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    cube = rng.dirichlet(np.ones(3), 100) @ rng.random((3, 12))
+    np.save(tmp_path / "cube.npy", cube.reshape(10, 10, 12))
+    words = ["unmix", str(tmp_path / "cube.npy"), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]
+    assert main(words) == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "The spectra of the endmembers" in page
+    assert "dashed" not in page
