@@ -11,7 +11,7 @@ from nonneg import open_matrix
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegWarning, UnsafeFileError
 from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
 from nonneg.io.open_matrix import as_stored
-from nonneg.io.stored_dense import FileRows
+from nonneg.io.stored_dense import ArrayRows, FileRows
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +168,14 @@ def test_temporary_arrays_leave_no_file(tmp_path, monkeypatch):
     array[:] = 2.0
     assert array.sum() == 30
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_array_larger_than_memory_is_read_chunk_by_chunk(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        stored = file.create_dataset("X", data=np.ones((1000, 100)), chunks=(10, 100))
+        cuts = ArrayRows(stored, "x.h5", 600_000).cuts()  # the whole has 800,000 bytes
+        assert cuts[-1] == 1000
+        assert (np.diff(cuts) % 10 == 0).all()
+        with pytest.raises(FileFormatError, match="chunks"):
+            ArrayRows(stored, "x.h5", 20_000).cuts()

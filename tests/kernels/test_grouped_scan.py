@@ -7,7 +7,7 @@ import pytest
 
 from nonneg.kernels.self_dictionary import dictionary_of, grouped_scan, minimizing_vertices
 from nonneg.kernels.self_dictionary import numba as host_scan
-from nonneg.kernels.self_dictionary.grouped_scan import PointGroups, best_coordinates
+from nonneg.kernels.self_dictionary.grouped_scan import PointGroups, _roots, best_coordinates
 from nonneg.kernels.self_dictionary.types import PenaltyGradient
 
 
@@ -105,3 +105,12 @@ def test_points_that_no_bound_tells_apart_are_scanned_whole(monkeypatch, rng):
         np.zeros(300), np.zeros(301, dtype=int), np.zeros(0, dtype=np.int32), np.zeros(0)
     )
     assert np.array_equal(minimizing_vertices(dictionary_of(X), R, nothing), (X @ R.T).argmin(axis=0))
+
+
+def test_roots_of_a_matrix_up_to_its_size(rng):
+    factor = rng.standard_normal((5, 4))
+    matrix = 100.0 * factor.T @ factor
+    root, inverse = _roots(matrix)
+    largest = np.linalg.eigvalsh(matrix)[-1]
+    np.testing.assert_allclose(root @ root, matrix / largest, atol=1e-12)
+    np.testing.assert_allclose(root @ inverse, np.eye(4), atol=1e-9)

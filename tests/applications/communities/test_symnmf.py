@@ -181,11 +181,15 @@ def test_the_lower_bound_of_the_error_is_reached_by_the_leading_eigenvectors():
     whole = sp.csr_array(np.diag([2.0, 1.0, 0.5]))
     pairs = Eigenpairs(np.array([2.0, 1.0]), np.eye(3)[:, :2], 0.0, 0.5)
     factor = np.sqrt(np.diag([2.0, 1.0, 0.5]))[:, :2]
-    found = _error_statement(factor, whole, pairs, 5.25 / 2, None).quantities
+    statement = _error_statement(factor, whole, pairs, 5.25 / 2, None)
+    found = statement.quantities
+    assert "no positive semidefinite matrix of rank 2" in statement.sentence
     assert found["relative_error"] == pytest.approx(0.5 / np.sqrt(5.25))
     assert found["lower_bound"] == pytest.approx(found["relative_error"])
     # The same values on both sides of a bipartite graph.
     both = sp.csr_array(np.kron([[0, 1], [1, 0]], whole.toarray()))
     sides = (slice(0, 3), slice(3, 6))
-    found = _error_statement(np.concatenate([factor, factor]), both, pairs, 5.25, sides).quantities
+    statement = _error_statement(np.concatenate([factor, factor]), both, pairs, 5.25, sides)
+    found = statement.quantities
+    assert "no matrix of rank 2" in statement.sentence
     assert found["lower_bound"] == pytest.approx(found["relative_error"])

@@ -9,6 +9,7 @@ import pytest
 
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import SpectralLibrary, pixels, read_cube, unmixing
+from nonneg.applications.hyperspectral.abundances import Mixtures
 from nonneg.datasets import load_samson, separable_dirichlet, store
 from nonneg.exceptions import (
     DataChangedWarning,
@@ -322,3 +323,11 @@ def test_parameters_of_iterations_and_norms(cube):
             Unmixing(K, method="snpa", normalize=norm, reduce=reduce).fit(cube) for reduce in (None, K)
         )
         np.testing.assert_allclose(reduced.endmembers_, whole.endmembers_)
+
+
+def test_pixels_are_counted_as_they_are_unmixed():
+    found = Mixtures.of(5, 2, 3, np.float64)
+    assert found.n_pixels == 0
+    found.add(np.array([0, 2]), np.ones((2, 3)), np.eye(3)[:2], "nonnegative")
+    assert found.n_pixels == 2
+    assert np.isnan(found.maps[[1, 3, 4]]).all()

@@ -17,6 +17,7 @@ from sklearn.preprocessing import Normalizer
 
 from nonneg.applications import TopicModel
 from nonneg.applications.topics.documents import checked_counts
+from nonneg.applications.topics.given_anchors import _column
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
@@ -347,3 +348,10 @@ def test_a_vectorizer_has_both_methods(missing):
     vectorizer = type("Half", (), methods)()
     with pytest.raises(InvalidParameterError, match="must be None or have fit_transform and transform"):
         TopicModel(2, vectorizer=vectorizer).fit(["a b c", "b c d", "c d e"])
+
+
+@pytest.mark.parametrize("anchor", [True, 1.5, -1, 3, None])
+def test_an_anchor_is_a_word_or_a_column(anchor):
+    assert _column(2, np.array(["a", "b", "c"]), 3) == 2
+    with pytest.raises(InvalidParameterError, match="columns from 0 to 2"):
+        _column(anchor, np.array(["a", "b", "c"]), 3)
