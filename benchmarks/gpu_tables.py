@@ -95,7 +95,9 @@ def table(found: list[dict[str, Any]]) -> str:
 
 
 def _card(newest: list[dict[str, Any]]) -> str:
-    about = next(record["gpu"] for record in reversed(newest) if "gpu" in record)
+    dates = [r["machine"]["date"] for r in newest]
+    most = max(dates, key=dates.count)
+    about = next(r["gpu"] for r in newest if "gpu" in r and r["machine"]["date"] == most)
     peers = ", ".join(f"{name} {version or 'not installed'}" for name, version in about["peers"].items())
     rates = [
         f"{r['dtype']} products {number(r['rate'] / 1e12)} TFLOP/s, copies "
@@ -103,11 +105,10 @@ def _card(newest: list[dict[str, Any]]) -> str:
         for r in newest
         if r.get("kind") == "card"
     ]
-    last = max(r["machine"]["date"] for r in newest)
-    older = dict.fromkeys(
-        f"{r['case']} ({r['machine']['date']})" for r in newest if r["machine"]["date"] != last
+    others = dict.fromkeys(
+        f"{r['case']} ({r['machine']['date']})" for r in newest if r["machine"]["date"] != most
     )
-    when = f"Run of {last}" + (f"; from earlier runs: {', '.join(older)}" if older else "")
+    when = f"Run of {most}" + (f"; from other runs: {', '.join(others)}" if others else "")
     return (
         f"{when}. {about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch "
         f"{about['torch']}, Triton {about['triton']}; {peers}. "

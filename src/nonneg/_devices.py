@@ -16,9 +16,9 @@ from nonneg._optional import import_optional, is_installed
 from nonneg.exceptions import DeviceMemoryError, DeviceWarning, InvalidParameterError, MissingDependencyError
 
 # "auto" takes the GPU from this many operations of a whole fit on, and from this many per entry of X. On an
-# H200 (docs/benchmarks/gpu.md), 6.4e11 operations take 16 cores 2.6 s and the GPU 0.13 s, and the first fit
-# of a process takes 2 to 3 s longer on the GPU: from about 1e12 on, even that one is faster. The second
-# number is several times the copy of an entry (estimated).
+# H200 (docs/benchmarks/gpu.md), 6.4e11 operations take 16 cores 2.6 s and the GPU 0.13 s, twice as many 6.1
+# and 0.22 s, and the first fit of a process takes 2 to 3 s longer on the GPU: from about 1e12 on, even that
+# one is faster. The second number is several times the copy of an entry (estimated).
 LEAST_OPERATIONS = 1e12
 LEAST_PER_ENTRY = 2e3
 # A fit with the default `max_iter` seldom takes more iterations; what only may happen does not count.

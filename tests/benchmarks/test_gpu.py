@@ -58,7 +58,7 @@ def test_tables_show_limits_bars_peers_and_failures():
     assert "50 TFLOP/s" in text
     assert text.startswith("Run of 2026-11-16 16:24 UTC. NVIDIA H200, driver 1")
     found[1]["machine"] = {"date": "2026-11-15 11:00 UTC"}
-    said = "Run of 2026-11-16 16:24 UTC; from earlier runs: HALS (2026-11-15 11:00 UTC). NVIDIA"
+    said = "Run of 2026-11-16 16:24 UTC; from other runs: HALS (2026-11-15 11:00 UTC). NVIDIA"
     assert gpu.table(found).startswith(said)
     assert "torchnmf not installed" in text
 

@@ -220,25 +220,16 @@ def test_memory_beyond_the_data(torch, gpu):
     if gpu.type != "cuda":
         pytest.skip("there is no GPU")
     n_rows, n_columns, k = 400_000, 300, 40
-    X = torch.rand((n_rows, n_columns), device=gpu) + 0.01
+    X = torch.rand((n_rows, n_columns), device=gpu)
     allowed = 4 * 4 * (n_rows + n_columns) * k + 256e6
     X[:50] @ X[:50].T  # cuBLAS takes memory of its own once
-    found = {}
-    for solver, beta in (
-        ("hals", 2.0),
-        ("anls", 2.0),
-        ("newton", 1.0),
-        ("newton", 0.0),
-        ("mu", 1.0),
-        ("mu", 0.5),
-    ):
+    for solver in ("hals", "anls"):
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        nonneg.NMF(k, solver=solver, beta_loss=beta, max_iter=5, tol=0).fit(X)
-        gc.collect()
-        found[solver, beta] = torch.cuda.max_memory_allocated() - before
-    assert max(found.values()) <= allowed, (found, allowed)
+        nonneg.NMF(k, solver=solver, max_iter=5, tol=0).fit(X)
+        used = torch.cuda.max_memory_allocated() - before
+        assert used <= allowed, (solver, used / 1e6)
 
 
 def test_fits_leave_no_memory_behind(torch, gpu):

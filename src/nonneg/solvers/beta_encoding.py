@@ -41,8 +41,6 @@ SHARED_STEPS = 4
 NEAR = 0.05
 # Maximum number of stored products of pairs of components; beyond it, all steps use shared correlations.
 MAX_PAIRS = 1 << 23
-# Entries of the Hessians of the rows that a GPU encodes at a time: with copies, about 200 megabytes.
-HESSIAN_ENTRIES = 1 << 24
 # Sweeps over the nonzeros of a row per full gradient.
 SWEEPS, SHRINK = 6, 0.1
 # Dense rows with fewer columns take Newton steps even where most entries are zero.
@@ -144,10 +142,7 @@ def _encode_tiles(
 ) -> Array:
     xp, added = block.xp, damping_of(Ht)
     x, mask = entries_and_mask(block)
-    k = Ht.shape[1]
-    size = rows_per_block(k, TILED_ENTRIES)
-    if own is not None:
-        size = min(size, rows_per_block(k * k, HESSIAN_ENTRIES))
+    size = rows_per_block(Ht.shape[1], TILED_ENTRIES)
     parts = []
     for begin in range(0, block.shape[0], size):
         chosen = slice(begin, begin + size)
