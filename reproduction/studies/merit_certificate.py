@@ -12,18 +12,20 @@ import numpy as np
 from nonneg.certificates.certificate import Verdict as Said
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
-from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
+from reproduction.artifacts import Artifact, Curves, Figure, Paragraph, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.merit.anchor_trials import blocks
 from reproduction.merit.rates import Rate
 from reproduction.registry import TITLES
 from reproduction.studies import merit_weight
+from reproduction.studies.known_model import KINDS as NORMAL
+from reproduction.studies.known_model import wrong_probability
 from reproduction.studies.planted_anchors import KINDS, n_found, planted
 
 NAME = "studies/merit-certificate"
-# Rules and limits were chosen on stream 0; earlier versions of them were reported on streams 1 and 2.
-STREAM = 3
+# Rules and limits were chosen on streams 0 and 10; earlier ones were reported on streams 1 to 3.
+STREAM = 4
 N_DRAWS, N_RANDOM, BATCH = 10, 500, 10
 CHOOSING = ("uniform", "sparse", "near-duplicates", "scattered")
 """The kinds on whose draws of stream 0 the limits of the certificate and the level of noise were chosen."""
@@ -84,6 +86,9 @@ def _draw(setting: Setting, draw: int) -> dict[str, Any]:
         **sizes,
         "found": n_found(points, known.anchors),
         "signs": ", ".join(_signs(known)),
+        "ratio": known.certificate["alternatives"].number,
+        "doubt": known.certificate["uncertain-anchors"].number,
+        "risk": round(wrong_probability(points, kind, known.anchors), 6) if kind in NORMAL else None,
         "from_spa": int(known.facts["choice"] == "spa"),
         "gap": round((known.gap or 0.0) / (known.objective or math.inf), 4),
         "number": unknown.n_components,
@@ -108,6 +113,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         artifacts.append(_kinds(random))
     if fixed:
         artifacts.append(_settings(fixed))
+    if random and fixed:
+        artifacts.append(_curves({"random settings": random, "settings of studies/merit-weight": fixed}))
     claims = []
     for words, some, planned in (
         ("random settings, choosing kinds", known, 1),
@@ -174,6 +181,38 @@ def _settings(records: Sequence[Record]) -> Table:
         for case, group in grouped(records, *head).items()
     ]
     return Table("The settings of studies/merit-weight.", head | COLUMNS | more, rows, 3)
+
+
+def _curves(parts: dict[str, Sequence[Record]]) -> Figure:
+    """Draw what a warning at every level of a statistic would say of right and wrong answers."""
+    panels = []
+    for title, records in parts.items():
+        normal = [record for record in records if record["risk"] is not None]
+        statistics = {
+            "who knows the model": (normal, [record["risk"] for record in normal]),
+            "uncertain-anchors": (records, [record["doubt"] or 0.0 for record in records]),
+            "alternatives": (records, [-(record["ratio"] or 0.0) for record in records]),
+        }
+        series = [Series(name, *_roc(*both), style="line") for name, both in statistics.items()]
+        wrong = np.array([record["found"] < record["k"] for record in records])
+        signs = np.array([bool(record["signs"]) for record in records])
+        series.append(Series("the certificate", [float(signs[~wrong].mean())], [float(signs[wrong].mean())]))
+        series.append(Series("the bars", [FALSE_ALARMS], [WARNED]))
+        panels.append(Curves(title, "right answers with a warning", "wrong answers with one", series))
+    caption = (
+        "Warnings beyond every level of a statistic: the fraction of right and of wrong answers that carry "
+        "one. Who knows the planted anchors, the noise and the distribution of the weights warns by the "
+        "probability that the answer is wrong (kinds with normal noise of one level)."
+    )
+    return Figure("warnings", caption, panels)
+
+
+def _roc(records: Sequence[Record], values: Sequence[float]) -> tuple[list[float], list[float]]:
+    wrong = np.array([record["found"] < record["k"] for record in records])
+    score = np.asarray(values, dtype=np.float64)
+    levels = [np.inf, *np.unique(score)[::-1].tolist()]
+    pairs = [((score[~wrong] >= at).mean(), (score[wrong] >= at).mean()) for at in levels]
+    return [float(x) for x, _ in pairs], [float(y) for _, y in pairs]
 
 
 def _warnings(words: str, records: Sequence[Record], whole: bool) -> list[Verdict]:

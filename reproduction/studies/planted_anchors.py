@@ -41,7 +41,7 @@ def planted(
     anchors = order[:k].astype(np.intp)
     W = np.empty((n, k), dtype=dtype)
     W[order[:k]] = np.eye(k)
-    alpha = np.geomspace(0.2, 2.0, k) if kind == "unbalanced" else np.full(k, _ALPHA.get(kind, 1.0))
+    alpha = dirichlet_parameters(kind, k)
     for start in range(k, n, 1 << 16):
         rows = order[start : start + (1 << 16)]
         W[rows] = rng.dirichlet(alpha, size=len(rows))
@@ -68,6 +68,11 @@ def planted(
     if kind == "duplicates":
         X[copies] = X[anchors[copied]]
     return SeparableData(X, H, W, anchors, math.sqrt(noise), 10.0 * math.log10(square / noise))
+
+
+def dirichlet_parameters(kind: str, k: int) -> FloatArray:
+    """Return the parameters of the weights of mixtures, one per anchor."""
+    return np.geomspace(0.2, 2.0, k) if kind == "unbalanced" else np.full(k, _ALPHA.get(kind, 1.0))
 
 
 def _unit_noise(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> FloatArray:

@@ -9,6 +9,7 @@ from tests.references.containers import as_container
 from nonneg import factorize
 from nonneg.cones.initialization import cone_init
 from nonneg.data import as_data_matrix
+from nonneg.initializers import cone_or_random
 from nonneg.initializers.cone_or_random import cone_or_random_init, unexplained_by_cones
 
 
@@ -124,3 +125,15 @@ def test_a_fit_of_cones_is_ahead_after_few_iterations(rng):
         return np.median([factorize(X, 8, init=init, rng=seed, max_iter=3, tol=0).loss for seed in range(3)])
 
     assert loss("cone-or-random") < 0.9 * min(loss("random"), loss("nndsvda"))
+
+
+def test_extrapolation_brings_the_fit_of_a_part_further(rng):
+    X = rng.dirichlet(np.full(6, 0.3), 120) @ rng.gamma(0.5, size=(6, 40)) + 0.01 * rng.random((120, 40))
+    W, Ht = cone_init(as_data_matrix(X), 6)
+    plain_W, plain_Ht = W, Ht
+    for _ in range(cone_or_random._ITERATIONS):
+        plain_W = cone_or_random._updated(plain_W, plain_Ht.T @ plain_Ht, X @ plain_Ht)
+        plain_Ht = cone_or_random._updated(plain_Ht, plain_W.T @ plain_W, X.T @ plain_W)
+    W, Ht = cone_or_random._fitted(X, W, Ht)
+    assert min(W.min(), Ht.min()) >= 0
+    assert np.linalg.norm(X - W @ Ht.T) < 0.9 * np.linalg.norm(X - plain_W @ plain_Ht.T)

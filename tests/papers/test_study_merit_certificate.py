@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from reproduction.artifacts import Verdict
+from reproduction.artifacts import Figure, Verdict
+from reproduction.studies.known_model import wrong_probability
 from reproduction.studies.merit_certificate import EXPERIMENT, N_RANDOM, random_sizes, summarize
+from reproduction.studies.planted_anchors import n_found, planted
 from tests.papers.quick_runs import quick_records, verdicts
 
 CASE = {"part": "random", "kind": "uniform", "n": 250, "m": 40, "k": 6, "snr": 20.0, "found": 6, "signs": ""}
@@ -46,3 +49,34 @@ def test_claims_about_numbers_follow_from_the_records():
     assert met(records(), "choosing kinds: without K")
     assert not met(records(number=lambda draw: 5 + draw % 2), "choosing kinds: without K")
     assert met(records()[1:], "choosing kinds: without K") is None
+
+
+def test_curves_compare_statistics_of_right_and_wrong_answers():
+    numbers = {"risk": lambda draw: draw % 2, "doubt": lambda draw: 0.5, "ratio": lambda draw: 2.0 - draw % 2}
+    found = records(found=lambda draw: 6 - draw % 2, signs=lambda draw: "fit" * (draw % 4 == 1), **numbers)
+    found += [record | {"part": "fixed"} for record in found]
+    figure = next(a for a in summarize(found) if isinstance(a, Figure))
+    curves = {one.label: (list(one.x), list(one.y)) for one in figure.panels[0].series}
+    assert curves["who knows the model"] == curves["alternatives"] == ([0, 0, 1], [0, 1, 1])
+    assert curves["uncertain-anchors"] == ([0, 1], [0, 1])
+    assert curves["the certificate"] == ([0], [0.5])
+
+
+def test_who_knows_the_model_tells_the_probability_of_a_wrong_answer():
+    # The selection may depend on the samples, not on the true weights: those nearest to the anchors.
+    chances, wrong = [], []
+    for draw in range(150):
+        kind = ("uniform", "near-duplicates", "sparse")[draw % 3]
+        data = planted(kind, 100, 30, 4, 14.0, draw, stream=99)
+        squares = np.square(data.X[:, None] - data.H).sum(axis=2)
+        selected = np.argmin(squares, axis=0)
+        chances.append(wrong_probability(data, kind, selected))
+        wrong.append(n_found(data, selected) < 4)
+    chances, wrong = np.array(chances), np.array(wrong)
+    assert 50 < wrong.sum() < 100
+    assert abs(chances.mean() - wrong.mean()) < 0.08
+    sure = (chances < 0.1) | (chances > 0.9)
+    assert np.mean(wrong[sure] == (chances[sure] > 0.5)) > 0.9
+    assert wrong_probability(planted("uniform", 100, 10, 4, 40.0, 0), "uniform", np.arange(4)) > 0.9
+    clear = planted("uniform", 100, 10, 4, 40.0, 0)
+    assert wrong_probability(clear, "uniform", clear.anchors) < 0.01

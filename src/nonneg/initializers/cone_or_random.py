@@ -24,6 +24,7 @@ _PER_COMPONENT, _FEWEST = 4, 100  # samples on which the choice rests
 # half as many are worse, twice as many cost more than they save.
 _SUBSAMPLE, _PLENTY, _ITERATIONS = 20, 10, 10
 _PASSES, _SHRINK = 10, 0.1  # of HALS over the rows of a factor
+_MOMENTUM, _GROWTH, _CEILING_GROWTH, _DECAY = 0.5, 1.05, 1.01, 1.5  # those of the solver
 _SMALLEST = 1e-3  # entry of a factor, as a share of their mean
 
 
@@ -57,9 +58,7 @@ def _fitted_to_some(data: LocalMatrix, k: int, rng: np.random.Generator) -> tupl
     some = data.take_rows(chosen) if by_rows else _columns(data, chosen)
     X = np.ascontiguousarray(to_numpy(some), dtype=numpy_dtype(data.dtype))
     W, Ht = (np.ascontiguousarray(to_numpy(factor)) for factor in cone_init(as_data_matrix(X), k))
-    for _ in range(_ITERATIONS):
-        W = _updated(W, Ht.T @ Ht, X @ Ht)
-        Ht = _updated(Ht, W.T @ W, np.ascontiguousarray(X.T @ W))
+    W, Ht = _fitted(X, W, Ht)
     if by_rows:
         return _with_multiples(data, _positive(data, data.to_device(Ht)))
     W = _positive(data, data.to_device(W))
@@ -67,6 +66,26 @@ def _fitted_to_some(data: LocalMatrix, k: int, rng: np.random.Generator) -> tupl
     gram, cross = W.T @ W, data.transposed_times(W)
     multiples = data.xp.sum(cross, axis=1)[:, None] / data.xp.clip(data.xp.sum(gram), 1e-30, None)
     return W, _positive(data, _updated(data.xp.repeat(multiples, k, axis=1), gram, cross))
+
+
+def _fitted(X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Run HALS with extrapolation and restarts (Ang & Gillis 2019)."""
+    momentum, ceiling, least = _MOMENTUM, 1.0, np.inf
+    ahead_W, ahead_Ht = W, Ht
+    for _ in range(_ITERATIONS):
+        new_W = _updated(ahead_W, ahead_Ht.T @ ahead_Ht, X @ ahead_Ht)
+        ahead_W = np.maximum(new_W + momentum * (new_W - W), 0.0)
+        gram, cross = ahead_W.T @ ahead_W, np.ascontiguousarray(X.T @ ahead_W)
+        new_Ht = _updated(ahead_Ht, gram, cross)
+        loss = float(np.sum(new_Ht * (0.5 * (new_Ht @ gram) - cross), dtype=np.float64))
+        if loss > least:
+            ahead_W, ahead_Ht, ceiling, momentum = W, Ht, momentum, momentum / _DECAY
+            continue
+        ahead_Ht = np.maximum(new_Ht + momentum * (new_Ht - Ht), 0.0)
+        W, Ht, least = new_W, new_Ht, loss
+        ceiling = min(1.0, _CEILING_GROWTH * ceiling)
+        momentum = min(ceiling, _GROWTH * momentum)
+    return W, Ht
 
 
 def _columns(data: LocalMatrix, chosen: IntArray) -> Array:

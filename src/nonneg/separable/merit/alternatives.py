@@ -5,8 +5,8 @@ stands out no more than the farthest of the samples that are left, and the ancho
 these. Or a mixture is taken for the anchor that it is close to: along the direction in which an anchor stands
 out, noise hides which of two samples is purer.
 
-Both limits were chosen on the choosing draws of studies/merit-weight, which reports on other draws and other
-data how many wrong answers they find, and how many right ones they doubt.
+Both limits were chosen on the choosing draws of studies/merit-certificate, which reports on other draws and
+other data how many wrong answers they find, and how many right ones they doubt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nonneg.separable.merit.residuals import MOST_POINTS, evenly_spaced, hull_di
 CLEAR_RATIO = 1.3
 # An anchor is a mixture where it is less pure than this share of the purest sample beside it, and doubtful
 # where the probability of that is above the second number.
-PURE, DOUBTFUL = 0.85, 0.005
+PURE, DOUBTFUL = 0.85, 0.01
 # Samples and features from which the directions of the mixtures and the noise are estimated: seconds.
 SAMPLES, ENTRIES = 4000, 4_000_000
 # Weights of an anchor in samples, on a grid: smaller ones do not compete.
