@@ -189,20 +189,20 @@ def _curves(parts: dict[str, Sequence[Record]]) -> Figure:
     for title, records in parts.items():
         normal = [record for record in records if record["risk"] is not None]
         statistics = {
-            "who knows the model": (normal, [record["risk"] for record in normal]),
+            "with the model known": (normal, [record["risk"] for record in normal]),
             "uncertain-anchors": (records, [record["doubt"] or 0.0 for record in records]),
             "alternatives": (records, [-(record["ratio"] or 0.0) for record in records]),
         }
         series = [Series(name, *_roc(*both), style="line") for name, both in statistics.items()]
         wrong = np.array([record["found"] < record["k"] for record in records])
         signs = np.array([bool(record["signs"]) for record in records])
-        series.append(Series("the certificate", [float(signs[~wrong].mean())], [float(signs[wrong].mean())]))
-        series.append(Series("the bars", [FALSE_ALARMS], [WARNED]))
+        series.append(Series("certificate", [float(signs[~wrong].mean())], [float(signs[wrong].mean())]))
+        series.append(Series("targets", [FALSE_ALARMS], [WARNED]))
         panels.append(Curves(title, "right answers with a warning", "wrong answers with one", series))
     caption = (
         "Warnings beyond every level of a statistic: the fraction of right and of wrong answers that carry "
-        "one. Who knows the planted anchors, the noise and the distribution of the weights warns by the "
-        "probability that the answer is wrong (kinds with normal noise of one level)."
+        "one. With the model known (planted anchors, noise, distribution of weights), the statistic is "
+        "the probability that the answer is wrong (kinds with normal noise of one level)."
     )
     return Figure("warnings", caption, panels)
 

@@ -57,9 +57,9 @@ def test_curves_compare_statistics_of_right_and_wrong_answers():
     found += [record | {"part": "fixed"} for record in found]
     figure = next(a for a in summarize(found) if isinstance(a, Figure))
     curves = {one.label: (list(one.x), list(one.y)) for one in figure.panels[0].series}
-    assert curves["who knows the model"] == curves["alternatives"] == ([0, 0, 1], [0, 1, 1])
+    assert curves["with the model known"] == curves["alternatives"] == ([0, 0, 1], [0, 1, 1])
     assert curves["uncertain-anchors"] == ([0, 1], [0, 1])
-    assert curves["the certificate"] == ([0], [0.5])
+    assert curves["certificate"] == ([0], [0.5])
 
 
 def test_who_knows_the_model_tells_the_probability_of_a_wrong_answer():
