@@ -12,6 +12,7 @@ from nonneg import load
 from nonneg.applications import MixedMembership
 from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.likelihood import edge_likelihood
+from nonneg.applications.communities.methods import _fitted_connectivity
 from nonneg.applications.communities.symnmf import SymNMFOptions, _error_statement, normalized_adjacency
 from nonneg.datasets import load_facebook_ego, load_football, mixed_membership_graph
 from nonneg.datasets.store import is_available
@@ -193,3 +194,13 @@ def test_the_lower_bound_of_the_error_is_reached_by_the_leading_eigenvectors():
     found = statement.quantities
     assert "no matrix of rank 2" in statement.sentence
     assert found["lower_bound"] == pytest.approx(found["relative_error"])
+
+
+def test_the_connectivity_of_two_kinds_of_nodes_is_between_them(rng):
+    left, right, wanted = rng.dirichlet(np.ones(2), 7), rng.dirichlet(np.ones(2), 5), rng.random((2, 2))
+    block = left @ wanted @ right.T
+    both = sp.csr_array(np.block([[np.zeros((7, 7)), block], [block.T, np.zeros((5, 5))]]))
+    found = _fitted_connectivity(both, np.concatenate([left, right]), 7)
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
+    whole = sp.csr_array(left @ (wanted + wanted.T) @ left.T)
+    np.testing.assert_allclose(_fitted_connectivity(whole, left, None), wanted + wanted.T, atol=1e-10)
