@@ -40,7 +40,7 @@ SPEED = """## Time and memory
 
 Counts of {cells} cells x {genes} genes, {nonzeros} nonzeros, ranks {ranks}. cNMF's `factorize` is timed
 on a few restarts of every rank, and the time of all restarts is extrapolated from them.
-`ConsensusNMF.fit` is timed as a whole: restarts, clusters, and refits of all ranks.
+`ConsensusNMF.fit` is timed as a whole (restarts, clusters, and refits of all ranks), and its restarts alone.
 
 {table}
 
@@ -129,7 +129,7 @@ def _speed(records: list[dict[str, Any]], peaks: list[dict[str, Any]]) -> str:
         device = f", {one['card']}" if one.get("card") else ""
         device += ", again in the same process" if one.get("repeat") else ""
         threads = "" if one["who"].startswith("cNMF") else f", {one['threads']} threads"
-        all_restarts = one.get("s for all restarts (extrapolated)")
+        all_restarts = one.get("s for all restarts (extrapolated)", one.get("s of restarts"))
         gigabytes = one.get("GB") if one["device"] is None else None
         rows.append(
             [
@@ -152,7 +152,7 @@ def _speed(records: list[dict[str, Any]], peaks: list[dict[str, Any]]) -> str:
         ]
         for one in peaks
     ]
-    head = ("", "machine", "restarts per rank", "s", "s of all restarts, extrapolated", "peak GB")
+    head = ("", "machine", "restarts per rank", "s", "s of all restarts", "peak GB")
     return SPEED.format(
         cells=f"{first['shape'][0]:,}",
         genes=first["shape"][1],
@@ -171,8 +171,9 @@ def _verdict(records: list[dict[str, Any]]) -> str:
     for cnmf in theirs:
         same = [one for one in ours if one["machine"] == cnmf["machine"] and one["device"] is None]
         said.append(
-            "On the same two cores and in the same run, `ConsensusNMF` is "
-            f"{cnmf['times ConsensusNMF']:g} times as fast; the goal is 10."
+            "On the same two cores and in the same run, the restarts of `ConsensusNMF` are "
+            f"{cnmf.get('times its restarts', cnmf['times ConsensusNMF']):g} times as fast as `factorize` "
+            f"(the goal is 10), and the whole of its `fit` {cnmf['times ConsensusNMF']:g} times."
         )
         if same:
             low = [same[-1]["lowest loss"][k] <= 1.0001 * value for k, value in cnmf["lowest loss"].items()]
