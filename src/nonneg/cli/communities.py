@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument(
         "--export", nargs="+", choices=["gexf", "graphml"], default=[], metavar="FORMAT",
-        help="also write the graph with memberships, places and colors for Gephi: gexf, graphml",
+        help="also write the graph with memberships, positions and colors for Gephi: gexf, graphml",
     )  # fmt: skip
     group.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="A,B,...",
-        help="make these topics one; may be repeated",
+        help="merge these topics into one; may be repeated",
     )
     group.add_argument(
         "--split", action="append", default=[], metavar="A[:N]",
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--rename", action="append", default=[], metavar="A=NAME",
-        help="name a topic; nothing after = takes its name away; may be repeated",
+        help="name a topic; nothing after = removes its name; may be repeated",
     )  # fmt: skip
     group.add_argument(
         "--cut",

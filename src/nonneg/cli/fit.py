@@ -107,7 +107,7 @@ def _add_model_arguments(group: Any) -> None:
     group.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="use the Dask cluster whose scheduler is there, such as tcp://host:8786",
+        help="use the Dask cluster with this scheduler, such as tcp://host:8786",
     )
 
 

@@ -265,7 +265,9 @@ def _checked(Y: Any, name: str) -> Array:
         try:
             Y = np.asarray(Y)
         except ValueError as error:
-            raise ShapeError(f"{name} is no array: {error}. All frames must have the same length.") from error
+            raise ShapeError(
+                f"{name} is not an array: {error}. All frames must have the same length."
+            ) from error
     if getattr(Y, "requires_grad", False):
         Y = Y.detach()
     xp = array_namespace(Y)
@@ -305,8 +307,8 @@ def _check_silence(xp: Any, Y: Array) -> None:
         raise InvalidDataError("All frames are silent (zeros): there is nothing to learn from.")
     if not bool(xp.any(Y[..., :1] != Y)):
         raise InvalidDataError(
-            "Every frame is constant: they differ from silence by one direction only, which no transform "
-            "need be learned for. Check how the signal was read and framed."
+            "Every frame is constant: they differ from silence in one direction only, for which no transform "
+            "needs to be learned. Check how the signal was read and framed."
         )
 
 

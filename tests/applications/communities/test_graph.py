@@ -112,7 +112,7 @@ def test_a_signed_graph_is_refused_with_the_place_and_the_remedy():
 def test_other_entries_and_shapes_are_refused():
     with pytest.raises(ShapeError, match="kind='bipartite'"):
         as_graph(np.ones((2, 3)), kind="undirected")
-    with pytest.raises(ShapeError, match="one row and one column a node"):
+    with pytest.raises(ShapeError, match="one row and one column per node"):
         as_graph(np.ones(4))
     with pytest.raises(DataTypeError, match="complex"):
         as_graph(PATH.astype(complex))
@@ -171,7 +171,7 @@ def test_data_frames_bring_names():
     assert as_graph(frame).names == ("a", "b")
     assert as_graph(frame.reset_index(drop=True)).names == ("a", "b")
     assert as_graph(frame.set_axis([0, 1], axis=0).set_axis([0, 1], axis=1)).names is None
-    with pytest.raises(ShapeError, match="another order"):
+    with pytest.raises(ShapeError, match="differ in their names"):
         as_graph(frame.loc[["b", "a"]])
 
 

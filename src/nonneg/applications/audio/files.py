@@ -215,7 +215,7 @@ def _decoded(path: Path) -> tuple[FloatArray, int, str]:
         ) from error
     if lost := _bytes_lost(path):
         warnings.warn(
-            f"{path.name} is cut off: {lost} of the bytes that its header speaks of are not there. What is "
+            f"{path.name} is cut off: {lost} of the bytes that its header announces are missing. What is "
             f"left, {len(samples) / rate:.2f} s, is read.",
             NonnegWarning,
             stacklevel=3,

@@ -258,8 +258,8 @@ def _frame_names(graph: Any) -> tuple[str, ...] | None:
         return None
     if rows != found and rows != tuple(map(str, range(len(rows)))):
         raise ShapeError(
-            "The rows and columns of the data frame have other names, or the same ones in another order. "
-            "Bring them into one, such as frame.loc[frame.columns]."
+            "The rows and columns of the data frame differ in their names or in the order of these. "
+            "Reorder them, for example with frame.loc[frame.columns]."
         )
     return found
 
@@ -274,7 +274,7 @@ def _from_matrix(graph: Any, kind: str) -> SparseMatrix:
     square = shape is not None and len(shape) == 2 and shape[0] == shape[1]
     if shape is None or len(shape) != 2 or (not square and kind in ("undirected", "directed")):
         raise ShapeError(
-            f"Expected the adjacency matrix of a graph, one row and one column a node, got shape {shape}. "
+            f"Expected the adjacency matrix of a graph, one row and one column per node, got shape {shape}. "
             "For an edge list use `nonneg communities`, or scipy.sparse.coo_array; a table of shape "
             "(n_first, n_second) is a bipartite graph (kind='bipartite')."
         )
@@ -343,7 +343,7 @@ def _symmetric(adjacency: SparseMatrix, rule: str | None) -> SparseMatrix:
         difference = abs(adjacency - other)
         n_apart = int(np.count_nonzero(difference.data > EQUAL * adjacency.data.max())) // 2
         raise UnsupportedInputError(
-            f"The graph is directed: {n_apart} pairs of nodes have another weight one way than the other. "
+            f"The graph is directed: {n_apart} pairs of nodes have different weights in the two directions. "
             "Pass symmetrize='sum' (add the two), 'mean' or 'max' (--symmetrize) to make it undirected, or "
             "kind='directed' (--kind) for memberships by sending and by receiving."
         )
