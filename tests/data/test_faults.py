@@ -109,6 +109,7 @@ def test_kills_while_copies_travel_change_no_digit(X, undisturbed):
     assert result.history.loss == undisturbed[2]
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_tensors_on_worker_processes(dask_processes, torch, X):
     options = {"n_components": 3, "solver": "hals", "init": "random", "rng": 0, "max_iter": 4, "tol": 0}

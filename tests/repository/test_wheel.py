@@ -71,8 +71,8 @@ def test_installed_package_says_where_the_experiments_are(wheel, command, tmp_pa
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert f"Clone the repository, change into its folder and run: nonneg {command}" in done.stdout
+    assert done.returncode == 2, done.stdout
+    assert f"Clone the repository, change into its folder and run: nonneg {command}" in done.stderr
 
 
 def test_wheel_describes_itself_by_the_readme(wheel):
