@@ -77,10 +77,10 @@ def table(records: list[dict[str, Any]]) -> str:
                 rows.append([what, found, number(record[f"ratio_{name}"]), "1.1"])
         elif record["part"] == "recovery":
             same = "the same loss to the last digit" if record["same"] else "another loss"
-            back = f"; another was there after {number(record['back'])} s" if "back" in record else ""
-            what = f"killed worker: iterations lost, restart included ({same}{back})"
-            pause = f"{number(record['iteration_of_the_kill'])} s / {number(record['usual'])} s"
-            rows.append([what, pause, number(record["iterations_lost"]), "3"])
+            usual, back = record["usual"], record.get("back", 0.0)
+            what = f"killed worker: iterations lost beyond Dask's restart of {number(back)} s ({same})"
+            pause = f"{number(record['iteration_of_the_kill'])} s / {number(usual)} s"
+            rows.append([what, pause, number(record["iterations_lost"] - back / usual), "3"])
     if rows:
         parts.append(markdown(("what", "found", "ratio", "at most"), rows))
     costs = [record for record in _by_title(records, "overhead") if "by_threads" in record]

@@ -50,7 +50,7 @@ from nonneg.data.block_tasks import (
 from nonneg.data.matrix import RowFunction
 from nonneg.data.placement import bundles, group_size, moves, passes_at_risk, shares, worker_sizes
 from nonneg.data.row_copies import free_tasks, packed, store, stored, take_over, unpacked
-from nonneg.exceptions import InvalidParameterError, LostRowsError
+from nonneg.exceptions import InvalidParameterError, LostRowsError, NonnegError
 
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
@@ -66,6 +66,7 @@ LOOK_SECONDS = 0.2  # between two looks whether all workers are there
 # Seconds until tasks that Dask forgot are looked for, and at most between two searches. A worker takes longer
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
+NO_WORKERS = 600.0  # seconds without a worker after which a fit ends; a batch system may take minutes for one
 CONNECT_SECONDS = 15
 KINDS = ("shared", "pass", "small", "sum", "rows", "copy")  # of tasks
 
@@ -281,12 +282,18 @@ class Cluster:
             self.client.run_on_scheduler(free_tasks, [one.key for one in futures])
 
     def _finish(self, futures: list[Any]) -> None:
-        seconds = FIRST_SEARCH
+        seconds, seen = FIRST_SEARCH, time.monotonic()
         while True:
             try:
                 wait(futures, timeout=seconds)
                 return
             except TimeoutError:
+                seen = time.monotonic() if self.client.nthreads() else seen
+                if time.monotonic() - seen > NO_WORKERS:
+                    raise NonnegError(
+                        f"The cluster has had no workers for {NO_WORKERS:g} s. Start workers and fit again; "
+                        "with checkpoint= (--checkpoint), a fit continues where it was."
+                    ) from None
                 self._free(futures)
                 seconds = min(2 * seconds, LAST_SEARCH)
 
