@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from nonneg import NMF, factorize
 from nonneg.data import as_data_matrix
 from nonneg.data.chunk_advice import chunk_advice
-from nonneg.exceptions import LostRowsError, NonnegError, NonnegWarning
+from nonneg.exceptions import LostRowsError, NonnegWarning
 from nonneg.iteration import History, Run, StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.recovery import solve
@@ -43,25 +43,6 @@ def load(block):
 def remembered(client):
     """How many tasks the scheduler knows."""
     return len(client.cluster.scheduler.tasks)
-
-
-def test_a_cluster_whose_workers_stay_away_ends_the_fit(monkeypatch, X):
-    monkeypatch.setattr("nonneg.data.cluster.FIRST_SEARCH", 0.2)
-    monkeypatch.setattr("nonneg.data.cluster.NO_WORKERS", 0.5)
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-        client.as_current(),
-    ):
-
-        def callback(progress):
-            if progress.n_iter == 3:
-                cluster.sync(cluster.workers[0].close)
-
-        with pytest.raises(NonnegError, match="has had no workers"):
-            factorize(da.from_array(X, chunks=(16, 8)), 3, max_iter=20, tol=0, rng=0, callback=callback)
 
 
 def test_the_scheduler_forgets_earlier_iterations(dask_client, X):

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from nonneg import NMF, factorize
+from nonneg.exceptions import NonnegError
 from nonneg.iteration.checkpoint import Checkpoint
 
 da = pytest.importorskip("dask.array")
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default")
 MAX_ITER = 20
 FIT = {"n_components": 3, "init": "random", "max_iter": MAX_ITER, "tol": 0.0}
@@ -178,6 +179,25 @@ def test_a_moment_without_workers_changes_no_digit(X, undisturbed):
         np.testing.assert_array_equal(result.W.compute(), undisturbed[0])
     np.testing.assert_array_equal(result.H, undisturbed[1])
     assert result.history.loss == undisturbed[2]
+
+
+def test_a_cluster_whose_workers_stay_away_ends_the_fit(monkeypatch, X):
+    monkeypatch.setattr("nonneg.data.cluster.FIRST_SEARCH", 0.2)
+    monkeypatch.setattr("nonneg.data.cluster.NO_WORKERS", 0.5)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):
+
+        def callback(progress):
+            if progress.n_iter == 3:
+                cluster.sync(cluster.workers[0].close)
+
+        with pytest.raises(NonnegError, match="has had no workers"):
+            factorize(chunked(X), rng=0, callback=callback, **FIT)
 
 
 def hog(seconds, fraction):
