@@ -1,6 +1,6 @@
 """NMF on one GPU: time per iteration beside bare products and the limit of the formula, and whole fits.
 
-``python -m benchmarks.gpu`` runs every case (about two minutes on an H200, once Triton has compiled the
+``python -m benchmarks.gpu`` runs every case (about three minutes on an H200, once Triton has compiled the
 kernels) and appends its records to those of ``python -m benchmarks --only gpu``; parts of names of cases as
 arguments choose some. A case that fails is recorded with its reason, and the others run: every group of cases
 has a process of its own.

@@ -83,6 +83,7 @@ def test_chunks_that_no_task_takes(monkeypatch):
         )
         return update_W_block.takes_whole(data, **shared)
 
+    monkeypatch.setattr(fused, "CHUNK_SHARE", 0.0)
     assert not takes(as_data_matrix(X))  # its sums would take more memory than allowed
     monkeypatch.setattr(fused, "CHUNK_SHARE", 10.0)
     assert takes(as_data_matrix(X))
