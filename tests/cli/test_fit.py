@@ -17,13 +17,11 @@ import pytest
 from scipy import sparse
 
 from nonneg.cli import main
-from nonneg.data.cluster import Cluster
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.io import read_table
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
-pytest.importorskip("distributed")
 
 
 def listing(folder):
@@ -345,31 +343,6 @@ def test_warnings_are_shown_as_one_line_and_the_results_are_kept(
     assert fit(array_file, tmp_path / "out") == 0
     assert capsys.readouterr().err == "note: Interrupted after 3 iterations; the best so far is returned.\n"
     assert (tmp_path / "out" / "report.html").is_file()
-
-
-def test_a_running_cluster_fits_the_file(dask_cluster, quick_page, tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "x.npy", rng.random((60, 3)) @ rng.random((3, 8)))
-    words = ("--max-iter", "30", "--tol", "1e-2")
-    assert fit(tmp_path / "x.npy", tmp_path / "local", *words) == 0
-    passes = []
-    monkeypatch.setattr(
-        "nonneg.data.cluster.Cluster._submit",
-        lambda self, *given, once=Cluster._submit: passes.append(1) or once(self, *given),
-    )
-    address = dask_cluster.scheduler.address
-    assert fit(tmp_path / "x.npy", tmp_path / "spread", *words, "--scheduler", address) == 0
-    assert passes
-    for name in ("W.npy", "H.npy"):
-        found, expected = (np.load(tmp_path / folder / name) for folder in ("spread", "local"))
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
-
-
-def test_a_scheduler_that_does_not_answer_is_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("nonneg.data.cluster.CONNECT_SECONDS", 0.3)
-    np.save(tmp_path / "x.npy", np.ones((6, 4)))
-    assert fit(tmp_path / "x.npy", tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9") == 2
-    assert "No Dask scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
 
 
 def test_every_phase_is_shown(tmp_path, capsys, monkeypatch, low_rank):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -97,6 +100,23 @@ def test_memory_mapped_arrays_are_read_from_their_file(X, tmp_path):
             np.testing.assert_array_equal(stored.read_rows(2, 6), part[2:6])
     assert as_stored(X) is None
     assert as_stored(sp.csr_array(X)) is None
+
+
+def test_a_fork_that_closes_all_files_ends_quietly(X, tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    code = """
+import os, sys
+from nonneg.io.stored_dense import npy_rows
+rows = npy_rows(sys.argv[1])
+child = os.fork()
+if child == 0:
+    os.closerange(3, 256)
+    sys.exit()
+sys.exit(os.waitpid(child, 0)[1])
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "X.npy")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stderr == ""
 
 
 def test_direct_reads_give_the_same_rows(X, tmp_path, monkeypatch):

@@ -124,16 +124,18 @@ def run(options: argparse.Namespace) -> int:
     folder = options.output or Path(f"{options.file.name.split('.')[0]}-nmf")
     check_output_folder(folder)
     check_h5ad(options)
-    table = read_input(options)
-    _check_image_shape(options.image_shape, table)
-    check_labels(table.labels, table.label_name)
-    if largest_entry(table) == 0:
-        terminal.note("note: all entries are zero, so there is nothing to find")
-    with terminal.warnings_as_notes(), on_cluster(table, options) as X:
-        model, W, seconds = fit_model(X, **_model_parameters(options))
-        if options.certify:
-            with phase("computing the lower bound of the error", int(not options.quiet)):
-                add_floor(model, X)
+    with cluster_of(options) as client:  # before a file is read for minutes
+        table = read_input(options)
+        _check_image_shape(options.image_shape, table)
+        check_labels(table.labels, table.label_name)
+        if largest_entry(table) == 0:
+            terminal.note("note: all entries are zero, so there is nothing to find")
+        with terminal.warnings_as_notes():
+            X = table.X if client is None else _chunks(table, client, options)
+            model, W, seconds = fit_model(X, **_model_parameters(options))
+            if options.certify:
+                with phase("computing the lower bound of the error", int(not options.quiet)):
+                    add_floor(model, X)
     fitted = FittedModel(
         model,
         W,
@@ -151,25 +153,31 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def on_cluster(table: Table, options: argparse.Namespace) -> Iterator[Any]:
-    """Yield the entries: with --scheduler in chunks on the workers of that cluster, otherwise as they are."""
+def cluster_of(options: argparse.Namespace) -> Iterator[Any]:
+    """Yield a client of the Dask cluster that --scheduler names; None without it."""
     if options.scheduler is None:
-        yield table.X
+        yield None
         return
     from nonneg._optional import import_optional
 
     for name in ("dask.array", "distributed"):
         import_optional(name, extra="dask", purpose="--scheduler")
-    from nonneg.data.chunked import chunked_rows
-    from nonneg.data.cluster import connected
+    from nonneg.data.connection import connected
 
     with connected(options.scheduler) as client:
-        threads = sum(client.nthreads().values())
-        reader = stored_reader(options) if hasattr(table.X, "stored") else None
-        X = chunked_rows(table.X, threads, reader)
-        if not options.quiet:
-            terminal.note(f"{X.numblocks[0]} chunks on {len(client.nthreads())} workers, {threads} threads")
-        yield X
+        yield client
+
+
+def _chunks(table: Table, client: Any, options: argparse.Namespace) -> Any:
+    """Return the entries as a Dask array for the workers."""
+    from nonneg.data.chunked import chunked_rows
+
+    threads = sum(client.nthreads().values())
+    reader = stored_reader(options) if hasattr(table.X, "stored") else None
+    X = chunked_rows(table.X, threads, reader)
+    if not options.quiet:
+        terminal.note(f"{X.numblocks[0]} chunks on {len(client.nthreads())} workers, {threads} threads")
+    return X
 
 
 def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:

@@ -22,16 +22,16 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import dask
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-from distributed import Client, futures_of, wait
+from distributed import futures_of, wait
 
 from nonneg.data.block_tasks import (
     Result,
@@ -50,7 +50,7 @@ from nonneg.data.block_tasks import (
 from nonneg.data.matrix import RowFunction
 from nonneg.data.placement import bundles, group_size, moves, passes_at_risk, shares, worker_sizes
 from nonneg.data.row_copies import free_tasks, packed, store, stored, take_over, unpacked
-from nonneg.exceptions import InvalidParameterError, LostRowsError, NonnegError
+from nonneg.exceptions import LostRowsError, NonnegError
 
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
@@ -67,7 +67,6 @@ LOOK_SECONDS = 0.2  # between two looks whether all workers are there
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
 NO_WORKERS = 600.0  # seconds without a worker after which a fit ends; a batch system may take minutes for one
-CONNECT_SECONDS = 15
 KINDS = ("shared", "pass", "small", "sum", "rows", "copy")  # of tasks
 
 
@@ -373,24 +372,6 @@ def launch(client: Any, graph: list[tuple[dict[str, Any], dict[str, Any]]], keys
     """Send parts of a graph, each with its annotations, in one message; return futures of some keys."""
     layers = {next(iter(tasks)): MaterializedLayer(tasks, notes) for tasks, notes in graph}
     return client.get(HighLevelGraph(layers, {name: set() for name in layers}), keys, sync=False)
-
-
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Use a running cluster inside the block."""
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise InvalidParameterError(
-            f"No Dask scheduler answers at {address} ({error or type(error).__name__}). Expected an address "
-            "such as tcp://host:8786, which `dask scheduler` prints when it starts."
-        ) from error
-    with client:
-        if not client.nthreads():
-            raise InvalidParameterError(
-                f"The Dask scheduler at {address} has no workers. Start some: dask worker {address}"
-            )
-        yield client
 
 
 def _quietly() -> Any:

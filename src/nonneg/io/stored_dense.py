@@ -106,8 +106,11 @@ class FileRows(StoredMatrix):
 
     def __del__(self) -> None:
         """Close the file with its matrix: a memory-mapped array that a user passes is never closed."""
-        if hasattr(self, "_file"):
+        # Not with `suppress`: names of modules may be gone when the interpreter ends.
+        try:  # noqa: SIM105
             self._file.close()
+        except (AttributeError, OSError):  # it never was open; a forked process may close all files
+            pass
 
 
 class ArrayRows(StoredMatrix):
