@@ -66,19 +66,15 @@ def check_versions(client: Any) -> None:
         found["the scheduler"] = client.run_on_scheduler(*asked)
     except ImportError as error:
         found["the scheduler"] = error
-    for what, wrong in (
-        ("cannot import nonneg", lambda one: isinstance(one, ImportError)),
-        (
-            f"have a version of nonneg other than {__version__}",
-            lambda one: isinstance(one, str) and one != __version__,
-        ),
-    ):
-        places = [place for place, one in found.items() if wrong(one)]
-        if places:
-            more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
-            raise NonnegError(
-                f"Some processes of the Dask cluster {what}: {', '.join(places[:NAMED])}{more}. Install "
-                f"nonneg=={__version__}, the version here, where the scheduler and the workers run, and "
-                "start them again."
-            )
+    without = [place for place, one in found.items() if isinstance(one, ImportError)]
+    others = [place for place, one in found.items() if isinstance(one, str) and one != __version__]
+    if without or others:
+        places = without or others
+        what = "cannot import nonneg" if without else f"have a version of nonneg other than {__version__}"
+        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        raise NonnegError(
+            f"Some processes of the Dask cluster {what}: {', '.join(places[:NAMED])}{more}. Install "
+            f"nonneg=={__version__}, the version here, where the scheduler and the workers run, and start "
+            "them again."
+        )
     _checked.add(client)
