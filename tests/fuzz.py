@@ -160,8 +160,12 @@ def _plainly_read(name: str, path: Path, shape: tuple[int, ...]) -> np.ndarray |
     text = (gzip.decompress(content) if name.endswith("gz") else content).decode(errors="replace")
     if name.startswith("mtx"):
         return _coordinates(text, shape)
+    mark = "\t" if name == "tsv" else ","
+    cells = [line.split(mark) for line in text.splitlines() if line.strip()]
+    width = min(map(len, cells), default=0)
+    # An empty cell after the last column is no column.
     lines = [
-        line.split("\t" if name == "tsv" else ",")[-shape[1] :] for line in text.splitlines() if line.strip()
+        (row[:-1] if len(row) == width + 1 and not row[-1].strip() else row)[-shape[1] :] for row in cells
     ]
     rows = lines[-shape[0] :]
     if '"' in text or "#" in text or len(lines) < shape[0] or any(len(row) != shape[1] for row in rows):

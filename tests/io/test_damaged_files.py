@@ -248,3 +248,12 @@ def test_the_elements_of_no_matlab_file_are_not_looked_at(tmp_path):
         check_elements(path)  # SciPy says what is wrong with it
         with pytest.raises(FileFormatError):
             read_table(path)
+
+
+def test_an_empty_cell_after_the_last_column_is_no_column_and_a_full_one_is_an_error(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("name\ta\tb\nr0\t1\t2\nr1\t3\t4\t")
+    np.testing.assert_array_equal(read_table(path).X, [[1.0, 2.0], [3.0, 4.0]])
+    path.write_text("name\ta\tb\nr0\t1\t2\nr1\t3\t4\t5")
+    with pytest.raises(FileFormatError):
+        read_table(path)

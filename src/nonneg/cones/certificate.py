@@ -16,11 +16,14 @@ from nonneg.cones.geometry.bounds import (
     expected_error,
     largest_angle_bound,
 )
+from nonneg.cones.geometry.farthest import ROUNDING as ANGLE_ROUNDING
 from nonneg.cones.geometry.separation import ConeSeparation, cone_separation, largest_angles_in_orthant
 from nonneg.exceptions import ShapeError
 
 ROUNDING = 1e-8
 """By how much a measured error may exceed a bound, as a share of the norm of the data."""
+STREAM_ROUNDING = 1e-13
+"""What rounding may hide of the squared error of a stream, as a share of the squared norm."""
 
 
 def cone_statements(
@@ -96,8 +99,8 @@ def _cluster_bound(
     if outside is not None:
         quantities["error_about_axes"] = error_about_axes(squared_norms, outside)
     sentence = (
-        f"The relative error {error:.4g} is {'below' if holds else 'above'} {bound:.4g}, which bounds the "
-        "error of the best direction of each cluster (Theorem 4, equation 12), for any clustering."
+        f"The relative error {error:.4g} is {_compared(error, bound, rounding)}, which bounds the error of "
+        "the best direction of each cluster (Theorem 4, equation 12), for any clustering."
     )
     if not holds:
         sentence += " The factors are worse than the best directions of the clusters."
@@ -108,8 +111,8 @@ def _largest_angle_bound(angles: FloatArray, error: float, rounding: float) -> S
     bound = largest_angle_bound(angles)
     holds = error <= bound + rounding
     sentence = (
-        f"The relative error {error:.4g} is {'below' if holds else 'above'} {bound:.4g}, the sine of the "
-        "largest size angle (Theorem 4, equation 8)."
+        f"The relative error {error:.4g} is {_compared(error, bound, rounding)}, the sine of the largest "
+        "size angle (Theorem 4, equation 8)."
     )
     quantities = {"relative_error": error, "bound": bound}
     return Statement("largest-angle-bound", sentence, error, bound, _verdict(holds), quantities)
@@ -166,7 +169,8 @@ def _exact_clustering_bound(
         verdict = _verdict(holds)
         sentence = (
             "The geometric assumption (2) holds, so greedy clustering and one direction per cluster have "
-            f"a relative error of at most {bound:.4g} from any first point (Theorem 5); it is {error:.4g}."
+            f"a relative error of at most {bound:.4g} from any first point (Theorem 5); it is {error:.4g}"
+            + (", up to rounding." if bound < error <= bound + rounding else ".")
         )
     return Statement("exact-clustering-bound", sentence, error, bound, verdict, quantities)
 
@@ -232,7 +236,7 @@ def stream_statements(
 ) -> list[Statement]:
     """Return what is known of the clusters and directions of a stream."""
     norms = np.asarray(squared_norms, dtype=np.float64)
-    radii = np.asarray(radii, dtype=np.float64)
+    radii = np.asarray(radii, dtype=np.float64) + ANGLE_ROUNDING
     return [
         _streamed_error(norms, np.asarray(explained, dtype=np.float64)),
         _streamed_radius(radii, float(largest_merge_angle), n_cones),
@@ -241,8 +245,10 @@ def stream_statements(
 
 
 def _streamed_error(norms: Any, explained: Any) -> Statement:
+    # A difference of two sums: an error below the root of their rounding is not seen in it.
     total = float(norms.sum())
-    error = math.sqrt(max(total - float(explained.sum()), 0.0) / total) if total > 0 else 0.0
+    left = max(total - float(explained.sum()), 0.0)
+    error = math.sqrt(left / total + STREAM_ROUNDING) if total > 0 else 0.0
     sentence = (
         f"The relative error of the samples seen, each on the direction of the cone it was put into, is at "
         f"most {error:.4g}."
@@ -287,6 +293,13 @@ def _streamed_separation(centroids: Any, radii: Any) -> Statement:
     return Statement(
         "streamed-separation", sentence, found.narrowest_gap, found.widest_within, verdict, quantities
     )
+
+
+def _compared(error: float, bound: float, rounding: float) -> str:
+    if error <= bound:
+        return f"at most {bound:.4g}"
+    how = "above" if error > bound + rounding else "up to rounding at most"
+    return f"{how} {bound:.4g}"
 
 
 def _angle(radians: float) -> str:

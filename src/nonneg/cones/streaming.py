@@ -240,10 +240,8 @@ def _update_sketches(state: ConeStream, block: LocalMatrix, owners: IntArray) ->
             piece = rows[start : start + PIECE]
             points = np.asarray(block.take_rows(piece), dtype=np.float64)
             # Once more, in float64: the cosines by which the points were put here fall short of the angles.
-            norms = np.sqrt(np.einsum("ij,ij->i", points, points))
-            outermost = np.argmin((points @ state.centroids[cone]) / norms)
-            unit = points[outermost] / norms[outermost]
-            widest = float(_angles_to(unit[None, :], state.centroids[cone])[0])
+            units = points / np.linalg.norm(points, axis=1, keepdims=True)
+            widest = float(_angles_to(units, state.centroids[cone]).max())
             if widest > state.radii[cone] + ROUNDING:
                 state.radii[cone] = widest
             if block.weights is not None:

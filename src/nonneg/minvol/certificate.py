@@ -103,8 +103,8 @@ def scattering(found: Scatter, k: int) -> Statement:
     )
     if purity < needed - ZERO or fewest < k - 1:
         sentence = (
-            f"The fitted weights are not sufficiently scattered: {facts}. Other components fit as well "
-            "within as small a volume."
+            f"The fitted weights are not sufficiently scattered: {facts}. The condition under which the "
+            "components are known to be unique is not met."
         )
         return Statement("sufficiently-scattered", sentence, purity, needed, Verdict.FAILS, quantities)
     sentence = (

@@ -26,7 +26,7 @@ def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResu
     vertices = to_float64(vertices_of(points, found))
     if "conditioning" not in found.certificate:
         more.append(span_statement(vertices))
-    bound = bound_statement(found, vertices, points.shape[0])
+    bound = bound_statement(found, vertices, points)
     if bound is not None:
         more.append(bound)
     return replace(found, certificate=found.certificate.with_statements(more)) if more else found

@@ -1,7 +1,8 @@
 """Recovery bounds of successive projections and its variants, evaluated at the vertices found.
 
 The theorems are about a model X = H W + N with a sample at every vertex and noise of norm at most eps per
-sample. Here W are the vertices found, and eps is what they leave of the samples; every sentence says so.
+sample. Here W are the vertices found, and eps is what mixtures of them leave of the samples; every sentence
+says so. The distance from the span of the vertices would not do: it may be zero for samples outside the hull.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.translated_spa import best_lift
 
 NAME = "recovery-bound"
+# Entries of sparse samples up to which mixtures are subtracted from them: seconds.
+MOST_ENTRIES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -86,23 +91,29 @@ BOUNDS: dict[str, tuple[Callable[[FloatArray], Bound], str]] = {
 }
 
 
-def bound_statement(found: SelectionResult, vertices: FloatArray, n_samples: int) -> Statement | None:
+def bound_statement(found: SelectionResult, vertices: FloatArray, points: DataMatrix) -> Statement | None:
     """State the recovery bound of a method; None where there is none."""
+    n_samples, n_features = points.shape
     if found.n_components < 2:
         return None
     if found.method in ("smoothed-spa", "smoothed-vca") and "noise" in found.facts:
         return _averaged_noise(found, vertices, n_samples)
     if found.method not in BOUNDS:
         return None
-    function, name = BOUNDS[found.method]
-    noise = _noise(found, vertices, n_samples)
-    if noise is None:
+    if points.container == "sparse" and n_samples * n_features > MOST_ENTRIES:
         return None
+    function, name = BOUNDS[found.method]
+    noise = mixture_noise(points, vertices, sum_to_one=found.method != "spa")
+    if found.components is not None:  # averages are rounded to the precision of the data
+        eps: Any = points.xp.finfo(points.dtype).eps
+        noise += float(eps) * float(np.linalg.norm(vertices, axis=1).max())
+    if found.method == "pp-spa" and found.facts:
+        noise = _pseudo_point_noise(found, noise, len(vertices), n_samples)
     bound = function(vertices)
     quantities = {
         "noise": noise, "noise_limit": bound.limit, "sigma_min": bound.sigma_min, "longest": bound.longest,
     }  # fmt: skip
-    rests = "with the vertices found, and what they leave of the samples as noise"
+    rests = "with the vertices found, and what mixtures of them leave of the samples as noise"
     error = noise * bound.factor
     if noise < bound.limit:
         sentence = (
@@ -117,12 +128,49 @@ def bound_statement(found: SelectionResult, vertices: FloatArray, n_samples: int
     return Statement(NAME, sentence, None, bound.limit, Verdict.NOT_VERIFIABLE, quantities)
 
 
-def _noise(found: SelectionResult, vertices: FloatArray, n_samples: int) -> float | None:
-    if found.method != "pp-spa":
-        return found.best_left
-    # A pseudo-point is within the radius of its sample, and that within the noise of the span of its mixture.
-    within = math.sqrt(max(1, len(vertices) - 1)) + math.sqrt(2.0 * math.log(max(2, n_samples)))
-    return float(found.facts["radius"]) + float(found.facts["noise"]) * within
+def mixture_noise(points: DataMatrix, vertices: FloatArray, *, sum_to_one: bool) -> float:
+    """Return a bound on the distance of a sample from the mixtures of vertices, in one pass."""
+    # The least-squares weights are moved into the simplex; any weights in it give a bound. Without
+    # `sum_to_one` their sum is at most one.
+    origin = vertices.mean(axis=0) if sum_to_one else np.zeros(vertices.shape[1])
+    inverse = np.linalg.pinv(vertices - origin)
+    _, (found,) = points.map_reduce_rows(
+        _left_by_mixtures,
+        n_out=0,
+        origin=points.to_device(origin),
+        inverse=points.to_device(inverse),
+        vertices=points.to_device(vertices),
+        sum_to_one=sum_to_one,
+    )
+    noise, longest = np.max(found, axis=0)
+    # Each entry of a mixture is a sum of products.
+    return float(noise) + 4.0 * len(vertices) * float(np.finfo(np.float64).eps) * float(longest)
+
+
+def _left_by_mixtures(
+    block: LocalMatrix, *, origin: Array, inverse: Array, vertices: Array, sum_to_one: bool
+) -> tuple[tuple[()], tuple[list[Any]]]:
+    xp, found = block.xp, [(0.0, 0.0)]
+    origin, inverse, vertices = (xp.astype(each, xp.float64) for each in (origin, inverse, vertices))
+    equal = 1.0 / vertices.shape[0] if sum_to_one else 0.0
+    for start, stop in block.row_blocks(1 << 20):
+        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
+        weights = (rows - origin) @ inverse + equal
+        weights = xp.where(weights > 0, weights, xp.zeros_like(weights))
+        sums = xp.sum(weights, axis=1)[:, None]
+        if sum_to_one:  # all are zero where a sample is so far off that its weights are rounding
+            weights = xp.where(sums > 0, weights, equal + xp.zeros_like(weights))
+        sums = xp.where(sums > (0 if sum_to_one else 1), sums, xp.ones_like(sums))
+        left = rows - weights / sums @ vertices
+        squares = [xp.max(xp.sum(each * each, axis=1)) for each in (left, rows)]
+        found.append((math.sqrt(float(squares[0])), math.sqrt(float(squares[1]))))
+    return (), ([tuple(np.max(found, axis=0).tolist())],)
+
+
+def _pseudo_point_noise(found: SelectionResult, left: float, k: int, n_samples: int) -> float:
+    # A pseudo-point is within the radius of its sample, and that within the noise of its mixture.
+    within = math.sqrt(max(1, k - 1)) + math.sqrt(2.0 * math.log(max(2, n_samples)))
+    return float(found.facts["radius"]) + max(left, float(found.facts["noise"]) * within)
 
 
 def _averaged_noise(found: SelectionResult, vertices: FloatArray, n_samples: int) -> Statement:

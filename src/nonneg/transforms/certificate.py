@@ -89,13 +89,14 @@ def _gradient_statement(
     norm, whole = (float(xp.sqrt(xp.sum(part * part))) for part in (skew, gradient))
     share = norm / whole if whole > 0 else 0.0
     verdict = Verdict.HOLDS if share <= STATIONARY else Verdict.FAILS
+    # At a saddle point or a maximum the gradient vanishes too: this is no more than the first order.
     still = (
-        "No small rotation of the transform decreases"
+        f"To first order, small rotations of the transform do not change {letter}"
         if share <= STATIONARY
-        else ("A small rotation of the transform would still decrease")
+        else f"A small rotation of the transform would still decrease {letter}"
     )
     sentence = (
-        f"{still} {letter}: the skew part of the gradient is {share:.2g} of the gradient (norm over twice "
+        f"{still}: the skew part of the gradient is {share:.2g} of the gradient (norm over twice "
         f"the number of frames {norm / (2 * n_frames):.2g})."
     )
     quantities = {"norm": norm / (2 * n_frames), "objective": letter}

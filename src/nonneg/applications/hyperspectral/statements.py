@@ -17,9 +17,11 @@ def image_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
     """State how well linear mixtures explain an image."""
     error = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
     energies = np.clip(np.linalg.eigvalsh(mixtures.gram)[::-1], 0.0, None)
-    bound = math.sqrt(float(energies[n_endmembers:].sum()) / mixtures.squared_norm)
+    # Products of bands carry half the digits: each eigenvalue may be wrong by rounding of the largest one.
+    rounding = 4.0 * n_endmembers * math.sqrt(len(energies)) * float(np.finfo(np.float64).eps)
+    rest = float(energies[n_endmembers:].sum()) / mixtures.squared_norm
+    bound = math.sqrt(max(rest - rounding, 0.0))
     facts = {"relative_error": error, "lower_bound": bound, "n_pixels": mixtures.n_pixels}
-    # The products of bands carry half the digits: below 1e-7 the lower bound is rounding.
     ratio = error / bound if bound > 1e-7 else None
     word = "spectrum" if n_endmembers == 1 else "spectra"
     if ratio is None:

@@ -48,7 +48,7 @@ class ModelFacts:
 
 
 def hull_distance(anchors: Any) -> float | None:
-    """Return the smallest distance of a point from the hull of the others, (19) of the paper."""
+    """Return the smallest distance of a point from the hull of the others, (19) of the paper, or less."""
     W = np.asarray(anchors, dtype=np.float64)
     k = len(W)
     if k == 1:
@@ -61,7 +61,12 @@ def hull_distance(anchors: Any) -> float | None:
     for i in range(k):
         others = np.delete(np.arange(k), i)
         weights = simplex_least_squares(gram[np.ix_(others, others)], gram[None, i, others])
-        nearest = min(nearest, float(np.linalg.norm(shifted[i] - weights[0] @ shifted[others])))
+        away = shifted[i] - weights[0] @ shifted[others]
+        # Weights from a Gram matrix have half the digits, and any weights overestimate the distance. The
+        # hyperplane across the difference separates the point from the others by no more than the distance.
+        length = float(np.linalg.norm(away))
+        apart = float(np.min((shifted[i] - shifted[others]) @ away)) / length if length > 0 else 0.0
+        nearest = min(nearest, max(apart, 0.0))
     return nearest
 
 
