@@ -6,6 +6,7 @@ import gc
 import re
 import time
 import weakref
+from collections import Counter
 from dataclasses import replace
 
 import cloudpickle
@@ -54,11 +55,11 @@ def test_the_scheduler_forgets_earlier_iterations(dask_client, X):
         groups.append(sum(len(span.groups) for span in spans.values()))
 
     factorize(
-        da.from_array(X, chunks=(8, 8)), 3, solver="hals", init="random", rng=0, max_iter=24, tol=0,
+        da.from_array(X, chunks=(8, 8)), 3, solver="hals", init="random", rng=0, max_iter=60, tol=0,
         callback=callback,
     )  # fmt: skip
-    # Peaks, because Dask forgets tasks with some delay.
-    assert max(counts[-6:]) <= 1.1 * max(counts[5:11])
+    # A lineage would add several tasks per iteration. Dask forgets with a delay, so a few may be left.
+    assert max(counts[-6:]) - min(counts[5:11]) < 50
     assert groups[-1] == groups[5]  # of tasks, which Dask never forgets
 
 
@@ -112,25 +113,25 @@ def logged(client):
 def test_what_dask_logs_of_a_pass_is_small(dask_client):
     """The last thousand messages to each worker stay in the scheduler's memory."""
     X = np.random.default_rng(0).random((32, 3000))
-    lengths, tasks, before = [], [], len(dask_client.cluster.scheduler.task_metadata)
+    known = dask_client.cluster.scheduler
+    lengths, tasks, before = [], [], len(known.task_metadata)
 
     def callback(progress):
         lengths.append(len(logged(dask_client)))
-        known = dask_client.cluster.scheduler
-        tasks.append(len({key for key in known.tasks if str(key).startswith("nonneg-pass")}))
+        passes = [str(key).rpartition("-")[0] for key in known.tasks if str(key).startswith("nonneg-pass")]
+        tasks.append(max(Counter(passes).values()))
         assert len(known.task_metadata) <= before + 2
 
-    array = da.from_array(X, chunks=(2, -1))
     options = {"solver": "hals", "init": "random", "rng": 0, "max_iter": 12, "tol": 0}
-    factorize(array, 4, callback=callback, **options)
+    factorize(da.from_array(X, chunks=(2, -1)), 4, callback=callback, **options)
     assert np.median(np.diff(lengths)) < 12_000  # H takes 96,000 bytes
-    assert max(tasks) <= 4
+    assert max(tasks) == 2  # of a pass: one for each worker
     gc.collect()
-    for _ in range(100):
-        if len(dask_client.cluster.scheduler.task_metadata) == before:
+    for _ in range(1000):
+        if len(known.task_metadata) == before:
             break
         time.sleep(0.02)
-    assert len(dask_client.cluster.scheduler.task_metadata) == before
+    assert len(known.task_metadata) == before
 
 
 def test_rows_travel_once(dask_client):
