@@ -111,7 +111,9 @@ def test_using_the_estimator_does_not_load_optional_libraries():
         before = set(sys.modules)
         from nonneg import NMF
         NMF(n_components=2)
-        optional = {"torch", "dask", "distributed", "matplotlib", "jinja2", "cupy", "h5py", "pyarrow"}
+        import nonneg.solvers.hals, nonneg.solvers.newton
+        optional = {"torch", "triton", "dask", "distributed", "matplotlib", "jinja2", "cupy", "h5py"}
+        optional.add("pyarrow")
         print(sorted(optional & (set(sys.modules) - before)))
         """
     )

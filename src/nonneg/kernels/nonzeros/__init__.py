@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg.kernels.nonzeros import array_api, triton
+import numpy as np
+
+from nonneg.kernels.nonzeros import array_api
 from nonneg.kernels.nonzeros.array_api import RatioSums
 
 __all__ = ["RatioSums", "line_search", "ratio_sums", "row_hessians"]
+
+
+def _implementation(array: Any) -> Any:
+    if isinstance(array, np.ndarray):
+        return array_api  # without importing Triton, which takes 0.2 s
+    from nonneg.kernels.nonzeros import triton
+
+    return triton if triton.is_supported(array) else array_api
 
 
 def ratio_sums(
@@ -50,8 +60,7 @@ def ratio_sums(
     Costs 2 nnz k operations for the model and as many for each of the first two sums. A GPU reads the rows of
     Bt once for all of them.
     """
-    implementation = triton if triton.is_supported(csr.data) else array_api
-    return implementation.ratio_sums(csr, A, Bt, lower_bound, weights, product, second, logs)
+    return _implementation(csr.data).ratio_sums(csr, A, Bt, lower_bound, weights, product, second, logs)
 
 
 def line_search(
@@ -89,8 +98,9 @@ def line_search(
     array of shape (n_rows,)
         The steps, in the dtype of A; 0 where none was found.
     """
-    implementation = triton if triton.is_supported(csr.data) else array_api
-    return implementation.line_search(csr, A, direction, Bt, lower_bound, linear, quadratic, slopes, tries)
+    return _implementation(csr.data).line_search(
+        csr, A, direction, Bt, lower_bound, linear, quadratic, slopes, tries
+    )
 
 
 def row_hessians(indptr: Any, indices: Any, curvatures: Any, Bt: Any) -> Any:
@@ -110,5 +120,4 @@ def row_hessians(indptr: Any, indices: Any, curvatures: Any, Bt: Any) -> Any:
     array of shape (n_rows, k, k)
         The matrices, in the dtype of Bt.
     """
-    implementation = triton if triton.is_supported(Bt) else array_api
-    return implementation.row_hessians(indptr, indices, curvatures, Bt)
+    return _implementation(Bt).row_hessians(indptr, indices, curvatures, Bt)

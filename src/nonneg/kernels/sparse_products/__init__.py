@@ -9,10 +9,17 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
 from nonneg._threads import parallel_for
-from nonneg.kernels.sparse_products import array_api, triton
+from nonneg.kernels.sparse_products import array_api
 from nonneg.kernels.sparse_products.plan import RowPlan, row_plan
 
 __all__ = ["RowPlan", "row_plan", "row_sums", "rows_of_entries", "sampled_product", "sparse_times"]
+
+
+def _implementation(array: Any) -> Any:
+    # Importing Triton takes 0.2 s, for which NumPy arrays need not wait.
+    from nonneg.kernels.sparse_products import triton
+
+    return triton if triton.is_supported(array) else array_api
 
 
 def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: Any = None) -> Any:
@@ -41,8 +48,7 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: Any = N
         views = (numpy_view(array) for array in (indptr, indices, data, Bt))
         return tensor_view(sparse_times(*views))
     if not isinstance(data, np.ndarray):
-        implementation = triton if triton.is_supported(data) else array_api
-        return implementation.sparse_times(indptr, indices, data, Bt, plan)
+        return _implementation(data).sparse_times(indptr, indices, data, Bt, plan)
     from nonneg.kernels.sparse_products import native
 
     return native.sparse_times(indptr, indices, data, Bt, plan)
@@ -70,8 +76,7 @@ def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any, *, plan: RowPlan
     if is_cpu_tensor(A):
         return tensor_view(sampled_product(*(numpy_view(array) for array in (indptr, indices, A, Bt))))
     if not isinstance(A, np.ndarray):
-        implementation = triton if triton.is_supported(A) else array_api
-        return implementation.sampled_product(indptr, indices, A, Bt, plan)
+        return _implementation(A).sampled_product(indptr, indices, A, Bt, plan)
     from nonneg.kernels.sparse_products.numba import sampled_product_block
 
     n_rows, k = A.shape
@@ -105,8 +110,7 @@ def row_sums(indptr: Any, values: Any, *, plan: RowPlan | None = None) -> Any:
     if is_cpu_tensor(values):
         return tensor_view(row_sums(numpy_view(indptr), numpy_view(values)))
     if not isinstance(values, np.ndarray):
-        implementation = triton if triton.is_supported(values) else array_api
-        return implementation.row_sums(indptr, values, plan)
+        return _implementation(values).row_sums(indptr, values, plan)
     out = np.zeros(len(indptr) - 1, dtype=values.dtype)
     filled = np.flatnonzero(indptr[1:] > indptr[:-1])
     if filled.size:
