@@ -273,7 +273,12 @@ def table(records: list[dict[str, Any]]) -> str:
         "file", "threads", "GB", "reads per iteration", "GB from disk per read", "GB/s, first read",
         "GB/s, iterations", "disk's GB/s", "fraction of the disk", "peak memory (MB)", "target",
     )  # fmt: skip
-    return markdown(heading, rows)
+    return markdown(heading, rows) + (
+        '\n\nEach file is fitted with `memory="2GB"`. The bound of the peak memory is two blocks, six times '
+        f"the factors and {FLOOR / 1e6:.0f} MB. A file that fits in the system's cache is read from the disk "
+        f"once. Dense files must use {BAR_BANDWIDTH:.0%} of the disk's bandwidth. Sparse ones have no such "
+        "target: unpacking rows and multiplying take longer than the disk."
+    )
 
 
 def main() -> None:
