@@ -217,6 +217,7 @@ def interrupted_command(rng: np.random.Generator, folder: Path) -> str:
 
 def dead_worker(rng: np.random.Generator, folder: Path) -> str:
     """Kill Dask worker processes at random moments of fits: the answer stays the same to the last digit."""
+    import dask
     import dask.array
     from distributed import Client, LocalCluster
 
@@ -226,6 +227,8 @@ def dead_worker(rng: np.random.Generator, folder: Path) -> str:
     model = NMF(4, max_iter=25, tol=0, **parameters)
     killed = 0
     with (
+        # Where others keep all cores busy, a worker may take longer to start than the 15 s of the default.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": f"{RESTART:g}s"}),
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit="1500MB",
             silence_logs=50,
