@@ -128,6 +128,7 @@ def _speed(records: list[dict[str, Any]], peaks: list[dict[str, Any]]) -> str:
     for one in records:
         device = f", {one['card']}" if one.get("card") else ""
         device += ", again in the same process" if one.get("repeat") else ""
+        device += ", earlier version" if one.get("earlier") else ""
         threads = "" if one["who"].startswith("cNMF") else f", {one['threads']} threads"
         all_restarts = one.get("s for all restarts (extrapolated)", one.get("s of restarts"))
         gigabytes = one.get("GB") if one["device"] is None else None
@@ -170,8 +171,10 @@ def _verdict(records: list[dict[str, Any]]) -> str:
     said = []
     for cnmf in theirs:
         same = [one for one in ours if one["machine"] == cnmf["machine"] and one["device"] is None]
+        earlier = any(one.get("earlier") for one in same[-1:])
+        name = "an earlier version of `ConsensusNMF`" if earlier else "`ConsensusNMF`"
         said.append(
-            "On the same two cores and in the same run, the restarts of `ConsensusNMF` are "
+            f"On {cnmf['machine']}, in the same run, the restarts of {name} are "
             f"{cnmf.get('times its restarts', cnmf['times ConsensusNMF']):g} times as fast as `factorize` "
             f"(the goal is 10), and the whole of its `fit` {cnmf['times ConsensusNMF']:g} times."
         )
@@ -182,8 +185,9 @@ def _verdict(records: list[dict[str, Any]]) -> str:
                 f"{sum(low)} of {len(low)} ranks."
             )
         said += [
-            f"On the GPU, {one['restarts']} restarts of every rank take {one['s']:g} s; cNMF on those two "
-            f"cores would need {cnmf['s'] / cnmf['restarts'] * one['restarts'] / one['s']:.0f} times as long "
+            f"On the GPU, {one['restarts']} restarts of every rank take {one['s']:g} s; cNMF on two cores of "
+            f"{cnmf['machine'].split(',')[0]} would need "
+            f"{cnmf['s'] / cnmf['restarts'] * one['restarts'] / one['s']:.0f} times as long "
             "(the goal is 100). The machines differ."
             for one in ours
             if one["device"] and not one.get("repeat")

@@ -31,6 +31,9 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.batched import restarts_per_batch, run_batched
 from nonneg.solvers.restarts import COLUMNS, run_restarts
 
+# Restarts of a task, in those that share a product at a time: when one has ended, the next takes its place.
+# With 4, the last ones of a task, which have no others to share with, take a fiftieth of its time.
+TURNS = 4
 # Maximum number of samples whose labels are compared: the consensus matrix is quadratic in it.
 MAX_POINTS = 1000
 
@@ -218,7 +221,7 @@ def _finished(
 
 
 def batch_size(data: RestartData, k: int, options: RestartOptions) -> int:
-    """Return how many restarts share their products with the data, or are one batch on a GPU."""
+    """Return how many restarts are one task, and share products with the data, or are one batch on a GPU."""
     on_gpu = restarts_per_batch(
         data.scaled,
         k,
@@ -232,7 +235,7 @@ def batch_size(data: RestartData, k: int, options: RestartOptions) -> int:
     # Products of a sparse matrix give the same digits however many columns they have, those of BLAS do not: a
     # restart must not depend on which others are still to be done.
     shared = data.scaled.container == "sparse" and options.beta == 2.0 and options.resample is None
-    return max(1, COLUMNS // k) if shared else 1
+    return TURNS * max(1, COLUMNS // k) if shared else 1
 
 
 def run_all(
@@ -304,14 +307,19 @@ def _computed(
     data: RestartData, missing: dict[int, list[int]], options: RestartOptions, root: int
 ) -> Generator[Restart]:
     """Yield restarts as they finish."""
+    on_host = data.scaled.container in ("dense", "sparse")
     tasks = []
     for k, numbers in missing.items():
         size = batch_size(data, k, options)
         seeded = [(number, restart_seed(root, k, number)) for number in numbers]
+        if on_host:
+            # Tasks of about the same length, and one for each thread.
+            n_tasks = max(-(-len(seeded) // size), min(current_threads(), len(seeded)))
+            size = max(1, -(-len(seeded) // max(n_tasks, 1)))
         tasks += [(k, seeded[at : at + size]) for at in range(0, len(seeded), size)]
     # Restart by restart through all ranks.
     tasks.sort(key=lambda task: (task[1][0][0], task[0]))
-    if data.scaled.container not in ("dense", "sparse"):
+    if not on_host:
         # Tensors on a device and Dask arrays are factorized in parallel themselves.
         for k, batch in tasks:
             yield from run_batch(data, k, batch, options, alone=False)

@@ -66,9 +66,11 @@ def updated_rows(b: Builder, itemsize: int) -> None:
         cross = entries(CROSS, first)
         with b.if_else(is_given) as (ready, otherwise):
             with ready:
-                products = entries(OTHER, first)
-                with b.loop(b.mul(n, k)) as i:
-                    b.store(b.fsub(b.load(b.at(products, i)), l1_real), b.at(cross, i))
+                # Columns of a wider array, where factors of several restarts share a product.
+                products = entries(OTHER, b.mul(begin, lda))
+                with b.loop(n) as i, b.loop(k) as a:
+                    value = b.load(b.at(products, (i, lda), a))
+                    b.store(b.fsub(value, l1_real), b.at(cross, (i, k), a))
             with otherwise:
                 # The transpose of the products: BLAS is faster where the long side is the contiguous one, by
                 # a tenth, in float32 by a third. It lies where the extrapolated rows will be.
@@ -266,8 +268,14 @@ class FactorUpdate:
         self._scalars[MOMENTUM] = momentum
         given = self._given
         given[MOVES], given[OF_NEW] = moves, moves and self.of_new
+        if given[FORM] == GIVEN:
+            if other.strides[1] != other.itemsize:
+                other = np.ascontiguousarray(other)
+            given[LDA] = other.strides[0] // other.itemsize
+        else:
+            other = np.ascontiguousarray(other)
         # Kept until the task is done.
-        arrays = [np.ascontiguousarray(array) for array in (factor, other, old if moves else new)]
+        arrays = [np.ascontiguousarray(factor), other, np.ascontiguousarray(old if moves else new)]
         given[FACTOR], given[OTHER], given[OLD] = map(_address, arrays)
         given[NEW], given[CHOSEN] = _address(new), _address(chosen)
         n_rows, n_threads = self.shape[0], team_size(self.operations)

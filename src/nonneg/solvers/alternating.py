@@ -48,6 +48,10 @@ class AlternatingState:
     n_iter: int = 0
     first: float = 0.0
 
+    def initial_Ht(self, momentum: Any) -> Array:
+        """Return the H' with which the next iteration begins."""
+        return self.Ht_next if extrapolates(momentum) and self.Ht_next is not None else self.Ht
+
 
 def dot(a: Array, b: Array) -> Any:
     """Return the sum of the products of the entries, accumulated in float64; on a GPU it stays there."""
@@ -158,6 +162,15 @@ class AlternatingProblem:
 
         return FusedIterations.of(self)
 
+    @cached_property
+    def of_products(self) -> Any:
+        """Iterations of HALS on NumPy arrays with given products; None for other problems."""
+        if self.order is None:
+            return None
+        from nonneg.solvers.fused import FusedIterations
+
+        return FusedIterations.of_products(self)
+
     def advance(self, state: AlternatingState, momentum: Any) -> tuple[AlternatingState, Any]:
         """Do one iteration; a momentum on a GPU gives a loss and a violation there (see `DeviceProblem`)."""
         if self._fused is not None:
@@ -173,7 +186,7 @@ class AlternatingProblem:
     ) -> tuple[tuple[SampleArray, ...], dict[str, Any]]:
         """Return what `update_W_block` needs: arrays with one row per sample, and what all blocks share."""
         moves = extrapolates(momentum)
-        Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
+        Ht = state.initial_Ht(momentum)
         sample_arrays = (state.W, state.W_plain) if moves else (state.W,)
         shared = {
             "Ht": Ht,
@@ -191,7 +204,7 @@ class AlternatingProblem:
         """Update H, given the new W and the sums of `update_W_block`."""
         violation, gram, cross, penalty = sums
         penalties, moves = self.penalties, extrapolates(momentum)
-        Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
+        Ht = state.initial_Ht(momentum)
         target = cross - penalties.l1_H if penalties.l1_H else cross
         new, violation_H = self.update_H(Ht, gram.plus_ridge(penalties.l2_H), target)
         loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * quadratic_form(new, gram) + penalty

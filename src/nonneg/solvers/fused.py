@@ -13,7 +13,7 @@ import numpy as np
 from nonneg._typing import Array
 from nonneg.data.compressed import CompressedMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.kernels.factor_update import FactorUpdate, block_of, form_of
+from nonneg.kernels.factor_update import FactorUpdate, Updated, block_of, form_of
 from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
@@ -31,26 +31,27 @@ _last = threading.local()  # the task of the last chunk, whose memory the next o
 class FusedIterations:
     """`AlternatingProblem.advance` for data in memory without weights and missing entries."""
 
-    def __init__(self, problem: Any, X: Array, V: Array | None) -> None:
-        # X or, with V, its form X V' with few columns of X.
+    def __init__(self, problem: Any, X: Array | None, V: Array | None) -> None:
+        # X or, with V, its form X V' with few columns of X; None where products with X are given.
         self.problem = problem
         k, (n_rows, n_columns) = len(problem.order), problem.data.shape
-        penalties = problem.penalties
-        tall = -(-n_rows // block_of(n_rows, X.itemsize)) * n_columns * k <= WIDE_ENTRIES
+        penalties, dtype = problem.penalties, np.dtype(problem.data.dtype if X is None else X.dtype)
+        blocks = -(-n_rows // block_of(n_rows, dtype.itemsize))
+        tall = X is not None and blocks * n_columns * k <= WIDE_ENTRIES
         self.right = V
         self.of_W = FactorUpdate(
-            X, n_rows, k, dtype=X.dtype, l1=penalties.l1_W, wide=V is not None or tall,
+            X, n_rows, k, dtype=dtype, l1=penalties.l1_W, wide=V is not None or tall,
             **_options(problem.update_W),
         )  # fmt: skip
         if V is not None:
             columns = V
         else:
-            columns = None if tall else X.T
+            columns = None if tall or X is None else X.T
         self.of_H = FactorUpdate(
-            columns, n_columns, k, dtype=X.dtype, l1=penalties.l1_H, of_new=True, wide=V is not None,
+            columns, n_columns, k, dtype=dtype, l1=penalties.l1_H, of_new=True, wide=V is not None,
             **_options(problem.update_H),
         )  # fmt: skip
-        self.eps = 8 * float(np.finfo(X.dtype).eps)
+        self.eps = 8 * float(np.finfo(dtype).eps)
         # For compressed data: Gram matrices and products with V of the last Ht and of the extrapolated one.
         self._known: list[tuple[Array, Array, Array | None]] = []
 
@@ -59,10 +60,7 @@ class FusedIterations:
         """Return the iterations of a problem, None where it is of another kind."""
         data: Any = problem.data
         V = None
-        updates = (problem.update_W, problem.update_H)
-        if any(not isinstance(update, partial) or update.func is not hals_passes for update in updates):
-            return None
-        if numba.config.DISABLE_JIT:
+        if not _is_hals(problem):
             return None
         if isinstance(data, CompressedMatrix):
             data, V = data.projected, data.V
@@ -72,6 +70,13 @@ class FusedIterations:
         if any(part.dtype not in FLOATS or form_of(part) is None for part in parts):
             return None
         return cls(problem, data.array, V)
+
+    @classmethod
+    def of_products(cls, problem: Any) -> FusedIterations | None:
+        """Return the iterations of a problem with given products, None where it is of another kind."""
+        data = problem.data
+        plain = data.weights is None and not data.has_missing and data.dtype in FLOATS
+        return cls(problem, None, None) if plain and _is_hals(problem) else None
 
     def _of_H(self, Ht: Array) -> tuple[Array, Array]:
         """Return the Gram matrix of Ht, and what the rows of X, or of X V, are multiplied with."""
@@ -85,17 +90,24 @@ class FusedIterations:
 
     def advance(self, state: Any, momentum: float) -> tuple[Any, float]:
         """Do one iteration."""
+        gram, factor = self._of_H(state.initial_Ht(momentum))
+        rows = self.update_W(state, momentum, gram, factor)
+        other = rows.chosen if rows.products is None else rows.products
+        return self.update_H(state, momentum, rows, other)
+
+    def update_W(self, state: Any, momentum: float, gram: Array, factor: Array) -> Updated:
+        """Do the first half, given the Gram matrix of H' and H' or products of the data with it."""
+        old = state.W_plain if momentum != 0.0 else None
+        return self.of_W(state.W, _with_ridge(gram, self.problem.penalties.l2_W), factor, old, momentum)
+
+    def update_H(self, state: Any, momentum: float, rows: Updated, other: Array) -> tuple[Any, float]:
+        """Do the second half, given W or products of the data with it."""
         penalties = self.problem.penalties
         moves = momentum != 0.0
-        Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
-        gram, factor = self._of_H(Ht)
-        rows = self.of_W(
-            state.W, _with_ridge(gram, penalties.l2_W), factor, state.W_plain if moves else None, momentum
-        )
-        other = rows.chosen if rows.products is None else rows.products
         columns = self.of_H(
-            Ht, _with_ridge(rows.gram, penalties.l2_H), other, state.Ht_plain if moves else None, momentum
-        )
+            state.initial_Ht(momentum), _with_ridge(rows.gram, penalties.l2_H), other,
+            state.Ht_plain if moves else None, momentum,
+        )  # fmt: skip
         new = columns.new
         self._known = [(columns.chosen, columns.gram, columns.products)]
         if moves:
@@ -116,6 +128,12 @@ class FusedIterations:
         )
         violations = (updated.violation - self.eps * updated.absolute for updated in (rows, columns))
         return after, sum(max(violation, 0.0) for violation in violations)
+
+
+def _is_hals(problem: Any) -> bool:
+    updates = (problem.update_W, problem.update_H)
+    inner = all(isinstance(update, partial) and update.func is hals_passes for update in updates)
+    return inner and not numba.config.DISABLE_JIT
 
 
 def takes_chunk(block: Any, *, gram: Any, update: Any, order: Any, **_: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -279,17 +280,25 @@ class Cohort:
         together = self.solver == "hals" and local and not alone and self.data.observed is None
         size = max(1, COLUMNS // live[0].Ht.shape[1]) if together and live else 1
         groups = [live[at : at + size] for at in range(0, len(live), size)]
+        # Always the same arithmetic, so that what is left of an interrupted consensus ends as it would have.
+        shared = together and self.data.container == "sparse"
+        if shared:
+            # A column of a sparse product does not depend on the others: whoever has room takes the next.
+            queue = deque(live)
+            waiting = [queue] * min(len(groups), current_threads())
+        else:
+            waiting = [deque(group) for group in groups]
 
         def work(start: int, stop: int) -> None:
-            for group in groups[start:stop]:
-                if len(group) > 1:
-                    advance_together(self.data, self.options, group, until)
+            for group in waiting[start:stop]:
+                if together and (shared or len(group) > 1):
+                    advance_together(self.data, self.options, group, until, size)
                 else:
                     self.advance_one(group[0], until)
-                if any(each.was_stopped for each in group):
+                if any(each.was_stopped for each in live):
                     return
 
-        self.spread(work, len(groups))
+        self.spread(work, len(waiting))
 
     def advance_one(self, each: Restart, until: int) -> None:
         """Continue one restart by its solver."""

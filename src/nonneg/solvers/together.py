@@ -3,88 +3,118 @@
 from __future__ import annotations
 
 import copy
+import sys
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import Array
-from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data import LocalMatrix
 from nonneg.iteration import History, RelativeMeasure, Run, StopReason, iterate
 from nonneg.kernels import clock
-from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState, update_W_block
+from nonneg.kernels.rows import gram_of
+from nonneg.solvers.alternating import (
+    SCHEDULE,
+    AlternatingProblem,
+    AlternatingState,
+    update_W_block,
+)
 from nonneg.solvers.hals import hals_problem, inner_passes
 
 
-def advance_together(data: Any, options: dict[str, Any], group: Sequence[Any], until: int) -> None:
-    """Continue restarts of HALS, which share their products with the data."""
+def advance_together(data: Any, options: dict[str, Any], waiting: deque[Any], until: int, size: int) -> None:
+    """Continue restarts of HALS, `size` at a time; when one has ended, the next that waits takes its place.
+
+    Other threads may take restarts from `waiting` as well.
+    """
     stop = RelativeMeasure("violation", options["tol"])
-    k = group[0].Ht.shape[1]
     shared = {name: value for name, value in options.items() if name not in ("beta", "tol")}
-    shared.setdefault("passes", inner_passes(data, k))
-    one = hals_problem(data, k, **shared)
-    problems = [
-        hals_problem(data, k, **shared, **copy.deepcopy(each.options)) if each.options else one
-        for each in group
-    ]
-    members = tuple(_Member.of(each) for each in group)
-    run = iterate(
-        lambda members: _step_together(data, problems, members, stop),
-        members,
-        max_iter=until - members[0].n_iter,
-        stop=lambda history: history["live"][-1] == 0,
-    )
-    for each, member in zip(group, run.state, strict=True):
-        reason = StopReason.CONVERGED if member.finished else run.stop_reason
-        each.saved.save(member.state, member.n_iter, member.seconds, member.history)
-        each.run = Run(member.state, member.n_iter, reason, member.history, reason.value)
+    one: list[AlternatingProblem] = []
 
+    def problem_of(each: Any) -> AlternatingProblem:
+        k = each.Ht.shape[1]
+        shared.setdefault("passes", inner_passes(data, k))
+        if each.options:
+            return hals_problem(data, k, **shared, **copy.deepcopy(each.options))
+        if not one:
+            one.append(hals_problem(data, k, **shared))
+        return one[0]
 
-@dataclass(frozen=True)
-class _Member:
-    """A restart among those that advance together."""
-
-    state: AlternatingState
-    n_iter: int
-    seconds: float
-    history: History
-    finished: bool = False
-
-    @classmethod
-    def of(cls, each: Any) -> _Member:
-        first = AlternatingState(each.W, each.Ht, momentum=SCHEDULE.initial)
-        return cls(*(each.saved.load(first) or (first, 0, 0.0, History())))
-
-
-def _step_together(
-    data: DataMatrix,
-    problems: Sequence[AlternatingProblem],
-    members: tuple[_Member, ...],
-    stop: RelativeMeasure,
-) -> tuple[tuple[_Member, ...], dict[str, float]]:
-    """Do one iteration of every restart that has not converged."""
-    started = clock.seconds()
-    turns = {i: problems[i].turns(each.state) for i, each in enumerate(members) if not each.finished}
-    wanted = {i: next(turn) for i, turn in turns.items()}
-    found: dict[int, tuple[AlternatingState, dict[str, float]]] = {}
-    while wanted:
-        advanced = _advance_together(data, problems, wanted)
-        wanted = {}
-        for i, result in advanced.items():
+    def filled(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
+        found = list(members)
+        while len(found) < size:
             try:
-                wanted[i] = turns[i].send(result)
-            except StopIteration as end:
-                found[i] = end.value
-    elapsed = (clock.seconds() - started) / max(len(turns), 1)
-    after = list(members)
-    for i, (state, measures) in found.items():
-        n_iter, seconds = members[i].n_iter + 1, members[i].seconds + elapsed
-        history = History(members[i].history.as_dict())  # the argument of a step stays as it is
-        history.record(n_iter, seconds, measures)
-        after[i] = _Member(state, n_iter, seconds, history, stop(history))
-    live = sum(not each.finished for each in after)
-    return tuple(after), {"loss": min(each.state.loss for each in after), "live": live}
+                each = waiting.popleft()
+            except IndexError:
+                break
+            found.append(_Member(each, problem_of(each)))
+            if found[-1].n_iter >= until:
+                found.pop().end(StopReason.MAX_ITER)
+        return tuple(found)
+
+    def step(members: tuple[_Member, ...]) -> tuple[tuple[_Member, ...], dict[str, float]]:
+        started = clock.seconds()
+        results = _advanced(data, members)
+        elapsed = (clock.seconds() - started) / len(members)
+        for member, result in zip(members, results, strict=True):
+            if member.take(result, elapsed):
+                if stop(member.history):
+                    member.end(StopReason.CONVERGED)
+                elif member.n_iter >= until:
+                    member.end(StopReason.MAX_ITER)
+        members = filled(tuple(member for member in members if not member.ended))
+        return members, {"live": len(members)}
+
+    members = filled(())
+    if members:
+        run = iterate(step, members, max_iter=sys.maxsize, stop=lambda history: history["live"][-1] == 0)
+        for member in run.state:  # interrupted
+            if not member.ended:
+                member.end(run.stop_reason)
+
+
+class _Member:
+    """A restart among those that advance together.
+
+    A rejected extrapolation takes it a second turn, while others begin their next iteration.
+    """
+
+    def __init__(self, each: Any, problem: AlternatingProblem) -> None:
+        self.each, self.problem = each, problem
+        first = AlternatingState(each.W, each.Ht, momentum=SCHEDULE.initial)
+        found = each.saved.load(first) or (first, 0, 0.0, History())
+        self.state: AlternatingState = found[0]
+        self.n_iter: int = found[1]
+        self.seconds: float = found[2]
+        self.history: History = found[3]
+        self.ended = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.turns = self.problem.turns(self.state)
+        self.wanted = next(self.turns)
+
+    def take(self, result: tuple[AlternatingState, float], seconds: float) -> bool:
+        """Go on with what `advance` returned; tell whether that ends an iteration."""
+        self.seconds += seconds
+        try:
+            self.wanted = self.turns.send(result)
+        except StopIteration as end:
+            self.state, measures = end.value
+            self.n_iter += 1
+            self.history.record(self.n_iter, self.seconds, measures)
+            self._begin()
+            return True
+        return False
+
+    def end(self, reason: StopReason) -> None:
+        """Give the run to the restart."""
+        self.ended = True
+        self.each.saved.save(self.state, self.n_iter, self.seconds, self.history)
+        self.each.run = Run(self.state, self.n_iter, reason, self.history, reason.value)
 
 
 class _Product:
@@ -102,22 +132,42 @@ class _Product:
         self.W = W
 
 
-def _advance_together(
-    data: Any, problems: Sequence[AlternatingProblem], wanted: dict[int, tuple[AlternatingState, float]]
-) -> dict[int, tuple[AlternatingState, float]]:
+def _advanced(data: Any, members: Sequence[_Member]) -> list[tuple[AlternatingState, float]]:
     """Call `advance` of several restarts, with one product with the data for all of their factors."""
-    halves = {i: problems[i].first_half(*each) for i, each in wanted.items()}
-    products = np.split(data.times(_beside([half[1]["Ht"] for half in halves.values()])), len(halves), axis=1)
+    fused = [member.problem.of_products for member in members]
+    if any(each is None for each in fused):
+        return _advanced_by_calls(data, members)
+    firsts = [state.initial_Ht(momentum) for state, momentum in (member.wanted for member in members)]
+    edges = np.cumsum([0, *(Ht.shape[1] for Ht in firsts)]).tolist()
+    places = [slice(*edge) for edge in pairwise(edges)]
+    # Sparse products take the factors as they are.
+    beside = list if data.container == "sparse" else _beside
+    products = data.times(beside(firsts))
+    rows = [
+        each.update_W(*member.wanted, gram_of(Ht), products[:, place])
+        for each, member, Ht, place in zip(fused, members, firsts, places, strict=True)
+    ]
+    products = data.transposed_times(beside([each.chosen for each in rows]))
+    return [
+        each.update_H(*member.wanted, updated, products[:, place])
+        for each, member, updated, place in zip(fused, members, rows, places, strict=True)
+    ]
+
+
+def _advanced_by_calls(data: Any, members: Sequence[_Member]) -> list[tuple[AlternatingState, float]]:
+    """Do the same where data have weights."""
+    halves = [member.problem.first_half(*member.wanted) for member in members]
+    products = np.split(data.times(_beside([shared["Ht"] for _, shared in halves])), len(halves), axis=1)
     blocks = [_Product(data, np.ascontiguousarray(product)) for product in products]
     updated = [
         update_W_block(block, *sample_arrays, **shared)  # type: ignore[arg-type]
-        for block, (sample_arrays, shared) in zip(blocks, halves.values(), strict=True)
+        for block, (sample_arrays, shared) in zip(blocks, halves, strict=True)
     ]
     crosses = np.split(data.transposed_times(_beside([block.W for block in blocks])), len(halves), axis=1)
-    out = {}
-    for i, (rows, (violation, gram, _, penalty)), cross in zip(halves, updated, crosses, strict=True):
+    out = []
+    for member, (rows, (violation, gram, _, penalty)), cross in zip(members, updated, crosses, strict=True):
         sums = violation, gram, np.ascontiguousarray(cross), penalty
-        out[i] = problems[i].second_half(*wanted[i], rows, sums)
+        out.append(member.problem.second_half(*member.wanted, rows, sums))
     return out
 
 
