@@ -72,6 +72,7 @@ def advance_together(data: Any, options: dict[str, Any], waiting: deque[Any], un
     if members:
         run = iterate(step, members, max_iter=sys.maxsize, stop=lambda history: history["live"][-1] == 0)
         for member in run.state:  # interrupted
+            waiting.clear()  # other threads finish what they have begun
             if not member.ended:
                 member.end(run.stop_reason)
 
@@ -98,7 +99,7 @@ class _Member:
         self.wanted = next(self.turns)
 
     def take(self, result: tuple[AlternatingState, float], seconds: float) -> bool:
-        """Go on with what `advance` returned; tell whether that ends an iteration."""
+        """Continue with what `advance` returned; tell whether that ends an iteration."""
         self.seconds += seconds
         try:
             self.wanted = self.turns.send(result)
