@@ -47,6 +47,7 @@ TITLES: dict[str, str] = {
     "purification/sparsity": "Purification: number of active weights growing with the number of features",
     "purification/relu": "Purification with and without the ReLU",
     "purification/balancing": "Purification: weights with uneven second moments, with and without balancing",
+    "purification/fresh-samples": "Purification: fresh samples in every iteration, or the same ones",
     "purification/basin": "Purification: success against the error of the initialization",
     "purification/swimmer": "Purification and NMF: limbs of swimmers in heavy noise",
     "purification/digits": "Purification and NMF: parts of digits in heavy noise",

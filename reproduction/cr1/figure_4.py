@@ -23,7 +23,7 @@ from reproduction.registry import TITLES
 
 NAME = "cr1/figure-4"
 ITERATIONS = {"mult": 100, "nnlsb": 30, "hals": 100}
-N_RUNS = 3
+N_RUNS = 10
 LAST = "after all iterations"
 MOMENTS = {"after a fifth of the iterations": 0.2, LAST: 1.0}
 """When the errors are compared."""

@@ -25,7 +25,7 @@ from reproduction.published_values import published_values
 from reproduction.registry import TITLES
 
 NAME = "cr1/table-4"
-N_REPEATS, N_ITER = 5, 40
+N_REPEATS, N_ITER = 10, 40
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:

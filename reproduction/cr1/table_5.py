@@ -19,7 +19,7 @@ from reproduction.registry import TITLES
 NAME = "cr1/table-5"
 LEVELS = (1.05, 1.02, 1.01)
 """Target errors, as multiples of the smallest error of any run on the data set."""
-N_RUNS, MAX_ITER = 3, 100
+N_RUNS, MAX_ITER = 10, 100
 LIMITS = {
     "olivetti_64x64": 8.0,
     "ckplus48": 15.0,

@@ -41,6 +41,7 @@ OPTIONS = {
     "r": "scale",
     "pseudo_inverse": "pseudo_inverse",
     "balance": "balance",
+    "batch_size": "batch_size",
 }
 MIXED = ("binary", "uniform", "heavy")
 # Noise that is made here -> the noise of the model that it replaces.

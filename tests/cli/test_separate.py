@@ -199,6 +199,13 @@ def test_sources_are_named_after_training_files_and_keep_channels_and_bits(stere
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"a.flac", "b.flac", "result.json"}
     assert main([*again, "--maps", "npy"]) == 2
     assert "--maps does not apply here" in capsys.readouterr().err
+    # At another rate than that of the model.
+    other = ["transform", str(out), str(stereo / "high.wav"), "--quiet", "-o", str(tmp_path / "other")]
+    assert main(other) == 0
+    assert (
+        "note: high.wav was resampled from 2000 to 1000 Hz, the rate of the model" in capsys.readouterr().err
+    )
+    assert read_sound(tmp_path / "other" / "low.wav").rate == RATE
 
 
 def test_groups_by_hand_and_further_sources(stereo, tmp_path, capsys):

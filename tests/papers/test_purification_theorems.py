@@ -21,9 +21,9 @@ from nonneg.purification.moments import moments_of
 
 PLANTED = (
     "rate", "floor", "adversarial-noise", "unbiased-noise", "weights", "sparsity", "relu", "balancing",
-    "basin",
+    "basin", "fresh-samples",
 )  # fmt: skip
-QUICK = {"rate", "unbiased-noise", "sparsity"}
+QUICK = {"rate", "unbiased-noise", "sparsity", "fresh-samples"}
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +166,27 @@ def test_unbiased_noise_averages_out(quick):
 
     assert outcome("unbiased-noise", ideal) == [True] * 5
     assert outcome("unbiased-noise", lambda s: measured(s, 0.2 * s["noise_level"])) == [False] * 5
+
+
+def test_samples_may_be_fresh_or_not(quick):
+    by_use = {(record["case"], record["use"]): record["e_norm"] for record in quick("fresh-samples")}
+    assert max(by_use["regression", use] for use in ("same", "fresh", "all")) < 1e-10
+    assert by_use["noise", "all"] < by_use["noise", "fresh"]
+
+    def fill(same, fresh, noisy):
+        ends = {("covariance", "same"): same, ("covariance", "fresh"): fresh, ("noise", "fresh"): noisy}
+        return lambda setting: measured(
+            setting,
+            ends.get((setting["case"], setting["use"]), 0.01 if setting["case"] != "regression" else 1e-12),
+        )
+
+    good = made_up("fresh-samples", fill(0.2, 0.1, 0.03))
+    assert [verdict.met for verdict in verdicts("purification/fresh-samples", good).values()] == [True] * 3
+    bad = made_up("fresh-samples", fill(0.1, 0.2, 0.015))
+    found = list(verdicts("purification/fresh-samples", bad).values())
+    assert [verdict.met for verdict in found] == [True, False, False]
+    assert "0.5 (1000 per iteration)" in found[1].detail
+    assert "1.5 (4000 per iteration)" in found[2].detail
 
 
 @pytest.mark.slow

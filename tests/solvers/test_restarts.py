@@ -128,3 +128,18 @@ def test_what_is_kept_of_a_run(X):
 def test_progress_counts_restarts(X, capsys):
     factorize(X, 3, n_init=3, rng=0, verbose=1)
     assert "factorize, restarts: 3 of 3" in capsys.readouterr().err
+
+
+def test_no_restart_begins_after_the_user_stopped_one(X, monkeypatch):
+    monkeypatch.setattr(restarts, "MEMORY", 2 * 5 * 4 * sum(X.shape) * 8)  # two at a time
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.n_iter)
+        return len(seen) == 30
+
+    options = {"solver": "hals", "max_iter": 20, "tol": 0.0, "callback": stop}
+    found = run_restarts(as_data_matrix(X), 4, spawn(0, 6), **options)
+    assert len(found) == 2
+    assert [run.stop_reason for run in found].count(StopReason.CALLBACK) == 1
+    assert len(seen) == 30

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+from tests.transforms.cases import composite_frames
 
 from nonneg import TransformNMF, learn_transform, load
 from nonneg.datasets import gaussian_composite
 from nonneg.transforms.initialization import dct_iv_matrix, dct_matrix
 from nonneg.transforms.rotations.geodesic import geodesic, matched_atoms
 from nonneg.transforms.rotations.group import random_orthogonal
-from nonneg.transforms.selection import held_out_blocks
+from nonneg.transforms.selection import choice_statement, held_out_blocks, learn_chosen
 
 
 @pytest.mark.parametrize("m", [2, 3, 8, 21])
@@ -74,3 +75,15 @@ def test_noise_and_few_frames_keep_the_cosine_transform():
     lapped = TransformNMF(2, reference="dct-iv", max_iter=20, random_state=0).fit(noise[:12])
     np.testing.assert_allclose(lapped.transform_, dct_iv_matrix(8), atol=1e-14)
     assert not hasattr(few.set_params(method="tl").fit(noise[:12]), "choice_")
+
+
+def test_averages_longer_than_a_held_out_block_leave_nothing_to_choose_by():
+    Y = composite_frames(2, 60, 5, 2)
+    train, blocks = held_out_blocks(60)
+    longest = min(map(len, blocks))
+    assert longest < len(train)
+    options = {"reference": "dct", "eps0": 1e-6, "checkpoint": None, "method_params": None}
+    options |= {"average_frames": longest + 1, "averaging": "moving", "max_iter": 2, "rng": 0, "init": "dct"}
+    _, choice = learn_chosen(Y, 2, **options)
+    assert choice.held_out == ()
+    assert choice_statement(choice).verdict == "not verifiable"

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 from nonneg._typing import FloatArray, IntArray
 from nonneg.report import figures, wording
-from nonneg.report.graph_drawing import color, community_picture, graph_picture, nodes_to_draw
+from nonneg.report.graph_drawing import color, community_picture, graph_picture, in_unit, nodes_to_draw
 from nonneg.report.rendering import drawing, render
 
 N_LISTED = 60
@@ -57,9 +57,7 @@ def mostly_one(memberships: FloatArray) -> int:
 def shared_weights(model: Any) -> FloatArray:
     """Share out the weight of every edge by the memberships of its ends."""
     sending, receiving = two_memberships(model)
-    adjacency = model.graph_.adjacency
-    # In units of the largest weight: sums of huge ones stay finite.
-    flows = sending.T @ ((adjacency / adjacency.data.max()) @ receiving)
+    flows = sending.T @ (in_unit(model.graph_.adjacency) @ receiving)
     return 0.5 * (flows + flows.T)
 
 
@@ -198,9 +196,15 @@ def _download(model: Any) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
-    cells = [np.round(c, 6).tolist() if c.dtype.kind == "f" else c.tolist() for c in columns.values()]
+    cells = [_rounded(c).tolist() if c.dtype.kind == "f" else c.tolist() for c in columns.values()]
     writer.writerows(zip(*cells, strict=True))
     return "data:text/csv;base64," + base64.b64encode(stream.getvalue().encode()).decode()
+
+
+def _rounded(column: FloatArray) -> FloatArray:
+    """Round to six decimals, which huge numbers do not have: they would overflow."""
+    small = np.abs(column) < 1e9
+    return np.where(small, np.round(np.where(small, column, 0.0), 6), column)
 
 
 def _listed(model: Any) -> list[int]:

@@ -47,7 +47,7 @@ def nodes_to_draw(adjacency: SparseMatrix, memberships: FloatArray, pure: IntArr
     n, k = memberships.shape
     if n <= N_DRAWN:
         return np.arange(n)
-    degrees = np.asarray(_in_unit(adjacency).sum(axis=1), dtype=np.float64).ravel()
+    degrees = np.asarray(in_unit(adjacency).sum(axis=1), dtype=np.float64).ravel()
     chosen = dict.fromkeys(int(at) for at in pure[:N_DRAWN])
     starts = list(chosen)
     each = max(1, (N_DRAWN - len(chosen)) // k)
@@ -87,7 +87,7 @@ def graph_picture(
     rings: Sequence[str] | None = None,
 ) -> str:
     """Draw a graph of a few hundred nodes; `rings` are colors around the nodes, those of a known label."""
-    adjacency = _in_unit(adjacency)
+    adjacency = in_unit(adjacency)
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
     places = placed_nodes(adjacency, memberships)
     places = _MARGIN + places * [_WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN]
@@ -110,10 +110,14 @@ def graph_picture(
     return "".join(parts) + "</svg>"
 
 
-def _in_unit(adjacency: SparseMatrix) -> SparseMatrix:
+def in_unit(adjacency: SparseMatrix) -> SparseMatrix:
     """Divide the weights by the largest, so that sums of huge ones are finite and small ones can be seen."""
     largest = float(adjacency.data.max(initial=0.0))
-    return sp.csr_array(adjacency / largest) if largest > 0 else adjacency
+    if not largest > 0:
+        return adjacency
+    # SciPy multiplies by 1 / largest, which is infinite for the smallest numbers.
+    parts = adjacency.data / largest, adjacency.indices, adjacency.indptr
+    return sp.csr_array(parts, shape=adjacency.shape)
 
 
 def community_picture(flows: FloatArray, sizes: FloatArray, names: Sequence[str]) -> str:

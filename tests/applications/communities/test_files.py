@@ -188,3 +188,8 @@ def test_an_edge_without_a_weight_among_others_is_read(tmp_path):
     found = read_graph(path)
     assert found.names == ("a", "b", "c")
     assert found.graph.toarray().tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+
+
+def test_a_line_that_ends_before_the_weight_has_weight_one(tmp_path):
+    path = written(tmp_path, "a.csv", "source,target,date,weight\nAnn,Bob,x,3\nBob,Cyd,y\n")
+    np.testing.assert_array_equal(read_graph(path).graph.toarray(), EDGES)

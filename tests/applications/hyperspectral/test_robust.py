@@ -10,7 +10,7 @@ from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import EndmemberCount, estimate_n_endmembers
 from nonneg.applications.hyperspectral.abundances import DARKEST, weights_of, within_brightness
 from nonneg.applications.hyperspectral.facets import edge_of
-from nonneg.applications.hyperspectral.noise import band_noise, usual_pixels
+from nonneg.applications.hyperspectral.noise import band_noise, noise_scale, usual_pixels
 from nonneg.datasets import load_samson, scene_like, store
 from nonneg.exceptions import FileFormatError, InvalidDataError, UnsupportedError
 from nonneg.metrics import spectral_angles
@@ -209,3 +209,13 @@ def test_the_number_of_samson():
     if not store.is_available("samson"):
         pytest.skip("samson is not on this machine")
     assert estimate_n_endmembers(load_samson().X).recommended == 3
+
+
+def test_twice_as_many_pixels_as_bands_show_their_noise(rng):
+    levels = np.geomspace(0.001, 0.1, 10)
+    for n_pixels, known in ((25, True), (19, False)):
+        pixels = 1.0 + rng.random((n_pixels, 1)) + levels * rng.standard_normal((n_pixels, 10))
+        scale = noise_scale(pixels, 1, True)
+        assert (scale is not None) == known
+        if known:
+            assert scale[-1] > 5 * scale[0]
