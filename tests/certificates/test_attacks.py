@@ -10,7 +10,7 @@ import scipy.optimize
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from nonneg import NMF, ConeNMF, learn_transform, select_anchors
+from nonneg import NMF, ConeNMF, learn_transform, purify, select_anchors
 from nonneg._random import generator
 from nonneg.applications.communities.eigenvectors import leading_eigenvectors
 from nonneg.applications.communities.symnmf import normalized_adjacency, symnmf
@@ -19,7 +19,10 @@ from nonneg.applications.hyperspectral.statements import image_statements
 from nonneg.certificates import Verdict
 from nonneg.cones.certificate import cone_statements
 from nonneg.data import as_data_matrix
+from nonneg.metrics.mixing import mixing
 from nonneg.minvol.certificate import Scatter, scattering
+from nonneg.purification import perturbed_features
+from nonneg.separable.css_nmf import _error_statement
 from nonneg.separable.merit.recovery_conditions import conditioning_statement, hull_distance
 from nonneg.separable.recovery_bounds import mixture_noise
 
@@ -71,6 +74,23 @@ def test_the_noise_of_a_recovery_bound_is_never_below_what_mixtures_leave(dtype,
         assert found >= scale * (max(exact) - 1e-6)
     with_copies = select_anchors(np.vstack([np.eye(3), np.eye(3)]) * scale, 3, method="spa")
     assert with_copies.certificate["recovery-bound"].number <= 1e-10 * scale
+
+
+def test_the_pure_sample_of_an_average_may_be_the_one_with_the_worst_bound():
+    # Sample 0 is pure and poorly represented, sample 3 is a mixture that represents itself.
+    X = np.vstack([np.eye(3), [[0.8, 0.2, 0.0]]])
+    C = np.eye(4)
+    C[:, 0] = [0.5, 0.0, 0.0, 0.5]
+    members = [np.array([0, 3]), np.array([1]), np.array([2])]
+    vertices = np.vstack([X[[0, 3]].mean(axis=0), X[1:3]])
+    data = as_data_matrix(X)
+    whole = _error_statement(data, C, members, vertices, "mean").number
+    alone = [
+        _error_statement(data, C, [group, *members[1:]], vertices, "mean").number
+        for group in ([np.array([0]), np.array([3])])
+    ]
+    assert whole >= max(alone) > min(alone)
+    assert whole >= float(np.linalg.norm(vertices[0] - X[0]))
 
 
 def test_anchors_inside_the_hull_of_others_of_very_unequal_length_are_said_to_be(rng):
@@ -247,3 +267,28 @@ def test_the_residual_of_a_fit_has_no_units_at_the_ends_of_the_range(scale, rng)
     numbers = [model.certificate_["stationarity"].number for model in (plain, scaled)]
     assert numbers[1] == pytest.approx(numbers[0], rel=1e-6)
     assert not scaled.certificate_["stationarity"].holds
+
+
+@pytest.mark.parametrize("kind", ["pairs", "exclusive", "opposite", "simplex", "one inside another"])
+def test_dependent_weights_never_get_a_clean_certificate_for_wrong_features(kind):
+    # The theorems ask for independent weights: from others the update moves away even from a good start.
+    rng = np.random.default_rng(0)
+    n, n_samples = 6, 3000
+    H = np.abs(rng.standard_normal((n, 30))) * (rng.random((n, 30)) < 0.3) + np.eye(n, 30)
+    W = (rng.random((n_samples, n)) < 0.3) * 1.0
+    if kind == "pairs":
+        W[:, 1] = W[:, 0]
+    elif kind == "exclusive":
+        W = np.eye(n)[rng.integers(0, n, n_samples)]
+    elif kind == "opposite":
+        W[:, 1] = 1.0 - W[:, 0]
+    elif kind == "simplex":
+        W = rng.dirichlet(np.ones(n), n_samples)
+    else:
+        W[:, 1] *= W[:, 0]
+    init = perturbed_features(H, 0.1, rng=1)
+    for update in ("regression", "covariance"):
+        result = purify(W @ H, init, update=update, check_init="report", max_iter=30)
+        wrong = mixing(H, result.H).e_norm > 0.3
+        failing = [each.name for each in result.certificate if each.verdict is Verdict.FAILS]
+        assert failing or not wrong

@@ -275,7 +275,8 @@ def _error_statement(
         least = C[np.ix_(group, group)].min(axis=0) * len(group)
         with np.errstate(divide="ignore", invalid="ignore"):
             bounds = np.where(least * kappa > 0, eta / (least * kappa), np.inf)
-        worst = max(worst, eps + diameter * float(bounds.min()))
+        # Which sample of a group is the pure one is not known.
+        worst = max(worst, eps + diameter * float(bounds.max()))
     sentence = (
         f"Every vertex is within {worst:.4g} of the true one, {ESTIMATED}, if one sample of each average is "
         f"pure up to the largest residual, {eps:.4g}; half the distance of a vertex from the hull of the "
