@@ -249,7 +249,7 @@ def compared(prefix: str, case: tuple[int, int, int, float, int], taken: dict[st
         "kind": "crossover", "dtype": "float32", "contender": "nonneg", "seconds": taken["cuda"],
         "case": f"{prefix}{n_rows} x {n_columns}, k={k}, beta={beta:g}, {n_init} x 50 iterations",
         "alone": taken["cpu"], "ratio": taken["cpu"] / taken["cuda"], "cores": available_threads(),
-        "chosen": "cuda" if pays((n_rows, n_columns), entries, k, n_iter) else "cpu",
+        "chosen": "cuda" if pays((n_rows, n_columns), entries, k, n_iter, started=not prefix) else "cpu",
         "operations": 4.0 * entries * k * n_iter,
     }  # fmt: skip
 

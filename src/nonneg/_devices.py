@@ -18,8 +18,10 @@ from nonneg.exceptions import DeviceMemoryError, DeviceWarning, InvalidParameter
 # "auto" takes the GPU from this many operations of a whole fit on, and from this many per entry of X. On an
 # H200 (docs/benchmarks/gpu.md), 6.4e11 operations take 16 cores 2.6 s and the GPU 0.13 s, twice as many 6.1
 # and 0.22 s, and the first fit of a process takes 2 to 3 s longer on the GPU: from about 1e12 on, even that
-# one is faster. The second number is several times the copy of an entry (estimated).
+# one is faster. Where CUDA has started already, 2e9 operations take 0.03 and 0.04 s, 8e10 operations 0.49 and
+# 0.05 s. The last number is several times the copy of an entry (estimated).
 LEAST_OPERATIONS = 1e12
+LEAST_OPERATIONS_STARTED = 2e10
 LEAST_PER_ENTRY = 2e3
 # A fit with the default `max_iter` seldom takes more iterations; what only may happen does not count.
 LIKELY_ITERATIONS = 50
@@ -102,7 +104,7 @@ def chosen_device(
                 "it is. Leave device out, or pass a NumPy array."
             )
         return None
-    if device == "auto" and not pays(*_size(X), n_components, n_iter):
+    if device == "auto" and not pays(*_size(X), n_components, n_iter, started=cuda_has_started()):
         return None
     try:
         found = checked_device(device)
@@ -119,13 +121,22 @@ def likely_iterations(max_iter: float, n_init: int = 1, beta: float = 2.0) -> fl
     return min(max_iter, LIKELY_ITERATIONS) * n_init * (1.0 if beta == 2.0 else DIVERGENCE_COST)
 
 
-def pays(shape: tuple[int, int], n_entries: float, n_components: Any, n_iter: float) -> bool:
-    """Tell whether a GPU shortens a fit, by counts alone: the same answer on every machine."""
+def cuda_has_started() -> bool:
+    """Tell whether PyTorch has used a GPU in this process, without importing it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized()
+
+
+def pays(
+    shape: tuple[int, int], n_entries: float, n_components: Any, n_iter: float, *, started: bool = False
+) -> bool:
+    """Tell whether a GPU shortens a fit, by counts and by whether CUDA has started."""
     k = n_components if isinstance(n_components, int | np.integer) else LIKELY_COMPONENTS
     per_entry = 4.0 * k * n_iter
     # Rows and columns cost as well, which matters where X is sparse.
     work = per_entry * (n_entries + sum(shape) * k)
-    return work >= LEAST_OPERATIONS and per_entry >= LEAST_PER_ENTRY
+    least = LEAST_OPERATIONS_STARTED if started else LEAST_OPERATIONS
+    return work >= least and per_entry >= LEAST_PER_ENTRY
 
 
 def _size(X: Any) -> tuple[tuple[int, int], float]:

@@ -9,7 +9,8 @@ from tests.contracts.cases import PENALTIES, K, close, close_in_float32, entries
 from nonneg import NMF, factorize
 from nonneg.iteration import captured
 from nonneg.kernels import beta_sums
-from nonneg.solvers import newton
+from nonneg.losses import beta as beta_losses
+from nonneg.solvers import mu, newton
 
 BETAS = (0.0, 0.5, 1.0, 1.5, -1.0)
 SOLVERS = ("mu", "newton")
@@ -123,6 +124,19 @@ def test_odd_shapes_agree_with_numpy(shape, torch, device):
         close(result.W.cpu().numpy() @ result.H.cpu().numpy(), expected.W @ expected.H, 1e-8)
 
 
+@pytest.mark.parametrize("name", SOLVERS)
+def test_rows_in_pieces(name, torch, device, monkeypatch):
+    monkeypatch.setattr(beta_losses, "TILED_ENTRIES", 10 * K)
+    X = entries(1.0)
+    options = {"max_iter": 5 if device.type == "cuda" else 1, **initial()}
+    expected = run(X, name, 1.0, sample_weight=WEIGHTS, **options)
+    result = run(on(torch, device, X), name, 1.0, sample_weight=WEIGHTS, **options)
+    close(result.W.cpu().numpy(), expected.W, 1e-8)
+    close(result.H.cpu().numpy(), expected.H, 1e-8)
+    found, known = (each.certificate["stationarity"].number for each in (result, expected))
+    assert found == pytest.approx(known, rel=1e-5, abs=1e-9)
+
+
 def test_results_are_the_same_bytes_twice(torch, device):
     shape = (70, 90) if device.type == "cuda" else (20, 36)
     X = on(torch, device, entries(1.0, shape=shape), np.float32)
@@ -134,16 +148,18 @@ def test_results_are_the_same_bytes_twice(torch, device):
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0])
-def test_recorded_newton_steps_give_the_same_bytes(beta, torch, device, monkeypatch):
+@pytest.mark.parametrize("solver", [mu, newton])
+def test_recorded_steps_give_the_same_bytes(solver, beta, torch, device, monkeypatch):
     if device.type != "cuda":
         pytest.skip("there is no GPU")
     X = on(torch, device, entries(beta, shape=(300, 90)) + 0.1, np.float32)
     records, results = [], []
     record = captured.record
     monkeypatch.setattr(captured, "record", lambda *given: records.append(record(*given)) or records[-1])
-    for limit in (0, newton.TILED_ENTRIES):
-        monkeypatch.setattr(newton, "TILED_ENTRIES", limit)
-        results.append(run(X, "newton", beta, k=5, max_iter=15, **initial((300, 90), k=5)))
+    name = "mu" if solver is mu else "newton"
+    for limit in (0, solver.RECORDED_ENTRIES):
+        monkeypatch.setattr(solver, "RECORDED_ENTRIES", limit)
+        results.append(run(X, name, beta, k=5, max_iter=15, **initial((300, 90), k=5)))
         assert bool(records) == bool(limit)
     assert all(graph for graph, _ in records)
     assert torch.equal(results[0].W, results[1].W)

@@ -10,6 +10,14 @@ from typing import Any
 
 # Calls before a function is recorded: the first ones compile kernels and let cuBLAS choose.
 WARM_UP = 2
+# Entries of the larger factor up to which an iteration is recorded: beyond, launches take less time than the
+# work, and a recording holds the factors once more.
+RECORDED_ENTRIES = 1 << 22
+
+
+def factor_entries(W: Any, Ht: Any) -> int:
+    """Return the number of entries of the larger factor."""
+    return int(max(W.shape[0], Ht.shape[0]) * Ht.shape[1])
 
 
 @lru_cache(maxsize=8)
@@ -58,15 +66,15 @@ class _Recording:
 
     graph: Any
     inputs: list[Any]
-    number: Any
+    numbers: list[Any]
     outputs: list[Any]
 
 
-Function = Callable[[Hashable, Sequence[Any], Any], Sequence[Any]]
+Function = Callable[[Hashable, Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
 class Captured:
-    """The recordings of a function of tensors and a number that returns tensors."""
+    """The recordings of a function of tensors and numbers that returns tensors."""
 
     # Results are copies: the recorded ones are written again by the next call. The function is not kept: it
     # may belong to who keeps this, and such circles are freed at any time.
@@ -77,30 +85,36 @@ class Captured:
         self._pool: Any = None
 
     def __call__(
-        self, function: Function, kind: Hashable, arrays: Sequence[Any], number: float
+        self, function: Function, kind: Hashable, arrays: Sequence[Any], numbers: Sequence[float]
     ) -> Sequence[Any]:
         """Call the function; `kind`, its first argument, stands for shapes and for what it does."""
         import torch
 
         if kind not in self._recordings and self._calls.get(kind, 0) >= WARM_UP and arrays[0].is_cuda:
-            self._recordings[kind] = self._record(function, kind, arrays)
+            self._recordings[kind] = self._record(function, kind, arrays, numbers)
         self._calls[kind] = self._calls.get(kind, 0) + 1
         recording = self._recordings.get(kind)
         if recording is None:
-            at = torch.full((), number, dtype=torch.float64, device=arrays[0].device)
-            return function(kind, arrays, at)
+            return function(kind, arrays, _on_device(numbers, arrays[0].device))
         torch._foreach_copy_(recording.inputs, list(arrays))
-        recording.number.fill_(number)
+        for place, number in zip(recording.numbers, numbers, strict=True):
+            place.fill_(number)
         recording.graph.replay()
         return [array.clone() for array in recording.outputs]
 
-    def _record(self, function: Function, kind: Hashable, arrays: Sequence[Any]) -> _Recording | None:
-        import torch
-
+    def _record(
+        self, function: Function, kind: Hashable, arrays: Sequence[Any], numbers: Sequence[float]
+    ) -> _Recording | None:
         inputs = [array.clone() for array in arrays]
-        number = torch.zeros((), dtype=torch.float64, device=inputs[0].device)
-        graph, outputs = record(lambda: function(kind, inputs, number), self._pool)
+        places = _on_device(numbers, inputs[0].device)
+        graph, outputs = record(lambda: function(kind, inputs, places), self._pool)
         if not graph:
             return None
         self._pool = self._pool or graph.pool()
-        return _Recording(graph, inputs, number, list(outputs))
+        return _Recording(graph, inputs, places, list(outputs))
+
+
+def _on_device(numbers: Sequence[float], device: Any) -> list[Any]:
+    import torch
+
+    return [torch.full((), number, dtype=torch.float64, device=device) for number in numbers]

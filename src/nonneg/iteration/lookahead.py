@@ -8,6 +8,10 @@ from typing import Any
 
 from nonneg._arrays import on_gpu, to_torch
 
+# Entries of the larger factor up to which the next iteration is queued: both are in memory then. At this size
+# each of its copies takes 32 megabytes in float32.
+AHEAD_ENTRIES = 1 << 23
+
 
 class DeviceNumber:
     """A number on a GPU whose copy to the host is on its way; `float` waits for it, not for later work."""
@@ -34,7 +38,7 @@ def read_later(value: Any) -> Any:
 
 
 class Descent:
-    """A step that takes the first of several candidates whose loss is not higher, else the last.
+    """A step that takes the first of several candidates whose loss is not higher; else nothing changes.
 
     On a GPU the first candidate of the next iteration is queued before the loss of the present one is known,
     because most first candidates are good enough. The decisions are the same.
@@ -62,10 +66,10 @@ class Descent:
         loss, before = float(after.loss), float(state.loss)
         self._queued = None
         while not loss <= before:
-            ahead = None
-            rejected, after = after, next(tries, None)
+            ahead = after = None  # their memory is free for the next one
+            after = next(tries, None)
             if after is None:
-                after = rejected
+                after, loss = state, before
                 break
             loss = float(after.loss)
         after = replace(after, loss=loss)

@@ -27,6 +27,9 @@ from nonneg.losses.penalties import Penalties
 # Entries of W H in memory at a time: two megabytes per thread, or enough work for a GPU.
 BLOCK_ENTRIES = 1 << 18
 ARRAY_ENTRIES = 1 << 22
+# Entries of the rows of W that fused kernels on a GPU take at a time: their sums and steps, a dozen arrays of
+# this size, take about a hundred megabytes.
+TILED_ENTRIES = 1 << 21
 # Part of the mean of the data below which second derivatives for 1 < beta < 2 are bounded.
 CURVATURE_BOUND = 1e-3
 
@@ -186,6 +189,36 @@ class BetaLoss:
 def in_tiles(block: LocalMatrix, Ht: Array) -> bool:
     """Tell whether the entries of a block are where fused kernels read them: dense on a GPU."""
     return block.container == "array" and beta_sums.is_supported(Ht, Ht.shape[1])
+
+
+def in_pieces(
+    function: Callable[..., tuple[tuple[Array, ...], tuple[Any, ...]]],
+    block: LocalMatrix,
+    Ht: Array,
+    *sample_arrays: Array | None,
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+    """Call a function of `map_reduce_rows`; on a GPU, for so many rows at a time that its memory is small."""
+    n_rows, size = block.shape[0], rows_per_block(Ht.shape[1], TILED_ENTRIES)
+    if n_rows <= size or not in_tiles(block, Ht):
+        return function(block, *sample_arrays)
+    piece: Any = block
+    out: tuple[Array, ...] = ()
+    total: tuple[Any, ...] = ()
+    for begin in range(0, n_rows, size):
+        chosen = slice(begin, begin + size)
+        given = (None if array is None else array[chosen, :] for array in sample_arrays)
+        rows, sums = function(piece.select(chosen), *given)
+        if not begin:
+            # Not parts that are joined at the end, which takes the memory of the rows twice.
+            out = tuple(_empty(block.xp, n_rows, part) for part in rows)
+        for whole, part in zip(out, rows, strict=True):
+            whole[chosen, :] = part
+        total = tuple(a + b for a, b in zip(total, sums, strict=True)) if begin else sums
+    return out, total
+
+
+def _empty(xp: Any, n_rows: int, like: Array) -> Array:
+    return xp.empty((n_rows, like.shape[1]), dtype=like.dtype, device=like.device)
 
 
 def entries_and_mask(block: LocalMatrix, *, transposed: bool = False) -> tuple[Array, Array | None]:

@@ -194,7 +194,8 @@ class BatchedNewton:
         ceiling = torch.where(good, torch.where(below, ceiling, raised), torch.where(stuck, 1.0, rejected))
         momentum = torch.where(good, grown, 0.0)
         done = good | stuck
-        tries = torch.where(done, 0.0, tries + 1)
+        # After an iteration that kept its pair the same tries would fail: one is enough.
+        tries = torch.where(good, 0.0, torch.where(stuck, TRIES - 1.0, tries + 1))
         n_iter = torch.where(done, n_iter + 1, n_iter)
         first = torch.where(done & (n_iter == 1), loss, first)
         looks = done & ((n_iter - 1) % self.window == 0)

@@ -17,12 +17,10 @@ from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, tensor_view
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
-from nonneg.losses.beta import BetaLoss, entries_and_mask, in_tiles, over_blocks
+from nonneg.losses.beta import BetaLoss, entries_and_mask, in_pieces, in_tiles, over_blocks
 from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.newton_pass import TILED_ENTRIES
 from nonneg.solvers.nonzero_encoding import encode_on_gpu
 from nonneg.solvers.row_newton import (
     Buffers,
@@ -79,7 +77,7 @@ def _encode_block(
     penalties: Penalties,
     tol: float,
     max_iter: int,
-) -> tuple[tuple[Array], tuple[()]]:
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     local = isinstance(Ht, np.ndarray)
     if local and loss.beta == 1 and (block.container == "sparse" or block.observed is not None):
         csr = block.csr if block.container == "sparse" else sp.csr_array(block.array)  # type: ignore[attr-defined]
@@ -92,7 +90,8 @@ def _encode_block(
         own = Pairs.of(Ht)
     shared = shared_correlations(loss, Ht, block.xp.sum(Ht, axis=1), None)
     if in_tiles(block, Ht):
-        return (_encode_tiles(block, start, Ht, loss, penalties, shared, own, tol, max_iter),), ()
+        fixed = Ht, loss, penalties, shared, own, tol, max_iter
+        return in_pieces(lambda *rows: _encode_tiles(*rows, *fixed), block, Ht, start)
     squares = capped_squares(Ht)
 
     def visit(begin: int, end: int) -> Array:
@@ -139,19 +138,12 @@ def _encode_tiles(
     own: Pairs | None,
     tol: float,
     max_iter: int,
-) -> Array:
-    xp, added = block.xp, damping_of(Ht)
+) -> tuple[tuple[Array], tuple[()]]:
     x, mask = entries_and_mask(block)
-    size = rows_per_block(Ht.shape[1], TILED_ENTRIES)
-    parts = []
-    for begin in range(0, block.shape[0], size):
-        chosen = slice(begin, begin + size)
-        seen = None if mask is None else mask[chosen, :]
-        problem = RowSubproblem(seen, penalties.l1_W, penalties.l2_W)
-        factor = _best_multiple(x[chosen, :], Ht, loss, seen) if start is None else start[chosen, :]
-        rows = _Rows(loss, problem, Ht, added, shared, own, tol, max_iter, tiled=True)
-        parts.append(rows.solve_on_device(x[chosen, :], factor))
-    return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+    problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
+    factor = _best_multiple(x, Ht, loss, mask) if start is None else start
+    rows = _Rows(loss, problem, Ht, damping_of(Ht), shared, own, tol, max_iter, tiled=True)
+    return (rows.solve_on_device(x, factor),), ()
 
 
 def _few_nonzeros(x: Any) -> Any:

@@ -75,9 +75,9 @@ def extrapolate_bounded(new: Array, old: Array | None, momentum: Any) -> Array:
     return xp.where(out < lowest, lowest, out)
 
 
-def extrapolate_geometric(new: Array, old: Array | None, momentum: float) -> Array:
-    """Return new (new / old)^momentum, which keeps positive entries positive."""
-    if old is None or not momentum:
+def extrapolate_geometric(new: Array, old: Array | None, momentum: Any) -> Array:
+    """Return new (new / old)^momentum, which keeps positive entries positive; see `extrapolate`."""
+    if old is None or not (on_gpu(momentum) or momentum):
         return new
     xp = array_namespace(new)
     tiny = float(xp.finfo(new.dtype).smallest_normal)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from array_api_compat import array_namespace
 
 from nonneg._arrays import clipped
@@ -61,13 +63,13 @@ def multiplicative_step(
     ratio: Array,
     power: Array,
     previous: Array | None = None,
-    momentum: float = 0.0,
+    momentum: Any = 0.0,
     *,
     l1: float,
     l2: float,
     beta: float,
 ) -> tuple[Array, Array]:
-    """Return the updated factor, and the same extrapolated."""
+    """Return the updated factor, and the same extrapolated; `momentum` may be a number on its GPU."""
     if beta_sums.is_supported(factor, 1) and (not l2 or beta == 1 or beta >= 2):
         rule = {"l1": l1, "l2": l2, "beta": beta, "exponent": descent_exponent(beta)}
         return beta_sums.multiplicative_step(

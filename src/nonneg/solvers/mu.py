@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import to_device
+from nonneg._arrays import is_cuda_tensor, to_device
 from nonneg._blas import single_threaded_blas
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
-from nonneg.iteration.lookahead import Descent, read_later
+from nonneg.iteration.captured import RECORDED_ENTRIES, Captured, factor_entries
+from nonneg.iteration.lookahead import AHEAD_ENTRIES, Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
-from nonneg.losses.beta import BetaLoss
+from nonneg.losses.beta import BetaLoss, in_pieces
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.alternating import extrapolates
+from nonneg.solvers.device import CAPTURED
 from nonneg.solvers.extrapolation import Schedule
 from nonneg.solvers.majorizer import multiplicative_step
 
@@ -54,14 +59,14 @@ class Rule:
     penalties: Penalties
 
     def step_W(
-        self, W: Array, ratio: Array, power: Array, previous: Array | None, momentum: float
+        self, W: Array, ratio: Array, power: Array, previous: Array | None, momentum: Any
     ) -> tuple[Array, Array]:
         """Return the updated rows of W, and the same extrapolated."""
         penalty = {"l1": self.penalties.l1_W, "l2": self.penalties.l2_W}
         return multiplicative_step(W, ratio, power, previous, momentum, beta=self.loss.beta, **penalty)
 
     def step_H(
-        self, Ht: Array, ratio: Array, power: Array, previous: Array | None, momentum: float
+        self, Ht: Array, ratio: Array, power: Array, previous: Array | None, momentum: Any
     ) -> tuple[Array, Array]:
         """Return the updated Ht, and the same extrapolated."""
         penalty = {"l1": self.penalties.l1_H, "l2": self.penalties.l2_H}
@@ -69,20 +74,31 @@ class Rule:
 
 
 def _forward(
-    block: LocalMatrix, W: Array, W_plain: Array | None = None, *, Ht: Array, rule: Rule, momentum: float
+    block: LocalMatrix, W: Array, W_plain: Array | None = None, *, Ht: Array, rule: Rule, momentum: Any
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     # Loss at (W, Ht), the update of W, and the sums for the update of Ht.
+    return in_pieces(partial(_forward_rows, Ht=Ht, rule=rule, momentum=momentum), block, Ht, W, W_plain)
+
+
+def _forward_rows(
+    block: LocalMatrix, W: Array, W_plain: Array | None, *, Ht: Array, rule: Rule, momentum: Any
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     penalties = rule.penalties
     of_W = rule.loss.terms_of_W(block, W, Ht, want_loss=True)
     new, chosen = rule.step_W(W, of_W.ratio, of_W.power, W_plain, momentum)
     of_H = rule.loss.terms_of_H(block, chosen, Ht)
-    rows = (new, chosen) if momentum else (new,)
+    rows = (new, chosen) if extrapolates(momentum) else (new,)
     return rows, (of_W.loss + penalties.of_W(W, block.weights), of_H.ratio, of_H.power)
 
 
-def _sums(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[()], tuple[Array, Array]]:
-    terms = rule.loss.terms_of_H(block, W, Ht)
-    return (), (terms.ratio, terms.power)
+def _sums(
+    block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+    def sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array, Array]]:
+        terms = rule.loss.terms_of_H(block, W, Ht)
+        return (), (terms.ratio, terms.power)
+
+    return in_pieces(sums, block, Ht, W)
 
 
 @dataclass(frozen=True)
@@ -94,7 +110,7 @@ class MultiplicativeProblem:
     free: Array | None  # which components of Ht may change
     extrapolate: bool  # whether steps are extrapolated
 
-    def update_H(self, state: MultiplicativeState, momentum: float) -> tuple[Array, Array]:
+    def update_H(self, state: MultiplicativeState, momentum: Any) -> tuple[Array, Array]:
         """Return the update of Ht, and the same extrapolated; frozen components stay."""
         Ht, ratio, power = state.Ht, state.ratio, state.power
         new, chosen = self.rule.step_H(Ht, ratio, power, state.Ht_plain, momentum)
@@ -109,27 +125,60 @@ class MultiplicativeProblem:
         """Pass over the data at (W, Ht) and return the state in which this pair is accepted."""
         state = replace(state, W=W, Ht=Ht, **changes)
         momentum = state.momentum if state.W_plain is not None else 0.0
-        sample_arrays = (W, state.W_plain) if momentum else (W,)
-        rows, (loss, ratio, power) = self.data.map_reduce_rows(
-            _forward, *sample_arrays, n_out=len(sample_arrays), Ht=Ht, rule=self.rule, momentum=momentum
-        )
+        rows, loss, ratio, power = self.forward(W, state.W_plain, Ht, momentum)
         return replace(
             state,
-            loss=read_later(loss + self.rule.penalties.of_H(Ht)),
+            loss=read_later(loss),
             W_plain=rows[0],
             W_next=rows[1] if momentum else None,
             ratio=ratio,
             power=power,
         )
 
+    def forward(
+        self, W: SampleArray, W_plain: SampleArray | None, Ht: Array, momentum: Any
+    ) -> tuple[Any, Any, Array, Array]:
+        """Return the update of W, the same extrapolated, the loss at (W, Ht) and the sums for Ht."""
+        sample_arrays = (W, W_plain) if extrapolates(momentum) else (W,)
+        rows, (loss, ratio, power) = self.data.map_reduce_rows(
+            _forward, *sample_arrays, n_out=len(sample_arrays), Ht=Ht, rule=self.rule, momentum=momentum
+        )
+        return rows, loss + self.rule.penalties.of_H(Ht), ratio, power
+
+    @cached_property
+    def captured(self) -> Captured:
+        """Recordings of `advance_arrays`."""
+        return Captured()
+
+    def advance_arrays(self, _: Any, arrays: Any, momenta: Any) -> list[Array]:
+        """Do what `advance` does with the arrays of a state."""
+        W, W_plain, Ht, Ht_plain, ratio, power = arrays
+        state = MultiplicativeState(W, Ht, ratio=ratio, power=power, Ht_plain=Ht_plain)
+        new, chosen = self.update_H(state, momenta[0])
+        rows, loss, ratio, power = self.forward(W, W_plain, chosen, momenta[1])
+        return [chosen, new, *rows, loss, ratio, power]
+
+    def advance(self, state: MultiplicativeState, momentum: float, ceiling: float) -> MultiplicativeState:
+        """Do an iteration, recorded where launches on a GPU take longer than the work."""
+        W = state.W_plain if state.W_next is None else state.W_next
+        arrays = [W, state.W_plain, state.Ht, state.Ht_plain, state.ratio, state.power]
+        recorded = self.data.container in CAPTURED and is_cuda_tensor(state.W)
+        recorded = recorded and factor_entries(state.W, state.Ht) <= RECORDED_ENTRIES
+        moves = state.momentum and momentum and all(array is not None for array in arrays)
+        if not recorded or not moves:
+            new, chosen = self.update_H(state, state.momentum)
+            return self.evaluate(state, W, chosen, Ht_plain=new, momentum=momentum, ceiling=ceiling)
+        Ht, Ht_plain, W_plain, W_next, loss, ratio, power = self.captured(
+            self.advance_arrays, None, arrays, [state.momentum, momentum]
+        )
+        return MultiplicativeState(
+            W, Ht, read_later(loss), W_plain, W_next, ratio, power, Ht_plain, momentum, ceiling
+        )
+
     def candidates(self, state: MultiplicativeState) -> Iterator[MultiplicativeState]:
         """Yield the next state, and in case its loss is higher, what to fall back to."""
-        new, chosen = self.update_H(state, state.momentum)
-        W = state.W_plain if state.W_next is None else state.W_next
         momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
-        yield self.evaluate(
-            state, W, chosen, Ht_plain=new, momentum=momentum if self.extrapolate else 0.0, ceiling=ceiling
-        )
+        yield self.advance(state, momentum if self.extrapolate else 0.0, ceiling)
         # The plain iteration from the accepted pair, whose descent is guaranteed.
         momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
         (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.rule)
@@ -139,9 +188,14 @@ class MultiplicativeProblem:
         yield self.evaluate(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)
 
 
-def _plain_rows(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
-    terms = rule.loss.terms_of_W(block, W, Ht)
-    return (rule.step_W(W, terms.ratio, terms.power, None, 0.0)[0],), ()
+def _plain_rows(
+    block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+    def update(block: LocalMatrix, W: Array) -> tuple[tuple[Array], tuple[()]]:
+        terms = rule.loss.terms_of_W(block, W, Ht)
+        return (rule.step_W(W, terms.ratio, terms.power, None, 0.0)[0],), ()
+
+    return in_pieces(update, block, Ht, W)
 
 
 def multiplicative(
@@ -172,7 +226,8 @@ def multiplicative(
         mask = to_device(chosen, Ht)
     extrapolate = bool(options.get("extrapolate", True))
     problem = MultiplicativeProblem(data, Rule(loss, penalties), mask, extrapolate)
-    descent = Descent(problem.candidates, ahead=data.container == "array")
+    ahead = data.container == "array" and factor_entries(W, Ht) <= AHEAD_ENTRIES
+    descent = Descent(problem.candidates, ahead=ahead)
 
     def step(state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
         # The first pass finds the loss and the sums of the initial pair.

@@ -19,8 +19,8 @@ from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
-from nonneg.iteration.captured import Captured
-from nonneg.iteration.lookahead import Descent, read_later
+from nonneg.iteration.captured import RECORDED_ENTRIES, Captured, factor_entries
+from nonneg.iteration.lookahead import AHEAD_ENTRIES, Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
 from nonneg.kernels.kl_newton import is_large, is_supported, kl_newton_iterations
@@ -29,7 +29,7 @@ from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import extrapolates
 from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule, extrapolate_bounded
-from nonneg.solvers.newton_pass import TILED_ENTRIES, RowPass, newton_pass
+from nonneg.solvers.newton_pass import RowPass, newton_pass
 from nonneg.solvers.row_newton import (
     DAMPING,
     SHORTEST_STEP,
@@ -242,18 +242,17 @@ class NewtonProblem:
     def attempt_arrays(self, moves: Any, arrays: Any, momentum: Any) -> list[Array]:
         """Call `attempt` on the arrays of a state."""
         begin = NewtonState(**dict(zip(MOVED if moves else PLAIN, arrays, strict=True)))
-        after, gained, shorter = self.attempt(begin, momentum if moves else 0.0)
+        after, gained, shorter = self.attempt(begin, momentum[0] if moves else 0.0)
         found = [getattr(after, name) for name in (*PLAIN, "Ht_plain", "loss")]
         return [*found, gained, *(() if shorter is None else (shorter,))]
 
     def started(self, state: NewtonState, momentum: float) -> tuple[NewtonState, Array, Array | None]:
         """Call `attempt`, recorded where launches on a GPU take longer than the work."""
         arrays = [getattr(state, name) for name in (MOVED if momentum else PLAIN)]
-        size = max(state.W.shape[0], state.Ht.shape[0]) * state.Ht.shape[1]
-        recorded = is_cuda_tensor(state.W) and size <= TILED_ENTRIES
+        recorded = is_cuda_tensor(state.W) and factor_entries(state.W, state.Ht) <= RECORDED_ENTRIES
         if not recorded or any(array is None for array in arrays):
             return self.attempt(state, momentum)
-        out = self.captured(self.attempt_arrays, bool(momentum), arrays, momentum)
+        out = self.captured(self.attempt_arrays, bool(momentum), arrays, [momentum])
         changes = dict(zip((*PLAIN, "Ht_plain", "loss"), out, strict=False))
         after = replace(state, **changes, W_before=state.W)
         return after, out[len(changes)], None if momentum else out[-1]
@@ -261,7 +260,9 @@ class NewtonProblem:
     def candidates(self, state: NewtonState) -> Iterator[NewtonState]:
         """Yield the next state, and as long as its loss is higher, those after shorter steps."""
         begin, momentum, ceiling = state, state.momentum, state.ceiling
-        for _ in range(TRIES):
+        # After an iteration that kept its pair, which the last line here returned, the same tries would fail.
+        kept = state.W_before is None and state.steps is not None
+        for _ in range(1 if kept else TRIES):
             after, gained, shorter = self.started(begin, momentum)
             yield self.accepted(replace(after, loss=read_later(after.loss)), momentum, ceiling)
             if momentum:
@@ -320,7 +321,8 @@ def scaled_newton(
     # By size alone: results must not depend on the number of threads.
     tiled = beta == 1.0 and not loss.offset and is_large(data, Ht.shape[1])
     problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, tiled)
-    descent = Descent(problem.candidates, ahead=data.container == "array")
+    ahead = data.container == "array" and factor_entries(W, Ht) <= AHEAD_ENTRIES
+    descent = Descent(problem.candidates, ahead=ahead)
     stop = RelativeDecrease(tol)
 
     def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:

@@ -8,6 +8,7 @@ nonzeros only; the steps are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels import beta_sums
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.kernels.nonzeros import line_search, ratio_sums
-from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, entries_and_mask, in_tiles
+from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, entries_and_mask, in_pieces, in_tiles
 from nonneg.losses.nonzeros import column_losses, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import extrapolates
@@ -40,9 +41,6 @@ from nonneg.solvers.row_newton import (
 
 # Entries of a piece: its four arrays are about the size of a core's second-level cache.
 PIECE_ENTRIES = 1 << 16
-# Entries of the rows of W that a GPU moves at a time: their gradients, diagonals and steps, half a dozen
-# arrays of their size, take some hundred megabytes.
-TILED_ENTRIES = 1 << 22
 # Rows of a piece are a multiple of the block of rows of `kernels.hals`; fewer would also make the sums for H,
 # which are as large as H, cost more than the products. Very wide data have pieces of MOST_ENTRIES.
 PIECE_ROWS, MOST_ENTRIES = 128, 1 << 20
@@ -78,9 +76,11 @@ def newton_pass(
     for rows of ones, in a last column) and Gram matrix for the update of H; the sum of the rows, and the
     penalty on them.
     """
-    work = _nonzeros if shared.loss.at_nonzeros(block) else _entries
-    work = _tiles if in_tiles(block, shared.Ht) else work
-    rows, sums = work(block, W, W_before, shared)
+    if in_tiles(block, shared.Ht):
+        (rows,), sums = in_pieces(partial(_tiles, shared=shared), block, shared.Ht, W, W_before)
+    else:
+        work = _nonzeros if shared.loss.at_nonzeros(block) else _entries
+        rows, sums = work(block, W, W_before, shared)
     return (rows,), (*sums, shared.penalties.of_W(rows, block.weights))
 
 
@@ -158,36 +158,23 @@ def _entries(
 
 
 def _tiles(
-    block: LocalMatrix, W: Array, W_before: Array | None, shared: RowPass
-) -> tuple[Array, tuple[Any, ...]]:
-    # On a GPU: kernels that hold tiles of the model only, for many rows at a time.
-    xp, Ht, loss, penalties = block.xp, shared.Ht, shared.loss, shared.penalties
+    block: LocalMatrix, W: Array, W_before: Array | None, *, shared: RowPass
+) -> tuple[tuple[Array], tuple[Any, ...]]:
+    # On a GPU: kernels that hold tiles of the model only.
+    xp, Ht, loss, penalties, weights = block.xp, shared.Ht, shared.loss, shared.penalties, block.weights
     x, mask = entries_and_mask(block)
-    size = rows_per_block(Ht.shape[1], TILED_ENTRIES)
-    added = damping_of(Ht)
-    parts: list[Array] = []
-    total: tuple[Any, ...] = ()
-    for begin in range(0, block.shape[0], size):
-        rows = slice(begin, begin + size)
-        weights = None if block.weights is None else block.weights[rows]
-        seen = None if mask is None else mask[rows, :]
-        before = None if W_before is None else W_before[rows, :]
-        start = extrapolate_bounded(W[rows, :], before, shared.momentum)
-        problem = RowSubproblem(seen, penalties.l1_W, penalties.l2_W)
-        new, _ = tiled_step(loss, problem, x[rows, :], start, Ht, added, shared.correlations)
-        columns = x[rows, :].T, Ht
-        options: dict[str, Any] = {"mask": None if seen is None else seen.T, "weights": weights}
-        at_start = (
-            0.0 if extrapolates(shared.momentum) else beta_sums.losses(*columns, start, loss, **options)
-        )
-        gradient, diagonal, traces, at_end = beta_sums.newton_sums(
-            *columns, new, loss, traced=True, want_loss=True, **options
-        )
-        weighted = new if weights is None else new * weights[:, None]
-        sums = gradient, xp.concat([diagonal, traces[:, None]], axis=1), shared.gram(new, weights)
-        parts.append(new)
-        total = _added(total, (at_start, at_end, *sums, xp.sum(weighted, axis=0)))
-    return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0), total
+    start = extrapolate_bounded(W, W_before, shared.momentum)
+    problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
+    new, _ = tiled_step(loss, problem, x, start, Ht, damping_of(Ht), shared.correlations)
+    columns = x.T, Ht
+    options: dict[str, Any] = {"mask": None if mask is None else mask.T, "weights": weights}
+    at_start = 0.0 if extrapolates(shared.momentum) else beta_sums.losses(*columns, start, loss, **options)
+    gradient, diagonal, traces, at_end = beta_sums.newton_sums(
+        *columns, new, loss, traced=True, want_loss=True, **options
+    )
+    weighted = new if weights is None else new * weights[:, None]
+    sums = gradient, xp.concat([diagonal, traces[:, None]], axis=1), shared.gram(new, weights)
+    return (new,), (at_start, at_end, *sums, xp.sum(weighted, axis=0))
 
 
 def _squares_and_weights(xp: Any, weighted: Array, rows: Array, weights: Array | None) -> Array:

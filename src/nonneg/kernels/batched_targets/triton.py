@@ -96,10 +96,10 @@ if triton is not None:
             F = tl.load(factor + at, mask=live, other=0.0)
             D = tl.load(diagonal + at, mask=live, other=1.0)
             root = tl.sqrt(tl.where(least > D, least, D))
-            new = tl.load(source + at, mask=live, other=0.0) - tl.load(lows + at, mask=live, other=0.0)
-            new = new / root
-            bound = tl.where(small * largest < F, F * fall, zero)
-            direction = tl.where(new < bound, bound, new) - F
+            # Not as a difference of entries, in which short steps drown in rounding.
+            direction = tl.load(source + at, mask=live, other=0.0) / root
+            bound = tl.where(small * largest < F, F * fall, zero) - F
+            direction = tl.where(direction < bound, bound, direction)
             total += tl.load(scaled + at, mask=live, other=0.0) * root * direction
             tl.store(out + at, direction, mask=live)
             at += n_rows

@@ -148,7 +148,7 @@ def step_lengths(
 
 
 def multiplicative_step(
-    factor: Any, ratio: Any, power: Any, previous: Any, momentum: float, **rule: Any
+    factor: Any, ratio: Any, power: Any, previous: Any, momentum: Any, **rule: Any
 ) -> Any:
     """Return an updated factor, and the same extrapolated by a power of its growth since `previous`."""
     from nonneg.kernels.beta_sums import update

@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from nonneg._arrays import from_torch, to_torch
+from nonneg._arrays import from_torch, on_gpu, to_torch
 
 try:
     import triton
@@ -32,7 +30,6 @@ if triton is not None:
         size,
         k,
         momentum,
-        rest_of_momentum,
         SAME_POWER: tl.constexpr,
         RAISED: tl.constexpr,
         RIDGE: tl.constexpr,
@@ -64,12 +61,10 @@ if triton is not None:
         if EXTRAPOLATED:
             least = tl.load(numbers + 6).to(kind)
             largest = tl.load(numbers + 7).to(kind)
-            # An argument is rounded to float32; its rest comes beside it.
-            exponent = tl.cast(momentum, tl.float64) + tl.cast(rest_of_momentum, tl.float64)
             old = tl.load(previous + i, mask=inside, other=1.0)
             growth = tl.maximum(out, tiny) / tl.maximum(old, tiny)
             growth = tl.minimum(tl.maximum(growth, least), largest)
-            out *= tl.exp(exponent.to(kind) * tl.log(growth))
+            out *= tl.exp(tl.load(momentum).to(kind) * tl.log(growth))
             tl.store(chosen + i, out, mask=inside)
 
 
@@ -85,7 +80,7 @@ def multiplicative_step(
     ratio: Any,
     power: Any,
     previous: Any,
-    momentum: float,
+    momentum: Any,
     *,
     l1: float,
     l2: float,
@@ -93,19 +88,22 @@ def multiplicative_step(
     exponent: float,
     largest_factor: float,
 ) -> tuple[Any, Any]:
-    """Return the updated factor, and the same extrapolated; see `solvers.mu.Rule.step`."""
+    """Return the updated factor, and the same extrapolated; `momentum` may be a number on the GPU."""
     import torch
 
     tensors = [to_torch(array).contiguous() for array in (factor, ratio, power)]
     rows = tensors[0]
-    extrapolated = previous is not None and momentum != 0
+    at_hand = on_gpu(momentum)
+    extrapolated = previous is not None and (at_hand or momentum != 0)
     new = torch.empty_like(rows)
     chosen = torch.empty_like(rows) if extrapolated else new
     info = torch.finfo(rows.dtype)
     tiny = info.smallest_normal
+    if extrapolated and not at_hand:
+        # An argument would be rounded to float32.
+        momentum = torch.full((), momentum, dtype=torch.float64, device=rows.device)
     values = (l1, l2, tiny, info.max**0.25, tiny * 1e4, exponent, 1.0 / largest_factor, largest_factor)
     size = rows.numel()
-    rounded = float(np.float32(momentum))
     _update[(-(-size // ENTRIES),)](
         *tensors,
         to_torch(previous).contiguous() if extrapolated else rows,
@@ -114,8 +112,7 @@ def multiplicative_step(
         chosen,
         size,
         rows.shape[1],
-        rounded,
-        momentum - rounded,
+        momentum if extrapolated else rows,
         SAME_POWER=tensors[2].ndim == 1,
         RAISED=exponent != 1,
         RIDGE=0 if not l2 else 1 if beta == 1 else 2,
