@@ -265,6 +265,7 @@ class NewtonProblem:
         for _ in range(1 if kept else TRIES):
             after, gained, shorter = self.started(begin, momentum)
             yield self.accepted(replace(after, loss=read_later(after.loss)), momentum, ceiling)
+            del after  # rejected: its memory is free for the next one
             if momentum:
                 momentum, ceiling = 0.0, momentum
                 continue
