@@ -114,7 +114,9 @@ def to_float64(array: Any) -> Any:
 def to_device(array: Any, like: Array, dtype: Any = None) -> Array:
     """Return an array in the namespace and on the device of another one; its dtype stays unless given."""
     if type(array) is not type(like):
-        array = np.asarray(to_numpy(array), order="C")
+        # NumPy converts the type: PyTorch would wake its threads for it, which can take milliseconds.
+        floating = dtype is not None and "float" in str(dtype)
+        array = np.asarray(to_numpy(array), dtype=numpy_dtype(dtype) if floating else None, order="C")
     return array_namespace(like).asarray(array, dtype=dtype, device=device_of(like))
 
 

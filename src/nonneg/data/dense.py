@@ -24,6 +24,7 @@ class DenseMatrix(LocalMatrix):
 
     # Solver, encoder and certificate ask for them.
     _squared_norm: float | None = None
+    _total: float | None = None
     _n_nonzero: int | None = None
 
     def __init__(
@@ -144,7 +145,9 @@ class DenseMatrix(LocalMatrix):
 
     def total(self) -> float:
         """Return the weighted sum of the entries."""
-        return self._block_sum(lambda values: values)
+        if self._total is None:
+            self._total = self._block_sum(lambda values: values)
+        return self._total
 
     def count_nonzero(self) -> int:
         """Return the number of entries other than zero."""

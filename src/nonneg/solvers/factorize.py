@@ -263,6 +263,7 @@ def run_factorization(
                     SOLVERS[name].run, data, *second_factors(data, k), progress=reporter(caller, verbose),
                     **run_options,
                 ))  # fmt: skip
+            del only  # on a GPU, its memory serves the encoding
         else:
             best = best_run(
                 data, k, spawn(rng, n_init), solver=name, begin=None if plain else begin, init=init,

@@ -30,8 +30,9 @@ from nonneg.solvers.majorizer import multiplicative_step, update_ratio
 # The part of the squared mean of a component that is added to its squares in the diagonals of Hessians: a row
 # with few observed entries may see next to nothing of a component, which then would grow without limit.
 DAMPING = 1e-3
-# Entries of Hessians, or of the model, that are in the memory of a GPU at a time: 32 megabytes each.
-HESSIAN_ENTRIES = 1 << 23
+# Entries of the model, and of Hessians, of which there are several copies, that are in the memory of a GPU at
+# a time: 32 and 16 megabytes in float32.
+MODEL_ENTRIES, HESSIAN_ENTRIES = 1 << 23, 1 << 22
 # A row whose step is shorter than this takes a multiplicative step instead.
 SHORTEST_STEP = 0.02
 
@@ -285,7 +286,7 @@ def _own_targets(
     # this may be written to memory.
     xp = array_namespace(factor)
     n_rows, k = factor.shape
-    size = max(1, min(HESSIAN_ENTRIES // (k * k), HESSIAN_ENTRIES // max(1, x.shape[1])))
+    size = max(1, min(HESSIAN_ENTRIES // (k * k), MODEL_ENTRIES // max(1, x.shape[1])))
     parts: list[tuple[Array, ...]] = []
     for begin in range(0, n_rows, size):
         rows = slice(begin, begin + size)
