@@ -87,6 +87,13 @@ def test_the_next_iteration_is_queued_before_the_loss_is_read(monkeypatch):
     assert [kind for kind, _ in events] == ["try", "try", "read"]
 
 
+def test_a_state_that_no_candidate_improves_stays():
+    state = Point(3.0, 4.5)
+    after, measures = Descent(lambda given: iter([Point(4.0, 8.0), Point(5.0, float("nan"))]))(state)
+    assert after == state
+    assert measures == {"loss": 4.5}
+
+
 def test_numbers_on_the_host_are_read_at_once():
     assert read_later(np.float64(2.0)) == 2.0
     assert type(read_later(np.float64(2.0))) is float

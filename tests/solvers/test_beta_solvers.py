@@ -13,7 +13,7 @@ from nonneg.losses.beta import gradients, objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.kl_cd import kl_coordinate_descent
 from nonneg.solvers.mu import multiplicative
-from nonneg.solvers.newton import NewtonProblem, scaled_newton
+from nonneg.solvers.newton import NOTHING, NewtonProblem, scaled_newton
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
 NONE = Penalties()
@@ -270,7 +270,9 @@ def test_newton_ends_at_a_stationary_point(rng):
         assert np.abs(np.minimum(factor, slope)).max() < 1e-3
 
 
-def test_newton_steps_in_float32_end_where_rounding_hides_the_gain(monkeypatch):
+@pytest.mark.parametrize("nothing", [NOTHING["float32"], 0.0])
+def test_newton_steps_in_float32_end_where_rounding_hides_the_gain(nothing, monkeypatch):
+    monkeypatch.setitem(NOTHING, "float32", nothing)
     rng = np.random.default_rng(0)
     X = rng.poisson(20 * rng.gamma(0.5, size=(24, 3)) @ rng.gamma(0.5, size=(3, 40)))
     data = as_data_matrix(X.astype(np.float32))
