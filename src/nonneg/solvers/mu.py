@@ -86,9 +86,11 @@ def _forward_rows(
     penalties = rule.penalties
     of_W = rule.loss.terms_of_W(block, W, Ht, want_loss=True)
     new, chosen = rule.step_W(W, of_W.ratio, of_W.power, W_plain, momentum)
+    loss = of_W.loss + penalties.of_W(W, block.weights)
+    del of_W  # its memory serves the other sums
     of_H = rule.loss.terms_of_H(block, chosen, Ht)
     rows = (new, chosen) if extrapolates(momentum) else (new,)
-    return rows, (of_W.loss + penalties.of_W(W, block.weights), of_H.ratio, of_H.power)
+    return rows, (loss, of_H.ratio, of_H.power)
 
 
 def _sums(
