@@ -91,7 +91,7 @@ def _encode_block(
     shared = shared_correlations(loss, Ht, block.xp.sum(Ht, axis=1), None)
     if in_tiles(block, Ht):
         fixed = Ht, loss, penalties, shared, own, tol, max_iter
-        return in_pieces(lambda *rows: _encode_tiles(*rows, *fixed), block, Ht, start)
+        return in_pieces(lambda piece, rows: _encode_tiles(piece, rows, *fixed), block, Ht, start)
     squares = capped_squares(Ht)
 
     def visit(begin: int, end: int) -> Array:
