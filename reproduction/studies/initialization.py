@@ -24,6 +24,7 @@ from reproduction.cr1.table_5 import LEVELS
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
+from reproduction.studies.initialization_choices import choice_table
 from reproduction.studies.initialization_sets import OTHER_FOLDERS, OTHERS
 from reproduction.studies.merging import merged_init, timed
 
@@ -171,18 +172,17 @@ class Case:
         seconds = float(np.median([record["iteration seconds"] for record in records]))
         self.error = level * min(record["errors"][-1] for record in records)
         runs = {init: [record for record in records if record["init"] == init] for init in INITS}
+        self.seconds, self.runs = seconds, {init: some for init, some in runs.items() if some}
         self.work = {
             init: float(np.median([work_until(record, self.error, seconds) for record in some]))
-            for init, some in runs.items()
-            if some
+            for init, some in self.runs.items()
         }
         self.first = min(self.work, key=lambda init: self.work[init])
         least = self.work[self.first]
         self.ratio = {init: work / least for init, work in self.work.items()}
         self.excess = {
             init: float(np.median([error_after(record, least, seconds) for record in some])) / self.error
-            for init, some in runs.items()
-            if some
+            for init, some in self.runs.items()
         }
 
 
@@ -204,6 +204,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             if cases:
                 heading = f"{SOLVER_NAMES[solver]}; {title}"
                 shown += [_counts(heading, cases), _works(heading, cases)]
+                if whole:
+                    shown.append(choice_table(heading, cases, GRID, NEAR, work_until, error_after))
                 claims += _claims(heading, cases, whole)
         cones = _cones(SOLVER_NAMES[solver], by_set)
         shown += [cones, _ahead(SOLVER_NAMES[solver], cones), _early(SOLVER_NAMES[solver], by_set)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from reproduction.artifacts import Table
 from reproduction.studies.initialization import GRID, INITS, RECOMMENDED, Case, error_after, work_until
+from reproduction.studies.initialization_choices import best_of, choice_table
 from reproduction.studies.merging import merge_components
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
@@ -53,6 +54,29 @@ def test_a_case_knows_the_first_and_how_far_behind_the_others_are():
     assert case.ratio == {"rand": 3 / 2.5, "cone": 1.0}
     assert case.excess["rand"] == pytest.approx(math.sqrt(2))
     assert case.excess["cone"] == pytest.approx(1.0)
+
+
+def test_the_best_of_several_pays_for_all_of_them():
+    runs = {
+        "cone": [record("cone", [0.4, 0.3, 0.3], seconds=0.25)],
+        "random": [record("random", [0.8, value, value], seconds=0.1) for value in (0.2, 0.35)],
+    }
+    found = best_of(runs, ("cone", "random"), 2, GRID, 0.5)
+    # The first draw goes on from random numbers, the second one from cones; two iterations are lost.
+    assert [run["init"] for run in found[:2]] == ["random", "cone"]
+    assert found[0]["init seconds"] == pytest.approx(0.25 + 0.1 + 2 * 0.5)
+    assert [run["init"] for run in best_of(runs, ("cone", "random"), 1, GRID, 0.5)[:2]] == ["cone", "cone"]
+    # Two seeds at a time: the better one is always there.
+    assert {run["init"] for run in best_of(runs, ("cone", "random", "random"), 2, GRID, 0.5)} == {"random"}
+
+
+def test_what_is_best_on_a_data_set_need_not_be_first_at_every_error():
+    records = [record("rand", [0.5, 0.21, 0.2]), record("cone", [0.4, 0.3, 0.201])]
+    cases = [Case(records, level) for level in (2.0, 1.05, 1.0)]
+    *tried, known = choice_table("", cases, GRID, 1.02, work_until, error_after, best={}).rows
+    assert not tried
+    assert [case.first for case in cases] == ["cone", "rand", "rand"]
+    assert known["near"] == 2
 
 
 @pytest.mark.slow
