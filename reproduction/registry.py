@@ -66,6 +66,7 @@ TITLES: dict[str, str] = {
     "studies/topics": "Topics of documents: the default, scikit-learn, gensim and tomotopy",
     "studies/near-duplicates": "Vertices with many near-duplicates: smooth separable NMF and other methods",
     "studies/purification-plausibility": "Purification or NMF: do the data tell which one is better?",
+    "studies/topic-numbers": "How many topics: what tells the number of classes of a collection",
     "studies/topic-tools": "Topics beyond the fit: trees over topics, seed words and streams of documents",
     "studies/optima": "How low initializations end, and whether pruning discards the best restart",
     "studies/tables": "The default of NMF on tables, other libraries, and whether the unit of X matters",

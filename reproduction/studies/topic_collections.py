@@ -61,6 +61,31 @@ def planted_collection(n_documents: int, n_topics: int = 20, *, seed: int = 0) -
     return sp.csr_array(sp.diags_array(keep) @ counts[origin] + added), y
 
 
+def mixed_collection(n_topics: int, *, seed: int = 0) -> tuple[Any, IntArray]:
+    """Return counts and main topics of documents that mix topics, as latent Dirichlet allocation has them."""
+    # Zipf's law for the vocabulary; a topic reweights it, and about half of the words are of no topic.
+    rng = np.random.default_rng([n_topics, seed])
+    n_documents, n_words = int(rng.integers(1500, 3000)), int(rng.integers(6000, 12000))
+    base = np.arange(1.0, n_words + 1) ** -rng.uniform(0.95, 1.1)
+    base /= base.sum()
+    concentration = rng.uniform(0.02, 0.08) * n_words
+    topics = rng.gamma(np.maximum(concentration * base, 1e-4), size=(n_topics, n_words))
+    topics /= topics.sum(axis=1, keepdims=True)
+    share = rng.uniform(0.4, 0.6)
+    sizes = rng.dirichlet(np.full(n_topics, rng.choice([2.0, 5.0, 20.0]))) + 0.25 / n_topics
+    main = rng.choice(n_topics, size=n_documents, p=sizes / sizes.sum())
+    mixed = rng.dirichlet(np.full(n_topics, 0.1), size=n_documents)
+    own = rng.beta(6.0, 2.0, size=n_documents)
+    mixed *= 1.0 - own[:, None]
+    mixed[np.arange(n_documents), main] += own
+    lengths = np.maximum(rng.lognormal(4.6, 0.6, n_documents).astype(int), 20)
+    rows = [
+        sp.csr_array(rng.multinomial(length, share * (mixture @ topics) + (1.0 - share) * base)[None, :])
+        for mixture, length in zip(mixed, lengths, strict=True)
+    ]
+    return sp.csr_array(sp.vstack(rows, format="csr")).astype(np.float64), np.argmax(mixed, axis=1)
+
+
 def _drawn(rng: np.random.Generator, cumulated: Any, size: int) -> IntArray:
     return np.minimum(np.searchsorted(cumulated, rng.random(size)), len(cumulated) - 1)
 
@@ -69,6 +94,8 @@ def collection(name: str, seed: int = 0) -> tuple[Any, IntArray]:
     """Return the counts and classes of a collection by name."""
     if name.startswith("planted"):
         return planted_collection(int(name.partition("-")[2]), seed=seed)
+    if name.startswith("mixed"):
+        return mixed_collection(int(name.partition("-")[2]), seed=seed)
     found = LOADERS[name]() if name in LOADERS else datasets.load_cluto(name)
     counts = sp.csr_array(found.X)
     filled = np.flatnonzero(np.diff(counts.indptr) > 0)

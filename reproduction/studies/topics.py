@@ -23,7 +23,7 @@ from nonneg.metrics import (
     top_words,
     topic_diversity,
 )
-from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
+from reproduction.artifacts import Artifact, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
@@ -74,14 +74,13 @@ MEASURES = {
     "below": "topics under 1 %",
     "seconds": "seconds",
 }
-N_AUTO = {TDT2: 1, REUTERS: 0, PLANTED: 0, "planted-4000": 0, **dict.fromkeys(CLUTO[:6], 0)}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
     """Return one setting per collection, draw and method."""
     if quick:
         known = [method for method in METHODS if method not in PEERS or is_installed(PEERS[method])]
-        return [_setting("quick", "planted-400", 0, method) for method in (*known, "auto")]
+        return [_setting("quick", "planted-400", 0, method) for method in known]
     found = []
     for group in ("choosing", "reporting"):
         for name, draws in GROUPS[group].items():
@@ -89,8 +88,6 @@ def trials(quick: bool) -> list[dict[str, Any]]:
                 methods = [*METHODS] if group == "reporting" else ["default", "published"]
                 if place >= N_SLOW.get(name, len(draws)):
                     methods = [method for method in methods if method not in SLOW]
-                if place < N_AUTO.get(name, len(draws)):
-                    methods.append("auto")
                 found += [(place, _setting(group, name, draw, method)) for method in methods]
     # Draw after draw, the longest first, so that a part of the trials compares all methods.
     found.sort(key=lambda entry: (_stage(*entry), -cost(entry[1])))
@@ -98,8 +95,6 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def _stage(place: int, setting: Mapping[str, Any]) -> int:
-    if setting["method"] == "auto":
-        return 1
     return 0 if place <= 2 and setting["group"] == "reporting" else 2 + place // 4
 
 
@@ -110,7 +105,7 @@ def _setting(group: str, name: str, draw: int, method: str) -> dict[str, Any]:
 def cost(setting: Mapping[str, Any]) -> float:
     """Return the relative cost of a trial."""
     size = {"classic": 2.0, "planted-20000": 6.0, TDT2: 2.0, "planted-4000": 1.0}
-    each = {"auto": 10.0, "sklearn-lda": 10.0, "gensim-lda": 10.0, "tomotopy-lda": 10.0}
+    each = {"sklearn-lda": 10.0, "gensim-lda": 10.0, "tomotopy-lda": 10.0}
     return size.get(setting["collection"], 0.6) * each.get(setting["method"], 1.0)
 
 
@@ -136,10 +131,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         # Copies, small groups and reached limits are results here.
         warnings.simplefilter("ignore")
-        fit = FITS[setting["method"]]
-        if setting["group"] == "quick" and setting["method"] == "auto":
-            fit = _ours([10, 20])
-        topics, weights, facts = fit(counts, k)
+        topics, weights, facts = FITS[setting["method"]](counts, k)
     facts["seconds"] = round(time.perf_counter() - started, 3)
     return [{"n_documents": len(y), "classes": k, **facts, **scores(counts, y, topics, weights)}]
 
@@ -163,9 +155,9 @@ def scores(counts: Any, y: IntArray, topics: FloatArray, weights: FloatArray) ->
 Fit = tuple[FloatArray, FloatArray, dict[str, Any]]
 
 
-def _ours(n_topics: Any = None, **parameters: Any) -> Callable[[Any, int], Fit]:
+def _ours(**parameters: Any) -> Callable[[Any, int], Fit]:
     def fit(counts: Any, k: int) -> Fit:
-        model = TopicModel(k if n_topics is None else n_topics, random_state=0, n_jobs=1, **parameters)
+        model = TopicModel(k, random_state=0, n_jobs=1, **parameters)
         weights = model.fit_transform(counts)
         facts: dict[str, Any] = {"n_topics": model.n_topics_, "n_few": int(model.few_documents_.sum())}
         facts["n_set_aside"] = len(model.set_aside_)
@@ -223,7 +215,6 @@ def _tomotopy_lda(counts: Any, k: int) -> Fit:
 FITS: dict[str, Callable[[Any, int], Fit]] = {
     "default": _ours(),
     "published": _ours(**PUBLISHED),
-    "auto": _ours("auto"),
     "sklearn-nmf": _sklearn_nmf,
     "sklearn-lda": _sklearn_lda,
     "gensim-lda": _gensim_lda,
@@ -232,19 +223,18 @@ FITS: dict[str, Callable[[Any, int], Fit]] = {
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the table of peers, the collections one by one, and the numbers of topics."""
+    """Return the table of peers, and the collections one by one."""
     shown: list[Artifact] = []
-    fits = [record for record in records if record["method"] != "auto"]
     for group, words in (
         ("reporting", "Test collections"),
         ("choosing", "Collections used to choose the rules"),
         ("quick", "Quick setting"),
     ):
-        inside = [record for record in fits if record["group"] == group]
+        inside = [record for record in records if record["group"] == group]
         if inside:
             shown += _tables(_shared(inside), words)
-    shown += [*_all_draws([r for r in fits if r["group"] == "reporting"]), *_numbers(records)]
-    return [*shown, *_verdicts(fits), *_near_numbers(records)]
+    shown += _all_draws([record for record in records if record["group"] == "reporting"])
+    return [*shown, *_verdicts(records)]
 
 
 def _shared(records: Sequence[Record]) -> list[Record]:
@@ -301,33 +291,6 @@ def _tables(records: Sequence[Record], caption: str) -> list[Artifact]:
     ]  # fmt: skip
 
 
-def _numbers(records: Sequence[Record]) -> list[Artifact]:
-    found = [record for record in records if record["method"] == "auto"]
-    if not found:
-        return []
-    given = {
-        (record["collection"], record["draw"]): record["nmi"]
-        for record in records
-        if record["method"] == "default"
-    }
-    rows = [
-        {
-            "collection": record["collection"],
-            "group": record["group"],
-            "draw": record["draw"],
-            "classes": record["classes"],
-            "n_topics": record["n_topics"],
-            "nmi": record["nmi"],
-            "given": given.get((record["collection"], record["draw"])),
-            "seconds": record["seconds"],
-        }
-        for record in sorted(found, key=lambda r: (r["group"] != "reporting", r["collection"], r["draw"]))
-    ]
-    columns = {"collection": "collection", "group": "group", "draw": "draw", "classes": "classes"}
-    columns |= {"n_topics": "topics by auto", "nmi": "NMI", "given": "NMI with as many as classes"}
-    return [Table('`n_topics="auto"`.', columns | {"seconds": "seconds"}, rows, 3)]
-
-
 def _verdicts(records: Sequence[Record]) -> list[Verdict]:
     reporting = [record for record in records if record["group"] == "reporting"]
     shared = _shared(reporting)
@@ -367,16 +330,6 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
         detail = ", ".join(f"{value:.2f} %" for value in least)
         verdicts.append(Verdict(claim, met, f"smallest topic: {detail}" if least else "not measured"))
     return verdicts
-
-
-def _near_numbers(records: Sequence[Record]) -> list[Artifact]:
-    found = [r for r in records if r["method"] == "auto" and r["group"] == "reporting"]
-    near = sum(r["classes"] / 2 <= r["n_topics"] <= 2 * r["classes"] for r in found)
-    words = (
-        f'`n_topics="auto"` is within a factor of two of the number of classes on {near} of {len(found)} '
-        "test collections and draws."
-    )
-    return [Paragraph(words)] if found else []
 
 
 def lacks(quick: bool) -> str | None:

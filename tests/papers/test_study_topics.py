@@ -21,7 +21,6 @@ def test_the_default_beats_the_peers_on_planted_topics():
     scores = {record["method"]: record for record in records}
     assert scores["default"]["nmi"] > scores["published"]["nmi"] > 0.8
     assert scores["default"]["nmi"] > scores["sklearn-nmf"]["nmi"]
-    assert scores["auto"]["n_topics"] in (10, 20)
     assert len(artifacts(NAME, records, Table)) == 3
     assert [verdict.met for verdict in verdicts(NAME, records).values()] == [None] * 5
 

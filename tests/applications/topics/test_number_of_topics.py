@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from nonneg import load
 from nonneg.applications import TopicModel
-from nonneg.applications.topics.number_of_topics import recommended, word_agreement
+from nonneg.applications.topics.number_of_topics import (
+    group_modularity,
+    recommended,
+    similar_documents,
+    word_agreement,
+)
 from nonneg.exceptions import InvalidParameterError, UnsupportedError
 
 
@@ -29,10 +35,13 @@ def test_auto_finds_the_number_of_planted_topics(five_topics, tmp_path):
     assert model.n_topics_ == len(model.topics_) == 5
     chosen = model.selection_
     assert chosen["n_topics"] == 5
-    lengths = {len(chosen[name]) for name in ("candidates", "stability", "stability_spread", "npmi")}
+    curves = ("candidates", "modularity", "stability", "stability_spread", "npmi")
+    lengths = {len(chosen[name]) for name in curves}
     assert lengths == {len(chosen["candidates"])}
     assert chosen["candidates"][:4] == [2, 3, 4, 5]
-    assert chosen["reason"].startswith("5 is the largest number of topics that is stable")
+    assert chosen["reason"].startswith("5 topics divide the documents most clearly")
+    assert chosen["range"] == [5, 5]
+    assert chosen["modularity"][3] == max(chosen["modularity"]) > 0.5
     # The same seed, the same choice; the parameter stays what the user typed.
     assert model.n_topics == "auto"
     assert model.transform(five_topics).shape == (300, 5)
@@ -85,10 +94,33 @@ def test_agreement_is_the_average_jaccard_similarity_of_matched_topics():
     assert word_agreement(words, other) == pytest.approx((1 + 1 / 3 + 2 / 4) / 3 / 2)
 
 
-def test_the_largest_number_that_is_stable_enough_is_recommended():
-    numbers = [2, 3, 5, 8, 12, 20]
-    # 12 keeps fewer words than 3 does, but no fewer than numbers from 6 on.
-    assert recommended(numbers, np.array([0.8, 0.95, 0.7, 0.72, 0.7, 0.5])) == 4
-    # 8 keeps two thirds, but 5 clearly more.
-    assert recommended(numbers, np.array([0.5, 0.6, 0.9, 0.7, 0.6, 0.5])) == 2
-    assert recommended(numbers, np.array([0.5, 0.6, 0.3, 0.2, 0.1, 0.2])) == 1
+def test_the_largest_modularity_is_recommended_with_a_range():
+    assert recommended(np.array([0.2, 0.5, 0.6, 0.58, 0.59, 0.4])) == (2, (2, 4))
+    # Digits that depend on the machine do not decide.
+    assert recommended(np.array([0.4, 0.6, 0.6 + 1e-9])) == (1, (1, 2))
+    assert recommended(np.array([0.0, -0.1])) == (0, (0, 0))
+
+
+def test_modularity_of_main_topics(rng):
+    # Two groups of six documents that share no words.
+    weights = sp.csr_array(np.kron(np.eye(2), np.ones((6, 4))) / 2.0)
+    graph = similar_documents(weights, 3)
+    assert (graph.toarray() == graph.toarray().T).all()
+    assert graph.toarray()[:6, 6:].max() == 0.0 == graph.diagonal().max()
+    assert np.diff(graph.indptr).min() >= 3
+    right = np.repeat(np.eye(2), 6, axis=0)
+    degrees = graph.sum(axis=1)
+    shares = [degrees[:6].sum() / degrees.sum(), degrees[6:].sum() / degrees.sum()]
+    assert group_modularity(graph, right) == pytest.approx(1.0 - np.square(shares).sum())
+    assert group_modularity(graph, np.ones((12, 1))) == pytest.approx(0.0)
+    assert group_modularity(graph, rng.random((12, 2))) < group_modularity(graph, right)
+    # More neighbors than documents, and documents without common words.
+    assert (np.diff(similar_documents(weights, 100).indptr) == 5).all()
+    assert group_modularity(similar_documents(sp.csr_array(np.eye(4)), 2), np.eye(4)) == 0.0
+
+
+def test_documents_without_subjects_are_called_so(rng):
+    counts = rng.poisson(0.5, (150, 60))
+    model = TopicModel([2, 4], random_state=0, max_iter=20).fit(counts)
+    assert max(model.selection_["modularity"]) < 0.3
+    assert model.selection_["reason"].startswith("No number of topics divides the documents clearly")

@@ -126,9 +126,11 @@ class TopicModel(StreamedTopics):
     n_topics_ : int
         The number of topics.
     selection_ : dict or None
-        What chose the number of topics: `candidates`, and for each of them `stability`, the agreement of the
-        top words with those found in four fifths of the documents, its `stability_spread` over samples, and
-        the mean `npmi`; `n_topics` and the `reason`. None if the number was given.
+        What chose the number of topics: `candidates`, and for each of them the `modularity` of the groups of
+        documents with the same main topic in the graph of similar documents, `stability`, the agreement of
+        the top words with those found in four fifths of the documents, its `stability_spread` over samples,
+        and the mean `npmi`; `n_topics`, the `range` of numbers that are nearly as good, and the `reason`.
+        None if the number was given.
     vocabulary_ : array of str or None
         The words by column; None for counts without names.
     word_indices_ : array of int
@@ -164,6 +166,7 @@ class TopicModel(StreamedTopics):
     .. [2] Arora et al. (2013), ICML (anchor words).
     .. [3] Xu, Liu & Gong (2003), SIGIR (balanced documents: NMF-NCW).
     .. [4] Greene, O'Callaghan & Cunningham (2014), ECML PKDD (stability of topics).
+    .. [5] Newman & Girvan (2004), Physical Review E 69, 026113 (modularity).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How many topics: stability of topics when documents are left out, and coherence of their words."""
+"""How many topics: how clearly they divide the documents, and how stable and coherent they are."""
 
 from __future__ import annotations
 
@@ -14,23 +14,30 @@ from nonneg._random import generator
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.methods import FoundTopics, Task
 from nonneg.applications.topics.quality import topic_npmi
+from nonneg.applications.topics.term_weights import term_weights
 from nonneg.exceptions import InvalidParameterError
 from nonneg.iteration.progress import StepCounter
+from nonneg.metrics.networks import overlapping_modularity
 from nonneg.metrics.topics import top_words
 
 CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30, 40, 50)
+# Every document is connected with its most similar ones, so many of them. The study `studies/topic-numbers`
+# chose this number (against 10 and all documents) and the modularity itself (against stability, held-out
+# error and others).
+N_NEIGHBORS = 30
+# Numbers of topics whose modularity is at least this share of the largest one are in the range: there it
+# contains the number of classes in three of four collections.
+NEAR = 0.95
+# Divisions below this modularity are hardly ones (Newman & Girvan, 2004).
+CLEAR = 0.3
 # Greene, O'Callaghan & Cunningham (2014), "How many topics? Stability analysis for topic models", ECML PKDD:
 # 80 % of the documents in every sample, agreement of the 20 top words.
-PART, N_WORDS, N_SAMPLES = 0.8, 20, 5
+PART, N_WORDS, N_SAMPLES = 0.8, 20, 3
 # More documents change the curves little and cost as much as they take.
 MAX_DOCUMENTS = 3000
-# Fewer documents than this per topic say nothing about it, and so many candidates are always tried.
-LEAST_PER_TOPIC, LEAST_TRIED = 10, 9
-# The largest number of topics counts that keeps two thirds of its top words, and nearly as many as every
-# other number from half as many topics on: far smaller numbers are easier to keep. The search ends after so
-# many numbers in a row that keep fewer. Six collections of CLUTO (tr11, tr12, tr23, tr41, re0, k1a) and
-# documents with five planted topics chose these.
-ENOUGH, NEARLY, N_BELOW = 2 / 3, 0.92, 5
+# Fewer documents than this per topic say nothing about it, and so many candidates are always tried. The
+# search ends after N_BELOW numbers in a row below FAR of the largest modularity.
+LEAST_PER_TOPIC, LEAST_TRIED, N_BELOW, FAR = 10, 9, 3, 0.9
 # Coarse fits rank candidates as well as exact ones do.
 COARSE: dict[str, dict[str, Any]] = {
     "nmf": {"tol": 1e-4, "max_iter": 200},
@@ -44,8 +51,10 @@ class TopicNumbers:
     """What is known of candidate numbers of topics, and the one that is recommended."""
 
     n_topics: int
+    range: list[int]
     reason: str
     candidates: list[int]
+    modularity: list[float]
     stability: list[float]
     stability_spread: list[float]
     npmi: list[float]
@@ -73,24 +82,27 @@ def compare_numbers(
     if method == "nmf":
         counts = _without_small_groups(rough, counts, numbers, run)
     rough, n = replace(rough, set_aside=False), counts.shape[0]
+    graph = similar_documents(term_weights(counts, task.inverse, unit_rows=True), N_NEIGHBORS)
     samples = [np.sort(rng.choice(n, max(1, round(PART * n)), replace=False)) for _ in range(N_SAMPLES)]
     counter = StepCounter("number of topics", len(numbers), verbose)
+    modularity: list[float] = []
     stability: list[list[float]] = []
     npmi: list[FloatArray] = []
     for k in numbers:
-        if candidates is None and _is_hopeless(stability):
+        if candidates is None and _is_hopeless(modularity):
             break
-        whole = run(replace(rough, counts=counts, n_topics=k)).components
+        whole = run(replace(rough, counts=counts, n_topics=k))
+        modularity.append(group_modularity(graph, whole.encode(counts)))
         parts = [run(replace(rough, counts=sp.csr_array(counts[rows]), n_topics=k)) for rows in samples]
-        words = top_words(whole, N_WORDS)
+        words = top_words(whole.components, N_WORDS)
         stability.append([word_agreement(words, top_words(part.components, N_WORDS)) for part in parts])
-        npmi.append(topic_npmi(counts, whole))
+        npmi.append(topic_npmi(counts, whole.components))
         counter.done(f"{k} topics")
     numbers = numbers[: len(stability)]
-    mean, spread = np.mean(stability, axis=1), np.std(stability, axis=1)
-    at = recommended(numbers, mean)
+    at, near = recommended(np.array(modularity))
     return TopicNumbers(
-        numbers[at], _reason(numbers, mean, at), numbers, mean.tolist(), spread.tolist(),
+        numbers[at], [numbers[place] for place in near], _reason(numbers, modularity, at, near), numbers,
+        modularity, np.mean(stability, axis=1).tolist(), np.std(stability, axis=1).tolist(),
         [float(np.nanmean(values)) if not np.isnan(values).all() else float("nan") for values in npmi],
     )  # fmt: skip
 
@@ -106,34 +118,62 @@ def _without_small_groups(
     return sp.csr_array(counts[np.setdiff1d(np.arange(counts.shape[0]), aside)])
 
 
-def _is_hopeless(stability: list[list[float]]) -> bool:
+def similar_documents(weights: Any, many: int) -> Any:
+    """Return the graph that connects every document with its most similar ones, weighted by the cosine."""
+    n = weights.shape[0]
+    many = min(many, n - 1)
+    rows, columns, values = [], [], []
+    for first in range(0, n, 500):
+        cosines = (weights[first : first + 500] @ weights.T).toarray()
+        inside = np.arange(len(cosines))
+        cosines[inside, first + inside] = -1.0
+        nearest = np.argpartition(-cosines, many - 1, axis=1)[:, :many]
+        rows.append(np.repeat(first + inside, many))
+        columns.append(nearest.reshape(-1))
+        values.append(np.maximum(cosines[inside[:, None], nearest], 0.0).reshape(-1))
+    place = np.concatenate(rows), np.concatenate(columns)
+    graph = sp.csr_array((np.concatenate(values), place), shape=(n, n))
+    return sp.csr_array(graph.maximum(graph.T))
+
+
+def group_modularity(graph: Any, weights: FloatArray) -> float:
+    """Return the modularity of the groups of documents with the same main topic."""
+    main = np.argmax(weights, axis=1)
+    groups = sp.csr_array((np.ones(len(main)), (np.arange(len(main)), main)), shape=weights.shape)
+    return overlapping_modularity(graph, groups.toarray()) if graph.sum() > 0 else 0.0
+
+
+def _is_hopeless(modularity: list[float]) -> bool:
     """Tell whether larger numbers of topics need not be tried."""
-    return len(stability) >= LEAST_TRIED and np.mean(stability[-N_BELOW:], axis=1).max() < ENOUGH
+    return len(modularity) >= LEAST_TRIED and max(modularity[-N_BELOW:]) < FAR * max(modularity)
 
 
-def stable_enough(numbers: list[int], stability: FloatArray) -> Any:
-    """Tell which candidates keep their top words, on their own and beside numbers from half as many on."""
+def recommended(modularity: FloatArray) -> tuple[int, tuple[int, int]]:
+    """Return the place of the largest modularity, and the first and last place that are near it."""
     # Digits beyond the sixth depend on the machine.
-    k, values = np.asarray(numbers), np.round(stability, 6)
-    best = np.array([values[2 * k >= one].max() for one in k])
-    return (values >= ENOUGH) & (values >= NEARLY * best)
+    values = np.round(modularity, 6)
+    at = int(np.argmax(values))
+    near = np.flatnonzero(values >= (NEAR if values[at] > 0 else 1.0) * values[at])
+    return at, (int(near[0]), int(near[-1]))
 
 
-def recommended(numbers: list[int], stability: FloatArray) -> int:
-    """Return the place of the largest candidate that is stable enough, or else of the most stable one."""
-    enough = np.flatnonzero(stable_enough(numbers, stability))
-    return int(enough[-1] if len(enough) else np.argmax(np.round(stability, 6)))
-
-
-def _reason(numbers: list[int], stability: FloatArray, at: int) -> str:
-    if stable_enough(numbers, stability)[at]:
+def _reason(numbers: list[int], modularity: list[float], at: int, near: tuple[int, int]) -> str:
+    low, high = numbers[near[0]], numbers[near[1]]
+    if modularity[at] < CLEAR:
         return (
-            f"{numbers[at]} is the largest number of topics that is stable: {stability[at]:.0%} of the top "
-            "words stay when a fifth of the documents is left out."
+            f"No number of topics divides the documents clearly: their modularity is {CLEAR:g} or more in "
+            f"collections with distinct subjects, and {modularity[at]:.2f} at most here, with {numbers[at]} "
+            "topics. Choose the number by what the topics are for."
         )
+    ending = " Larger numbers were not tried." if at == len(numbers) - 1 > 0 else ""
+    around = (
+        f"Numbers from {low} to {high} divide them nearly as well: compare topics for some of these."
+        if low < high
+        else "No other number comes near."
+    )
     return (
-        "No number of topics keeps two thirds of its top words when a fifth of the documents is left out; "
-        f"{numbers[at]} keeps most ({stability[at]:.0%})."
+        f"{numbers[at]} topics divide the documents most clearly (modularity {modularity[at]:.2f}). "
+        f"{around}{ending}"
     )
 
 
