@@ -246,7 +246,7 @@ def _verdicts(rows: Sequence[Mapping[str, Any]], *, whole: bool) -> list[Verdict
     said = f"of {len(rows)} collections and draws"
     return [
         Verdict(
-            "Every test collection: the number is within 30% of that of the classes and costs at most 0.03 NMI",
+            "Every test collection: within 30% of the number of classes, and at most 0.03 NMI lower",
             right == len(rows) if whole else None,
             f"{right} {said}; NMI alone: {kept}",
         ),
