@@ -51,6 +51,21 @@ def test_the_lake_is_water_and_not_road():
     assert model.unexplained_.mean() < 0.02
 
 
+@pytest.mark.parametrize("purity", [1.0, 0.75])
+def test_the_brightness_of_endmembers_follows_from_the_pixels(rng, purity):
+    # Materials of unlike brightness, in pixels whose light varies for other reasons.
+    H = rng.random((3, 30)) * np.array([[1.0], [0.5], [0.8]])
+    W = rng.dirichlet(np.full(3, 0.7), 2000)
+    W = W[W.max(axis=1) <= purity][:900]
+    X = W @ H * rng.uniform(0.8, 1.2, (len(W), 1)) + rng.normal(0.0, 1e-3, (len(W), 30))
+    found = Unmixing(3).fit(X.reshape(30, 30, 30))
+    order = spectral_angles(H, found.endmembers_).argmin(axis=1)
+    maps = found.abundances_.reshape(-1, 3)[:, order]
+    light = found.endmembers_.sum(axis=1)[order] / H.sum(axis=1)
+    np.testing.assert_allclose(light / light.mean(), 1.0, atol=0.03)
+    assert np.sqrt(np.mean(np.square(maps - W))) < 0.015
+
+
 def test_corrupt_pixels_are_set_aside_and_named():
     scene = lake(2, n_materials=6, snr=40, n_corrupt=2)
     corrupt = {divmod(int(at), SIDE) for at in np.flatnonzero(scene.W.sum(axis=1) == 0)}

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+from scipy.optimize import linear_sum_assignment, nnls
 
 from nonneg._ties import fixed_vectors
 from nonneg._typing import FloatArray, IntArray
@@ -74,6 +74,8 @@ WEIGHT_VARIED = 4.0 * WEIGHT
 OWN_SPECTRA = 0.8
 # A material is dark if it has less than this share of the light of the brightest one.
 DARK_MATERIAL = 0.25
+# The brightness of endmembers follows from the pixels if none has less than this share of the brightest one.
+DIM = 0.2
 # Pixels are near a vertex beyond this abundance. If more than CROWDED of them are, as in images with areas of
 # one material, the smallest simplex is too large at the vertices, and the edges of the crowds are better.
 NEAR_VERTEX, CROWDED = 0.9, 0.25
@@ -151,6 +153,8 @@ def robust_endmembers(
     else:
         found = first if pure and space.exact else _refined(space, first, pure)
         components = found.vertices @ space.basis.T
+    if found is not first:  # averages of pure pixels have the brightness of these
+        components = components * _brightness(space, found.vertices)[:, None]
     history.record(1, clock.seconds() - started, {"misfit": misfit})
     members = found.members
     if members is None:
@@ -171,6 +175,19 @@ def robust_endmembers(
             "isolated": np.setdiff1d(np.arange(len(spectra)), usual),
         },
     )
+
+
+def _brightness(space: Subspace, vertices: FloatArray) -> FloatArray:
+    """Return factors of the endmembers with which the weights of pixels sum to one as nearly as possible.
+
+    Angles do not tell the brightness of an endmember, but abundances depend on it. The light of a pixel varies
+    for other reasons as well, but if these have nothing to do with what it is made of, least squares find the
+    right factors.
+    """
+    weights = cone_weights(space.points, vertices)
+    inverse = nnls(weights.T @ weights, weights.sum(axis=0))[0]
+    known = inverse.min() > DIM * inverse.max()
+    return 1.0 / inverse if known else np.ones(len(vertices))
 
 
 def _average_spectra(
