@@ -180,9 +180,9 @@ def robust_endmembers(
 def _brightness(space: Subspace, vertices: FloatArray) -> FloatArray:
     """Return factors of the endmembers with which the weights of pixels sum to one as nearly as possible.
 
-    Angles do not tell the brightness of an endmember, but abundances depend on it. The light of a pixel varies
-    for other reasons as well, but if these have nothing to do with what it is made of, least squares find the
-    right factors.
+    Angles do not tell the brightness of an endmember, but abundances depend on it. The light of a pixel
+    varies for other reasons as well, but if these have nothing to do with what it is made of, least squares
+    find the right factors.
     """
     weights = cone_weights(space.points, vertices)
     inverse = nnls(weights.T @ weights, weights.sum(axis=0))[0]
