@@ -29,7 +29,7 @@ def best_of(
     grid: Sequence[int],
     seconds: float,
 ) -> list[dict[str, Any]]:
-    """Return runs that continue from the best of several, with the time of all as time of the initialization."""
+    """Return runs that continue from the best of several; the time of all counts as initialization."""
     # The iterations of the best one are not lost: they are those of the run.
     found = []
     at = grid.index(n_iter)
