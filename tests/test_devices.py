@@ -232,7 +232,7 @@ def test_a_model_from_a_gpu_works_where_there_is_none(gpu, low_rank, tmp_path, m
     for found in (load(tmp_path / "model.npz"), pickle.loads(sent)):  # noqa: S301
         assert found.device == "cuda"
         monkeypatch.setattr(devices, "_warned", set())
-        with pytest.warns(DeviceWarning, match="works on the processor here"):
+        with pytest.warns(DeviceWarning, match="runs on the CPU here"):
             np.testing.assert_allclose(found.transform(low_rank), W, rtol=1e-6, atol=1e-8)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

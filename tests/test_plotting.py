@@ -81,7 +81,7 @@ def test_rank_has_a_panel_for_each_curve_and_marks_the_choice(X):
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
-        (lambda m: plot_components(m, image_shape=(5, 5)), ShapeError, "asks for 25 features.*have 12"),
+        (lambda m: plot_components(m, image_shape=(5, 5)), ShapeError, "needs 25 features.*have 12"),
         (lambda m: plot_components(m, names=["a"]), ShapeError, "Expected 12 names.*got 1"),
         (lambda m: plot_history(m, x="hours"), InvalidParameterError, "'iteration' or 'seconds'"),
         (lambda m: plot_history(3), InvalidParameterError, "fitted estimator.*got int"),

@@ -1,4 +1,4 @@
-"""Parameters of users: each kind is checked in one place, with one message for all families."""
+"""Checks of user parameters: each kind is checked in one place, with one message for all families."""
 
 from __future__ import annotations
 

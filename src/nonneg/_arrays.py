@@ -33,7 +33,7 @@ def is_cuda_tensor(array: Any) -> bool:
 
 
 def on_gpu(array: Any) -> bool:
-    """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, or CuPy's with PyTorch beside it."""
+    """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, or a CuPy array if PyTorch is installed."""
     if type(array).__module__.partition(".")[0] == "cupy":
         return find_spec("torch") is not None
     return is_cuda_tensor(array)
@@ -49,7 +49,7 @@ def to_torch(array: Any) -> Any:
 
 
 def from_torch(tensor: Any, like: Any) -> Any:
-    """Return a PyTorch tensor as the kind of array that `like` is, in the same memory."""
+    """Return a PyTorch tensor as an array of the same type as `like`, in the same memory."""
     if type(like).__module__.partition(".")[0] != "cupy":
         return tensor
     import cupy
@@ -63,12 +63,12 @@ def row_major(array: Any) -> Any:
 
 
 def scalar(value: Any) -> Any:
-    """Return a number; one that is on a GPU stays there as an array without axes, so that nobody waits."""
+    """Return a number; one on a GPU stays there as a 0-d array, so that nothing waits for it."""
     return value if on_gpu(value) else float(value)
 
 
 def is_sparse_array(array: Any) -> bool:
-    """Tell whether an array is a sparse tensor of PyTorch or matrix of CuPy, without importing them."""
+    """Tell whether an array is a PyTorch sparse tensor or a CuPy sparse matrix, without importing either."""
     module = type(array).__module__
     if module == "torch":
         return "strided" not in str(array.layout)
@@ -76,7 +76,7 @@ def is_sparse_array(array: Any) -> bool:
 
 
 def is_non_numpy(array: Any) -> bool:
-    """Tell whether an array is a Dask array or one of another namespace than NumPy's."""
+    """Tell whether an array is a Dask array or from a namespace other than NumPy's."""
     return is_dask(array) or (is_array_api_obj(array) and not isinstance(array, np.ndarray | np.generic))
 
 

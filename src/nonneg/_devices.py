@@ -1,4 +1,4 @@
-"""The `device` option: which GPU, whether it pays, and clear words where it is missing or full."""
+"""The `device` option: which GPU to use, whether it pays off, and clear errors if it is missing or full."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _warned: set[str] = set()
 
 
 def check_device_name(device: Any, name: str = "device") -> None:
-    """Refuse what is no device, without looking for one."""
+    """Reject an invalid device name, without looking for the device."""
     named = device is None or (isinstance(device, str) and re.fullmatch(r"cpu|auto|cuda(:\d+)?", device))
     if not named:
         raise InvalidParameterError(f"{name}={device!r} (--device) is not a device. Expected {_EXPECTED}.")
 
 
 def checked_device(device: str | None, name: str = "device") -> Any:
-    """Return a PyTorch device, None for the processor; "auto" is the GPU if there is one."""
+    """Return a PyTorch device, None for the CPU; "auto" is the GPU if there is one."""
     check_device_name(device, name)
     if device in (None, "cpu"):
         return None
@@ -89,9 +89,9 @@ def _why_no_gpu(torch: Any) -> str:
 def chosen_device(
     device: str | None, X: Any, n_components: Any, *, n_iter: float, fitted: bool = False
 ) -> Any:
-    """Return where to work on X, which is in host memory or in a file; None for the processor.
+    """Return where to work on X, which is in host memory or in a file; None for the CPU.
 
-    `n_iter` is about the number of iterations of all restarts. A fitted model works without its GPU too,
+    `n_iter` is roughly the number of iterations of all restarts. A fitted model also works without its GPU,
     with a warning.
     """
     check_device_name(device)
@@ -111,7 +111,7 @@ def chosen_device(
     except MissingDependencyError as error:
         if not fitted:
             raise
-        _warn_once("absent", f"{error} This model works on the processor here.")
+        _warn_once("absent", f"{error} This model runs on the CPU here.")
         return None
     return None if found is not None and device == "auto" and _too_large(X, found) else found
 
@@ -195,9 +195,7 @@ def device_work(data: Any, n_components: int | None = None) -> Iterator[None]:
         return
     shape, dtype = data.shape, data.dtype
     single = "float32" in str(dtype)
-    advice = (
-        [] if single else ["use float32 (X.astype(numpy.float32), --dtype float32), which takes half of it"]
-    )
+    advice = [] if single else ["use float32 (X.astype(numpy.float32), --dtype float32): half the memory"]
     if n_components is not None:
         advice.append(f"ask for fewer than {n_components} components")
     advice.append(
@@ -224,13 +222,13 @@ def warn_without_triton() -> None:
     if not is_installed("triton"):
         _warn_once(
             "triton",
-            "Triton is not installed, so that the GPU runs array operations in place of compiled kernels: "
+            "Triton is not installed, so the GPU runs array operations instead of compiled kernels: "
             f"{SLOWER_WITHOUT_TRITON}. Install it with: pip install triton",
         )
 
 
 # Iterations of HALS on 20000 x 2000, k=20, on an H200 (docs/benchmarks/gpu.md).
-SLOWER_WITHOUT_TRITON = "an iteration may take 200 times as long (128 ms in place of 0.65 ms on an H200)"
+SLOWER_WITHOUT_TRITON = "an iteration may take 200 times as long (128 ms instead of 0.65 ms on an H200)"
 
 
 def _warn_once(what: str, message: str) -> None:

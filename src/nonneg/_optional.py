@@ -1,4 +1,4 @@
-"""Libraries that are used when they are installed; one sentence says how to get them when they are not."""
+"""Libraries that are used if they are installed; if they are not, one sentence says how to install them."""
 
 from __future__ import annotations
 

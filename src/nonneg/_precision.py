@@ -49,7 +49,7 @@ def float32_products(precision: str) -> Iterator[None]:
 
 
 def wants_tf32() -> bool:
-    """Tell whether the caller is inside of ``float32_products("tf32")``."""
+    """Tell whether the caller is inside ``float32_products("tf32")``."""
     return _wanted.get() == "tf32"
 
 

@@ -156,7 +156,7 @@ class _Pool:
             return helpers
 
     def leave(self) -> None:
-        """Count a caller less."""
+        """Remove a caller from the count."""
         with self.lock:
             self.n_callers -= 1
 
@@ -180,7 +180,7 @@ def enter_team(wanted: int) -> bool:
 
 
 def leave_team() -> None:
-    """Count the caller of the team and its helpers less."""
+    """Remove the caller of the team and its helpers from the count."""
     pool = _pool
     with pool.lock:
         pool.n_callers, pool.in_team = pool.n_callers - 1, 0
@@ -219,7 +219,7 @@ def _measure_waking() -> float:
 
 
 def threads_for(operations: float) -> int:
-    """Return the number of threads that some operations are worth, up to `current_threads`."""
+    """Return the number of threads that pay off for some operations, up to `current_threads`."""
     most = current_threads()
     if most == 1 or operations == math.inf:
         return most
@@ -229,7 +229,7 @@ def threads_for(operations: float) -> int:
 
 
 def team_size(operations: float) -> int:
-    """Return the number of threads that a compiled task of so many operations is worth."""
+    """Return the number of threads that pay off for a compiled task with this number of operations."""
     most = current_threads()
     if most == 1 or operations < SMALLEST_TASK:
         return 1

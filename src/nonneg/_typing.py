@@ -10,7 +10,7 @@ import numpy.typing as npt
 Array: TypeAlias = Any
 """An array of any namespace of the array API: NumPy, PyTorch, CuPy, array-api-strict.
 
-The standard has no importable type yet, so that a checker can only be told "anything"; the name says
+The standard has no importable type yet, so a type checker can only be told "anything"; the name says
 what is meant.
 """
 

@@ -4,11 +4,11 @@
   - InvalidDataError          (also a ValueError)  the data cannot be factorized as they are
     - NegativeDataError       an entry is negative
     - NonFiniteDataError      an entry is NaN or infinite
-    - ZeroDataError           a loss that is infinite at zero met a zero
+    - ZeroDataError           the data contain a zero, where the loss is infinite
     - DataTypeError           (also a TypeError)  complex, object or text entries
   - InvalidParameterError     (also a ValueError)  a parameter has a value that is not allowed
-    - UnknownNameError        an unknown name; near ones are suggested
-    - ShapeError              a given array does not fit the data
+    - UnknownNameError        an unknown name; similar ones are suggested
+    - ShapeError              the shape of a given array does not match the data
   - UnsupportedError          (also a ValueError)  two valid choices that do not go together
     - UnsupportedLossError    the chosen solver cannot minimize the chosen loss
     - UnsupportedInputError   the chosen solver does not accept this container
@@ -49,7 +49,7 @@ class NonFiniteDataError(InvalidDataError):
 
 
 class ZeroDataError(InvalidDataError):
-    """A loss that is infinite at zero met a zero entry."""
+    """The data contain a zero, where the loss is infinite."""
 
 
 class DataTypeError(InvalidDataError, TypeError):
@@ -65,7 +65,7 @@ class UnknownNameError(InvalidParameterError):
 
     @classmethod
     def of(cls, what: str, name: object, known: Iterable[str], *, other: str = "") -> UnknownNameError:
-        """Build the error, with suggestions of near names.
+        """Build the error, and suggest similar names.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class UnknownNameError(InvalidParameterError):
 
 
 class ShapeError(InvalidParameterError):
-    """A given array does not fit the data."""
+    """The shape of a given array does not match the data."""
 
 
 class UnsupportedError(NonnegError, ValueError):
@@ -132,7 +132,7 @@ class LostRowsError(NonnegError):
     def __init__(
         self,
         message: str = "Rows of W were lost: the workers that held them and their copies died together. Fit "
-        "again; with checkpoint=FOLDER a fit resumes where it was.",
+        "again; with checkpoint=FOLDER, a fit resumes where it stopped.",
     ) -> None:
         super().__init__(message)
         self.run: Any = None  # how far the fit had come

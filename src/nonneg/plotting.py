@@ -63,7 +63,7 @@ class ComponentsDisplay:
     axes_: Any = field(default=None, repr=False)
 
     def plot(self, *, n_columns: int = 6) -> ComponentsDisplay:
-        """Draw the components into a new figure.
+        """Draw the components in a new figure.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class RankDisplay:
     Parameters
     ----------
     curves : sequence of RankCurve
-        What was measured, one panel each.
+        What was measured; one panel per curve.
     rank : int
         The chosen rank.
     figure_, axes_ : matplotlib Figure and array of Axes
@@ -247,7 +247,7 @@ def plot_components(
     components = np.atleast_2d(to_numpy(getattr(model, "components_", model)))
     if image_shape is not None and image_shape[0] * image_shape[1] != components.shape[1]:
         raise ShapeError(
-            f"image_shape={tuple(image_shape)} asks for {image_shape[0] * image_shape[1]} features, the "
+            f"image_shape={tuple(image_shape)} needs {image_shape[0] * image_shape[1]} features, but the "
             f"components have {components.shape[1]}."
         )
     if names is None and image_shape is None:

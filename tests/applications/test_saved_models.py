@@ -148,7 +148,7 @@ def test_topics_of_counts_with_names(counts, tmp_path):
 
 def test_a_vectorizer_of_ones_own_is_left_out_and_its_counts_are_taken(tmp_path):
     model = TopicModel(2, vectorizer=CountVectorizer(ngram_range=(1, 2)), random_state=0).fit(TEXTS)
-    with pytest.warns(NonnegWarning, match="vectorizer was not stored"):
+    with pytest.warns(NonnegWarning, match="vectorizer was not saved"):
         model.save(tmp_path / "m.npz")
     found = nonneg.load(tmp_path / "m.npz")
     np.testing.assert_array_equal(found.transform(model.vectorizer_.transform(TEXTS)), model.transform(TEXTS))
@@ -165,7 +165,7 @@ def test_a_vectorizer_of_ones_own_is_left_out_and_its_counts_are_taken(tmp_path)
         ("unmixing", {"mask_": np.ones((6, 7))}, "expected mask_"),
         ("communities", {"graph_.adjacency.indices": None}, "graph_.adjacency.indices is missing"),
         ("communities", {"pure_nodes_": np.array([0, 60])}, "beyond the 60"),
-        ("communities", {"graph_.adjacency.indptr": np.arange(61)[::-1]}, "do not fit together"),
+        ("communities", {"graph_.adjacency.indptr": np.arange(61)[::-1]}, "do not match each other"),
         ("communities", {"facts_": 3}, "damaged"),
     ],
 )

@@ -96,7 +96,7 @@ def test_steps_and_weights_are_said(tmp_path, planted):
         "reduce": {"n_dimensions": 4, "centered": False},
     }
     np.testing.assert_allclose(np.load(tmp_path / "out" / "W.npy").sum(axis=1), 1.0)
-    assert "Steps before the search" in (tmp_path / "out" / "report.html").read_text()
+    assert "Preprocessing" in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

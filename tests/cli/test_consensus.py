@@ -89,7 +89,7 @@ def test_the_whole_job(h5ad, tmp_path, capsys):
     assert cells.obsm["X_nmf"].shape == (80, 3)
     assert np.sum(cells.varm["NMF"].any(axis=1)) == 30  # genes outside of the fit are zeros
     assert main([*words, "--write-h5ad", str(h5ad)]) != 0
-    assert "never written over" in capsys.readouterr().err
+    assert "never overwritten" in capsys.readouterr().err
     (folder / "report.html").unlink()
     assert main(["report", str(folder)]) == 0
     assert (folder / "report.html").read_text() == page

@@ -190,7 +190,7 @@ def test_sparse_and_missing_data(fake, tmp_path):
         ("a,b\n1,2\n3,x\n", [], "line 3, column 2 ('b')"),
         ("1,\n3,4\n", [], "--missing mask"),
         ("1,2\n3,4\n", ["--solver", "nonsense"], "solver='nonsense' is not known. Expected one of"),
-        ("1,2\n3,4\n", ["--image-shape", "2x2"], "asks for 4 features, the data have 2"),
+        ("1,2\n3,4\n", ["--image-shape", "2x2"], "needs 4 features, but the data have 2"),
     ],
 )
 def test_bad_input_changes_nothing(text, words, said, fake, tmp_path, capsys):

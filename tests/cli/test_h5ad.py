@@ -72,7 +72,7 @@ def test_an_integrative_model_takes_cells_of_a_new_data_set(file, capsys):
         ([], "scanpy.pp.scale. Choose counts or log-normalized values with --layer"),
         (["--layer", "count"], "It contains: X, layers/counts"),
         (["--layer", "counts", "--variable", "X"], "give one of the two"),
-        (["--layer", "counts", "--write-h5ad", "cells.h5ad"], "never written over"),
+        (["--layer", "counts", "--write-h5ad", "cells.h5ad"], "never overwritten"),
         (["--layer", "counts", "--write-h5ad", "out.h5ad", "--transpose"], "--transpose: leave one"),
     ],
 )

@@ -68,7 +68,7 @@ def damage(folder: Path, how: str) -> None:
     ("how", "said"),
     [
         ("no result", "contains no result.json"),
-        ("broken result", "JSON was expected"),
+        ("broken result", "expected JSON"),
         ("other factors", "do not belong to the data"),
         ("no factor", "H.npy does not exist"),
         ("another command", "results of `nonneg unmix`, whose report cannot be made from them alone"),
@@ -77,7 +77,7 @@ def damage(folder: Path, how: str) -> None:
         ("objects", "rejected"),
         ("other names", "a list of the names of"),
         ("no names", "a list of the names of 3 features"),
-        ("bare", "is not the record of a run of nonneg"),
+        ("bare", "is not the record of a nonneg run"),
     ],
 )
 def test_damaged_results_are_named(how, said, results, capsys):

@@ -230,7 +230,7 @@ def test_groups_by_hand_and_further_sources(stereo, tmp_path, capsys):
     assert "--group c=... was given twice" in refused("--group", "c=1", "--group", "c=2")
     assert "components are numbered from 0 to 7 (from 1 to 8 on the command" in refused("--group", "c=9")
     twice = ["--train", stereo / "low.wav", "--train", stereo / "low.wav"]
-    assert "a source called low has a training recording already" in refused(*twice)
+    assert "a source called low already has a training recording" in refused(*twice)
     # Sources named after training files must not replace these.
     assert "low.wav exists and is not the result of an earlier run" in refused(*words, out=stereo)
     write_sound(tmp_path / "none.wav", np.zeros(300), RATE)

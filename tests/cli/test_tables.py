@@ -45,7 +45,7 @@ def test_one_large_column_is_named_in_headline_note_and_report(wine, tmp_path, c
     """Proline was behind "99.997%" without a word."""
     assert fit(wine, tmp_path / "out", "--drop", "kind", "--quiet") == 0
     said = capsys.readouterr()
-    assert "of the squared norm of the data; one column, proline, holds 98.4% of it." in said.out
+    assert "of the squared norm of the data; one column, proline, accounts for 98.4% of it." in said.out
     assert "note: proline outweighs the other 12 columns" in said.err
     assert "--scale max balances them" in said.err
     page = (tmp_path / "out" / "report.html").read_text()

@@ -155,10 +155,10 @@ def test_names_on_one_side_alone_are_said(saved, fitted, tmp_path, capsys):
     X = planted(5, 1)
     path = write_csv(tmp_path / "new.csv", X)
     assert run(saved, path, "-o", tmp_path / "out") == 0
-    assert "note: the model has no names of features" in capsys.readouterr().err
+    assert "note: the model has no feature names" in capsys.readouterr().err
     np.save(tmp_path / "new.npy", X)
     assert run(fitted, tmp_path / "new.npy", "-o", tmp_path / "out") == 0
-    assert "note: new.npy has no names of features" in capsys.readouterr().err
+    assert "note: new.npy has no feature names" in capsys.readouterr().err
     # The table of the run before is gone: its rows are not those of the array.
     assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["W.npy", "result.json"]
     assert run(fitted, tmp_path / "new.npy", "--csv", "--quiet", "-o", tmp_path / "out") == 0
@@ -259,7 +259,7 @@ def test_what_is_no_model(fitted, tmp_path, capsys):
     np.savez(tmp_path / "x.npz", X=np.eye(3))
     for given, said in (
         (tmp_path / "x.npz", "is not a saved model"),
-        (fitted / "W.csv", "The model is named before the data: transform MODEL FILE."),
+        (fitted / "W.csv", "The model comes before the data: transform MODEL FILE."),
         (tmp_path / "none.npz", "none.npz does not exist. Give a saved model, or the folder"),
         (tmp_path, "contains no model.npz. Give a saved model, or the folder"),
     ):
@@ -291,7 +291,7 @@ def test_the_results_of_the_fit_are_not_replaced(fitted, tmp_path, capsys):
     assert run(fitted, path, "--quiet", "-o", tmp_path / "out") == 0
     capsys.readouterr()
     assert main(["report", str(tmp_path / "out")]) == 2
-    assert "holds results of `nonneg transform`, whose report cannot be made" in the_error(capsys)
+    assert "contains results of `nonneg transform`, whose report cannot be made" in the_error(capsys)
 
 
 def test_a_damaged_list_of_names_is_said(fitted, tmp_path, capsys):

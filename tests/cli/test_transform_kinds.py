@@ -57,7 +57,7 @@ def test_texts_get_their_topics(topics, tmp_path, capsys):
 def test_wrong_documents_are_explained(topics, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.eye(4))
     assert run(topics, tmp_path / "x.npy") == 2
-    assert "contains a model of texts, and x.npy contains numbers" in the_error(capsys)
+    assert "contains a model of texts, but x.npy contains numbers" in the_error(capsys)
     assert run(topics, tmp_path / "none.txt") == 2
     assert "none.txt does not exist" in the_error(capsys)
     (tmp_path / "empty.txt").write_text("\n")

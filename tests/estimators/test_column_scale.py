@@ -108,7 +108,7 @@ def test_it_is_saved_and_certified(wine, tmp_path):
 
 
 def test_what_cannot_be_scaled_is_said(wine):
-    with pytest.raises(InvalidParameterError, match=r"partial_fit does not take scale='max'"):
+    with pytest.raises(InvalidParameterError, match=r"partial_fit does not accept scale='max'"):
         NMF(2, scale="max").partial_fit(wine)
     dask = pytest.importorskip("dask.array")
     with pytest.raises(UnsupportedInputError, match=r"X / X\.max\(axis=0\)"):

@@ -169,7 +169,7 @@ def test_mistakes_are_named(sets):
         IntegrativeNMF(K).fit([sets[0], sets[1][:, :5]])
     with pytest.raises(NegativeDataError, match=r"\[0, 0\]"):
         IntegrativeNMF(K).fit([sets[0], -sets[1]])
-    with pytest.raises(ShapeError, match="3 labels, and X has 40"):
+    with pytest.raises(ShapeError, match="3 labels, but X has 40"):
         IntegrativeNMF(K).fit(sets[0], batch=["a", "b", "a"])
     with pytest.raises(InvalidParameterError, match="batch is for one array"):
         IntegrativeNMF(K).fit(sets, batch=["a", "b"])

@@ -96,7 +96,7 @@ def test_partial_fit_goes_on_after_loading(low_rank, tmp_path):
 def test_what_cannot_be_stored_is_left_out_and_said(low_rank, tmp_path):
     model = NMF(2, callback=lambda now: now.n_iter > 2, random_state=np.random.RandomState(0))
     model.set_params(checkpoint=tmp_path / "run").fit(low_rank)
-    with pytest.warns(NonnegWarning, match=r"callback was not stored.*checkpoint was.*random_state was"):
+    with pytest.warns(NonnegWarning, match=r"callback was not saved.*checkpoint was.*random_state was"):
         model.save(tmp_path / "m.npz")
     again = nonneg.load(tmp_path / "m.npz")
     assert again.callback is again.random_state is again.checkpoint is None
@@ -118,7 +118,7 @@ def test_a_full_disk_leaves_the_old_file(model, tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (512, limits[1]))
     try:
-        with pytest.raises(OutputError, match=r"could not be written.*before is still there") as caught:
+        with pytest.raises(OutputError, match=r"could not be written.*before is unchanged") as caught:
             model.save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -128,7 +128,7 @@ def test_a_damaged_model_is_refused(data, tmp_path):
         ),
         (
             {"coefficients_.indptr": arrays["coefficients_.indptr"][::-1].copy()},
-            "do not fit together",
+            "do not match each other",
         ),
     ]:
         np.savez(path, **(arrays | change))

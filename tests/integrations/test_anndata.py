@@ -192,7 +192,7 @@ def test_missing_places_are_named_with_what_there_is(adata):
 def test_results_of_another_object_are_refused(adata):
     model = NMF(K).fit(adata.X.toarray())
     W = model.transform(adata.X.toarray())
-    with pytest.raises(ShapeError, match="40 rows, and adata has 10"):
+    with pytest.raises(ShapeError, match="40 rows, but adata has 10"):
         annotated.store(adata[:10].copy(), model, W)
     with pytest.raises(ShapeError, match="without names"):
         annotated.store(adata[:, :5].copy(), model, W)
@@ -245,7 +245,7 @@ def test_results_are_written_into_a_copy_of_a_file_and_never_over_it(adata, tmp_
     link = tmp_path / "link.h5ad"
     link.symlink_to(source)
     for place in (source, link):
-        with pytest.raises(OutputError, match="never written over"):
+        with pytest.raises(OutputError, match="never overwritten"):
             annotated.write_h5ad(source, place, model, W)
     with pytest.raises(InvalidParameterError, match=r"out\.csv is not one"):
         annotated.write_h5ad(source, tmp_path / "out.csv", model, W)

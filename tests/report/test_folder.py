@@ -129,7 +129,7 @@ def test_a_bad_place_is_refused_before_the_work(tmp_path, monkeypatch):
     check_output_folder(tmp_path / "new" / "folder")
     assert not (tmp_path / "new").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="is a file; a folder"):
+    with pytest.raises(OutputError, match="is a file; expected a folder"):
         check_output_folder(tmp_path / "file")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(OutputError, match="not writable"):

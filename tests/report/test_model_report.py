@@ -164,7 +164,7 @@ def test_what_is_missing_is_said(X, tmp_path):
         nonneg.load(tmp_path / "model.npz").report(tmp_path / "x.html", X)
     counts = np.ceil(10 * X)
     programs = ConsensusNMF(2, n_init=3, random_state=0).fit(counts)
-    with pytest.raises(InvalidParameterError, match="labels names 2 samples, and X has 30"):
+    with pytest.raises(InvalidParameterError, match="labels has 2 entries, but X has 30 samples"):
         programs.report(tmp_path / "x.html", counts, labels=["a", "b"])
     # A consensus keeps what its report shows.
     programs.save(tmp_path / "programs.npz")

@@ -79,7 +79,7 @@ def test_a_failure_while_replacing_leaves_the_old_records(tmp_path):
 def test_a_damaged_record_is_named_by_its_line(tmp_path):
     path = tmp_path / "records.jsonl"
     path.write_text('{"a": 1}\n\n{"a": \n')
-    with pytest.raises(FileFormatError, match="line 3: JSON was expected"):
+    with pytest.raises(FileFormatError, match="line 3: expected JSON"):
         read_records(path)
     path.write_text("[1]\n")
     with pytest.raises(FileFormatError, match="line 1: expected a JSON object, got list"):

@@ -54,18 +54,18 @@ ADVICE = {
     "largest-residual": Advice("Nothing if the data are noisy; otherwise ask for more anchors."),
     "vertex-error": Advice("Nothing: the bound needs less noise."),
     "isolated-samples": Advice(
-        "Look at the samples that are named: they are corrupt, or show a component of their own."
+        "Look at the samples named here: they are corrupt, or show a component of their own."
     ),
-    "number-of-anchors": Advice("Set n_components, and compare the results of nearby numbers."),
+    "number-of-anchors": Advice("Set n_components, and compare the results for nearby numbers."),
     "alternatives": Advice("Compare with method='spa': other samples may be anchors as well."),
     "uncertain-anchors": Advice("Compare with method='spa', or average samples with method='smoothed-spa'."),
     "support": Advice("Ask for more anchors, or use min-volume NMF if no sample is pure."),
-    "warm-start": Advice("Use another init, or give features of your own."),
+    "warm-start": Advice("Use another init, or pass your own features."),
     "decode-consistency": Advice("Use NMF if the features look wrong: the noise hides the weights."),
     "mixing-on-halves": Advice("Use more samples: two halves of them do not agree on the features."),
     "weight-moments": Advice("Use balance=True: some features are much rarer or weaker than others."),
     "weight-correlation": Advice("Compare with NMF: correlated weights look like mixed features."),
-    "noise-level": Advice("Compare with NMF: weights drown in the noise."),
+    "noise-level": Advice("Compare with NMF: the noise hides the weights."),
     "balancing": Advice("Compare with balance=False."),
     "plausible-beside-nmf": Advice("Nothing: the features of NMF were returned unless fallback=None."),
     "gaussian-bound": Advice("Use method='tl', or more realizations."),
@@ -78,11 +78,11 @@ ADVICE = {
         "One source has nearly all of the energy.",
     ),
     "topics-differ": Advice("Use fewer topics, or merge the two."),
-    "topics-supported": Advice("Use fewer topics, or merge those that are named."),
+    "topics-supported": Advice("Use fewer topics, or merge those named here."),
     "documents-covered": Advice("Lower min_df, or leave out documents without words."),
     "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
-    "spectral-gap": Advice("Compare with one community more and one less."),
+    "spectral-gap": Advice("Compare with one more and one fewer community."),
     "reached-nodes": Advice(
         "Nothing if small components do not matter; otherwise leave them out of the graph."
     ),
@@ -95,7 +95,7 @@ UNSTABLE = Advice("Do not interpret this component, or use another number of com
 # Fits that stop early on purpose say so among the quantities of the statement.
 BY_DESIGN = {
     "cones": Advice("Nothing: cones are not iterated. NMF with init='cone' continues from them."),
-    "separation": Advice("Nothing: after the search, all bins are refined by a few iterations only."),
+    "separation": Advice("Nothing: after the search, all bins are refined by only a few iterations."),
 }
 
 

@@ -24,14 +24,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, repr=False)
 class Statement:
-    """One thing that is claimed about a fit, and whether it is so.
+    """One claim about a fit, and whether it holds.
 
     Attributes
     ----------
     name : str
         A lower-case word or words with hyphens, by which a program asks for it.
     sentence : str
-        What it says, for a person, numbers included.
+        What it says, in words and numbers.
     number : float or None
         The measured quantity; None where it could not be measured.
     threshold : float or None
@@ -152,7 +152,7 @@ class Certificate:
     Attributes
     ----------
     statements : tuple of Statement
-        With names that differ.
+        With different names.
     """
 
     statements: tuple[Statement, ...] = ()
@@ -161,7 +161,7 @@ class Certificate:
         statements = tuple(self.statements)
         names = [statement.name for statement in statements]
         if len(set(names)) < len(names):
-            raise InvalidParameterError(f"Expected statements with names that differ, got {names}.")
+            raise InvalidParameterError(f"Expected statements with different names, got {names}.")
         object.__setattr__(self, "statements", statements)
 
     def __iter__(self) -> Iterator[Statement]:
@@ -185,7 +185,7 @@ class Certificate:
         return tuple(statement.name for statement in self.statements)
 
     def with_statements(self, more: Iterable[Statement]) -> Certificate:
-        """Return a certificate with further statements; one of the same name takes the place of the old one.
+        """Return a certificate with further statements, which replace those of the same name.
 
         Parameters
         ----------

@@ -52,7 +52,7 @@ def eckart_young_statement(
         return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, quantities)
     lowest = f"no factorization of rank {k} has a relative error below {bound.relative_error:.4g}"
     if bound.failure_probability:
-        lowest += f" (but for a probability of {bound.failure_probability:.0e} over random vectors)"
+        lowest += f" (except with probability {bound.failure_probability:.0e} over random vectors)"
     said = f"The relative error is {error:.4g}; {lowest}"
     if bound.relative_error == 0.0:
         exact = error <= rounding_error(data)

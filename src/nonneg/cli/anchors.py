@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output folder (default: name of FILE + -anchors)",
     )
     _add_search_arguments(parser.add_argument_group("search"))
-    _add_step_arguments(parser.add_argument_group("steps before the search"))
+    _add_step_arguments(parser.add_argument_group("preprocessing"))
     add_data_arguments(parser.add_argument_group("data"))
     parser.add_argument_group("output").add_argument(
         "-q", "--quiet", action="store_true", help="do not show progress"

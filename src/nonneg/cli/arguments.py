@@ -84,7 +84,7 @@ def add_device(group: Any, default: str = "the processor") -> None:
     """Declare --device."""
     group.add_argument(
         "--device", metavar="NAME",
-        help=f"cuda (or cuda:1, ...): compute on that GPU; auto: if it is faster there (default: {default})",
+        help=f"cuda (or cuda:1, ...): compute there; auto: use a GPU if it is faster (default: {default})",
     )  # fmt: skip
 
 

@@ -82,8 +82,9 @@ def _add_search_arguments(group: Any) -> None:
         help="convex methods: how pure nodes are chosen; spread avoids near duplicates",
     )
     group.add_argument(
-        "--spectrum", choices=["auto", "magnitude", "algebraic"], help="which eigenvalues lead; algebraic "
-        "finds groups that span both sides of a bipartite graph",
+        "--spectrum", choices=["auto", "magnitude", "algebraic"],
+        help="which eigenvalues count as leading; algebraic finds groups that span both sides of a bipartite "
+        "graph",
     )  # fmt: skip
     group.add_argument(
         "--unreached", choices=["auto", "mean", "uniform", "zero", "nan"],
@@ -327,7 +328,7 @@ def _labels(options: argparse.Namespace, graph: Any) -> Any:
     if hasattr(graph.graph, "is_directed"):
         return node_labels(graph.graph, options.labels)
     raise InvalidParameterError(
-        f"{graph.source} has no attributes of nodes. Give a table of nodes with a column {options.labels!r} "
+        f"{graph.source} has no node attributes. Pass a table of nodes with a column {options.labels!r} "
         "by --nodes."
     )
 

@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     from nonneg._optional import import_optional
     from nonneg.cli import build_parser
 
-    shtab = import_optional("shtab", extra="completion", purpose="Completion in the shell")
+    shtab = import_optional("shtab", extra="completion", purpose="Shell completion")
     parser, _ = build_parser([], every=True)
     terminal.say(shtab.complete(parser, options.shell).rstrip())
     return 0

@@ -77,7 +77,7 @@ def add_restart_arguments(group: Any, default: Any) -> None:
         type=arguments.count,
         default=100,
         metavar="N",
-        help="restarts per number (default: 100)",
+        help="restarts for each number (default: 100)",
     )
     group.add_argument("--max-iter", type=arguments.count, default=1000, metavar="N", help="default: 1000")
     group.add_argument(
@@ -85,10 +85,12 @@ def add_restart_arguments(group: Any, default: Any) -> None:
     )
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
     arguments.add_device(group)
-    group.add_argument("--n-jobs", type=int, metavar="N", help="restarts at a time (default: all cores)")
+    group.add_argument(
+        "--n-jobs", type=int, metavar="N", help="number of restarts to run at once (default: one per core)"
+    )
     group.add_argument(
         "--checkpoint", type=Path, metavar="DIR",
-        help="folder in which finished restarts are kept; the same command continues a killed run",
+        help="folder for finished restarts; running the same command again resumes a killed run",
     )  # fmt: skip
 
 

@@ -70,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
         "note": (
             "Same data, initialization (nndsvda), tolerance and maximum number of iterations, each "
             "with its own stopping rule. Fit and encoding of all samples on one thread, best of "
-            f"{REPEATS} runs. The fit above, in contrast, uses nonneg's defaults. nonneg's compiled code was "
-            f"loaded before, in {loading:.1f} s."
+            f"{REPEATS} runs. The fit above, in contrast, uses nonneg's defaults. nonneg's compiled code "
+            f"was loaded beforehand, in {loading:.1f} s."
         ),
     }
     fitted = FittedModel(

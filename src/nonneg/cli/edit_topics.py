@@ -19,7 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", type=Path, nargs="*", metavar="FILES",
         help="the documents (default: where `nonneg topics` found them)",
     )  # fmt: skip
-    group = parser.add_argument_group("changes", "Topics go by number or name; all numbers are those in DIR.")
+    group = parser.add_argument_group(
+        "changes", "Refer to topics by number or name; numbers are those in DIR."
+    )
     group.add_argument(
         "--merge",
         action="append",
@@ -61,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     documents = read_inputs(inputs, quiet=options.quiet)
     before = record["data"]["n_documents"] if record else len(documents.names)
     if len(documents.names) != before:
-        terminal.note(f"note: there are {len(documents.names)} documents now, and there were {before}")
+        terminal.note(f"note: there are now {len(documents.names)} documents; there were {before}")
     with terminal.warnings_as_notes():
         started = time.perf_counter()
         edited = model._edited(documents.contents, **changes)

@@ -200,7 +200,7 @@ def add_floor(model: Any, X: Any) -> None:
     try:
         model.certify(X)
     except KeyboardInterrupt:  # the fit itself is done and shall not be lost
-        terminal.note("note: interrupted; the error is not compared with the least possible one")
+        terminal.note("note: interrupted; the error is not compared with the smallest possible one")
 
 
 def _check_image_shape(shape: tuple[int, int] | None, table: Table) -> None:
@@ -208,7 +208,7 @@ def _check_image_shape(shape: tuple[int, int] | None, table: Table) -> None:
 
     if shape is not None and shape[0] * shape[1] != table.X.shape[1]:
         raise ShapeError(
-            f"--image-shape {shape[0]}x{shape[1]} asks for {shape[0] * shape[1]} features, the data have "
+            f"--image-shape {shape[0]}x{shape[1]} needs {shape[0] * shape[1]} features, but the data have "
             f"{table.X.shape[1]}. Give rows and columns whose product is {table.X.shape[1]}."
         )
 

@@ -104,7 +104,7 @@ def _consensus_page(
     annotated = annotated_matrix(X, names=known, who="report")
     table = _table(X if annotated is None else annotated.entries, title, None, column_names)
     if labels is not None and len(labels) != len(W):
-        raise InvalidParameterError(f"labels names {len(labels)} samples, and X has {len(W)}.")
+        raise InvalidParameterError(f"labels has {len(labels)} entries, but X has {len(W)} samples.")
     names = table.column_names or (range(len(model.column_scale_)) if known is None else known)
     scores = model.gene_spectra(table.X, W)
     record = consensus_record(

@@ -36,8 +36,8 @@ def run(options: argparse.Namespace) -> int:
     command = record["command"]
     if command not in pages:
         raise FileFormatError(
-            f"{folder} holds results of `nonneg {command}`, whose report cannot be made from them alone. Run "
-            "it again with its data."
+            f"{folder} contains results of `nonneg {command}`, whose report cannot be made from them alone. "
+            "Run it again with its data."
         )
     write_report(folder, pages[command](folder, record))
     terminal.outcome.files = [folder / REPORT]

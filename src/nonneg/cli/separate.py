@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=arguments.named_counts,
         metavar="NAME=N,N,...",
-        help="components of a source by hand, numbered from 1 as in the report; repeat for each source. The "
-        "components that are not listed are a source called rest",
+        help="components of a source by hand, numbered from 1 as in the report; repeat for each source. "
+        "Components that are not listed form a source called rest",
     )
     parser.add_argument(
         "-o",
@@ -56,7 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or 32 bits, or floats",
     )
     output.add_argument(
-        "--players", action=argparse.BooleanOptionalAction, default=True, help="put players into the report"
+        "--players",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="include audio players in the report",
     )
     output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
 
@@ -96,7 +99,7 @@ def _add_sound_arguments(group: Any) -> None:
     group.add_argument(
         "--window",
         metavar="NAME",
-        help="hann, sine, rectangular or another window of SciPy (default: hann; for transforms flat with "
+        help="hann, sine, rectangular or another SciPy window (default: hann; for transforms flat with "
         "tapered ends)",
     )
     group.add_argument(
@@ -132,7 +135,7 @@ def _add_model_arguments(group: Any) -> None:
         "--eps0",
         type=arguments.number_or_name,
         metavar="E",
-        help="power that does not count, for transforms (default: a tenth of the mean)",
+        help="power below which differences hardly count, for transforms (default: a tenth of the mean)",
     )
     group.add_argument(
         "--average-frames",

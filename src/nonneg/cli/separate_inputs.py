@@ -57,8 +57,8 @@ def read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, Any
         name, path, is_named = _name_and_path(text)
         if name in signals and not is_named:
             raise InvalidParameterError(
-                f"--train {text}: a source called {name} has a training recording already. Give this one a "
-                f"name of its own, --train NAME={text}, or the same one on purpose, --train {name}={text}."
+                f"--train {text}: a source called {name} already has a training recording. Give this one "
+                f"its own name, --train NAME={text}, or add it to the same source, --train {name}={text}."
             )
         sound = read_sound(path, channel="all")
         if not sound.samples.any():
@@ -74,7 +74,7 @@ def read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, Any
 
 
 def _name_and_path(text: str) -> tuple[str, Path, bool]:
-    """Split NAME=FILE; without a name, a source is called as its file."""
+    """Split NAME=FILE; without a name, a source is named after its file."""
     name, sign, rest = text.partition("=")
     if sign and name.strip() and not Path(text).exists():
         return name.strip(), Path(rest), True

@@ -26,13 +26,13 @@ def add_data_arguments(group: Any) -> None:
         "--header",
         action=yes_or_no,
         default=None,
-        help="whether the first line holds names (default: detect)",
+        help="whether the first line contains names (default: detect)",
     )
     group.add_argument(
         "--index",
         action=yes_or_no,
         default=None,
-        help="whether the first column holds names (default: detect)",
+        help="whether the first column contains names (default: detect)",
     )
     group.add_argument(
         "--delimiter", metavar="CHAR", help="separator of the cells of a text file (default: detect)"
@@ -92,7 +92,7 @@ def check_h5ad(options: argparse.Namespace) -> None:
 
     check_target(options.file, options.write_h5ad)
     if options.transpose:
-        raise InvalidParameterError("--write-h5ad and --transpose: leave one of the two out.")
+        raise InvalidParameterError("--write-h5ad and --transpose cannot be combined. Leave one of them out.")
     import_optional("anndata", extra="singlecell", purpose="--write-h5ad")
 
 

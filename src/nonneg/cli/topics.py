@@ -53,7 +53,7 @@ def _add_text_arguments(group: Any) -> None:
     )
     group.add_argument(
         "--time-column", metavar="NAME",
-        help="column of a table, or key of JSON lines, that holds dates: adds topics over time",
+        help="column of a table, or key of JSON lines, that contains dates: adds topics over time",
     )  # fmt: skip
     group.add_argument("--lines", action="store_true", help="treat every line of a text file as a document")
     group.add_argument("--vocabulary", type=Path, metavar="FILE", help="words of a matrix, one per line")
@@ -361,5 +361,5 @@ def _stop_words(name: str) -> Any:
         return [word.strip().lower() for word in Path(name).read_text("utf-8").splitlines() if word.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise FileFormatError(
-            f"--stop-words {name} is neither 'english' nor 'none', and no file of words: {error}"
+            f"--stop-words {name} is neither 'english' nor 'none', nor a file of words: {error}"
         ) from error

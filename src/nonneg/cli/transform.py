@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model",
         type=Path,
         metavar="MODEL",
-        help="saved model, or a folder of results that holds model.npz",
+        help="saved model, or a folder of results that contains model.npz",
     )
     parser.add_argument(
         "files", type=Path, nargs="+", metavar="FILE",
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     image.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels to use")
     image.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (may be nan)")
     image.add_argument(
-        "--all-bands", action="store_true", help="use the bands that an ENVI header flags as bad (bbl), too"
+        "--all-bands", action="store_true", help="also use the bands that an ENVI header flags as bad (bbl)"
     )
     image.add_argument("--maps", choices=["npy", "envi"], help="format of the abundance maps (default: npy)")
     sound = parser.add_argument_group("sound")
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     check_output_folder(folder)
     if (folder / MODEL).exists():
         raise OutputError(
-            f"{folder} holds {MODEL} and the results that belong to it, which {what} of new data would "
+            f"{folder} contains {MODEL} and its results, which {what} of new data would "
             "replace. Choose another folder with -o."
         )
     with terminal.warnings_as_notes():

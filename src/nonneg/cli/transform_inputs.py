@@ -61,7 +61,7 @@ def opened_model(given: Path) -> SavedModel:
         if path.suffix == ".npz":
             raise
         # Most likely the data were named first.
-        raise FileFormatError(f"{error} The model is named before the data: transform MODEL FILE.") from error
+        raise FileFormatError(f"{error} The model comes before the data: transform MODEL FILE.") from error
     name = type(model).__name__
     if name in NO_WEIGHTS:
         raise UnsupportedError(f"{path} contains a model of class {name}: {NO_WEIGHTS[name]}")
@@ -97,7 +97,7 @@ def in_model_order(table: Table, saved: SavedModel, names: Sequence[str] | None)
         if table.X.shape[1] != _n_features(saved):
             hint = ", or exchange rows and columns with --transpose"
             raise ShapeError(
-                f"{source} has {table.X.shape[1]} features, and {saved.path} was fitted to "
+                f"{source} has {table.X.shape[1]} features, but {saved.path} was fitted to "
                 f"{_n_features(saved)}. Give the features of the fit, in their order"
                 f"{hint if table.X.shape[0] == _n_features(saved) else ''}."
             )

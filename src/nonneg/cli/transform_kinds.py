@@ -94,7 +94,7 @@ def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
             )
     if options.missing == "mask" and "missing" not in saved.model.get_params(deep=False):
         raise InvalidParameterError(
-            f"--missing mask is for models of class NMF, and {saved.path} holds one of class "
+            f"--missing mask is for models of class NMF, but {saved.path} contains one of class "
             f"{saved.class_name}. Fill the missing entries, or leave these samples out."
         )
     if saved.kind not in ("texts", "sound") and len(options.files) > 1:
@@ -114,11 +114,11 @@ def _of_table(saved: SavedModel, options: argparse.Namespace) -> Transformed:
         terminal.note(
             "note: the columns were reordered to match the model"
             if table.X.shape[1] == given.X.shape[1]
-            else f"note: the model takes {table.X.shape[1]} of the {given.X.shape[1]} variables, by name"
+            else f"note: the model uses {table.X.shape[1]} of the {given.X.shape[1]} variables, by name"
         )
     elif (names is None) is not (given.column_names is None) and not options.quiet:
         which = "the model" if names is None else table_name(given)
-        terminal.note(f"note: {which} has no names of features; columns are taken in their order")
+        terminal.note(f"note: {which} has no feature names; columns are used in their order")
     # They have been compared; arrays without names would be warned about.
     vars(model).pop("feature_names_in_", None)
     started = time.perf_counter()
@@ -142,8 +142,8 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace) -> Transformed:
     documents = read_documents(options.files, column=options.text_column, lines=options.lines, at_least=1)
     if not documents.are_texts:
         raise InvalidParameterError(
-            f"{saved.path} contains a model of texts, and {documents.source} contains numbers. Give texts, "
-            "or name the column that holds them with --text-column."
+            f"{saved.path} contains a model of texts, but {documents.source} contains numbers. Give texts, "
+            "or name the column that contains them with --text-column."
         )
     if not options.quiet:
         terminal.note(f"{len(documents.names)} documents from {documents.source}")

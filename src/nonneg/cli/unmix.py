@@ -67,8 +67,8 @@ def _add_search_arguments(group: Any) -> None:
         help="search among averages of N x N pixels, N odd (default: 1, no smoothing)",
     )  # fmt: skip
     group.add_argument(
-        "--reduce", type=arguments.count, metavar="M",
-        help="search in this number of leading directions, reading the cube in blocks",
+        "--reduce", type=arguments.count, metavar="N",
+        help="search in N leading directions, reading the cube in blocks",
     )  # fmt: skip
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
@@ -82,7 +82,7 @@ def _add_image_arguments(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--all-bands", action="store_true",
-        help="use the bands that an ENVI header flags as bad (bbl), too",
+        help="also use the bands that an ENVI header flags as bad (bbl)",
     )  # fmt: skip
     group.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels to use")
     group.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (may be nan)")

@@ -132,8 +132,8 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
         Notes
         -----
-        `GridSearchCV` and `cross_val_score` use it. W is fitted to the samples that are scored, so that more
-        components nearly always score higher, on new samples too: use `nonneg.estimate_rank` to choose their
+        `GridSearchCV` and `cross_val_score` use it. W is fitted to the samples that are scored, so more
+        components nearly always score higher, even on new samples: use `nonneg.estimate_rank` to choose their
         number.
         """
         check_is_fitted(self)

@@ -35,8 +35,8 @@ class ConeNMF(OnlineConeEstimator):
 
     Samples are clustered by the angles between them: centroids are samples picked greedily, each the farthest
     from those before it, and a sample belongs to the nearest. The component of a cluster is its leading
-    singular vector, which is nonnegative. Nothing is iterated between the two, so that a fit costs little
-    more than `n_components` products with the data.
+    singular vector, which is nonnegative. The two steps are not iterated, so a fit costs little more than
+    `n_components` products with the data.
 
     Parameters
     ----------
@@ -47,19 +47,19 @@ class ConeNMF(OnlineConeEstimator):
         The sample that is the first centroid. None takes the one farthest from the mean direction, whatever
         `random_state` is.
     seeding : {"farthest", "plus-plus"}
-        The next centroid is the sample farthest from those before it (the paper's rule), or a random one with
-        a probability in proportion to one minus its largest cosine to them.
+        The next centroid is the sample farthest from the previous ones (the paper's rule), or a random
+        sample, drawn with probability proportional to one minus its largest cosine with them.
     n_init : int
-        Number of initializations; the clusters of the smallest error are kept. After the first one, the first
-        centroids are random.
+        Number of initializations; the clusters with the smallest error are kept. All first centroids but the
+        first one are random.
     random_state : int, RandomState, Generator or None
-        For random first centroids, and for the seeding that draws.
+        Random numbers, for random first centroids and ``seeding="plus-plus"``.
     bounds : bool
-        Whether `fit` also finds the smallest cones about the clusters, and with them bounds on the error
+        Whether `fit` also finds the smallest cones around the clusters, and with them bounds on the error
         (`basis_`, `size_angles_` and most of `certificate_`). It takes several more passes over the data;
         `certify` does it later.
     n_jobs : int or None
-        Threads of the kernels; None takes all cores.
+        Number of threads; None uses all cores.
 
     Attributes
     ----------
@@ -76,17 +76,18 @@ class ConeNMF(OnlineConeEstimator):
     centroid_indices_ : array of int of shape (n_components,)
         The samples that are the centroids, counted over all batches; -1 for cones that have not been seen.
     basis_ : array of shape (n_components, n_features)
-        The axes of the smallest cones about the clusters (with `bounds`); after `partial_fit` the centroids.
+        The axes of the smallest cones around the clusters (with `bounds`); after `partial_fit`, the
+        centroids.
     size_angles_ : array of shape (n_components,)
         The size angles of these cones, in radians: no sample of a cluster is farther from its axis. After
         `partial_fit` they are upper bounds, because samples are not kept.
     reconstruction_err_ : float
-        The Frobenius norm of X - W H, weighted where samples are. After `partial_fit` an upper bound of it
-        for all samples so far.
+        The Frobenius norm of X - W H, with the sample weights. After `partial_fit`, an upper bound on it for
+        all samples so far.
     certificate_ : Certificate
         What is known about clusters and error; see `certify`.
     result_ : ConeResult
-        Labels, W, H and what the function `nonneg.cone_rank_one` returns beside them, without the data.
+        Labels, W, H and everything else that the function `nonneg.cone_rank_one` returns, without the data.
     n_steps_ : int
         Batches seen by `partial_fit`.
     n_features_in_ : int
@@ -305,7 +306,7 @@ class ConeNMF(OnlineConeEstimator):
             return project_on_cones(data, data.to_device(self.centroids_), data.to_device(self.components_))
 
     def certify(self, X: Any, *, sample_weight: Any = None) -> Certificate:
-        """Add to `certificate_` the cones about the clusters, and the Eckart-Young lower bound.
+        """Add the smallest cones around the clusters and the Eckart-Young lower bound to `certificate_`.
 
         Parameters
         ----------
@@ -317,7 +318,7 @@ class ConeNMF(OnlineConeEstimator):
         Returns
         -------
         Certificate
-            With the statement "eckart-young-bound", and those of the smallest cones where they are missing,
+            With the statement "eckart-young-bound" and, if they were missing, those about the smallest cones,
             which also sets `basis_` and `size_angles_`.
         """
         check_is_fitted(self)

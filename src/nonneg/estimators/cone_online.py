@@ -58,7 +58,7 @@ class OnlineConeEstimator(FactorizingEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
-        """Take in one batch of samples, none of which is kept.
+        """Update the cones with one batch of samples, none of which is kept.
 
         Parameters
         ----------
@@ -76,15 +76,15 @@ class OnlineConeEstimator(FactorizingEstimator):
 
         Notes
         -----
-        A sample becomes a centroid, and when there is one too many the two nearest are joined. If all samples
-        lie in at most `n_components` cones that satisfy the paper's assumption (2), no cone is ever mixed
-        with another, whatever the order of the samples, and once all cones have shown up the clusters are
-        these cones. For any samples, the statements of `certificate_` are true: they bound the error, the
+        Each sample becomes a centroid, and if there is then one too many, the two nearest are merged. If all
+        samples lie in at most `n_components` cones that satisfy the paper's assumption (2), no cone is ever
+        mixed with another, whatever the order of the samples, and once all cones have appeared, the clusters
+        are these cones. For any samples, the statements of `certificate_` are true: they bound the error, the
         angles of all samples to their centroids, and what any other clustering could reach.
 
-        Of each cone a centroid and eight rows are kept; the squared error of its direction is at most 9/8 of
-        the best for the samples put into it (17/8 where the past is that of a `fit`). `first`, `seeding`,
-        `n_init`, `random_state` and `bounds` do not matter here.
+        For each cone, a centroid and eight rows are kept; the squared error of its direction is at most 9/8
+        of the best possible one for the samples assigned to it (17/8 if the stream continues a `fit`).
+        `first`, `seeding`, `n_init`, `random_state` and `bounds` have no effect here.
         """
         first = not hasattr(self, "components_")
         data = input_data(self, X, reset=first, sample_weight=sample_weight)

@@ -46,11 +46,11 @@ UNITS = ("z-score", "tpm")
 class ConsensusNMF(FactorizingEstimator):
     """Consensus NMF: the components on which many restarts agree.
 
-    X is factorized from `n_init` independent random initializations for every candidate number of
-    components. The components of all restarts are clustered; those without near neighbors are left out; the
-    median of each cluster is a consensus component, and W is fitted to them. Stability and error of every
-    candidate lead to a recommendation. This is the workflow of cNMF for gene programs [1]_, and with Poisson
-    resampling and the Kullback-Leibler loss that of mutational signatures [2]_ [3]_.
+    X is factorized from `n_init` independent random initializations for every candidate number of components.
+    The components of all restarts are clustered; those without near neighbors are left out; the median of
+    each cluster is a consensus component, and W is fitted to them. One candidate is recommended, based on
+    stability and error. This is the workflow of cNMF for gene programs [1]_, and with Poisson resampling and
+    the Kullback-Leibler loss that of mutational signatures [2]_ [3]_.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class ConsensusNMF(FactorizingEstimator):
         "kmeans" as in cNMF; "matched" puts at most one component of a restart into a cluster, as NMFk does.
     density_threshold : float, default 0.5
         Components whose mean distance to their nearest neighbors is larger are outliers and are left out.
-        Components have length one, so that distances lie between 0 and 1.41; 2 keeps all.
+        Components have unit length, so distances lie between 0 and 1.41; 2 keeps all.
     neighborhood : float, default 0.3
         The number of those neighbors, as a share of the number of restarts.
     resample : {"bootstrap", "poisson"} or None
@@ -86,10 +86,10 @@ class ConsensusNMF(FactorizingEstimator):
     random_state : int, RandomState, Generator or None
         Where the seeds of the restarts come from.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
-        Where restarts run, see :class:`nonneg.NMF`: on a GPU those of a rank are one batch where they can be.
+        Where restarts run, see :class:`nonneg.NMF`. On a GPU, those of a rank run as one batch if possible.
     n_jobs : int or None
-        Number of restarts at a time; None uses all cores. Restarts run on threads, inside of
-        ``joblib.parallel_config(backend="loky")`` on processes, with ``backend="dask"`` on a Dask cluster.
+        Number of restarts to run at once; None uses all cores. Restarts run on threads, or inside
+        ``joblib.parallel_config`` in processes (``backend="loky"``) or on a cluster (``backend="dask"``).
     verbose : int, default 0
         1 shows how many restarts are done, and the time left.
     callback : callable, optional
@@ -97,7 +97,7 @@ class ConsensusNMF(FactorizingEstimator):
         the restarts so far.
     checkpoint : str or path, optional
         Folder in which each restart is saved, and from which a run with the same data and parameters
-        continues. More restarts or other candidates may be asked for.
+        continues. Restarts and candidates may be added.
 
     Attributes
     ----------
@@ -331,7 +331,7 @@ class ConsensusNMF(FactorizingEstimator):
         raise InvalidParameterError(f"n_components={k!r} was not among the candidates {tried}.")
 
     def use_rank(self, n_components: int) -> ConsensusNMF:
-        """Take the components of another candidate than the recommended one.
+        """Select a candidate other than the recommended one.
 
         Parameters
         ----------
@@ -374,7 +374,7 @@ class ConsensusNMF(FactorizingEstimator):
         return data.to_caller(W)
 
     def gene_spectra(self, counts: Any, W: Any, *, units: str = "z-score") -> Array:
-        """Return the programs for all genes, also for those that were not part of the factorization.
+        """Return the programs for all genes, including those that were not part of the factorization.
 
         Parameters
         ----------

@@ -66,7 +66,7 @@ def data_sets_of(
         data = input_data(estimator, X, reset=reset, sample_weight=sample_weight)
         return DataSets(["0"], [data], "one") if batch is None else _split(data, batch)
     if batch is not None:
-        raise InvalidParameterError("batch is for one array: a list or dict of data sets says it already.")
+        raise InvalidParameterError("batch is for one array; a list or dict already separates the data sets.")
     names = [str(name) for name in X] if by_name else [str(at) for at in range(len(X))]
     given = list(X.values()) if by_name else list(X)
     if not given:
@@ -102,10 +102,10 @@ def _is_matrix(X: Any) -> bool:
 
 def _labels_of(X: Any, batch: Any, key: str) -> Any:
     if batch is not None:
-        raise InvalidParameterError("batch and batch_key say the same: pass one of them.")
+        raise InvalidParameterError("batch and batch_key mean the same: pass only one of them.")
     adata = X.adata if isinstance(X, AnnDataMatrix) else X
     if not is_anndata(adata):
-        raise InvalidParameterError("batch_key names a column of adata.obs, and X is not an AnnData object.")
+        raise InvalidParameterError("batch_key names a column of adata.obs, but X is not an AnnData object.")
     if key not in adata.obs:
         columns = ", ".join(map(repr, map(str, adata.obs.columns)))
         raise InvalidParameterError(
@@ -119,13 +119,13 @@ def _split(data: DataMatrix, batch: Any) -> DataSets:
         return DataSets([str(batch)], [data], "rows")
     labels = np.asarray([str(one) for one in np.asarray(batch).tolist()])
     if labels.shape != (data.shape[0],):
-        raise ShapeError(f"batch has {labels.size} labels, and X has {data.shape[0]} samples.")
+        raise ShapeError(f"batch has {labels.size} labels, but X has {data.shape[0]} samples.")
     names = sorted(set(labels.tolist()))
     if len(names) == 1:
         return DataSets(names, [data], "rows")
     if not isinstance(data, LocalMatrix):
         raise UnsupportedInputError(
-            "batch takes rows apart, and X is not in memory. Pass a list with one array per data set."
+            "batch splits X by rows, but X is not in memory. Pass a list with one array per data set."
         )
     rows = [np.flatnonzero(labels == name) for name in names]
     return DataSets(names, [data.select(own) for own in rows], "rows", rows)

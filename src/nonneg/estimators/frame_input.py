@@ -71,7 +71,8 @@ def _check_sizes(n_frames: int, length: int) -> None:
     # In scikit-learn's words too: a frame is a sample there, and what is in it are features.
     if length < 2:
         raise InvalidDataError(
-            f"Expected frames of at least two samples, got n_features={length}: there is nothing to rotate."
+            f"Expected frames of at least two samples, got n_features={length}: a transform of one sample "
+            f"is trivial."
         )
     if n_frames < 2:
         raise InvalidDataError(

@@ -1,4 +1,4 @@
-"""`non_negative_factorization`: scikit-learn's function beside its NMF class."""
+"""`non_negative_factorization`: the counterpart of scikit-learn's function."""
 
 from __future__ import annotations
 

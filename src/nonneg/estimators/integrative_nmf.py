@@ -38,16 +38,16 @@ class IntegrativeNMF(OnlineIntegration):
 
         \sum_i \tfrac{1}{2} \|X_i - W_i (H + V_i)\|_F^2 + \tfrac{\lambda}{2} \|W_i V_i\|_F^2 .
 
-    What differs between the data sets (batches, donors, technologies) goes to :math:`V_i`, so that H holds
-    the components that all of them have.
+    What differs between the data sets (batches, donors, technologies) goes to :math:`V_i`, so that H contains
+    the components that all of them share.
 
     Parameters
     ----------
     n_components : int, default 20
         Number of components.
     lam : float, default 0.1
-        Weight :math:`\lambda` of the penalty on what is specific to a data set. More of it makes the data
-        sets share more; the limit is NMF of all samples. The default was chosen on planted batches
+        Weight :math:`\lambda` of the penalty on what is specific to a data set. A larger weight makes the
+        data sets share more; the limit is NMF of all samples. The default was chosen on planted batches
         (``studies/integration``); LIGER's is 5.
     scale : bool, default True
         Whether to divide every feature of every data set by its root mean square in that data set, which
@@ -100,9 +100,9 @@ class IntegrativeNMF(OnlineIntegration):
 
     Notes
     -----
-    Divide samples by their totals first if these only say how deeply a sample was measured
-    (``scanpy.pp.normalize_total``). Weights are not aligned between data sets: LIGER's quantile normalization
-    is a step after it, for which single-cell users have scanpy's integration methods on ``obsm["X_nmf"]``.
+    Divide samples by their totals first if these only reflect how deeply a sample was measured
+    (``scanpy.pp.normalize_total``). Weights are not aligned between data sets: instead of LIGER's quantile
+    normalization, use scanpy's integration methods on ``obsm["X_nmf"]``.
 
     References
     ----------
@@ -183,8 +183,8 @@ class IntegrativeNMF(OnlineIntegration):
         Parameters
         ----------
         X : list of arrays or AnnData objects, dict of them by name, or one array or AnnData
-            Nonnegative data sets with the same features. One array with several data sets below one another
-            needs `batch` or `batch_key`; without them it is a single data set. Never modified.
+            Nonnegative data sets with the same features. One array with several data sets stacked on top of
+            each other needs `batch` or `batch_key`; without them it is a single data set. Never modified.
         y : Any
             Ignored.
         batch : array of shape (n_samples,), optional
@@ -269,8 +269,8 @@ class IntegrativeNMF(OnlineIntegration):
         X : list of arrays or AnnData objects, dict of them by name, or one array or AnnData
             The data. A list has the data sets of the fit in their order.
         batch : str, int or array of shape (n_samples,), optional
-            The data set of all rows, or of each. Without it, one array is taken for a new data set, of
-            which the shared components tell all that is known.
+            The data set of all rows, or of each. Without it, one array is treated as a new data set, for
+            which only the shared components are known.
         batch_key : str, optional
             As in `fit`.
 
@@ -296,7 +296,7 @@ class IntegrativeNMF(OnlineIntegration):
         return rows
 
     def inverse_transform(self, X: Any, *, batch: Any = None) -> Any:
-        """Return the data that weights stand for, in the units of a data set.
+        """Return the data that weights represent, in the units of a data set.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""MinVolNMF: components that no sample has to equal, with the interface of scikit-learn."""
+"""MinVolNMF: components without pure samples, with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class MinVolNMF(FactorizingEstimator):
         The objective (``loss``) and the relative gradient (``kkt_residual``) after each iteration.
     certificate_ : Certificate
         What is known about the result: stationarity, fit relative to the noise, and necessary conditions for
-        components that are unique.
+        unique components.
     rank_estimate_ : RankComparison
         How the number of components was found, if it was "auto".
     n_features_in_ : int
@@ -98,11 +98,11 @@ class MinVolNMF(FactorizingEstimator):
     -----
     The objective is ``0.5 ||X - W H||^2 + lam/2 logdet(V V' + delta I)``, with the edges of the simplex as
     rows of V (with "at-most-one": its vertices) and the variance of the noise as delta. W is solved for
-    exactly, and `transform` does the same, so that `fit_transform(X)` equals `fit(X).transform(X)`. The
-    objective never increases. The default weight is a quarter of n_samples times the variance of the noise:
-    multiplying X by a number changes the components by that number and nothing else.
+    exactly, also by `transform`, so `fit_transform(X)` equals `fit(X).transform(X)`. The objective never
+    increases. The default weight is a quarter of n_samples times the variance of the noise: multiplying X by
+    a constant multiplies the components by it and changes nothing else.
 
-    There is no `sample_weight`: facets are placed by the samples near them, and noise by all.
+    There is no `sample_weight`: the samples near a facet determine its place.
 
     References
     ----------

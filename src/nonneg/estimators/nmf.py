@@ -58,11 +58,11 @@ class NMF(ScalingEstimator):
         reason (scikit-learn takes the number of features, as None does here).
     init : str, optional
         Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cone",
-        "merge", ...), "anchors" (samples found by successive projections), or "custom" for the `W`
-        and `H` passed to `fit`. None stands for "custom" if factors are given, for "nndsvd-scaled" if
-        ``n_components <= min(n_samples, n_features)`` and there are no restarts, and for "random" otherwise.
-        "nndsvda" and "nndsvdar" are scikit-learn's to the digit: what they put in place of zeros is in the
-        unit of X, not of the factors, so that the result depends on that unit. All other results do not.
+        "merge", ...), "anchors" (samples found by successive projections), or "custom" for the `W` and `H`
+        passed to `fit`. None stands for "custom" if factors are given, for "nndsvd-scaled" if ``n_components
+        <= min(n_samples, n_features)`` and there are no restarts, and for "random" otherwise. "nndsvda" and
+        "nndsvdar" reproduce scikit-learn's to the last digit: they replace zeros by numbers in the units of
+        X, not of the factors, so the result depends on these units. No other result does.
     n_init : int or "auto", default "auto"
         Number of restarts with independent random initializations. The result with the lowest objective is
         kept. "auto" is 1, except that if X is small and `beta_loss`, `solver`, `init` and `tol` are the
@@ -110,9 +110,9 @@ class NMF(ScalingEstimator):
     missing : {"error", "mask"}, default "error"
         Whether NaN is an error or a missing entry.
     accelerate : bool, default True
-        Whether HALS may do most iterations on compressed data and in float32 (in float32 only, if X is
-        sparse), where X is large enough for it. Loss, stopping rule and certificate are those of X.
-        Iterations count by their cost.
+        Whether HALS may run most iterations on compressed data and in float32 (only in float32 if X is
+        sparse), if X is large enough. Loss, stopping rule and certificate are those of X. Iterations count by
+        their cost.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
         Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
         arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.
@@ -164,7 +164,8 @@ class NMF(ScalingEstimator):
     Multiplying X by a constant c multiplies W H by c and changes nothing else, as long as penalties follow:
     they are in the unit of the loss. To obtain the same factorization of c X with the Frobenius loss,
     multiply `alpha_W` and `alpha_H` by c if ``l1_ratio=0`` and by :math:`c^{3/2}` if ``l1_ratio=1``; with
-    Kullback-Leibler, by 1 and :math:`c^{1/2}`. With a mix no constant does; divide X by its mean instead.
+    Kullback-Leibler, by 1 and :math:`c^{1/2}`. With a mix of both there is no such constant; divide X by its
+    mean instead.
 
     Examples
     --------

@@ -78,8 +78,8 @@ class OnlineEstimator(FactorizingEstimator):
         beta = beta_loss_of(self)
         if getattr(self, "scale", None) is not None:
             raise InvalidParameterError(
-                f"partial_fit does not take scale={self.scale!r}, because the next batch may have another "
-                "one. Divide the columns of all batches by the same numbers, and leave scale out."
+                f"partial_fit does not accept scale={self.scale!r}, because the next batch may have a "
+                f"different one. Divide the columns of all batches by the same numbers, and leave scale out."
             )
         first = not hasattr(self, "components_")
         data = input_data(self, X, reset=first, positive=beta <= 0)

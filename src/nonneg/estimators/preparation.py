@@ -141,7 +141,7 @@ def warn_by_certificate(
     rough = model.tol > DEFAULT_TOL  # asked for, so that meeting it early is no surprise
     if reason is StopReason.MAX_ITER and (model.tol < DEFAULT_TOL or not statement.holds):
         text = (
-            f"Maximum number of iterations {model.max_iter} reached before the tolerance tol was met. "
+            f"Maximum number of iterations {model.max_iter} reached before the tolerance tol was reached. "
             f"{statement.sentence} Raise max_iter (now {model.max_iter})."
         )
     elif reason is StopReason.CONVERGED and statement.verdict is Verdict.FAILS and not rough:
@@ -158,7 +158,7 @@ def lower_bound_statement(model: Any, data: DataMatrix, H: Any) -> Statement:
     """Compare the error of the components H with the Eckart-Young lower bound."""
     if beta_loss_of(model) != 2.0:
         sentence = (
-            "The Eckart-Young lower bound is one on the Frobenius error, and another loss was minimized."
+            "The Eckart-Young lower bound applies to the Frobenius error, but another loss was minimized."
         )
         return Statement("eckart-young-bound", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE)
     Ht = data.to_device(H.T)

@@ -35,22 +35,23 @@ AUTO = StrOptions({"auto"})
 class PurificationNMF(OnlinePurification):
     r"""Features by alternating decoding and updates: the method of Li, Liang and Risteski.
 
-    Samples are y = A* x* + noise, with nonnegative weights and features that need only be independent
-    (entries may be negative). Given a warm start, each iteration decodes weights by a pseudo-inverse and a
-    threshold, and updates the features by a regression on them (or by the paper's covariance).
+    Samples are y = A* x* + noise, with nonnegative weights and features that need only be linearly
+    independent (entries may be negative). Given a warm start, each iteration decodes weights by a
+    pseudo-inverse and a threshold, and updates the features by a regression on them (or by the paper's
+    covariance).
 
     Parameters
     ----------
     n_components : int or "auto"
-        The number of features. "auto" takes the number of features in `init` where it is an array, otherwise
-        an estimate by `nonneg.compare_ranks`.
+        The number of features. "auto" is the number of features in `init` if that is an array, otherwise an
+        estimate by `nonneg.compare_ranks`.
     init : {"auto", "anchors", "cone", "nmf"} or array of shape (n_components, n_features)
         The warm start: samples that show one feature alone (successive projections), the directions of cones
         (also named "cr1"), fifty iterations of NMF, or given features. For cones and NMF, negative entries
-        count as zeros. "auto" takes NMF where the mean sample is nonnegative up to its standard error, and
+        count as zeros. "auto" uses NMF if the mean sample is nonnegative up to its standard error, and
         anchors otherwise.
     fallback : {"auto", "nmf"} or None
-        "nmf" takes the features of NMF, with a warning, where purification is not plausible for the data; see
+        "nmf" returns the features of NMF, with a warning, if purification is not plausible for the data; see
         Notes. "auto" does so for ``init="auto"`` and trusts an `init` that you chose. None always keeps the
         features of purification.
     update : {"regression", "covariance"}
@@ -121,17 +122,16 @@ class PurificationNMF(OnlinePurification):
     `transform` decodes each sample on its own: A^+ y where it exceeds the noise. `fit_transform(X)` equals
     `fit(X).transform(X)`.
 
-    Is purification plausible for the data? Noise bends the features of NMF out of the space that the leading
-    singular vectors of the samples span; purification averages it away, but takes correlations of the weights
-    for mixing. `fit` therefore runs NMF too. Where more is lost by correlations than gained outside of the
-    space, or where the features explain less than nine tenths of what those of NMF explain, it warns and
-    takes those of NMF; `result_.fallback` and the statement ``plausible-beside-nmf`` of `certificate_` say
-    so. Where the mean sample has negative entries, NMF has no answer, and only features that explain nothing
-    are replaced, by the initial ones. A given `init` and `partial_fit` are not compared.
+    Is purification plausible for the data? Noise pulls the features of NMF out of the space that the leading
+    singular vectors of the samples span; purification averages it out, but mistakes correlations of the
+    weights for mixing. `fit` therefore also runs NMF. If correlations cost more than averaging gains, or if
+    the features explain less than nine tenths of what those of NMF explain, it warns and returns those of
+    NMF; `result_.fallback` and the statement ``plausible-beside-nmf`` of `certificate_` say so. If the mean
+    sample has negative entries, NMF cannot be fitted, and only features that explain nothing are replaced, by
+    the initial ones. A given `init` and `partial_fit` are not compared.
 
-    An initialization by name that the data show not to be a warm start is reported in
-    `certificate_`; a given one is refused. There is no `n_init`: no loss is minimized by which restarts could
-    be compared.
+    If the data show that the initialization is not a warm start, `certificate_` says so; a given array is
+    rejected. There is no `n_init`, because there is no loss by which restarts could be compared.
 
     Sample weights enter every average that the features depend on: the initialization, the threshold, the
     moments of decoded weights. The mini-batches of `fit` count rows; those of `partial_fit` count weights.

@@ -94,8 +94,8 @@ class SavableEstimator(BaseEstimator, ABC):
 
         Notes
         -----
-        Everything a fit found is kept, including history and certificate. `result_`, which repeats it and
-        adds details of the run, is not.
+        Everything a fit found is saved, including history and certificate, except `result_`, which repeats it
+        and adds details of the run.
         """
         check_is_fitted(self)
         content = Content()
@@ -181,7 +181,7 @@ def pack_model(model: Any, content: Content) -> None:
             else:
                 content.put(PARAM + name, array)
         except NotPlainError:
-            notes.append(f"{name} was not stored: a saved model holds names and numbers only.")
+            notes.append(f"{name} was not saved: a saved model contains only names and numbers.")
     pack_fields(model, model._stored, content)
 
 
@@ -248,8 +248,8 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         raise OutputError(
-            f"The model could not be written to {path}: {error}. What was there before is still there. Free "
-            "some space or choose another path."
+            f"The model could not be written to {path}: {error}. What was there before is unchanged. Free "
+            f"some space or choose another path."
         ) from error
 
 
@@ -271,7 +271,7 @@ def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
         if "allow_pickle" in str(error):
             raise UnsafeFileError(
                 f"{path} contains pickled objects, which can run code when they are read, so it is rejected. "
-                "A model is saved with model.save(path), which writes none."
+                "Save models with model.save(path), which uses no pickle."
             ) from error
         raise FileFormatError(
             f"{path} is not a saved model, or it is damaged ({type(error).__name__}: {error}). Save it "

@@ -68,7 +68,7 @@ class ScalingEstimator(OnlineEstimator):
             names = getattr(self, "feature_names_in_", None)
             said = ", ".join(str(at if names is None else names[at]) for at in found[0])
             logger.info(
-                "%s: %.1f%% of what the loss measures is in %d of %d columns (%s), so that the others hardly "
+                "%s: %.1f%% of what the loss measures is in %d of %d columns (%s), so the others hardly "
                 "count. scale='max' balances them.",
                 type(self).__name__, 100 * found[1], len(found[0]), data.shape[1], said,
             )  # fmt: skip
@@ -157,7 +157,7 @@ def scaled_columns(data: DataMatrix, scale: FloatArray | None) -> DataMatrix:
 
 
 def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] | None:
-    """Return the few columns that hold nearly all that the loss measures, and their share, if there are."""
+    """Return the few columns that account for nearly all of the loss, and their share, if there are any."""
     # Each entry counts in a beta-divergence about as much as its power beta: all alike for Itakura-Saito.
     if beta <= 0 or data.shape[1] < _FEWEST:
         return None
@@ -204,6 +204,6 @@ def _weighted_rows(data: DataMatrix) -> Any:
 
 def _not_local() -> UnsupportedInputError:
     return UnsupportedInputError(
-        "scale divides the columns of data in memory, and X is a Dask array or a file that does not fit. "
+        "scale divides the columns of data in memory, but X is a Dask array or a file that does not fit. "
         "Divide it yourself, for example X / X.max(axis=0), and leave scale out."
     )

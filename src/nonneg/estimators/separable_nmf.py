@@ -51,7 +51,7 @@ class SeparableNMF(FactorizingEstimator):
         Convex methods: maximum number of iterations; None is the default of the method.
     sum_to_one : bool or "auto"
         Whether the weights of a sample sum to one, or are only nonnegative. "auto" looks at the data: they do
-        where the features of every sample sum to one.
+        if the features of every sample sum to one.
     energy : float or None
         Look for anchors among the samples with the largest norms that account for this fraction of the
         squared norm.
@@ -64,7 +64,7 @@ class SeparableNMF(FactorizingEstimator):
     merge : float or None
         Keep one of the samples whose distances are below this fraction of the largest norm.
     random_state : int, RandomState, Generator or None
-        Random numbers, for methods that draw some.
+        Random numbers, for methods that use them.
     n_jobs : int or None
         Number of threads; None uses all cores.
     verbose : int

@@ -158,7 +158,7 @@ class Sparse(Field):
         good = n >= 1 and content.sizes.setdefault(self.axis, n) == n
         good = good and indptr[0] == 0 and indptr[-1] == len(indices)
         if not good or not (np.diff(indptr) >= 0).all():
-            raise FileFormatError(f"the arrays of {content.prefix}{name} do not fit together. {DAMAGED}")
+            raise FileFormatError(f"the arrays of {content.prefix}{name} do not match each other. {DAMAGED}")
         check_indices(f"{content.prefix}{name}.indices", indices, n)
         return self.matrix((data, indices, indptr), shape=(n, n))
 
@@ -267,9 +267,9 @@ def unpack_fields(fields: Fields, content: Content) -> dict[str, Any]:
 
 
 def check_indices(name: str, indices: Any, length: int) -> None:
-    """Refuse indices of rows or columns that do not exist."""
+    """Reject indices of rows or columns that do not exist."""
     if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < length):
-        raise FileFormatError(f"indices in {name} go beyond the {length} that there are. {DAMAGED}")
+        raise FileFormatError(f"indices in {name} exceed the number of entries, {length}. {DAMAGED}")
 
 
 def to_plain(value: Any) -> Any:

@@ -52,13 +52,13 @@ class TransformNMF(FactorizingEstimator):
         The number of templates.
     method : {"auto", "tl", "jd", "dct"}
         "tl" learns all together, "jd" the transform first, "dct" keeps the discrete cosine transform
-        (Itakura-Saito NMF). "auto" takes, among the transform of "tl", the DCT and blends on the geodesic
-        between them, the one that explains held-out frames best (see `choice_`).
+        (Itakura-Saito NMF). "auto" chooses among the transform of "tl", the DCT and blends on the geodesic
+        between them, and keeps the one that explains held-out frames best (see `choice_`).
     reference : {"dct", "dct-iv"}
         The fixed transform of "auto" and "dct": the DCT of type II, or of type IV for lapped frames.
     eps0 : float or "auto"
-        Added to variances and model: what is below it does not count. "auto" takes a tenth of the mean
-        square of the frames.
+        Added to variances and model: power below which differences hardly count. "auto" is a tenth of the
+        mean square of the frames.
     n_init : int
         The number of restarts; the best is kept.
     init : tuple, array, {"random", "dct", "dct-iv", "jd"} or None
@@ -123,10 +123,10 @@ class TransformNMF(FactorizingEstimator):
 
     Notes
     -----
-    Realizations of the same frames, (n_realizations, n_frames, frame_length), enter by the frames'
-    covariances only. `transform` finds the activations of each frame on its own (with `average_frames` with
-    its neighbors); the divergence is not convex, so that `activations_` may differ from it where there are
-    several minima. `fit` takes no `sample_weight`: the objective counts every frame once.
+    Realizations of the same frames, (n_realizations, n_frames, frame_length), enter only through the
+    covariances of the frames. `transform` finds the activations of each frame on its own (with
+    `average_frames`, together with its neighbors); the divergence is not convex, so `activations_` may differ
+    from them. `fit` takes no `sample_weight`: the objective counts every frame once.
 
     References
     ----------
@@ -291,7 +291,7 @@ class TransformNMF(FactorizingEstimator):
         Returns
         -------
         array of shape (n_frames, n_components)
-            For each frame those of the least divergence that is found from equal components.
+            For each frame, the minimizer of the divergence that is found from equal activations.
         """
         check_is_fitted(self)
         return self._encoded(input_frames(self, X, reset=False))
@@ -318,9 +318,9 @@ class TransformNMF(FactorizingEstimator):
         Returns
         -------
         float
-            Twice the mean log-likelihood of a coefficient, up to a constant: larger is better, and models
-            with different transforms can be compared, those with different `eps0_` cannot. Activations are
-            those that `transform` finds.
+            Twice the mean log-likelihood of a coefficient, up to a constant: larger is better. Models with
+            different transforms can be compared, but not models with different `eps0_`. Activations are those
+            that `transform` finds.
         """
         check_is_fitted(self)
         Y = input_frames(self, X, reset=False)
@@ -333,7 +333,7 @@ class TransformNMF(FactorizingEstimator):
         return -checked_data(rows[:, None], sample_weight=sample_weight, signed=True, who=who).mean()
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return the variances that activations stand for.
+        """Return the variances that activations represent.
 
         Parameters
         ----------
@@ -344,7 +344,7 @@ class TransformNMF(FactorizingEstimator):
         -------
         array of shape (n_frames, frame_length)
             Modeled variances of the coefficients that `analyze` returns: the product of X and
-            `components_`. A signal cannot be had from variances alone; `synthesize` takes coefficients.
+            `components_`. Variances alone do not determine a signal; `synthesize` takes coefficients.
         """
         return super().inverse_transform(X)
 
@@ -367,7 +367,7 @@ class TransformNMF(FactorizingEstimator):
         return coefficients[0] if number_of_axes(X) == 2 else coefficients
 
     def synthesize(self, coefficients: Any) -> Any:
-        """Return the frames that coefficients stand for, the inverse of `analyze`.
+        """Return the frames that coefficients represent: the inverse of `analyze`.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ def matrix(adata: Any, *, layer: str | None = None, use_highly_variable: bool | 
     Returns
     -------
     AnnDataMatrix
-        What stands for the matrix; entries are read when an estimator asks for them. A fitted estimator
+        A reference to the matrix; entries are read when an estimator asks for them. A fitted estimator
         finds its variables by name, whatever `use_highly_variable` says.
 
     Examples
@@ -144,11 +144,11 @@ def store(
     key_added : str, optional
         As in `fit`.
     params : mapping, optional
-        What else to remember beside the parameters of the estimator.
+        What else to remember besides the parameters of the estimator.
     """
     found = _result(model, W, adata.var_names, key_added, params)
     if found["obsm"][1].shape[0] != adata.n_obs:
-        raise ShapeError(f"W has {found['obsm'][1].shape[0]} rows, and adata has {adata.n_obs} observations.")
+        raise ShapeError(f"W has {found['obsm'][1].shape[0]} rows, but adata has {adata.n_obs} observations.")
     for slot, (key, value) in found.items():
         getattr(adata, slot)[key] = value
 
@@ -180,7 +180,7 @@ def write_h5ad(
     key_added : str, optional
         As in `fit`.
     params : mapping, optional
-        What else to remember beside the parameters of the estimator.
+        What else to remember besides the parameters of the estimator.
     """
     source, target = Path(source), Path(target)
     check_target(source, target)
@@ -195,7 +195,7 @@ def write_h5ad(
             found = _result(model, W, var_names, key_added, params, feature_names)
             if len(found["obsm"][1]) != n_obs:
                 raise ShapeError(
-                    f"W has {len(found['obsm'][1])} rows, and {source} has {n_obs} observations."
+                    f"W has {len(found['obsm'][1])} rows, but {source} has {n_obs} observations."
                 )
             for slot, (key, value) in found.items():
                 if slot not in file:
@@ -203,7 +203,7 @@ def write_h5ad(
                 anndata.io.write_elem(file[slot], key, value)
         partial.replace(target)
     except OSError as error:
-        raise OutputError(f"{target} could not be written: {error}. {source} is as it was.") from error
+        raise OutputError(f"{target} could not be written: {error}. {source} is unchanged.") from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -211,11 +211,11 @@ def write_h5ad(
 def check_target(source: Path, target: Path) -> None:
     """Refuse to write over the input, or a file that nobody would recognize."""
     if target.exists() and target.samefile(source):
-        raise OutputError(f"{target} is the input, which is never written over. Name another file.")
+        raise OutputError(f"{target} is the input, which is never overwritten. Name another file.")
     if source.suffix != ".h5ad" or target.suffix != ".h5ad":
         wrong = source if source.suffix != ".h5ad" else target
         raise InvalidParameterError(
-            f"Results are written into a copy of an .h5ad file, and {wrong} is not one by its name."
+            f"Results are written to a copy of an .h5ad file, but {wrong} does not end in .h5ad."
         )
     if not target.parent.is_dir():
         raise OutputError(f"{target} cannot be written: there is no folder {target.parent}.")
@@ -239,10 +239,10 @@ def _result(
     if names is not None and list(names) != list(var_names):
         places = var_names.get_indexer(list(names))
         if (places < 0).any():
-            raise ShapeError("Some variables of the fit are not in the object that takes its results.")
+            raise ShapeError("Some variables of the fit are not in the object that should store its results.")
     elif components.shape[1] != len(var_names):
         raise ShapeError(
-            f"The components have {components.shape[1]} variables without names, and there are "
+            f"The components have {components.shape[1]} variables without names, but there are "
             f"{len(var_names)} here. Fit to an AnnData object or a data frame, which have names."
         )
     loadings = np.zeros((len(var_names), components.shape[0]), dtype=components.dtype)

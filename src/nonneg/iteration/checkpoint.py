@@ -192,7 +192,7 @@ class Checkpoint:
         return True
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
-        """Read the run, if the folder holds one with the same key.
+        """Read the run, if the folder contains one with the same key.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ class History:
                 column.append(float("nan"))
 
     def extend(self, other: History) -> None:
-        """Append the rows of a run that went on from here.
+        """Append the rows of a run that continued from here.
 
         Parameters
         ----------

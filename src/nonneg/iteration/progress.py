@@ -142,7 +142,7 @@ def announce(sentence: str, verbose: int) -> None:
 
 @contextmanager
 def phase(what: str, verbose: int) -> Iterator[None]:
-    """Show what happens beside the iterations, once it has taken a second."""
+    """Show what happens outside the iterations, once it has taken a second."""
     if not checked_verbose(verbose):
         yield
         return

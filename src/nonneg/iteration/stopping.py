@@ -15,8 +15,8 @@ class StopReason(StrEnum):
     """The sentence that says why a run ended."""
 
     CONVERGED = "the tolerance `tol` was reached"
-    MAX_ITER = "`max_iter` iterations were done before `tol` was met"
-    STALLED = "no step decreased the loss any more"
+    MAX_ITER = "`max_iter` iterations were done before `tol` was reached"
+    STALLED = "no step decreased the loss any further"
     CALLBACK = "the callback asked to stop"
     INTERRUPTED = "the run was interrupted"
     PRUNED = "other restarts were far ahead"

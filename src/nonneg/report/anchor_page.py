@@ -91,7 +91,7 @@ def _bars_text(record: Mapping[str, Any]) -> str:
         return "The number of anchors was taken from the largest drop."
     text = f"The {wording.number(result['n_anchors'])} anchors are in color."
     if result["measure"] == "score" and result["margin"] is not None:
-        text += " After them the best of the other samples."
+        text += " They are followed by the best of the other samples."
     return text
 
 
@@ -126,4 +126,4 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
     steps = [(name, str(value)) for name, value in result["steps"].items()]
     parameters = [(name, wording.number(value)) for name, value in record.get("parameters", {}).items()]
     groups = [("Data", about_data), ("Result", about_result), ("Parameters", parameters)]
-    return [*groups, ("Steps before the search", steps)] if steps else groups
+    return [*groups, ("Preprocessing", steps)] if steps else groups

@@ -108,8 +108,8 @@ def build_community_page(record: Mapping[str, Any], model: Any) -> str:
         "method": method_sentence(record),
         "picture_text": "All nodes."
         if n_drawn == n
-        else f"{n_drawn} of {wording.number(n)} nodes: around the pure node of every community those that "
-        "are connected to it, directly or through others, largest degree first.",
+        else f"{n_drawn} of {wording.number(n)} nodes: for every community, its pure node and the nodes "
+        "connected to it, directly or through others, largest degree first.",
         "overview": drawing(community_picture(flows, sizes, names)),
         "within": wording.percent(float(np.trace(flows)) / total) if total > 0 else "None",
         "numbers": list(range(len(sizes))),
@@ -191,7 +191,7 @@ def _number(number: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _download(model: Any) -> str:
-    """Return the table of all nodes as an address that holds it."""
+    """Return the table of all nodes as a data URL."""
     columns = model.node_table()
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -250,7 +250,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
         f"{data['source']}. Communities by {wording.method(result['method'])}"
     )
     if result["n_kept"] < data["n_nodes"] - data["n_isolated"]:
-        words += f", pure nodes among the {wording.number(result['n_kept'])} with the longest rows"
+        words += f", pure nodes among the {wording.number(result['n_kept'])} with the largest rows"
     words += f"; it took {wording.seconds(result['seconds'])} in all."
     kind = data.get("kind", "undirected")
     if kind == "directed":
@@ -261,7 +261,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
     elif kind == "bipartite":
         words += " The graph is bipartite: communities span both sides."
     if data["n_isolated"]:
-        words += f" {wording.number(data['n_isolated'])} nodes have no edge and no membership."
+        words += f" {wording.number(data['n_isolated'])} nodes have no edges and no membership."
     if result["n_unreached"]:
         words += (
             f" {wording.number(result['n_unreached'])} nodes are not reached by the leading eigenvectors."

@@ -116,7 +116,7 @@ def heat_map(
     line: str = "component",
     largest: float | None = None,
 ) -> str:
-    """Draw a factor with one line a component, each scaled to its own maximum or all to one number."""
+    """Draw a factor with one line per component, each scaled to its own maximum or all to one number."""
     n_components, length = factor.shape
     cells = averaged(factor, N_BINS)
     cells = scaled_rows(cells) if largest is None else cells / largest

@@ -17,14 +17,14 @@ def check_output_folder(folder: str | os.PathLike[str]) -> None:
     place = Path(folder).absolute()
     if place.exists() and not place.is_dir():
         raise OutputError(
-            f"{folder} is a file; a folder for the results was expected. Choose another with -o."
+            f"{folder} is a file; expected a folder for the results. Choose another one with -o."
         )
     existing = place
     while not existing.is_dir():
         existing = existing.parent
         if existing.exists() and not existing.is_dir():
             raise OutputError(
-                f"{existing} is a file, not a folder. Choose another folder than {folder} with -o."
+                f"{existing} is a file, not a folder. Choose a folder other than {folder} with -o."
             )
     for needed in {existing, place.parent if place.is_dir() else existing}:
         if not os.access(needed, os.W_OK | os.X_OK):

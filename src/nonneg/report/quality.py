@@ -91,7 +91,7 @@ def _column_sums(block: Any) -> tuple[tuple[()], tuple[Any, Any]]:
 def dominance(
     X: Any, loss: str | float, names: Sequence[str] | None, scale: Any = None
 ) -> dict[str, Any] | None:
-    """Name the columns that hold nearly all that the loss measures, if there are."""
+    """Name the columns that account for nearly all of the loss, if there are any."""
     found = dominant_columns(_data(X, scale), beta_of(loss))
     if found is None:
         return None
@@ -131,11 +131,11 @@ def label_summary(W: FloatArray, H: FloatArray, labels: Sequence[str], name: str
 
 
 def check_labels(labels: Sequence[str] | None, name: str | None) -> None:
-    """Refuse labels that are not those of classes."""
+    """Reject labels that are not class labels."""
     n_classes = len(set(labels or ()))
     if n_classes > MAX_CLASSES:
         raise InvalidDataError(
-            f"--label-column {name} has {n_classes} different labels, and classes were expected: at most "
+            f"--label-column {name} has {n_classes} different labels; expected classes, at most "
             f"{MAX_CLASSES}. Leave the column out with --drop {name}."
         )
 

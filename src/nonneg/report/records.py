@@ -100,7 +100,7 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
     record = read_record(path)
     command = str(record.get("command"))
     if command not in SECTIONS:
-        raise FileFormatError(f"{path} is not the record of a run of nonneg: it names no command.")
+        raise FileFormatError(f"{path} is not the record of a nonneg run: it names no command.")
     if record.get("format") != FORMAT:
         raise FileFormatError(
             f"{path} has the format {record.get('format')}; expected {FORMAT}. Run `nonneg {command}` again."
@@ -178,7 +178,7 @@ def _object(text: str, source: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise FileFormatError(f"{source}: JSON was expected, but {error}. It may be truncated.") from error
+        raise FileFormatError(f"{source}: expected JSON, but {error}. The file may be truncated.") from error
     if not isinstance(value, dict):
         raise FileFormatError(f"{source}: expected a JSON object, got {type(value).__name__}.")
     return value

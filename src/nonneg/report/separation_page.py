@@ -173,7 +173,7 @@ def _spectrograms(shown: SeparationShown) -> list[tuple[str, Any]]:
 
 def _atoms_text(record: Mapping[str, Any]) -> str:
     if _is_fixed(record["result"]):
-        return "The cosines that carry most of the power. They keep to a fixed grid of frequencies."
+        return "The cosines that carry most of the power. Their frequencies lie on a fixed grid."
     return (
         "The atoms that carry most of the power, with the frequency of the sinusoid that fits each best, and "
         "the share of the atom that is not that sinusoid. A learned transform is not bound to a grid: two "

@@ -12,7 +12,7 @@ from nonneg._typing import FloatArray
 from nonneg.report.figures import ACCENT, FAINT, INK, averaged, scaled_rows, svg_text
 
 DECIBELS = 60.0
-"""A spectrogram shows so much below the loudest."""
+"""Range of a spectrogram, in decibels below the maximum."""
 _N_TIMES, _N_FREQUENCIES = 500, 160
 LOWEST = 40.0
 """Frequency in hertz at the bottom of a spectrogram, unless the sampling rate is low."""

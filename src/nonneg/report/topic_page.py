@@ -117,7 +117,7 @@ def _over_time(record: Mapping[str, Any]) -> dict[str, Any] | None:
     if found["n_empty"]:
         said.append(f"{wording.counted(found['n_empty'], 'document')} without a topic left out.")
     said.append(
-        "Dots are means, the larger the more documents; the line is smoothed over neighboring periods "
+        "Dots are means, larger for more documents; the line is smoothed over neighboring periods "
         f"(Gaussian kernel of {wording.number(found['bandwidth'])} periods, chosen by leave-one-out)."
         if found["bandwidth"]
         else "Too few periods to smooth."
@@ -160,7 +160,7 @@ def _edit(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _outcome(record: Mapping[str, Any]) -> str:
     data, result = record["data"], record["result"]
     empty = data["n_empty"]
-    rest = f" {wording.number(empty)} documents contain no word of a topic." if empty else ""
+    rest = f" {wording.number(empty)} documents contain no topic words." if empty else ""
     if data["n_copies"]:
         rest += f" {wording.number(data['n_copies'])} copies of other documents took no part in the search."
     if data["n_set_aside"]:

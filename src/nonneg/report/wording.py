@@ -62,12 +62,12 @@ def counted(count: int, noun: str) -> str:
 _NAMES = {
     "n_iter": "iterations",
     "n_used": "words used",
-    "n_empty": "documents without a word of a topic",
+    "n_empty": "documents without topic words",
     "n_kept": "nodes with the largest rows",
     "n_seen": "nodes compared",
     "n_mostly_one": "nodes mostly in one community",
     "n_unreached": "nodes not reached",
-    "n_isolated": "nodes without an edge",
+    "n_isolated": "nodes without edges",
     "n_self_loops": "self-loops",
     "seconds": "time",
     "similarity_count": "shared top words",
@@ -117,7 +117,11 @@ def answer(record: Mapping[str, Any]) -> str:
         )
     if dominance := result.get("dominance"):
         columns = dominance["columns"]
-        holds = f"one column, {columns[0]}, holds" if len(columns) == 1 else f"{_listed(columns)} hold"
+        holds = (
+            f"one column, {columns[0]}, accounts for"
+            if len(columns) == 1
+            else f"{_listed(columns)} account for"
+        )
         found += f"; {holds} {percent(dominance['share'])} of it"
     return f"{found}."
 

@@ -215,5 +215,5 @@ def test_documents_without_words_are_stored():
     assert (field.read("kept", content) != counts).nnz == 0
     field.write("kept", counts, content)
     content.arrays["kept.indptr"] = np.array([0, 3, 1, 3])
-    with pytest.raises(FileFormatError, match="do not fit together"):
+    with pytest.raises(FileFormatError, match="do not match each other"):
         field.read("kept", content)

@@ -181,7 +181,7 @@ class StoredCounts(Field):
         indptr = StoredArray(f"rows of {name}", kind="i").read(f"{name}.indptr", content)
         good = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == len(indices)
         if not good or not (np.diff(indptr) >= 0).all():
-            raise FileFormatError(f"the arrays of {content.prefix}{name} do not fit together. {DAMAGED}")
+            raise FileFormatError(f"the arrays of {content.prefix}{name} do not match each other. {DAMAGED}")
         shape = (len(indptr) - 1, content.sizes["n_features_in_"])
         return sp.csr_array((data, indices, indptr), shape=shape)
 

@@ -119,7 +119,7 @@ class StreamedTopics(EditableTopics):
         stream = getattr(self, "_stream", None)
         if stream is not None and len(stream.priorities) != stream.kept.shape[0]:
             raise FileFormatError(
-                "the kept documents of the stream do not fit together. The file is damaged."
+                "the kept documents of the stream do not match each other. The file is damaged."
             )
 
     def _continue(self, past: Stream | None, counts: Any) -> None:
