@@ -140,7 +140,7 @@ def test_a_matrix_with_a_vocabulary(tmp_path, capsys):
     assert record["topics"][0]["examples"][0]["text"] is None
     (tmp_path / "words.txt").write_text("too\nfew\n")
     assert main(["topics", *files, "-k", "2", "-o", str(out)]) == 2
-    assert "holds 2 words, but" in capsys.readouterr().err
+    assert "has 2 words, but" in capsys.readouterr().err
 
 
 def test_errors(tmp_path, capsys, folder):

@@ -336,7 +336,7 @@ def test_a_list_of_bad_bands_that_does_not_fit_has_a_way_out(flagged, tmp_path, 
     words = ["unmix", str(path), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]
     assert main(words) == 2
     said = capsys.readouterr().err
-    assert "2 entries, and there are 15 bands" in said
+    assert "2 entries, but there are 15 bands" in said
     assert "--all-bands" in said
     assert main([*words, "--all-bands"]) == 0
     capsys.readouterr()

@@ -93,7 +93,7 @@ def test_a_part_longer_than_the_file_is_dropped(server, target):
 
 def test_another_part_than_was_asked_for_is_refused(server, target):
     server.pages["/file"] = Page(BODY, cut=[3000], shift=7)
-    with pytest.raises(DownloadError, match="sent another range than requested"):
+    with pytest.raises(DownloadError, match="sent a range other than the requested"):
         fetch(f"{server.address}/file", target)
 
 

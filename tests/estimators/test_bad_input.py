@@ -216,7 +216,7 @@ def test_products_out_of_range_are_an_error_and_no_nan(low_rank):
     [
         (-2.0, r"entry \[1, 1\] \(row 'second', column 'ash'\) is -2\.0"),
         (np.nan, r"entry \[1, 1\] \(row 'second', column 'ash'\) is nan"),
-        ("much", r"X holds text: row 'second', column 'ash' is 'much'\. .*X\.drop\(columns='ash'\)"),
+        ("much", r"X contains text: row 'second', column 'ash' is 'much'\. .*X\.drop\(columns='ash'\)"),
     ],
 )
 def test_entries_of_a_data_frame_are_named_by_row_and_column(value, said):

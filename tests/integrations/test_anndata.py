@@ -78,7 +78,7 @@ def test_new_data_are_matched_by_name(adata):
     expected = model.transform(adata[:, HIGHLY_VARIABLE])
     np.testing.assert_array_equal(model.transform(adata[:, ::-1]), expected)
     with pytest.raises(
-        ShapeError, match=r"NMF was fitted to 8 variables, and adata lacks 6 of them \('gene4'"
+        ShapeError, match=r"NMF was fitted to 8 variables, but adata lacks 6 of them \('gene4'"
     ):
         model.transform(adata[:, :4])
     doubled = adata[:, [0, 0, 2, 4, 6, 8, 10, 12, 14]]

@@ -83,10 +83,10 @@ def test_envi_files_of_every_order_are_mapped(tmp_path, values, interleave):
 def test_an_envi_file_that_is_cut_short(tmp_path, values):
     header = envi(tmp_path / "cube.hdr", values)
     (tmp_path / "cube.img").write_bytes(b"12345")
-    with pytest.raises(FileFormatError, match="5 bytes, and its header describes 48"):
+    with pytest.raises(FileFormatError, match="5 bytes, but its header describes 48"):
         read_cube(header)
     (tmp_path / "cube.img").unlink()
-    with pytest.raises(FileFormatError, match="describes are not beside it"):
+    with pytest.raises(FileFormatError, match="describes are not in the same folder"):
         read_cube(header)
     header.write_text("no header")
     with pytest.raises(FileFormatError, match="could not be read as an ENVI image"):
@@ -204,7 +204,7 @@ def test_a_list_of_bad_bands_that_flags_none_says_nothing(tmp_path, values):
     [
         (
             [1, 0, 1],
-            r"\(bbl\) in the header of .*c\.hdr has 3 entries, and there are 4 bands\. Correct it, or",
+            r"\(bbl\) in the header of .*c\.hdr has 3 entries, but there are 4 bands\. Correct it, or",
         ),
         ([0, 0, 0, 0], r"flags all 4 bands as bad: 0 is bad, 1 is good.*bands='all' \(--all-bands\)"),
         (["good", "bad", "1", "1"], "entries that are not numbers"),
@@ -278,7 +278,7 @@ def test_a_choice_of_an_array_is_refused_where_there_is_one(tmp_path, values):
     np.save(tmp_path / "c.npy", values)
     for path in (tmp_path / "c.npy", envi(tmp_path / "c.hdr", values)):
         with pytest.raises(
-            InvalidParameterError, match=r"--variable\) chooses .* and holds one: leave it out"
+            InvalidParameterError, match=r"--variable\) chooses .* and contains only one: leave it out"
         ):
             read_cube(path, variable="X")
 
@@ -300,17 +300,15 @@ def test_a_library_of_envi_with_values_that_are_none(tmp_path):
     np.testing.assert_array_equal(spectra, [[1, nan, nan, 4], [nan, nan, 7, 0]])
     np.testing.assert_allclose(wavelengths, [500, 600, 700, 800])
     header.write_text(text + "bbl = {1, 0}\n")
-    with pytest.raises(FileFormatError, match="2 entries, and there are 4 bands"):
+    with pytest.raises(FileFormatError, match="2 entries, but there are 4 bands"):
         read_envi_library(header)
 
 
 def test_bands_that_come_first_are_told_by_the_wavelengths(tmp_path, values):
-    with pytest.raises(ShapeError, match=r"So many has axis 0 .* \(4, 2, 3\).*np\.moveaxis\(array, 0, 2\)"):
+    with pytest.raises(ShapeError, match=r"Axis 0 .* \(4, 2, 3\).*np\.moveaxis\(array, 0, 2\)"):
         as_cube(values.transpose(2, 0, 1), wavelengths=[400, 500, 600, 700])
     scipy.io.savemat(tmp_path / "c.mat", {"Y": values.transpose(2, 0, 1), "wavelength": np.arange(4)})
-    with pytest.warns(
-        NonnegWarning, match=r"not used: there are 4 of them, and 3 bands\. So many has axis 0"
-    ):
+    with pytest.warns(NonnegWarning, match=r"not used: there are 4 of them for 3 bands\. Axis 0"):
         read_cube(tmp_path / "c.mat")
 
 
@@ -329,7 +327,9 @@ def test_matrices_of_pixels_with_their_numbers_of_rows_and_columns(tmp_path, val
     with pytest.raises(FileFormatError, match="Choose one with variable"):
         read_cube(tmp_path / "b.mat")
     scipy.io.savemat(tmp_path / "c.mat", {"V": columns_first})
-    with pytest.raises(FileFormatError, match=r"holds: V \(6, 4\)\. Pixels in rows are made a cube by"):
+    with pytest.raises(
+        FileFormatError, match=r"contains: V \(6, 4\)\. To make a cube from pixels in rows, use"
+    ):
         read_cube(tmp_path / "c.mat")
 
 
@@ -348,7 +348,7 @@ def test_files_of_numbers_by_their_endings(tmp_path, values, ending):
     np.testing.assert_array_equal(read_cube(tmp_path / f"c{ending}").values, values)
     (tmp_path / f"c{ending}").unlink()
     with pytest.raises(
-        FileFormatError, match=r"numbers that .*c\.HDR describes are not beside it: expected c "
+        FileFormatError, match=r"numbers that .*c\.HDR describes are not in the same folder: expected c "
     ):
         read_cube(tmp_path / "c.HDR")
 

@@ -147,7 +147,7 @@ def test_names_with_delimiters_and_quotes_are_kept(tmp_path):
         (lines("1,2,3", "4,5", "6,7,8"), "line 2: expected 3 cells, got 2"),
         (
             lines("a,b,c,d,e", "1,2,3", "4,5,6"),
-            "line 1: the header names 5 columns, but the rows below hold 3",
+            "line 1: the header names 5 columns, but the rows below have 3",
         ),
         (lines("a,b,c"), "contains no row of numbers"),
         ("\n \n", "contains no row of numbers"),

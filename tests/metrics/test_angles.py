@@ -52,7 +52,7 @@ def test_small_angles_keep_their_digits():
 def test_bad_input():
     with pytest.raises(ShapeError, match="equal n_features"):
         mean_removed_angles(np.ones((2, 3)), np.ones((2, 4)))
-    with pytest.raises(ShapeError, match="equally many components in both sets, got 2 and 3"):
+    with pytest.raises(ShapeError, match="the same number of components in both sets, got 2 and 3"):
         mean_removed_spectral_angle(np.eye(3)[:2], np.eye(3))
     with pytest.raises(NonFiniteDataError, match="`found`"):
         mean_removed_angles(np.eye(2), np.full((2, 2), np.nan))

@@ -40,9 +40,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        Fitted: what its methods return is what those of the saved one returned. `result_`, the method's own
-        account of the fit, is not stored, and neither is a `vectorizer` of your own: a `TopicModel` that had
-        one takes the counts that it makes.
+        Fitted: its methods return what those of the saved one returned. `result_`, which has further details
+        of the fit, is not saved, and neither is your own `vectorizer`: a `TopicModel` that had one accepts
+        the counts that the vectorizer makes.
 
     Raises
     ------

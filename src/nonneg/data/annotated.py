@@ -142,14 +142,14 @@ def _places(given: Any, names: Sequence[str], who: str) -> Any:
         return None
     if not given.is_unique:
         raise ShapeError(
-            "adata.var_names are not unique, so that the variables of the fit cannot be found by name. Call "
+            "adata.var_names are not unique, so the variables of the fit cannot be found by name. Call "
             "adata.var_names_make_unique() before the fit and here."
         )
     places = given.get_indexer(names)
     lost = [name for name, place in zip(names, places, strict=True) if place < 0]
     if lost:
         raise ShapeError(
-            f"{who} was fitted to {len(names)} variables, and adata lacks {len(lost)} of them "
+            f"{who} was fitted to {len(names)} variables, but adata lacks {len(lost)} of them "
             f"({_some(lost)}). Give an object with the variables of the fit; their order does not matter."
         )
     return places
@@ -171,7 +171,8 @@ def frame_labels(X: Any) -> tuple[Any, Any] | None:
         for row, value in zip(X.index, X[name] if list(X.columns).count(name) == 1 else (), strict=False):
             if isinstance(value, str) and not _is_number(value):
                 raise DataTypeError(
-                    f"X holds text: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave the "
+                    f"X contains text: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave "
+                    f"the "
                     f"column out, for example X.drop(columns={name!r})."
                 )
     return X.index, X.columns

@@ -174,7 +174,7 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
         )
     if hasattr(X, "to_dask_array"):
         raise DataTypeError(
-            f"{who} takes Dask arrays, and X is a Dask data frame. Pass X.to_dask_array(lengths=True)."
+            f"{who} accepts Dask arrays, but X is a Dask data frame. Pass X.to_dask_array(lengths=True)."
         )
     no_table = isinstance(X, str | bytes | os.PathLike | Mapping | Set | Iterator)
     # Sparse matrices by keys are mappings too.
@@ -376,7 +376,7 @@ def _check_size(data: DataMatrix, high: float, who: str) -> None:
         what, power = ("overflow", "divide") if square > 1 else ("vanish", "multiply")
         raise InvalidDataError(
             f"The largest entry of X, [{i}, {j}], is {value:.3g}: sums of squares {what} in {limits.dtype}. "
-            f"{who} needs another unit; {power} X by a power of ten."
+            f"{who} needs other units; {power} X by a power of ten."
         )
 
 

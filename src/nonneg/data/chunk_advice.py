@@ -37,7 +37,8 @@ def chunk_advice(
     if n_tasks > MOST_TASKS:
         found.append(
             f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: a pass "
-            f"that loads them takes {n_tasks} tasks, and Dask handles a few thousand per second. If X does "
+            f"that loads them takes {n_tasks} tasks, but Dask handles only a few thousand per second. If X "
+            f"does "
             "not fit in the memory of the workers, every iteration is such a pass. Use larger chunks: "
             f"X.rechunk(({good}, -1))."
         )
@@ -46,8 +47,8 @@ def chunk_advice(
     if limits and CHUNKS_PER_THREAD * largest > min(limits):
         fitting = max(1, int(min(limits) / (2 * CHUNKS_PER_THREAD * row_bytes)))
         found.append(
-            f"The largest chunk of X has {largest / 1e6:.0f} MB, and a worker has "
-            f"{min(limits) / 1e6:.0f} MB of memory per thread: it needs {CHUNKS_PER_THREAD} times the "
+            f"The largest chunk of X has {largest / 1e6:.0f} MB, but a worker has {min(limits) / 1e6:.0f} "
+            f"MB of memory per thread: it needs {CHUNKS_PER_THREAD} times the "
             f"chunk. Use smaller chunks, X.rechunk(({min(fitting, good)}, -1)), or workers with more memory."
         )
     return found

@@ -291,7 +291,7 @@ class Cluster:
                 if time.monotonic() - seen > NO_WORKERS:
                     raise NonnegError(
                         f"The cluster has had no workers for {NO_WORKERS:g} s. Start workers and fit again; "
-                        "with checkpoint= (--checkpoint), a fit continues where it was."
+                        "with checkpoint= (--checkpoint), a fit resumes where it stopped."
                     ) from None
                 self._free(futures)
                 seconds = min(2 * seconds, LAST_SEARCH)

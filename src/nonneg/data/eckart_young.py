@@ -44,8 +44,8 @@ def eckart_young_bound(data: DataMatrix, k: int, rng: Seed = None) -> EckartYoun
     # Eckart & Young (1936), Psychometrika 1, 211-218.
     if data.has_missing:
         raise InvalidParameterError(
-            "The Eckart-Young lower bound needs complete data, and entries are missing. "
-            "Leave it out, or impute them first."
+            "The Eckart-Young lower bound needs complete data, but entries are missing. Leave it out, or "
+            "impute them first."
         )
     square = data.squared_norm()
     norm = math.sqrt(square)

@@ -157,7 +157,7 @@ def transposed(data: LocalMatrix) -> LocalMatrix:
     if data.weights is not None or data.observed is not None:
         raise UnsupportedInputError(
             "The transpose of data with row weights or missing entries is not supported. "
-            "Leave them out, or transpose X before."
+            "Leave them out, or transpose X first."
         )
     if isinstance(data, ScaledMatrix):
         row_scale = None if data.column_scale is None else data.column_scale[:, None]

@@ -176,7 +176,7 @@ def _check(arrays: Mapping[str, Any], known: Mapping[str, Known], file: str) -> 
     wrong = differences(arrays, known) if known else []
     if wrong:
         raise FileFormatError(
-            f"The source of {file} does not have the known contents: {'; '.join(wrong)}. The source has "
+            f"The source of {file} does not have the expected contents: {'; '.join(wrong)}. The source has "
             f"changed. {offline_instructions(file)}"
         )
 

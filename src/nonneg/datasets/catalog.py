@@ -99,8 +99,8 @@ def check_contents(path: Path, file: str) -> None:
         same = False
     if not same:
         raise FileFormatError(
-            f"{path} is not the expected file: its sha256 is {found}, expected {expected}. It is "
-            "damaged or of another version; replace it, or remove it to download it again."
+            f"{path} is not the expected file: its sha256 is {found}, expected {expected}. It is damaged or "
+            f"a different version; replace it, or remove it to download it again."
         )
 
 

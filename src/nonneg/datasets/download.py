@@ -131,7 +131,7 @@ def _extent(answer: Any, wanted: int) -> tuple[int, int | None]:
     if answer.status == 206 and found is not None and int(found[1]) == wanted:
         return wanted, None if found[2] == "*" else int(found[2])
     if answer.status == 206:
-        raise _Broken("the server sent another range than requested")
+        raise _Broken("the server sent a range other than the requested one")
     length = answer.headers.get("Content-Length")
     return 0, int(length) if length is not None and length.isdecimal() else None
 

@@ -49,7 +49,7 @@ def load_standard_library(*, min_words: int = 8, min_documents: int = 10) -> Dat
     Raises
     ------
     NonnegError
-        If this Python has no sources of its standard library.
+        If the source files of the standard library are not installed.
 
     Notes
     -----
@@ -66,8 +66,8 @@ def load_standard_library(*, min_words: int = 8, min_documents: int = 10) -> Dat
     found = [entry for entry in found if sizes[entry[0]] >= min_documents]
     if not found:
         raise NonnegError(
-            "No docstrings were found: this Python has no sources of its standard library "
-            f"({sysconfig.get_paths()['stdlib']}), or min_words and min_documents leave nothing."
+            "No docstrings were found: the source files of the standard library are not installed "
+            "({sysconfig.get_paths()['stdlib']}), or min_words and min_documents leave nothing."
         )
     from scipy import sparse
     from sklearn.feature_extraction.text import CountVectorizer

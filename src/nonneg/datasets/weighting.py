@@ -27,9 +27,9 @@ def tfidf(counts: SparseMatrix, *, logarithmic: bool = False, smooth: bool = Tru
 
     Notes
     -----
-    The weight of word w is ``1 + log((1 + n_documents) / (1 + documents with w))``, as scikit-learn's
-    ``TfidfTransformer`` has it by default. ``logarithmic=True, smooth=False`` is the weighting of Deng Cai's
-    collection of data sets, by which several papers on NMF prepare documents.
+    The weight of word w is ``1 + log((1 + n_documents) / (1 + documents with w))``, as in scikit-learn's
+    ``TfidfTransformer`` by default. ``logarithmic=True, smooth=False`` is the weighting of Deng Cai's
+    collection of data sets, which several papers on NMF use.
     """
     import scipy.sparse
 

@@ -31,19 +31,20 @@ class Cube:
     Attributes
     ----------
     values : array of shape (n_rows, n_columns, n_bands)
-        The entries; may be mapped from a file, in any order and of any type of number.
+        The entries; may be memory-mapped, in any order and with any numeric type.
     wavelengths : array of shape (n_bands,) or None
-        Of the bands, in nanometers where the source says so.
+        Wavelengths of the bands, in nanometers if the source gives units.
     no_data : float or None
         Pixels with this value in every band have no data; it may be NaN.
     source : str
         Where it comes from.
     georeference : mapping of str to Any
-        Where on the ground it lies: the entries of an ENVI header, which maps of the scene take over.
+        Its position on the ground: entries of an ENVI header that are copied to maps of the scene.
     bands : array of bool of shape (n_bands,) or None
-        True for bands that count, False for those that are left out; None for all.
+        True for bands that are used, False for those that are left out; None for all.
     scale : float
-        The entries divided by it are what is unmixed, such as the 10000 of reflectances in whole numbers.
+        The entries are divided by it before unmixing; 10000, for example, for reflectances stored as
+        integers.
     """
 
     values: Any
@@ -58,8 +59,8 @@ class Cube:
         shape, dtype = np.shape(self.values), getattr(self.values, "dtype", np.dtype(object))
         if len(shape) != 3 or 0 in shape:
             raise ShapeError(
-                f"Expected a cube of rows x columns x bands, got an array of shape {shape}. Pixels in rows "
-                "are made one by array.reshape(n_rows, n_columns, n_bands)."
+                f"Expected a cube of rows x columns x bands, got an array of shape {shape}. To make one "
+                f"from pixels in rows, use array.reshape(n_rows, n_columns, n_bands)."
             )
         if dtype.kind not in "buif":
             raise DataTypeError(f"Expected a cube of real numbers, got entries of type {dtype}.")
@@ -95,8 +96,8 @@ def _hint(count: int, shape: tuple[int, ...], bands: Any) -> str:
     if count in shape[:2] and count != shape[2]:
         axis = shape.index(count)
         return (
-            f" So many has axis {axis} of the cube, of shape {shape}: bands come last, as "
-            f"np.moveaxis(array, {axis}, 2) puts them."
+            f" Axis {axis} of the cube, of shape {shape}, has that length: bands must come last, as after "
+            f"np.moveaxis(array, {axis}, 2)."
         )
     return ""
 
@@ -105,11 +106,11 @@ def _checked_bands(bands: Any, n_bands: int) -> BoolArray:
     flags = np.asarray(bands)
     if flags.shape != (n_bands,) or (flags.dtype != bool and not np.isin(flags, (0, 1)).all()):
         raise ShapeError(
-            f"Expected bands to be 'all' or {n_bands} entries, True for each band that counts and False for "
-            f"the others, got an array of shape {flags.shape}."
+            f"Expected bands to be 'all' or {n_bands} entries, True for each band to use and False for the "
+            f"others, got an array of shape {flags.shape}."
         )
     if not flags.any():
-        raise ShapeError(f"bands leaves none of {n_bands} bands. Expected True for those that count.")
+        raise ShapeError(f"bands leaves none of {n_bands} bands. Expected True for those to use.")
     return flags.astype(bool)
 
 
@@ -142,15 +143,15 @@ def read_cube(
     Parameters
     ----------
     path : path
-        .npy and ENVI files are mapped, not read; .npz and .mat files are read.
+        .npy and ENVI files are memory-mapped; .npz and .mat files are read.
     variable : str, optional
-        Which array of a .npz or .mat file; not needed where one alone has three axes.
+        Which array of a .npz or .mat file; not needed if only one has three axes.
     wavelengths : array of shape (n_bands,), optional
         Instead of those in the file (the header, or an array called ``wavelengths``).
     no_data : float, optional
         The value of pixels without data, instead of the header's.
     bands : "all" or array of bool of shape (n_bands,), optional
-        True for bands that count, instead of those that the header of an ENVI file does not flag as bad
+        True for bands to use, instead of those that the header of an ENVI file does not flag as bad
         (``bbl``), which are left out with a warning that counts them.
 
     Returns
@@ -161,7 +162,7 @@ def read_cube(
     Raises
     ------
     FileFormatError
-        If the file is missing, damaged or of another kind, or its list of bad bands does not fit.
+        If the file is missing, damaged or of another type, or its list of bad bands does not match.
     InvalidParameterError
         If `variable` is given for a file of one array.
     """
@@ -229,11 +230,12 @@ def _one_of_several(path: Path, variable: str | None) -> Cube:
         raise FileFormatError(f"{path} contains no variable {variable!r}. It contains: {listing}.")
     if variable is None and len(cubes) != 1:
         raise FileFormatError(
-            f"Expected one array with three axes (rows, columns, bands) in {path}, which holds: {listing}. "
+            f"Expected one array with three axes (rows, columns, bands) in {path}, which contains: "
+            f"{listing}. "
             + (
                 "Choose one with variable='NAME' (--variable NAME)."
                 if cubes
-                else "Pixels in rows are made a cube by array.reshape(n_rows, n_columns, n_bands)."
+                else "To make a cube from pixels in rows, use array.reshape(n_rows, n_columns, n_bands)."
             )
         )
     values = arrays[variable or cubes[0]]
@@ -242,7 +244,7 @@ def _one_of_several(path: Path, variable: str | None) -> Cube:
         return Cube(values, source=str(path))
     if listed.size != values.shape[2]:
         warnings.warn(
-            f"The wavelengths in {path} are not used: there are {listed.size} of them, and {values.shape[2]} "
+            f"The wavelengths in {path} are not used: there are {listed.size} of them for {values.shape[2]} "
             f"bands.{_hint(listed.size, values.shape, None)}",
             NonnegWarning,
             stacklevel=3,

@@ -60,7 +60,8 @@ def numbers_of(header: Path) -> Path:
         if candidate.is_file():
             return candidate
     raise FileFormatError(
-        f"The numbers that {header} describes are not beside it: expected {header.stem} with no ending or "
+        f"The numbers that {header} describes are not in the same folder: expected {header.stem} with no "
+        f"ending or "
         f"{', '.join(ENDINGS)}. Put them there, or pass the file of numbers itself."
     )
 
@@ -79,8 +80,8 @@ def read_envi(path: Path, *, all_bands: bool = False) -> EnviImage:
         size = image.nrows * image.ncols * image.nbands * np.dtype(image.dtype).itemsize + image.offset
         if Path(image.filename).stat().st_size < size:
             raise FileFormatError(
-                f"{image.filename} has {Path(image.filename).stat().st_size} bytes, and its header describes "
-                f"{size}. It is cut short; copy it again."
+                f"{image.filename} has {Path(image.filename).stat().st_size} bytes, but its header "
+                f"describes {size}. It is truncated; copy it again."
             )
         values = image.open_memmap(interleave="bip", writable=False)
     except FileFormatError:
@@ -169,7 +170,7 @@ def good_bands(metadata: Mapping[str, Any], n_bands: int, path: Path) -> BoolArr
         return None
     entries = listed_entries(listed)
     if len(entries) != n_bands:
-        fault = f"has {len(entries)} entries, and there are {n_bands} bands"
+        fault = f"has {len(entries)} entries, but there are {n_bands} bands"
         raise FileFormatError(f"The list of bad bands (bbl) in the header of {path} {fault}. {_CURE}")
     try:
         factors = np.asarray(entries, dtype=np.float64)

@@ -94,7 +94,8 @@ def _check_text(stream: IO[bytes], path: Path) -> bytes:
     least = (4 if coordinate else 2) * declared // (1 if coordinate or not symmetric else 3)
     if least > n_bytes + 4:
         raise FileFormatError(
-            f"{path} declares {declared} entries and holds {n_bytes} bytes for them: it is truncated, or its "
+            f"{path} declares {declared} entries but has only {n_bytes} bytes for them: it is truncated, or "
+            f"its "
             "header is wrong. Write it again from its source."
         )
     return rest

@@ -38,7 +38,7 @@ def read_array(stream: IO[bytes], source: str, n_bytes: int) -> npt.NDArray[Any]
         declared = math.prod(shape) * dtype.itemsize
         # NumPy makes room for all that the header declares before it reads.
         if not dtype.hasobject and (declared > n_bytes or min(shape, default=0) < 0):
-            raise ValueError(f"its header declares {declared} bytes, and it holds {n_bytes}.")
+            raise ValueError(f"its header declares {declared} bytes, but it has {n_bytes}.")
         stream.seek(0)
         return np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, EOFError) as error:

@@ -34,7 +34,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
                 return Contents(_read_sparse(archive, members, path))
             except MemoryError as error:
                 raise FileFormatError(
-                    f"{path} declares a sparse matrix that does not fit into memory: {error}."
+                    f"{path} declares a sparse matrix that does not fit in memory: {error}."
                 ) from error
         headers = {name: _header(archive, member) for name, member in members.items()}
         shapes = {
@@ -80,7 +80,7 @@ def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], path: Path) 
     if layout == "bsr":
         data, indices, indptr = (part(name) for name in ("data", "indices", "indptr"))
         if data.ndim != 3 or 0 in data.shape[1:] or any(np.mod(shape, data.shape[1:])):
-            raise FileFormatError(f"{path} holds blocks of shape {data.shape[1:]} in a matrix of {shape}.")
+            raise FileFormatError(f"{path} contains blocks of shape {data.shape[1:]} in a matrix of {shape}.")
         blocks = (shape[0] // data.shape[1], shape[1] // data.shape[2])
         compressed_matrix(np.arange(len(data)), indices, indptr, blocks, by_rows=True, source=str(path))
         return sparse.bsr_array((data, indices, indptr), shape=shape).tocsr()

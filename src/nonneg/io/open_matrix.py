@@ -39,11 +39,11 @@ def open_matrix(
         A ``.npy`` file, a Zarr array or AnnData store (a folder that ends in ``.zarr``), an ``.h5ad`` file, a
         10x Genomics or other HDF5 file (``.h5``), or a Parquet file.
     variable : str, optional
-        Which array of a file that holds several, such as ``"layers/counts"`` of an ``.h5ad`` file or the path
-        of a dataset in an HDF5 file.
+        Which array of a file that contains several, such as ``"layers/counts"`` of an ``.h5ad`` file or the
+        path of a dataset in an HDF5 file.
     memory : int or str, optional
         How much memory a fit may use, in bytes or as text such as ``"2GB"``. A matrix that fits is read
-        whole. None stands for half of the memory of the machine (or of the container it runs in).
+        whole. None is half of the memory of the machine (or of the container it runs in).
     dtype : {"float32", "float64"}, optional
         Convert the entries to this type, block by block. None keeps float32, and converts everything
         else to float64.
@@ -151,8 +151,8 @@ def open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
     if not is_group(node):
         if options.variable is not None:
             raise InvalidParameterError(
-                f"variable={options.variable!r} (--variable) chooses among several arrays, and {path} is "
-                "one: leave it out."
+                f"variable={options.variable!r} (--variable) chooses among several arrays, but {path} "
+                f"contains only one: leave it out."
             )
         return _node_rows(node, str(path), memory)
     if "X" in node or options.variable is not None:

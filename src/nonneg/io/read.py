@@ -87,7 +87,7 @@ def read_table(
     found = format_of(place)
     if highly_variable and found.kind not in ("h5ad", "zarr"):
         raise InvalidParameterError(
-            f"highly_variable=True (--highly-variable) is for AnnData files, and {place} is {found.words}. "
+            f"highly_variable=True (--highly-variable) is for AnnData files, but {place} is {found.words}. "
             "Choose columns by name instead (--columns)."
         )
     check_variable(variable, place, found.words, several=found.several)

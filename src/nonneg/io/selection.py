@@ -45,13 +45,13 @@ def _place(given: str, names: Sequence[str] | None, n_columns: int, option: str,
     if names is not None and given in names:
         if list(names).count(given) > 1:
             raise InvalidParameterError(
-                f"{option} {given}: {source} has several columns of this name. Give its position, from 0."
+                f"{option} {given}: {source} has several columns with this name. Give the position, from 0."
             )
         return list(names).index(given)
     if given.isdecimal() and int(given) < n_columns:
         return int(given)
     if names is None:
         raise InvalidParameterError(
-            f"{option} {given}: {source} has no names of columns. Give a position from 0 to {n_columns - 1}."
+            f"{option} {given}: {source} has no column names. Give a position from 0 to {n_columns - 1}."
         )
     raise UnknownNameError.of(option, given, list(names), other=f"a position from 0 to {n_columns - 1}")

@@ -102,7 +102,7 @@ class StoredMatrix(ABC):
         Returns
         -------
         ndarray or scipy.sparse.csr_array
-            The rows, in the type that blocks are worked on.
+            The rows, in the type in which blocks are processed.
         """
         rows = self._read(start, stop)
         if self.columns is not None:
@@ -122,7 +122,7 @@ class StoredMatrix(ABC):
         Returns
         -------
         ndarray or scipy.sparse.csr_array
-            The entries, in the type that blocks are worked on.
+            The entries, in the type in which blocks are processed.
         """
         return self.read_rows(0, self.shape[0])
 
@@ -148,7 +148,7 @@ class StoredMatrix(ABC):
         return float(self._stored_shape[1] * self.working_dtype.itemsize)
 
     def fits(self) -> bool:
-        """Tell whether the whole matrix fits in `memory`, with room for what a fit adds to it.
+        """Tell whether the whole matrix fits in `memory`, with room for what a fit needs in addition.
 
         Returns
         -------

@@ -36,7 +36,7 @@ class FileRows(StoredMatrix):
         held = Path(path).stat().st_size
         if held < self.offset + self.n_bytes:
             raise FileFormatError(
-                f"{path} is truncated: it holds {held} bytes, and an array of shape {self.shape} and type "
+                f"{path} is truncated: it has {held} bytes, but an array of shape {self.shape} and type "
                 f"{self.dtype} needs {self.offset + self.n_bytes}. Write it again from its source."
             )
         # A file that the system can keep in its cache is read from the disk once. Of a larger one a scan

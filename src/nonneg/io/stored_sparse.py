@@ -159,7 +159,7 @@ def by_rows(
         )
     warnings.warn(
         f"{source} is stored by columns (CSC): it is rewritten by rows once, to a temporary file of "
-        f"{written_bytes(needed)} in {folder}. Write it as CSR to save that.",
+        f"{written_bytes(needed)} in {folder}. Write it as CSR to avoid that.",
         NonnegWarning,
         stacklevel=2,
     )

@@ -43,8 +43,8 @@ class Table:
         """Exchange rows and columns."""
         if self.labels is not None:
             raise InvalidParameterError(
-                "--label-column names a column of samples in rows, and --transpose makes columns of them. "
-                "Leave one of the two out."
+                "--label-column needs samples in rows, but --transpose turns columns into rows. Leave one "
+                "of the two out."
             )
         X = self.X.T if sparse.issparse(self.X) else np.ascontiguousarray(self.X.T)
         return Table(X, self.column_names, self.row_names, self.source, self.kind)
@@ -104,7 +104,7 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
     if X.dtype.kind not in "buif":
         what = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}.get(X.dtype.kind, "records")
         raise DataTypeError(
-            f"{source} holds {what} (dtype {X.dtype}); expected real numbers. "
+            f"{source} contains {what} (dtype {X.dtype}); expected real numbers. "
             "Save the numeric part on its own."
         )
     if X.ndim != 2:
@@ -120,8 +120,8 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
         )
     if 0 in X.shape:
         raise FileFormatError(
-            f"{source} contains an empty table of shape {tuple(X.shape)}; "
-            "at least one row and one column are needed."
+            f"{source} contains an empty table of shape {tuple(X.shape)}; expected at least one row and one "
+            f"column."
         )
     if sparse.issparse(X):
         X = _sound_sparse(X, source)
@@ -190,7 +190,7 @@ def _fitting(names: Sequence[str] | None, length: int, side: str, source: str) -
         return None
     if len(names) != length:
         raise FileFormatError(
-            f"{source} holds {length} {side} but {len(names)} names for them. "
+            f"{source} has {length} {side} but {len(names)} names for them. "
             "It may be truncated; write it again from its source."
         )
     return tuple(str(name) for name in names)

@@ -21,8 +21,8 @@ def read(path: Path, options: ReadOptions) -> Contents:
     counts = sparse.csr_array(read_matrix(matrix).T)
     if counts.shape != (len(barcodes), len(features)):
         raise FileFormatError(
-            f"{matrix} holds {counts.shape[1]} features and {counts.shape[0]} barcodes, but {len(features)} "
-            f"features and {len(barcodes)} barcodes are named beside it. The files do not belong together, "
+            f"{matrix} has {counts.shape[1]} features and {counts.shape[0]} barcodes, but {len(features)} "
+            f"features and {len(barcodes)} barcodes are named next to it. The files do not belong together, "
             "or one is truncated."
         )
     identifiers = [cells[0] for cells in features]

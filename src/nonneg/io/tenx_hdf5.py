@@ -47,7 +47,7 @@ def _group(file: Any, wanted: str | None, path: Path) -> Any:
         raise FileFormatError(f"{path} contains no genome {wanted!r}. It contains: {', '.join(groups)}.")
     if wanted is None and len(groups) > 1:
         raise FileFormatError(
-            f"{path} holds several genomes: {', '.join(groups)}. "
+            f"{path} contains several genomes: {', '.join(groups)}. "
             "Choose one with variable='NAME' (--variable NAME)."
         )
     return file[wanted or groups[0]]

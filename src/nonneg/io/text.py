@@ -78,13 +78,13 @@ def _check_header(layout: Layout, path: Path) -> None:
     n_columns = layout.n_cells - layout.has_index
     if n_columns == 0:
         raise FileFormatError(
-            f"{path} contains a single column, and it was taken as row names. "
-            "Say index=False (--no-index) if it holds numbers."
+            f"{path} contains a single column, which was read as row names. Pass index=False (--no-index) "
+            f"if it contains numbers."
         )
     if layout.column_names is not None and len(layout.column_names) != n_columns:
         raise FileFormatError(
-            f"{path}, line {layout.n_skipped}: the header names {len(layout.column_names)} columns, "
-            f"but the rows below hold {n_columns}. Make the two agree, or pass header=False (--no-header)."
+            f"{path}, line {layout.n_skipped}: the header names {len(layout.column_names)} columns, but the "
+            f"rows below have {n_columns}. Make the two agree, or pass header=False (--no-header)."
         )
 
 
@@ -211,7 +211,7 @@ def _first_fault(path: Path, layout: Layout, picked: Picked | None, reason: str)
             if len(cells) != layout.n_cells:
                 return FileFormatError(
                     f"{path}, line {number}: expected {layout.n_cells} cells, got {len(cells)}. "
-                    "The file may be truncated, or a cell may hold the delimiter without quotes."
+                    "The file may be truncated, or a cell may contain the delimiter without quotes."
                 )
             used = range(layout.n_cells - layout.has_index) if picked is None else picked[0]
             for column in (at + layout.has_index for at in used):
@@ -234,8 +234,8 @@ def _bad_cell(path: Path, layout: Layout, line: int, column: int, cell: str) -> 
     column_name = str(column) if not name else layout.column_names[column - layout.has_index]  # type: ignore[index]
     remedy = remedies.get(
         at,
-        f"If its column holds text, leave it out with --drop {column_name}, or compare the components with "
-        f"it by --label-column {column_name}.",
+        f"If its column contains text, leave it out with --drop {column_name}, or compare the components "
+        f"with it using --label-column {column_name}.",
     )
     return FileFormatError(
         f"{path}, line {line}, column {column + 1}{name}: expected a number, got {shown!r}. "

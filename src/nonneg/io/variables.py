@@ -13,7 +13,7 @@ def check_variable(wanted: str | None, path: Path, words: str, *, several: bool)
     if wanted is not None and not several:
         raise InvalidParameterError(
             f"variable={wanted!r} (--variable) chooses among the arrays of a .npz, .mat or HDF5 file. {path} "
-            f"is {words} and holds one: leave it out."
+            f"is {words} and contains only one: leave it out."
         )
 
 
@@ -40,5 +40,5 @@ def choose_variable(
     if len(candidates) == 1:
         return candidates[0]
     raise FileFormatError(
-        f"{source} holds several variables: {listing}. Choose one with variable='NAME' (--variable NAME)."
+        f"{source} contains several variables: {listing}. Choose one with variable='NAME' (--variable NAME)."
     )

@@ -90,7 +90,8 @@ def mean_removed_spectral_angle(true: Any, found: Any) -> float:
     angles = mean_removed_angles(true, found)
     if angles.shape[0] != angles.shape[1]:
         raise ShapeError(
-            f"Expected equally many components in both sets, got {angles.shape[0]} and {angles.shape[1]}. "
+            f"Expected the same number of components in both sets, got {angles.shape[0]} and "
+            f"{angles.shape[1]}. "
             "Use mean_removed_angles for sets of different size."
         )
     if not angles.size:

@@ -37,8 +37,8 @@ def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabeled: Any = 
     Returns
     -------
     float
-        From 0 (independent) to 1 (the same partition). 1 where both partitions have one part, 0 where only
-        one of them has.
+        From 0 (independent) to 1 (the same partition). 1 if both partitions have a single part, 0 if only one
+        of them does.
 
     References
     ----------
@@ -104,7 +104,7 @@ def dice_coefficient(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> floa
     -------
     float
         In (0, 1]; 1 for equal partitions only. It is not symmetric in its arguments, and one cluster may be
-        the best of several classes.
+        the best match of several classes.
 
     See Also
     --------
@@ -209,7 +209,8 @@ def _count(y_true: Any, y_pred: Any, unlabeled: Any) -> _Counts:
     true, found = _labels(y_true, "y_true"), _labels(y_pred, "y_pred")
     if true.size != found.size:
         raise ShapeError(
-            f"Expected as many labels in `y_true` as in `y_pred`, got {true.size} and {found.size}. Pass one "
+            f"Expected the same number of labels in `y_true` and `y_pred`, got {true.size} and "
+            f"{found.size}. Pass one "
             "label per sample, in the same order."
         )
     if unlabeled is not None:

@@ -1,4 +1,4 @@
-"""Distance from the true features: what found ones hold of each other, and what is outside the span."""
+"""Distance from the true features: how much found ones mix them, and what is outside their span."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Mixing:
     diagonal : array of shape (n,)
         The diagonal of Sigma: how much of its own true feature each found one has.
     off_diagonal : array of shape (n, n)
-        E: column i holds the coefficients of the other true features in found feature i.
+        E: column i contains the coefficients of the other true features in found feature i.
     outside : array of shape (n_features, n)
         N: the part outside the span of the true features.
     normalized_error : float
@@ -83,7 +83,7 @@ def mixing(true: Any, found: Any, *, match: bool = False) -> Mixing:
     true : array-like of shape (n, n_features)
         Linearly independent features in rows.
     found : array-like of shape (n, n_features)
-        Equally many features in rows.
+        The same number of features in rows.
     match : bool, default False
         Whether to match the found features to the true ones first; otherwise row i belongs to row i.
 

@@ -38,8 +38,8 @@ def overlapping_modularity(
     Returns
     -------
     float
-        The weight of the edges within communities less what is expected where only the degrees are known, as
-        a fraction of all weight: below 1, and about 0 for communities without structure.
+        The weight of the edges within communities minus what the degrees alone would lead one to expect, as a
+        fraction of all weight: below 1, and about 0 for communities without structure.
 
     Examples
     --------
@@ -78,8 +78,8 @@ def conductance(adjacency: Any, memberships: Any) -> FloatArray:
     Returns
     -------
     array of shape (n_communities,)
-        From 0 (a component of its own) to 1: the weight between a community and the rest over the weight at
-        the smaller of the two, with every node divided by its memberships. NaN where either has no edge.
+        From 0 (a separate component) to 1: the weight between a community and the rest over the weight at the
+        smaller of the two, with every node divided according to its memberships. NaN if either has no edges.
 
     References
     ----------

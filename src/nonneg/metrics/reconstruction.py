@@ -34,7 +34,7 @@ def relative_error(X: Any, W: Any, H: Any, *, sample_weight: Any = None) -> floa
     Returns
     -------
     float
-        0 for an exact factorization; 0 where X and W H are both zero, infinite where only X is.
+        0 for an exact factorization; 0 if X and W H are both zero, infinite if only X is.
     """
     square, scale = _sums_of_squares(X, W, H, sample_weight, 1.0)
     if not (_SMALLEST < scale < math.inf and square < math.inf):
@@ -87,7 +87,7 @@ def beta_divergence(
     for rows, model, weights in _blocks(X, W, H, sample_weight):
         if beta != 2.0 and min(rows.min(initial=0.0), model.min(initial=0.0)) < 0.0:
             raise NegativeDataError(
-                f"beta_loss={beta:g} needs nonnegative entries, and X or W H has negative ones. beta_loss=2 "
+                f"beta_loss={beta:g} needs nonnegative entries, but X or W H has negative ones. beta_loss=2 "
                 "allows them."
             )
         total += _weighted(_entrywise(rows, model, beta), weights)

@@ -65,7 +65,7 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
     Warns
     -----
     NonnegWarning
-        If `mir_eval` returns an SDR above SIR or SAR: sources of a few partials have no 512 independent
+        If `mir_eval` returns an SDR above SIR or SAR: sources with few partials do not have 512 independent
         delays, and its projections are inexact. ``distortion="gain"`` does not have this problem.
 
     Notes
@@ -84,8 +84,8 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
         silent = np.flatnonzero(~sources.any(axis=1))
         if silent.size:
             raise InvalidDataError(
-                f"Source {int(silent[0])} in `{name}` is silent, and its ratios are not defined. Leave it "
-                "out of both."
+                f"Source {int(silent[0])} in `{name}` is silent, so its ratios are not defined. Leave it "
+                f"out of both."
             )
     return _filtered(first, second) if distortion == "filter" else _scaled(first, second)
 
@@ -98,8 +98,8 @@ def _filtered(true: FloatArray, found: FloatArray) -> SeparationScores:
         sdr, sir, sar, permutation = module.bss_eval_sources(true, found, compute_permutation=True)
     if np.any(sdr > np.minimum(sir, sar) + _SLACK):
         warnings.warn(
-            "mir_eval's SDR is above SIR or SAR, which cannot be: the sources have too few partials for "
-            "filters of 512 samples, and SIR and SAR are unreliable. Use distortion='gain'.",
+            "mir_eval's SDR is above SIR or SAR, which is impossible: the sources have too few partials "
+            "for filters of 512 samples, and SIR and SAR are unreliable. Use distortion='gain'.",
             NonnegWarning,
             stacklevel=3,
         )

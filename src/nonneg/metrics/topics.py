@@ -120,13 +120,13 @@ def npmi_coherence(documents: Any, words: Any) -> FloatArray:
 
 
 def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> FloatArray:
-    r"""Return the coherence C_v of topics: how alike their words are in the company they keep.
+    r"""Return the C_v coherence of topics: whether their words occur in similar contexts.
 
     Parameters
     ----------
     documents : sequence of sequences of str, or matrix of shape (n_documents, n_words)
-        The tokens of every document, in order. Or counts, which know no order: the word occurs where the
-        entry is not zero, and every document is one window.
+        The tokens of every document, in order. Or counts, without order: the word occurs where the entry is
+        not zero, and every document is one window.
     words : sequence of sequences of str, or array-like of int of shape (n_topics, n)
         The top words of every topic, at least two: tokens, or columns of the counts (see `top_words`).
     window_size : int
@@ -141,8 +141,8 @@ def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> Float
     -----
     Each word has a vector: its normalized pointwise mutual information with all top words of the topic, by
     fractions of windows. C_v is the mean cosine between the vectors of the words and their sum. Among the
-    measures that Röder et al. compare, it agrees best with human ratings. Values of tokens and of counts
-    differ: compare like with like.
+    measures that Röder et al. compare, it agrees best with human ratings. Values from tokens and from counts
+    differ; do not compare them with each other.
 
     References
     ----------
@@ -228,7 +228,7 @@ def topic_diversity(words: Any) -> float:
     Returns
     -------
     float
-        1 where no word leads two topics, 1 / n_topics where all topics are the same.
+        1 if no two topics share a top word, 1 / n_topics if all topics are the same.
 
     References
     ----------
@@ -251,7 +251,7 @@ def similarity_count(words: Any) -> int:
     Returns
     -------
     int
-        0 where all differ; smaller is better.
+        0 if all differ; smaller is better.
     """
     shared = shared_words(words)
     return int(np.sum(np.triu(shared, 1)))

@@ -39,7 +39,9 @@ def test_what_is_written_is_read(ending, error, tmp_path, rng):
 def test_floats_beyond_one_are_not_clipped(tmp_path):
     write_sound(tmp_path / "a.wav", [0.0, 3.0, -2.0], 10)
     np.testing.assert_array_equal(read_sound(tmp_path / "a.wav").samples, [0.0, 3.0, -2.0])
-    with pytest.raises(InvalidDataError, match=r"largest sample is 3: .flac holds \[-1, 1\] and would clip"):
+    with pytest.raises(
+        InvalidDataError, match=r"largest sample is 3: .flac is limited to \[-1, 1\] and would clip"
+    ):
         write_sound(tmp_path / "a.flac", [0.0, 3.0, -2.0], 10)
 
 
@@ -67,7 +69,7 @@ def test_all_channels_and_whole_numbers_are_kept_exactly(ending, subtype, tmp_pa
     assert read_sound(path, channel="all", rate=4000).samples.shape == (3, 50)
     with pytest.raises(ShapeError, match=r"2000 channels. If rows are channels, pass samples.T"):
         write_sound(path, np.zeros((2, 2000)), 8000)
-    with pytest.raises(InvalidParameterError, match="have no samples of kind 'PCM_99'"):
+    with pytest.raises(InvalidParameterError, match="do not support samples of type 'PCM_99'"):
         write_sound(path, whole, 8000, subtype="PCM_99")
     with pytest.raises(InvalidDataError, match="would clip it"):
         write_sound(path, 3 * whole, 8000, subtype=subtype)

@@ -178,7 +178,7 @@ def test_delimiters(tmp_path):
 
 def test_a_choice_of_an_array_is_refused_where_there_is_none(tmp_path):
     (tmp_path / "edges.csv").write_text("a,b\nb,c\n", encoding="utf-8")
-    with pytest.raises(InvalidParameterError, match="is a list of edges and holds one"):
+    with pytest.raises(InvalidParameterError, match="is a list of edges and contains only one"):
         read_graph(tmp_path / "edges.csv", variable="A")
 
 

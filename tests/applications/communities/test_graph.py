@@ -171,7 +171,7 @@ def test_data_frames_bring_names():
     assert as_graph(frame).names == ("a", "b")
     assert as_graph(frame.reset_index(drop=True)).names == ("a", "b")
     assert as_graph(frame.set_axis([0, 1], axis=0).set_axis([0, 1], axis=1)).names is None
-    with pytest.raises(ShapeError, match="differ in their names"):
+    with pytest.raises(ShapeError, match="have different names"):
         as_graph(frame.loc[["b", "a"]])
 
 

@@ -196,7 +196,7 @@ def test_isolated_nodes_have_no_membership_and_are_counted():
     padded[17:, 17:] = A[15:, 15:]
     padded[:15, 17:] = A[:15, 15:]
     padded[17:, :15] = A[15:, :15]
-    with pytest.warns(NonnegWarning, match="2 of 32 nodes have no edge; their memberships are NaN"):
+    with pytest.warns(NonnegWarning, match="2 of 32 nodes have no edges; their memberships are NaN"):
         model = MixedMembership(3, method="spa", self_loops="keep").fit(padded)
     np.testing.assert_array_equal(model.isolated_nodes_, [15, 16])
     assert np.isnan(model.memberships_[[15, 16]]).all()

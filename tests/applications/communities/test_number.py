@@ -41,7 +41,7 @@ def test_the_estimates_are_combined_and_the_reason_says_how():
     assert (k, reason[:27]) == (4, "Two of three estimates say ")
     k, reason = _recommended(dict(zip(names, (3, 7, 5), strict=True)))
     assert k == 5
-    assert "the one in the middle" in reason
+    assert "is their median" in reason
 
 
 def test_auto_is_a_number_of_communities_of_the_estimator(tmp_path):

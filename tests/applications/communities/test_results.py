@@ -19,7 +19,7 @@ def model():
     A = sp.lil_array((12, 12))
     A[:6, :6] = A[5:11, 5:11] = 1.0
     A.setdiag(0.0)
-    with pytest.warns(UserWarning, match="1 of 12 nodes have no edge"):
+    with pytest.warns(UserWarning, match="1 of 12 nodes have no edges"):
         return MixedMembership(2, method="symnmf").fit(A.tocsr(), names=[f"n{at}" for at in range(12)])
 
 

@@ -237,7 +237,7 @@ def test_rare_and_common_words_are_not_used(planted):
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        ("one text", DataTypeError, "Put it into a list"),
+        ("one text", DataTypeError, "Put it in a list"),
         (["a text", 3], DataTypeError, "document 1 is of type int"),
         ([["a text"], ["another"]], DataTypeError, "list of texts"),
         ([1.0, 2.0], ShapeError, r"shape \(n_documents, n_words\)"),
@@ -248,7 +248,7 @@ def test_rare_and_common_words_are_not_used(planted):
         (np.eye(4), InvalidDataError, "4 in fewer than min_df=2"),
         (np.zeros((0, 4)), InvalidDataError, "at least one document"),
         (["", " ", "12 34"], InvalidDataError, "No word was found in the 3 documents"),
-        (np.array([["a", "b"]]), DataTypeError, "Texts go into a list"),
+        (np.array([["a", "b"]]), DataTypeError, "Pass texts as a list"),
     ],
 )
 def test_bad_documents(X, error, message):

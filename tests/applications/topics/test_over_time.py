@@ -70,7 +70,7 @@ def test_all_dates_together_tell_the_order_of_day_and_month():
     assert str(read_dates(["12/03/2021", "05/25/2021"], 2).values[0])[:10] == "2021-12-03"
     assert str(read_dates(["03/12/2021", "25/05/2021"], 2).values[0])[:10] == "2021-12-03"
     for unclear in (["03/04/2021"], ["03/04/2021", "25/04/2021", "04/25/2021"]):
-        with pytest.raises(InvalidDataError, match="'03/04/2021' do not tell whether the day or the month"):
+        with pytest.raises(InvalidDataError, match="'03/04/2021' do not show whether the day or the month"):
             read_dates(unclear, len(unclear))
 
 

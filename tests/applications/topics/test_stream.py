@@ -190,7 +190,7 @@ def test_what_a_stream_cannot_do_is_told(planted):
     with pytest.raises(UnsupportedError, match="partial_fit needs method='nmf'; method='lda'"):
         TopicModel(K, method="lda").partial_fit(X)
     model = TopicModel(K, random_state=0).partial_fit(X)
-    with pytest.raises(UnsupportedError, match="the next batch would undo it"):
+    with pytest.raises(UnsupportedError, match="the next batch would undo that"):
         model.merge_topics([0, 1], X).partial_fit(X)
     with pytest.raises(ShapeError, match="expecting 160 features"):
         model.partial_fit(X[:, :5])

@@ -58,7 +58,7 @@ def test_cluto(write):
 @pytest.mark.parametrize("text", ["3 4\n2 0 1 3 300 \n", "2 4\n2 0 1 3 \n0 \n"])
 def test_a_cut_file_of_cluto_is_refused(write, text):
     paths = {"sparse_tr11.txt": write("a", text), "tr11_correct.txt": write("b", "1 0 0\n0 1 1\n")}
-    with pytest.raises(FileFormatError, match="Fetch it again"):
+    with pytest.raises(FileFormatError, match="Download it again"):
         convert("cluto_tr11/X.npz", paths)
 
 

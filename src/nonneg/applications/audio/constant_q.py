@@ -27,16 +27,18 @@ class ConstantQ:
     bins_per_octave : int
         Bands per octave; 24 are half a semitone apart.
     fmin : float
-        Center of the lowest band in hertz; C1 by default, as in librosa. One more band holds what is below.
+        Center of the lowest band in hertz; C1 by default, as in librosa. One more band covers everything
+        below it.
     hop : int, optional
-        Samples from one frame to the next; some 23 ms by default, as librosa's.
+        Samples from one frame to the next; about 23 ms by default, as in librosa.
 
     Notes
     -----
     Bands are Hann windows in frequency that reach from the center of one neighbor to that of the other,
-    widened by a constant as in ``librosa.vqt(gamma=None)``, so that low bands are not slower than hearing
-    is. A frame has as many subframes as the widest band needs samples, for a frame of functions (in the
-    mathematical sense) whose dual is explicit: the inverse is exact, where ``librosa.icqt`` is approximate.
+    widened by a constant as in ``librosa.vqt(gamma=None)``, so that the time resolution of low bands is not
+    coarser than that of hearing. A frame has as many subframes as the widest band needs samples. The bands
+    then form a frame in the mathematical sense, with an explicit dual: the inverse is exact, whereas
+    ``librosa.icqt`` is approximate.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Sound files: wav, flac and what else libsndfile knows."""
+"""Sound files: .wav, .flac and other formats of libsndfile."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sound:
     Attributes
     ----------
     samples : array of shape (n_samples,) or (n_channels, n_samples)
-        In [-1, 1] unless the file holds larger floats; one row per channel if all were read.
+        In [-1, 1] unless the file contains larger floats; one row per channel if all were read.
     rate : int
         Sampling rate in hertz.
     n_channels : int
@@ -79,7 +79,7 @@ def read_sound(
     Raises
     ------
     FileFormatError
-        If there is no such file, or it is no sound.
+        If the file does not exist or is not a sound file.
     InvalidDataError
         If it contains no samples, or one that is NaN or infinite.
     """
@@ -103,14 +103,14 @@ def read_sound(
 
 
 def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtype: str | None = None) -> None:
-    """Write a sound file; one that exists is replaced when the new one is whole.
+    """Write a sound file; an existing one is replaced when the new one is complete.
 
     Parameters
     ----------
     path : str or path
         Ends in .wav or .flac.
     samples : array-like of shape (n_samples,) or (n_samples, n_channels)
-        In [-1, 1], where full scale is 1; a .wav file of floats holds larger ones too. A `Sound` with all
+        In [-1, 1], where full scale is 1; a .wav file of floats may contain larger values. A `Sound` with all
         channels has them in rows: pass ``samples.T``.
     rate : int
         Sampling rate in hertz.
@@ -121,11 +121,12 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
     Raises
     ------
     InvalidParameterError
-        If the ending is another, the format has no such subtype, or the rate is not a positive whole number.
+        If the file name has another ending, the format has no such subtype, or the rate is not a positive
+        whole number.
     InvalidDataError
         If samples are not finite, or would be clipped.
     OutputError
-        If the file cannot be written; one that was there stays.
+        If the file cannot be written; an existing one is kept.
     """
     soundfile = _soundfile()
     place = Path(path)
@@ -137,7 +138,7 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
     subtype = usual if subtype is None else subtype
     if not soundfile.check_format(form, subtype):
         raise InvalidParameterError(
-            f"{place.suffix} files have no samples of kind {subtype!r}. Expected one of "
+            f"{place.suffix} files do not support samples of type {subtype!r}. Expected one of "
             f"{', '.join(soundfile.available_subtypes(form))}."
         )
     entries = np.asarray(samples)
@@ -153,8 +154,8 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
         )
     if entries.dtype.kind in "iu" and np.abs(entries.astype(np.float64)).max() > 1:
         raise InvalidDataError(
-            f"Expected samples in [-1, 1], got integers ({entries.dtype}). Divide them by the largest that "
-            f"their kind holds, such as {np.iinfo(entries.dtype).max}, or by their own largest."
+            f"Expected samples in [-1, 1], got integers ({entries.dtype}). Divide them by the largest value "
+            f"of their type, such as {np.iinfo(entries.dtype).max}, or by their own maximum."
         )
     if not _is_rate(rate):
         raise InvalidParameterError(f"rate must be an integer in hertz, got {rate!r}.")
@@ -165,7 +166,8 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
     if peak > 1 and subtype not in ("FLOAT", "DOUBLE"):
         kind = ".flac" if form == "FLAC" else subtype
         raise InvalidDataError(
-            f"The largest sample is {peak:.3g}: {kind} holds [-1, 1] and would clip it. Write a .wav file of "
+            f"The largest sample is {peak:.3g}: {kind} is limited to [-1, 1] and would clip it. Write a "
+            f".wav file of "
             f"floats, or divide the samples by {peak:.3g}."
         )
     temporary: Path | None = None
@@ -181,7 +183,7 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
     except (OSError, soundfile.SoundFileError) as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        raise OutputError(f"{path} could not be written: {error}. Choose another place.") from error
+        raise OutputError(f"{path} could not be written: {error}. Choose another path.") from error
 
 
 def resampled(samples: Any, rate: int, new_rate: int) -> FloatArray:
@@ -200,7 +202,7 @@ def resampled(samples: Any, rate: int, new_rate: int) -> FloatArray:
 def _decoded(path: Path) -> tuple[FloatArray, int, str]:
     soundfile = _soundfile()
     if path.is_dir():
-        raise FileFormatError(f"{path} is a folder; a sound file was expected. Name a file in it.")
+        raise FileFormatError(f"{path} is a folder; expected a sound file. Name a file in it.")
     if not path.exists():
         raise FileFormatError(f"{path} does not exist. Check the name of the sound file.")
     try:

@@ -22,9 +22,9 @@ class Framing:
     Parameters
     ----------
     frame_length : int
-        Samples a frame, at least 2.
+        Samples per frame, at least 2.
     hop : int or None
-        From one frame to the next, at most `frame_length`; None takes half a frame.
+        Samples from one frame to the next, at most `frame_length`; None is half a frame.
     window : str, tuple or array of shape (frame_length,)
         What frames are multiplied by: "sine", "rectangular", a name or tuple that `scipy.signal.get_window`
         knows, such as "hann" or ("tukey", 0.1), or the weights themselves. Windows by name are periodic.
@@ -33,8 +33,8 @@ class Framing:
     -----
     Signals are padded by ``frame_length - hop`` zeros on either side, and at the end by what the last frame
     lacks, so that the first and last samples lie in as many frames as all others. `join` multiplies by the
-    window once more and divides by the sum of the squared windows: the signal whose frames are nearest to
-    those given, and the very signal that `split` was given if nothing happened between.
+    window once more and divides by the sum of the squared windows: this gives the signal whose frames are
+    nearest to those given, and the original signal if the frames of `split` are unchanged.
 
     Examples
     --------
@@ -63,8 +63,8 @@ class Framing:
         sums = whole.reshape(-1, self.step).sum(axis=0)
         if sums.min() <= _LEAST_WEIGHT * sums.max():
             raise InvalidParameterError(
-                f"With window {self.window!r} and hop {self.hop} the sample at place {int(sums.argmin())} of "
-                "every hop has weight zero in all frames and would be lost. Use a smaller hop, such as "
+                f"With window {self.window!r} and hop {self.hop} sample {int(sums.argmin())} of every hop "
+                f"has weight zero in all frames and would be lost. Use a smaller hop, such as "
                 f"{self.frame_length // 2}, or a window without zeros, such as 'sine'."
             )
 
@@ -123,7 +123,7 @@ class Framing:
         return views * self.weights.astype(recordings.dtype)
 
     def join(self, frames: Any, n_samples: int) -> FloatArray:
-        """Add overlapping frames up to signals.
+        """Add overlapping frames to obtain signals.
 
         Parameters
         ----------

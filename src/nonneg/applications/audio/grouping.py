@@ -26,7 +26,7 @@ def group_components(
     by: str = "features",
     frequencies: Any = None,
 ) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Put components together that resemble one another.
+    """Group components that resemble one another.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def group_components(
         "features": by how likely two components belong to the same source, given how rough, sparse and
         asymmetric their activations are, the centroid, width and envelope of their templates, and whether
         they sound together or one after the other. "activations" and "templates": they sound at the same
-        time, or have similar templates; "both" takes the mean of the two correlations. "harmonic-percussive":
+        time, or have similar templates; "both" uses the mean of the two correlations. "harmonic-percussive":
         components that are smoother in time than over frequency, and the others; two groups.
     frequencies : array-like of shape (n_bins,), optional
         The frequency of each bin, in any unit; by default bins are equally spaced from zero.
@@ -54,9 +54,9 @@ def group_components(
     Notes
     -----
     "features" maximizes the sum of log odds within the groups, where pairs weigh by the product of their
-    energies (correlation clustering, by local search): loud components decide, and a nearly empty
-    group gains very little. The odds are a logistic regression on mixtures whose sources are known.
-    The correlations cut a tree of average linkage; a component that is constant resembles none.
+    energies (correlation clustering, by local search): loud components decide, and a nearly empty group gains
+    very little. The odds are a logistic regression on mixtures whose sources are known. The other rules cut a
+    tree built by average linkage on the correlations; a constant component resembles no other.
     """
     W, H = np.asarray(activations, dtype=np.float64), np.asarray(components, dtype=np.float64)
     if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:

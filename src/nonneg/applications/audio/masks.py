@@ -21,12 +21,12 @@ def wiener_masks(
     activations : array-like of shape (n_frames, n_components)
         Nonnegative: how much of each component is in each frame.
     components : array-like of shape (n_components, frame_length)
-        Nonnegative: the variances that a component stands for.
+        Nonnegative: the variances that a component represents.
     groups : array-like of int of shape (n_components,), optional
-        The source of each component, from 0; by default each is a source of its own.
+        The source of each component, from 0; by default each component is its own source.
     floor : float
-        A variance that is in every coefficient beside the components, as the eps0 of the loss: each source
-        has an equal share of it.
+        A variance that every coefficient has in addition to the components, such as eps0 of the loss: each
+        source has an equal share of it.
     exponent : float
         The power of the sources whose ratios are the masks: 1 where the factors model variances, 2 where they
         model magnitudes.

@@ -135,7 +135,7 @@ def fit_frames(given: Any, recordings: Recordings, n_components: int | None, rat
     framing: Any
     if given.lapped:
         if given.hop is not None:
-            raise InvalidParameterError("lapped=True does not accept hop: it is the frame_length.")
+            raise InvalidParameterError("lapped=True does not accept hop, which equals frame_length.")
         framing = LappedFraming(length, "sine" if given.window is None else given.window)
     else:
         framing = Framing(length, given.hop, FRAME_WINDOW if given.window is None else given.window)
@@ -170,7 +170,7 @@ def spectrogram_params(given: Mapping[str, Any] | None) -> dict[str, Any]:
     if weight is None:
         weight = params["continuity"] = 0.0 if plain else CONTINUITY
     if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 <= weight < np.inf:
-        raise InvalidParameterError(f"continuity must be a number from 0 up, such as 0.1, got {weight!r}.")
+        raise InvalidParameterError(f"continuity must be a nonnegative number, such as 0.1, got {weight!r}.")
     if weight > 0 and plain:
         raise InvalidParameterError(
             "continuity needs beta_loss='kullback-leibler' and solver='auto'. Leave the other out, or pass "

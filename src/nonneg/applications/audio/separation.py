@@ -46,8 +46,8 @@ class SourceSeparation(SavableEstimator):
     Parameters
     ----------
     n_sources : int or None
-        The number of sources. None: as many as have training recordings or are named in `grouping`, otherwise
-        2. Beyond those with training recordings, sources are learned from the recording itself.
+        The number of sources. None is the number of sources with training recordings or named in `grouping`,
+        otherwise 2. Beyond those with training recordings, sources are learned from the recording itself.
     method : {"stft", "cqt", "transform", "tl", "jd", "dct"}
         NMF of a magnitude spectrogram: of a short-time Fourier transform ("stft") or of a constant-Q
         transform ("cqt", see `ConstantQ`), with activations that are smooth in time. The others use
@@ -55,17 +55,17 @@ class SourceSeparation(SavableEstimator):
         before them (JD+NMF, "jd"), the discrete cosine transform ("dct"), or the one among learned transform,
         cosine transform and blends of the two that explains held-out frames best ("transform").
     n_components : int or None
-        The total number of components. None: with "stft" and "cqt" eight per source, or one where that is
+        The total number of components. None: with "stft" and "cqt" eight per source, or one if that is
         enough; with the other methods one.
     grouping : str, dict or array-like of shape (n_components,)
         Which components belong to the same source: found by `group_components`, whose `by` it is ("features",
         "activations", "templates", "both", or "harmonic-percussive", with which half of the components are
         smooth in time and the others over frequency); the components of each source by its name, as in
-        ``{"drums": [0, 2], "bass": [1]}``, where those not listed are a source called "rest"; or the source
+        ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest"; or the source
         of each component, numbered from 0.
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
-        How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of some 93 ms
-        (longer where one component per source is enough and the spectrogram becomes more concentrated), a
+        How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of about 93 ms
+        (longer if one component per source is enough and the spectrogram becomes more concentrated), a
         quarter of a frame apart, with a Hann window; with the other methods 512 samples, half a frame apart,
         with tapered ends.
     lapped : bool
@@ -73,8 +73,8 @@ class SourceSeparation(SavableEstimator):
         transform is a lapped one.
     recordings : {"aligned", "consecutive"}
         What several recordings are. "aligned": realizations of the same piece, of equal length, in which the
-        same sounds at the same time; they share activations, which improves the estimate of variances.
-        "consecutive": pieces of any length, as if one followed the other; they share templates only.
+        same notes sound at the same time; they share activations, which improves the estimate of variances.
+        "consecutive": pieces of any length, as if one followed the other; they share only templates.
     eps0, average_frames : float or "auto", int
         For the methods other than "stft": the floor of the variances, and the number of neighboring frames
         that are averaged; see `TransformNMF`.
@@ -82,7 +82,7 @@ class SourceSeparation(SavableEstimator):
         The initialization: of `NMF` ("random" by default), or the initial transform ("dct" by default, "jd",
         "random" or a matrix).
     n_init : int or None
-        Number of initializations, of which the best counts; None is 1 with "stft" and 3 with the others.
+        Number of initializations, of which the best is kept; None is 1 with "stft" and 3 with the others.
     max_iter : int or None
         Maximum number of iterations; None is 200 with "stft" and 100 with the others.
     tol : float or None
@@ -118,14 +118,14 @@ class SourceSeparation(SavableEstimator):
     n_trained_ : int
         The number of sources whose templates were learned from training recordings: the first ones.
     source_names_ : tuple of str
-        What the sources are called: by `training` or `grouping`, otherwise "source 1", "source 2", ...
+        The names of the sources: those in `training` or `grouping`, otherwise "source 1", "source 2", ...
     rate_ : int or None
         Sampling rate in hertz, if `fit` was given it.
 
     Warns
     -----
     NonnegWarning
-        If one source holds more than 95 % of the energy.
+        If one source has more than 95% of the energy.
 
     Examples
     --------
@@ -392,6 +392,6 @@ class SourceSeparation(SavableEstimator):
             self.source_names_, self.n_trained_ = default_names(len(self.energy_shares_)), 0
         if (n_found := int(self.groups_.max()) + 1) != len(self.source_names_):
             raise FileFormatError(
-                f"the components belong to {n_found} sources, and {len(self.source_names_)} are named. "
+                f"the components belong to {n_found} sources, but {len(self.source_names_)} are named. "
                 "The file is damaged."
             )

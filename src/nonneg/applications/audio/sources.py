@@ -69,8 +69,8 @@ def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, named: S
             raise InvalidParameterError(f"grouping names {found} sources, but n_sources={n_sources}.")
     if n_components is not None and n_components < found:
         raise InvalidParameterError(
-            f"n_components={n_components} is less than n_sources={found}: every source needs a component of "
-            "its own. Raise n_components, or leave it out."
+            f"n_components={n_components} is less than n_sources={found}: every source needs its own "
+            f"component. Raise n_components, or leave it out."
         )
     return found
 
@@ -175,7 +175,7 @@ def balance_statement(shares: FloatArray) -> Statement | None:
         return None
     largest = float(shares.max())
     sentence = (
-        f"The largest source holds {100 * largest:.1f} % of the energy, where more than "
+        f"The largest source has {100 * largest:.1f} % of the energy, where more than "
         f"{100 * MOST_ENERGY:.0f} % would leave hardly anything for the others."
     )
     verdict = Verdict.HOLDS if largest <= MOST_ENERGY else Verdict.FAILS
@@ -190,7 +190,7 @@ def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:
     numbered = tuple(names) == default_names(len(names))
     called = f"Source {at + 1} of {len(names)}" if numbered else f"The source {names[at]!r}"
     warnings.warn(
-        f"{called} holds {100 * shares[at]:.1f} % of the energy: the components were hardly separated. Try "
+        f"{called} has {100 * shares[at]:.1f} % of the energy: the components were hardly separated. Try "
         "another grouping (--grouping, or --group by hand), another number of components (--components), or "
         "solo recordings of the sources (--train).",
         NonnegWarning,

@@ -32,8 +32,8 @@ class STFT:
     Notes
     -----
     As ``librosa.stft(center=True, pad_mode="constant")``: frames are centered at multiples of the hop, with
-    half a frame of zeros before and after the signal. The inverse adds the windowed frames up and divides by
-    the sum of squares of the windows, which is exact, and the least-squares signal where frames were changed.
+    half a frame of zeros before and after the signal. The inverse adds up the windowed frames and divides by
+    the sum of the squared windows. It is exact, and gives the least-squares signal if frames were modified.
 
     Examples
     --------

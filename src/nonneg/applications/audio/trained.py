@@ -197,9 +197,7 @@ def _normalized(H: FloatArray) -> FloatArray:
 
 def _check_params(given: Any) -> None:
     if given.method != "stft":
-        raise InvalidParameterError(
-            f"Training recordings need a spectrogram: expected method='stft', got {given.method!r}."
-        )
+        raise InvalidParameterError(f"Training recordings need method='stft', got {given.method!r}.")
     params = methods.spectrogram_params(given.method_params)
     if params["beta_loss"] not in ("kullback-leibler", 1, 1.0):
         raise InvalidParameterError(

@@ -49,7 +49,8 @@ def _gap(pairs: Eigenpairs, following: float) -> Statement:
     if gap < 0:
         sentence = (
             f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is no larger in magnitude than one "
-            f"below zero that was not ({following:.4g}): it may be noise. spectrum= says which lead."
+            f"below zero that was not ({following:.4g}): it may be noise. Choose the leading eigenvalues "
+            f"with spectrum=."
         )
     return Statement(
         "spectral-gap",
@@ -66,7 +67,7 @@ def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statem
     what = "The eigenvectors reach" if METHODS[search.method].geometric else "The communities reach"
     sentence = (
         f"{what} {n_nodes - lost - n_isolated} of {n_nodes} nodes; {lost} have no "
-        f"coordinate above rounding (most lie in small components), and {n_isolated} have no edge."
+        f"coordinate above rounding (most lie in small components), and {n_isolated} have no edges."
     )
     verdict = Verdict.HOLDS if share == 0 else Verdict.FAILS
     return Statement(

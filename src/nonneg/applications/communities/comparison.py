@@ -1,4 +1,4 @@
-"""Communities beside a known label of the nodes."""
+"""Communities compared with a known label of the nodes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def compare_labels(found: IntArray, n_communities: int, names: Sequence[str], la
         labels = [labels.get(name) for name in names]
     given = ["" if _is_missing(label) else str(label) for label in labels]
     if len(given) != len(found):
-        raise ShapeError(f"labels has {len(given)} entries for {len(found)} nodes: give one each.")
+        raise ShapeError(f"labels has {len(given)} entries for {len(found)} nodes: give one label per node.")
     kept = np.flatnonzero((np.asarray(given) != "") & (found >= 0))
     if not len(kept):
         raise InvalidDataError(

@@ -1,4 +1,4 @@
-"""Edge lists in text: two names and possibly a weight a line."""
+"""Edge lists as text: two names and possibly a weight per line."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def read_edge_list(
         raise FileFormatError(f"{path} could not be read as text: {error}. Write it as UTF-8.") from error
     if not sources:
         raise FileFormatError(
-            f"{path} contains no edges. Two names and possibly a weight per line were expected, such as "
-            "'Ann,Bob,3'; pass --delimiter if the cells are separated by something else."
+            f"{path} contains no edges. Expected two names and possibly a weight per line, such as "
+            f"'Ann,Bob,3'; pass --delimiter if the cells are separated by something else."
         )
     ends = np.frombuffer(sources, dtype=np.int64), np.frombuffer(targets, dtype=np.int64)
     edges = Edges(*ends, np.frombuffer(weights), tuple(places))
@@ -100,7 +100,7 @@ def read_edge_list(
         notes += (f"{n_repeated} pairs of nodes are in more than one line; {done}",)
     if most_cells:
         notes += (
-            f"lines hold up to {most_cells} cells; the first three were read as two names and a weight. A "
+            f"lines have up to {most_cells} cells; the first three were read as two names and a weight. A "
             "matrix is read from .mtx, .npz, .npy or .mat",
         )
     return EdgeList(adjacency, edges.names, notes)

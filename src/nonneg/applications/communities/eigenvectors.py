@@ -65,8 +65,8 @@ def leading_eigenvectors(
     k : int
         How many, below the number of nodes.
     spectrum : {"auto", "magnitude", "algebraic"}
-        Which eigenvalues lead: those of largest magnitude, the largest ones, or ("auto") the largest ones and
-        those below zero that are clearly larger in magnitude and do not belong to a single hub.
+        Which eigenvalues count as leading: those of largest magnitude, the largest ones, or ("auto") the
+        largest ones and negative ones that are clearly larger in magnitude and do not belong to a single hub.
     rng : None, int, Generator, RandomState or SeedSequence
         None starts from a vector that depends on the number of nodes alone; otherwise it is drawn from here.
     verbose : int
@@ -81,7 +81,7 @@ def leading_eigenvectors(
     Raises
     ------
     InvalidParameterError
-        If the matrix has fewer eigenvalues apart from zero.
+        If the matrix has fewer nonzero eigenvalues.
     InvalidDataError
         If the iteration does not converge.
     """
@@ -90,7 +90,7 @@ def leading_eigenvectors(
     n = adjacency.shape[0]
     if k > n:
         raise InvalidParameterError(
-            f"n_communities={k} is more than the {n} nodes that have an edge. Ask for fewer."
+            f"n_communities={k} is more than the {n} nodes with edges. Ask for fewer."
         )
     following: float | None = None
     if n <= DENSE_NODES or k >= n - 1:
@@ -115,8 +115,8 @@ def leading_eigenvectors(
     n_values = int(np.count_nonzero(np.abs(values) > NO_VALUE * scale))
     if n_values < k:
         raise InvalidParameterError(
-            f"The adjacency matrix has only {n_values} eigenvalues apart from zero, and n_communities={k} "
-            f"were asked for. Ask for {n_values} or fewer."
+            f"The adjacency matrix has only {n_values} nonzero eigenvalues, fewer than n_communities={k}. "
+            f"Ask for {n_values} or fewer."
         )
     vectors = np.ascontiguousarray(fixed_vectors(values, vectors))
     residual = float(np.linalg.norm(adjacency @ vectors - vectors * values, axis=0).max()) / scale
@@ -157,8 +157,8 @@ def _arnoldi(
     except sla.ArpackNoConvergence as error:
         raise InvalidDataError(
             f"Only {len(error.eigenvalues)} of {k} leading eigenvectors could be found in "
-            f"{counter.n_products} products: the eigenvalues that follow are all but "
-            "equal. Ask for another number of communities."
+            f"{counter.n_products} products: the eigenvalues that follow are nearly equal. Ask for another "
+            f"number of communities."
         ) from error
     counter.close()
     return values, vectors

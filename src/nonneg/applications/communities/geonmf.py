@@ -33,10 +33,10 @@ class GeoNMFOptions:
         Nodes whose squared length is above (1 - slack) times the largest are nearly pure; it grows until the
         corners are well conditioned.
     quantile : float
-        Of a cluster the node at this quantile of the length stands for the community.
+        The node at this quantile of the lengths in a cluster represents the community.
     n_init : int
-        Number of k-means initializations, of which the best counts. The authors' file means to take the best
-        of 20 and takes the last one: 1 gives answers of that kind.
+        Number of k-means initializations, of which the best is kept. The authors' code is meant to keep the
+        best of 20 but keeps the last one; 1 corresponds to that.
     """
 
     slack: float = 0.25
@@ -59,7 +59,7 @@ class GeoNMFResult(NamedTuple):
     Attributes
     ----------
     pure : array of int of shape (k,)
-        One node a community.
+        One node per community.
     memberships : Memberships
         Coordinates, those below 0 set to 0, rows divided by their sum; rows of zeros stay.
     condition : float
@@ -98,7 +98,7 @@ def geonmf(
     options : GeoNMFOptions, optional
         Choices; the authors' by default.
     rng : None, int, Generator, RandomState or SeedSequence
-        For the starts of k-means.
+        Random numbers for the initializations of k-means.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def geonmf(
 
     Notes
     -----
-    As the authors' file does it, without the random split of the nodes that the paper's analysis needs.
+    This follows the authors' code, without the random split of the nodes that the paper's analysis needs.
 
     References
     ----------
@@ -118,7 +118,7 @@ def geonmf(
     k = len(values)
     if not values.min() > 0:
         raise InvalidParameterError(
-            f"GeoNMF needs {k} eigenvalues above 0, and the smallest of the leading ones is "
+            f"GeoNMF needs {k} eigenvalues above 0, but the smallest of the leading ones is "
             f"{float(values.min()):.3g}. Ask for fewer communities, or choose another method."
         )
     source = generator(rng)

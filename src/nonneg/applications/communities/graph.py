@@ -1,4 +1,4 @@
-"""Graphs as users have them turned into one adjacency matrix with names."""
+"""Conversion of users' graphs to one adjacency matrix with names."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Graph:
         CSR, float64; entry (i, j) is the weight of the edge from node i to node j. Symmetric unless the graph
         is directed.
     names : tuple of str or None
-        The names of the nodes; None where they have none.
+        The names of the nodes; None if they have none.
     n_self_loops : int
         Edges from a node to itself that the graph came with.
     directed : bool
@@ -134,9 +134,9 @@ def as_graph(
         The graph; never changed. A sparse matrix stays sparse, a sparse tensor is copied to host memory. A
         table of shape (n_first, n_second) is a bipartite graph between its rows and its columns.
     weight : str or None
-        networkx: the attribute of an edge that is its weight (1 where it has none); None takes 1 throughout.
+        networkx: the attribute of an edge that is its weight (1 if it has none); None counts every edge as 1.
     symmetrize : {"sum", "mean", "max"} or None
-        What becomes of the two weights of a pair in a directed graph: it becomes undirected. None leaves it
+        How the two weights of a pair are combined to make a directed graph undirected. None leaves it
         directed.
     self_loops : {"drop", "keep"}
         Whether edges from a node to itself are left out, with a warning that counts them, or stay on the
@@ -156,7 +156,7 @@ def as_graph(
     Raises
     ------
     ShapeError, NegativeDataError, NonFiniteDataError, DataTypeError, UnsupportedInputError, UnknownNameError
-        If it is no undirected graph with nonnegative weights; the message says what to do.
+        If it is not a valid graph with nonnegative weights; the message says what to do.
     """
     if symmetrize is not None and symmetrize not in SYMMETRIZE:
         raise UnknownNameError.of("symmetrize", symmetrize, SYMMETRIZE)
@@ -179,13 +179,14 @@ def as_graph(
         found = tuple(map(str, names))
         if len(found) != adjacency.shape[0]:
             raise ShapeError(
-                f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes: give one each."
+                f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes: give one name "
+                f"per node."
             )
     _check_weights(adjacency, found)
     if kind == "directed" and symmetrize is not None:
         raise InvalidParameterError(
-            f"symmetrize={symmetrize!r} makes the graph undirected, and kind='directed' was passed as well. "
-            "Leave one of them out."
+            f"symmetrize={symmetrize!r} makes the graph undirected, but kind='directed' was also passed. "
+            f"Leave one of them out."
         )
     directed = kind == "directed" or (kind == "auto" and symmetrize is None and not _is_symmetric(adjacency))
     if not directed:
@@ -234,8 +235,8 @@ def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[
         adjacency = networkx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64, format="csr")
     except (TypeError, ValueError) as error:
         raise DataTypeError(
-            f"The attribute {weight!r} of some edge is not a number ({error}). Name another attribute by "
-            "weight=, or pass weight=None to count every edge as 1."
+            f"The attribute {weight!r} of some edge is not a number ({error}). Name another attribute with "
+            f"weight=, or pass weight=None to count every edge as 1."
         ) from error
     return _tidy(adjacency), tuple(str(node) for node in graph.nodes)
 
@@ -258,7 +259,7 @@ def _frame_names(graph: Any) -> tuple[str, ...] | None:
         return None
     if rows != found and rows != tuple(map(str, range(len(rows)))):
         raise ShapeError(
-            "The rows and columns of the data frame differ in their names or in the order of these. "
+            "The rows and columns of the data frame have different names, or names in a different order. "
             "Reorder them, for example with frame.loc[frame.columns]."
         )
     return found
@@ -308,12 +309,12 @@ def _check_weights(adjacency: SparseMatrix, names: tuple[str, ...] | None) -> No
         row, column = _first_place(adjacency, negative)
         raise NegativeDataError(
             f"The graph is signed: {int(negative.sum())} entries are below 0, first the one of nodes "
-            f"{_name(row, names)} and {_name(column, names)} ({adjacency[row, column]:g}). Communities here "
-            "are made of positive ties: drop the negative edges (A.multiply(A > 0)), or take their size "
-            "(abs(A)) if it is what ties nodes."
+            f"{_name(row, names)} and {_name(column, names)} ({adjacency[row, column]:g}). Communities need "
+            "nonnegative weights: drop the negative edges (A.multiply(A > 0)), or take absolute values "
+            "(abs(A))."
         )
     if not len(weights):
-        raise InvalidDataError("The graph has no edges, so that no node belongs anywhere. Check the weights.")
+        raise InvalidDataError("The graph has no edges, and thus no communities. Check the weights.")
 
 
 def _name(node: int, names: tuple[str, ...] | None) -> str:

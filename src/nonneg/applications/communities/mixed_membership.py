@@ -49,16 +49,16 @@ COUNT = [Interval(Integral, 1, None, closed="left")]
 class MixedMembership(CommunityResults, SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
-    The default is SymNMF, which approximates the normalized adjacency matrix by H H' with a nonnegative H.
-    On disassortative graphs, for which H H' is the wrong model, it is a search for *pure nodes*, which belong
-    to one community alone. Under the mixed membership stochastic blockmodel these are the corners of a
-    simplex that holds the rows of the leading eigenvectors, and the memberships of all nodes are their
-    coordinates between them.
+    The default is SymNMF, which approximates the normalized adjacency matrix by H H' with a nonnegative H. On
+    disassortative graphs, for which H H' is the wrong model, it is a search for *pure nodes*, which belong to
+    a single community. Under the mixed membership stochastic blockmodel, the rows of the leading eigenvectors
+    lie in a simplex whose vertices are pure nodes, and the memberships of all nodes are their coordinates
+    with respect to the vertices.
 
     Parameters
     ----------
     n_communities : int or "auto"
-        The number of communities. "auto" takes the median of three estimates: the largest gap between
+        The number of communities. "auto" is the median of three estimates: the largest gap between
         eigenvalues, the informative eigenvalues of the non-backtracking matrix, and the number that predicts
         hidden edges best.
     method : str
@@ -72,42 +72,42 @@ class MixedMembership(CommunityResults, SavableEstimator):
         divided by their sum, as the authors' script does, or by fully constrained least squares. "symnmf",
         "geonmf" and "spoc" have their own.
     energy : float
-        Pure nodes are searched for among the nodes with the largest rows that hold this fraction of the
-        squared norm. Not for "symnmf", "geonmf" and "spoc".
+        Pure nodes are searched for among the nodes with the largest rows that account for this fraction of
+        the squared norm. Not for "symnmf", "geonmf" and "spoc".
     n_candidates : int or None
         Convex methods compare all pairs of nodes: the number of nodes they consider, half of them extreme
-        ones, half an even sample. None considers 10 000 if more than 20 000 hold the energy, and all
+        ones, half an even sample. None considers 10,000 if more than 20,000 account for the energy, and all
         otherwise.
     choice : {"row-maxima", "spread"}
         Convex methods: how pure nodes are chosen from the coefficients: those with the largest row maxima, as
         the authors do, or by successive projections on the rows times their row maxima, which avoid near
         duplicates.
     spectrum : {"auto", "magnitude", "algebraic"} or None
-        Which eigenvalues lead: those of largest magnitude, the largest ones, or ("auto") the largest ones and
-        those below zero that are more than noise: of communities whose nodes are connected to others rather
-        than among themselves. None: as the authors of "merit", "spoc" and "geonmf" do, otherwise "auto".
-        "symnmf" takes the largest ones of the normalized matrix. Where it is given, the sides of a bipartite
-        graph are not looked for.
+        Which eigenvalues count as leading: those of largest magnitude, the largest ones, or ("auto") the
+        largest ones and negative ones that exceed noise, which belong to communities whose nodes connect to
+        others rather than among themselves. None: as the authors of "merit", "spoc" and "geonmf" do,
+        otherwise "auto". "symnmf" uses the largest ones of the normalized matrix. If it is given, the sides
+        of a bipartite graph are not looked for.
     unreached : {"auto", "mean", "uniform", "zero", "nan"}
         The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
-        of the others, uniform, zeros or NaN. "auto" does as the method's authors do: the mean; for "spoc" and
-        "geonmf" whatever comes out.
+        of the others, uniform, zeros or NaN. "auto" does as the authors of the method do: the mean; for
+        "spoc" and "geonmf" the result as it is.
     weight : str or None
         networkx graphs: the attribute that contains the weight of an edge; None counts every edge as 1.
     kind : {"auto", "undirected", "directed", "bipartite"}
         What kind of graph it is. Nodes of a directed graph have memberships by the edges that they send and
-        by those that they receive. The communities of a bipartite graph span both sides. "auto" finds it out:
-        a matrix that is not symmetric is directed, a table that is not square bipartite.
+        by those that they receive. The communities of a bipartite graph span both sides. "auto" detects it: a
+        matrix that is not symmetric is directed, a table that is not square is bipartite.
     symmetrize : {"sum", "mean", "max"} or None
         Makes a directed graph undirected: how the two weights of a pair are combined.
     self_loops : {"drop", "keep"}
         Whether edges from a node to itself are dropped (a warning counts them) or stay on the diagonal.
     tol : float or None
-        Convex methods: the duality gap at which to stop. None takes the authors' value for graphs, 0.25, for
+        Convex methods: the duality gap at which to stop. None is the authors' value for graphs, 0.25, for
         MERIT, and the method's default otherwise. "symnmf": stops when the error decreases by less than this
-        fraction in ten iterations; None takes 1e-5.
+        fraction in ten iterations; None is 1e-5.
     max_iter : int or None
-        Convex methods and "symnmf": maximum number of iterations; None takes 120 for MERIT, 300 for SymNMF.
+        Convex methods and "symnmf": maximum number of iterations; None is 120 for MERIT and 300 for SymNMF.
     method_params : dict or None
         Further parameters of the method, such as ``{"lam": 1e-6}`` for "merit" (None: 5e-7, the authors'
         value for graphs) or ``{"n_init": 1}`` for "geonmf".
@@ -149,15 +149,15 @@ class MixedMembership(CommunityResults, SavableEstimator):
     eigenvectors_ : array of shape (n_nodes, n_communities)
         Zero at isolated nodes. Directed graphs: left singular vectors.
     kept_nodes_ : array of int
-        The nodes that hold the energy.
+        The nodes that account for the energy.
     isolated_nodes_, unreached_nodes_ : array of int
-        Nodes without an edge, and those that the eigenvectors do not reach.
+        Nodes without edges, and nodes that the eigenvectors do not reach.
     graph_ : Graph
         The graph that was used.
     n_iter_ : int
         Number of iterations, or of nodes picked.
     certificate_ : Certificate
-        What is known about the answer.
+        What is known about the result.
     result_ : SelectionResult
         The search for pure nodes: row maxima, scores, history.
 
@@ -306,7 +306,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
         isolated = graph.isolated
         if isolated.any():
             warnings.warn(
-                f"{int(isolated.sum())} of {graph.n_nodes} nodes have no edge; their memberships are NaN.",
+                f"{int(isolated.sum())} of {graph.n_nodes} nodes have no edges; their memberships are NaN.",
                 NonnegWarning,
                 stacklevel=2,
             )

@@ -68,7 +68,7 @@ class CommunityCount:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> CommunityCount:
-        """Return what `as_dict` was made of.
+        """Return the object from which `as_dict` was made.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ def _recommended(estimates: Mapping[str, int]) -> tuple[int, str]:
     elif len(agree) == 2:
         reason = f"Two of three estimates say {k} ({said})."
     else:
-        reason = f"The estimates differ ({said}); {k} is the one in the middle."
+        reason = f"The estimates differ ({said}); {k} is their median."
     return k, reason
 
 

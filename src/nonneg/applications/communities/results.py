@@ -63,7 +63,7 @@ class CommunityResults:
         -------
         dict of str to array
             ``node`` (names), ``degree`` (sum of the weights), ``community_0`` to ``community_{k-1}``
-            (memberships), ``label``, ``pure`` (whether the node stands for a community) and ``reached``; of
+            (memberships), ``label``, ``pure`` (whether the node represents a community) and ``reached``; of
             a bipartite graph ``side``, of a directed one also ``sending_0`` and ``receiving_0`` to
             ``receiving_{k-1}``. `pandas.DataFrame` accepts it.
         """
@@ -97,7 +97,7 @@ class CommunityResults:
         Returns
         -------
         list of list of (str, float)
-            Names and memberships; of equal ones the node with the larger degree comes first.
+            Names and memberships; among equal memberships, the node with the larger degree comes first.
         """
         check_is_fitted(self)
         degrees = self.graph_.degrees

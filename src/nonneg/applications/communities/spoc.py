@@ -25,8 +25,8 @@ def spoc(vectors: FloatArray, k: int) -> tuple[SelectionResult, Memberships]:
     Returns
     -------
     tuple
-        The pure nodes, and the memberships: coordinates between the pure nodes, raised to the machine epsilon
-        at least and divided by their sum, so that a row of zeros becomes the same share of each community.
+        The pure nodes, and the memberships: coordinates with respect to the pure nodes, at least the machine
+        epsilon and divided by their sum, so that a row of zeros becomes equal shares of all communities.
 
     References
     ----------

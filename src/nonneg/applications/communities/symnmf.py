@@ -35,11 +35,12 @@ class SymNMFOptions:
     ----------
     regularization : float
         This many mean degrees are added to every degree before the rows and columns of the adjacency matrix
-        are divided by the roots of the degrees: without it, nodes and components with few edges lead. 0 is
-        the normalized cut of Kuang, Ding & Park; Qin & Rohe (2013) take 1. 0.25 is from the choosing graphs
-        of the study `studies/communities`.
+        are divided by the roots of the degrees: without it, nodes and components with few edges dominate. 0
+        is the normalized cut of Kuang, Ding & Park; Qin & Rohe (2013) use 1. 0.25 was chosen on the tuning
+        graphs of the study `studies/communities`.
     threshold : float
-        Smaller memberships are set to zero, unless they are a node's largest. 0.1 is from the same graphs.
+        Smaller memberships are set to zero, unless they are a node's largest. 0.1 was chosen on the same
+        graphs.
     """
 
     regularization: float = 0.25

@@ -1,7 +1,7 @@
 """The smallest simplex around the pixels whatever their brightness: volume on a plane, misfit to the cone.
 
 Dividing pixels by their sums would magnify the noise of dark ones. Instead a pixel is compared with the cone
-of the endmembers, in the unit of the image, where its noise is that of all others. The endmembers lie on one
+of the endmembers, in the units of the image, where all pixels have the same noise. The endmembers lie on one
 plane, that of first endmembers with their brightness: on it, mixtures have the abundances as coordinates, and
 a dark endmember is a vertex like others.
 """

@@ -56,8 +56,8 @@ class EndmemberSearch:
         entry = METHODS.find(self.method)
         if self.reduce is not None and not entry.signed:
             raise UnsupportedError(
-                f"method={self.method!r} needs nonnegative points, and reduce={self.reduce} makes signed "
-                "ones. Leave reduce at None, or use 'snpa'."
+                f"method={self.method!r} needs nonnegative points, but reduce={self.reduce} makes signed "
+                f"ones. Leave reduce at None, or use 'snpa'."
             )
         if self.normalize not in (None, "auto", "l1", "l2"):
             raise InvalidParameterError(
@@ -71,7 +71,7 @@ class EndmemberSearch:
             )
         if self.reduce is not None and (self.smooth > 1 or self.whiten is True):
             raise UnsupportedError(
-                "smooth and whiten need the pixels in memory, and reduce reads them block by block. Leave "
+                "smooth and whiten need the pixels in memory, but reduce reads them block by block. Leave "
                 "reduce at None."
             )
         if self.method == AUTO:

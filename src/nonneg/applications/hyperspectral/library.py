@@ -77,8 +77,8 @@ class SpectralLibrary:
         if self.wavelengths is None or wavelengths is None:
             if self.spectra.shape[1] != n_bands:
                 raise ShapeError(
-                    f"The library has {self.spectra.shape[1]} bands and the image {n_bands}, and one of them "
-                    "has no wavelengths to match them by. Pass wavelengths= for both."
+                    f"The library has {self.spectra.shape[1]} bands and the image {n_bands}, but one of "
+                    f"them has no wavelengths by which to match them. Pass wavelengths= for both."
                 )
             return self.spectra
         places, own = in_nanometers(wavelengths), in_nanometers(self.wavelengths)
@@ -118,7 +118,7 @@ class LibraryMatch:
     Attributes
     ----------
     names : tuple of str
-        The name of each spectrum, no name twice; "" if the library has too few.
+        The name of each spectrum, each name at most once; "" if the library has too few.
     angles : array of shape (n_found,)
         The spectral angles of these pairs in degrees; NaN if there is none.
     nearest : tuple of str
@@ -188,9 +188,9 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     Parameters
     ----------
     path : path
-        A .csv file whose first column holds wavelengths (or numbers of bands, if it is called ``band``) and
-        whose header names the materials of the others;
-        a .npz file with the arrays ``names``, ``spectra`` and maybe ``wavelengths``; or an ENVI library.
+        A .csv file whose first column contains wavelengths (or band numbers, if it is called ``band``) and
+        whose header names the materials in the other columns; a .npz file with the arrays ``names``,
+        ``spectra`` and optionally ``wavelengths``; or an ENVI library.
 
     Returns
     -------
@@ -239,8 +239,8 @@ def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray | None]:
             raise ValueError("fewer than two columns")
     except ValueError as error:
         raise FileFormatError(
-            f"{path} is not a spectral library: {error}. Expected a header with names, then rows of numbers, "
-            "the first one the wavelength."
+            f"{path} is not a spectral library: {error}. Expected a header with names, then rows of numbers "
+            f"that begin with the wavelength."
         ) from error
     # Band numbers, as in the file of an image without wavelengths, are not wavelengths.
     numbered = rows[0][0].strip().lower() in BAND_NUMBERS

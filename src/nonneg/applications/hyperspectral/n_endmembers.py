@@ -109,7 +109,7 @@ def estimate_n_endmembers(spectra: FloatArray) -> EndmemberCount:
         number = confirmed
         reason = (
             f"two halves of the pixels agree on {_counted(confirmed, 'endmember')} within {SAME_ANGLE:g} "
-            f"degrees; the {signal} directions of signal that HySime finds include variety within materials"
+            f"degrees; the {signal} directions of signal that HySime finds include variation within materials"
         )
     return EndmemberCount(recommended=number, reason=reason, **found)
 

@@ -109,8 +109,8 @@ class ImagePixels:
             )
         if self.n_zero:
             warnings.warn(
-                f"{self.n_zero} of {n_pixels} pixels are zero in every band, and are used. If they are "
-                "without data, leave them out with no_data=0 (--no-data 0).",
+                f"{self.n_zero} of {n_pixels} pixels are zero in every band, and are used. If they have no "
+                f"data, leave them out with no_data=0 (--no-data 0).",
                 NonnegWarning,
                 stacklevel=3,
             )
@@ -147,7 +147,8 @@ class ImagePixels:
             bad = ~np.isfinite(chosen)
             row, column = np.argwhere(keep)[np.flatnonzero(bad.any(axis=1))[0]]
             raise NonFiniteDataError(
-                f"The cube holds {int(bad.sum())} or more entries that are NaN or infinite outside the mask; "
+                f"The cube contains at least {int(bad.sum())} entries that are NaN or infinite outside the "
+                f"mask; "
                 f"the first pixel is row {start + row}, column {column}. Pass mask= (--mask) with False "
                 "there, or no_data= (--no-data) with the value that fills all bands of pixels without data "
                 "(such as NaN), or fill them."
@@ -164,8 +165,7 @@ class ImagePixels:
     def _check_whole(self) -> None:
         if not self.mask.any():
             raise InvalidDataError(
-                "The mask and the value for no data leave no pixel. Check that mask is True for pixels to "
-                "use."
+                "The mask and the no-data value leave no pixels. Check that mask is True for pixels to use."
             )
         if self.largest <= 0:
             raise InvalidDataError("All pixels are zero or below: there is nothing to unmix. Check the cube.")
@@ -179,7 +179,7 @@ class ImagePixels:
             raise NegativeDataError(
                 f"The cube has entries down to {self.smallest:.4g}, where the largest is {self.largest:.4g}: "
                 f"more than noise around zero (negative_tol={self.negative_tol:g}). Spectra must not be "
-                "centered: undo the offset, mark pixels without data by mask= or no_data= (which must fill "
+                "centered: undo the offset, mark pixels without data with mask= or no_data= (which must fill "
                 "all their bands), or raise negative_tol (--negative-tol) to clip them."
             )
 

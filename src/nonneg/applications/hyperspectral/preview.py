@@ -24,8 +24,8 @@ def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | No
     mask : array of bool of shape (n_rows, n_columns), optional
         False for pixels without data, which are shown in gray.
     bands : tuple of int, optional
-        Which bands are red, green and blue. None takes those nearest to 640, 550 and 460 nm if there are
-        any, and otherwise three that are spread over all. Only bands that are used are taken.
+        Which bands are red, green and blue. None selects those nearest to 640, 550 and 460 nm if wavelengths
+        are known, and otherwise three that are spread over the spectrum, all among the bands that are used.
 
     Returns
     -------

@@ -42,18 +42,18 @@ class Unmixing(SavableEstimator):
     Parameters
     ----------
     n_endmembers : int, "auto" or None
-        The number of endmembers. "auto" estimates it (`n_endmembers_estimate_`), or lets a method find it
-        that can, such as "merit"; so does None.
+        The number of endmembers. "auto" and None estimate it (`n_endmembers_estimate_`), or leave it to the
+        method if that can find it, as "merit" can.
     method : str
-        How endmembers are found. "auto" sets corrupt pixels aside, looks for pure pixels and, where the data
-        say that there are none or too few, for the smallest simplex around the pixels; dark materials are
-        found, too. Or "min-volume" (`nonneg.MinVolNMF`), or a name in `nonneg.separable.METHODS`, such as
+        How endmembers are found. "auto" sets corrupt pixels aside, looks for pure pixels and, if the data
+        suggest that there are none or too few, for the smallest simplex around the pixels; it also finds dark
+        materials. Or "min-volume" (`nonneg.MinVolNMF`), or a name in `nonneg.separable.METHODS`, such as
         "snpa", which returns pixels, or "merit", which is convex, for images of a few thousand pixels.
     constraint : {"normalized", "sum-to-one", "at-most-one", "nonnegative"}
-        The constraint on the abundances of a pixel. "sum-to-one": fully constrained least squares (FCLS),
-        for images of even brightness. "at-most-one": the same with shade as one more endmember.
-        "nonnegative": nonnegative least squares. "normalized": FCLS with a brightness of its own for every
-        pixel, from a fifth to five times that of the endmembers.
+        The constraint on the abundances of a pixel. "sum-to-one": fully constrained least squares (FCLS), for
+        images of even brightness. "at-most-one": the same with shade as one more endmember. "nonnegative":
+        nonnegative least squares. "normalized": FCLS with a separate brightness for every pixel, from a fifth
+        to five times that of the endmembers.
     normalize : {"auto", "l1", "l2"} or None
         Search for pure pixels among spectra divided by this norm, whatever their brightness. "auto": "l1" for
         methods that average pixels; the others would return the noise of dark pixels, which it magnifies. For
@@ -61,12 +61,12 @@ class Unmixing(SavableEstimator):
         `method="auto"` leaves the brightness free by itself.
     whiten : bool or "auto"
         Divide every band by the standard deviation of its noise in the search. "auto" does so if that is
-        uneven, and noise is all that the endmembers leave.
+        uneven and the endmembers leave nothing but noise.
     smooth : int
         Search among averages of square windows of this odd number of pixels, for noisy images; 1 for none.
     reduce : int or None
-        Search in this number of leading directions. The cube is then read block by block and never held in
-        memory, which takes `reduce` numbers per pixel beside the abundance maps.
+        Search in this number of leading directions. The cube is then read block by block and never kept in
+        memory; only `reduce` numbers per pixel and the abundance maps are.
     negative_tol : float
         Entries below zero, down to this fraction of the largest one, are set to zero, and a warning counts
         them; entries further below are an error.
@@ -93,7 +93,7 @@ class Unmixing(SavableEstimator):
     n_endmembers_ : int
         Number of endmembers.
     n_endmembers_estimate_ : EndmemberCount or None
-        The estimate of "auto" with its reason, beside those of HySime and virtual dimensionality.
+        The estimate of "auto" with its reason, and those of HySime and virtual dimensionality.
     pure_pixels_ : array of int of shape (n_endmembers, 2)
         Row and column of each pure pixel; for methods that average pixels, of the most extreme one.
     abundances_ : array of shape (n_rows, n_columns, n_endmembers)
@@ -105,7 +105,7 @@ class Unmixing(SavableEstimator):
     unexplained_ : array of bool of shape (n_rows, n_columns)
         Pixels that the endmembers do not explain: corrupt ones, or of materials that were not found.
     isolated_pixels_ : array of int of shape (n_isolated, 2)
-        Row and column of pixels that were set aside in the search: corrupt, or of a material that lives in
+        Row and column of pixels that were set aside in the search: corrupt, or of a material that occurs in
         one or two pixels.
     mask_ : array of bool of shape (n_rows, n_columns)
         Which pixels were used.
@@ -118,7 +118,7 @@ class Unmixing(SavableEstimator):
     n_clipped_ : int
         Entries below zero that were set to zero.
     certificate_ : Certificate
-        What is known about the answer.
+        What is known about the result.
     result_ : SelectionResult
         The search for pure pixels, whose anchors are indices among the pixels that are used.
 
@@ -217,7 +217,7 @@ class Unmixing(SavableEstimator):
         wavelengths : array of shape (n_bands,), optional
             Wavelengths of all bands, instead of those of the cube.
         no_data : float, optional
-            Pixels that hold this value in every band are not used; it may be NaN.
+            Pixels that have this value in every band are not used; it may be NaN.
 
         Returns
         -------
@@ -360,7 +360,7 @@ class Unmixing(SavableEstimator):
         if wanted is None and METHODS.find(self.method).needs_n_components:
             raise InvalidParameterError(
                 f"method={self.method!r} needs n_endmembers, the number of pure spectra or 'auto'; only "
-                "'merit' can do with None."
+                f"'merit' accepts None."
             )
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:

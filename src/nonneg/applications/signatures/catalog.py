@@ -24,7 +24,7 @@ SUBSTITUTION_COLORS = {
     "T>C": "#a1cf64",
     "T>G": "#edb6c2",
 }
-"""The colors that papers on mutational signatures use; black is dark gray, to be seen on a dark page."""
+"""The colors that papers on mutational signatures use; black is dark gray, for dark pages."""
 
 _PLACES = {name: at for at, name in enumerate(CHANNELS)}
 
@@ -78,7 +78,7 @@ def _checked(counts: Any) -> FloatArray:
     try:
         values = np.ascontiguousarray(counts, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidDataError("Expected counts of mutations as numbers; the table holds text.") from error
+        raise InvalidDataError("Expected counts of mutations as numbers; the table contains text.") from error
     if not np.isfinite(values).all():
         i, j = np.argwhere(~np.isfinite(values))[0]
         raise NonFiniteDataError(f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]}: expected a count.")
@@ -88,8 +88,8 @@ def _checked(counts: Any) -> FloatArray:
     if np.any(values != np.rint(values)):
         i, j = np.argwhere(values != np.rint(values))[0]
         raise InvalidDataError(
-            f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]:g}, and mutations are counted in whole "
-            "numbers. Pass counts, not shares or rates."
+            f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]:g}, but counts of mutations are integers. "
+            f"Pass counts, not fractions or rates."
         )
     return values
 

@@ -32,10 +32,10 @@ class SignatureMatch:
     cosine : float
         Their cosine similarity.
     second, second_cosine : str, float
-        The next one. A match whose next one is nearly as similar is ambiguous.
+        The second most similar one. If it is nearly as similar, the match is ambiguous.
     chance : float
-        99% of signatures with the same numbers in shuffled channels have a smaller largest cosine with the
-        reference. A cosine below is no evidence, however high.
+        The 99th percentile of the largest cosine with the reference if the channels are shuffled. A cosine
+        below it is not evidence of a match, however high it is.
     """
 
     signature: int

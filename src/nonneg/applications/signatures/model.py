@@ -1,4 +1,4 @@
-"""Mutational signatures of tumors, their exposures, and how sure both are."""
+"""Mutational signatures of tumors, their exposures, and the uncertainty of both."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class MutationalSignatures(SavableEstimator):
 
     Poisson-resampled catalogs are factorized many times for every number of signatures, with the
     Kullback-Leibler divergence, which is maximum likelihood for counts. Signatures on which the restarts
-    agree are kept (`nonneg.ConsensusNMF`), and stability and error recommend their number, in the way of
-    SigProfilerExtractor [1]_.
+    agree are kept (`nonneg.ConsensusNMF`), and their number is recommended based on stability and error, as
+    in SigProfilerExtractor [1]_.
 
     Parameters
     ----------
@@ -51,9 +51,10 @@ class MutationalSignatures(SavableEstimator):
     random_state : int, RandomState, Generator or None
         Where the seeds of the restarts come from.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
-        Where restarts run: on a GPU those with as many signatures are one batch, see `nonneg.NMF`.
+        Where restarts run, see `nonneg.NMF`. On a GPU, those with the same number of signatures run as one
+        batch.
     n_jobs : int or None
-        Number of restarts at a time; None uses all cores.
+        Number of restarts to run at once; None uses all cores.
     verbose : int, default 0
         1 shows how many restarts are done, and the time left.
     callback : callable, optional
@@ -221,7 +222,7 @@ class MutationalSignatures(SavableEstimator):
         return self.consensus_.certificate_
 
     def use_rank(self, n_signatures: int, X: Any) -> MutationalSignatures:
-        """Take another candidate than the recommended one.
+        """Select a candidate other than the recommended one.
 
         Parameters
         ----------
@@ -303,7 +304,7 @@ class MutationalSignatures(SavableEstimator):
         X : data frame or array of counts
             96 mutation types x n tumors, or n x 96.
         level : float, default 0.95
-            Probability that an interval shall cover.
+            Nominal coverage of the intervals.
         n_bootstrap : int, default 100
             Number of catalogs drawn for each tumor, from Poisson distributions with its counts as means.
         rng : None, int, Generator or RandomState
@@ -312,20 +313,19 @@ class MutationalSignatures(SavableEstimator):
         Returns
         -------
         low, high : array of shape (n_samples, n_signatures)
-            Quantiles of the exposures of the drawn catalogs, each to the signatures of another restart.
+            Quantiles of the exposures of the drawn catalogs, each with the signatures of another restart.
 
         Notes
         -----
-        Restarts saw resampled catalogs, so that their signatures vary as those of other tumors would: the
+        Restarts saw resampled catalogs, so their signatures vary like those of other tumors would: the
         intervals reflect the uncertainty of the counts and of the signatures. With ``resample=None`` all
         restarts saw the same catalog, and the intervals leave out the uncertainty of the signatures. So do
-        models that were saved before the signatures of restarts were part of them; a warning says so.
+        models saved before files included the signatures of restarts; a warning says so.
         """
         check_is_fitted(self, "consensus_")
         if not 0.0 < level < 1.0 or n_bootstrap < 2:
             raise InvalidParameterError(
-                f"level must lie between 0 and 1 and n_bootstrap be at least 2, got {level} and "
-                f"{n_bootstrap}."
+                f"level must be between 0 and 1, and n_bootstrap at least 2, got {level} and {n_bootstrap}."
             )
         counts, _, _ = read_catalog(X)
         random = generator(rng)

@@ -138,7 +138,7 @@ def _is_month_first(texts: Sequence[str]) -> bool | None:
     unclear = [text for text in texts if (match := _NUMERIC.fullmatch(text)) and match[2] != "."]
     if day_first == month_first:
         raise InvalidDataError(
-            f"Dates such as {unclear[0]!r} do not tell whether the day or the month comes first, and the "
-            "other dates do not either. Write them as 2021-12-31."
+            f"Dates such as {unclear[0]!r} do not show whether the day or the month comes first, and "
+            f"neither do the other dates. Write them as 2021-12-31."
         )
     return month_first

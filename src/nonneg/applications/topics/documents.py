@@ -30,8 +30,8 @@ def are_texts(documents: Any) -> bool:
     """Tell whether documents are texts rather than counts."""
     if isinstance(documents, str | bytes):
         raise DataTypeError(
-            f"Expected a list of documents, got one {type(documents).__name__}. Put it into a list, one "
-            "text per document."
+            f"Expected a list of documents, got one {type(documents).__name__}. Put it in a list, one text "
+            f"per document."
         )
     # A series of a data frame has one axis, the data frame itself and arrays of counts have two.
     if sp.issparse(documents) or len(getattr(documents, "shape", (0,))) != 1:
@@ -79,8 +79,8 @@ def counted_texts(vectorizer: Any, texts: Any, *, fit: bool) -> Any:
         if "empty vocabulary" not in str(error):
             raise
         raise InvalidDataError(
-            f"No word was found in the {len(texts)} documents: they are empty, or hold nothing but stop "
-            "words and numbers. Check the texts, or pass a vectorizer with another token_pattern."
+            f"No word was found in the {len(texts)} documents: they are empty, or contain nothing but stop "
+            f"words and numbers. Check the texts, or pass a vectorizer with another token_pattern."
         ) from None
     return checked_counts(found)
 
@@ -94,7 +94,7 @@ def checked_counts(counts: Any) -> Any:
         if counts.dtype.kind not in "biuf":
             raise DataTypeError(
                 "Expected counts of words (numbers) or a list of texts, got an array of type "
-                f"{counts.dtype}. Texts go into a list or one-dimensional array of str."
+                f"{counts.dtype}. Pass texts as a list or a one-dimensional array of str."
             )
         if counts.ndim != 2:
             raise ShapeError(
@@ -114,7 +114,7 @@ def checked_counts(counts: Any) -> Any:
     if (found.data < 0).any():
         raise NegativeDataError(
             f"Counts of words must not be negative; {_place(found, found.data < 0)}. Check what the matrix "
-            "holds."
+            f"contains."
         )
     found.eliminate_zeros()
     return found

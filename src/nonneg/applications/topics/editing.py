@@ -1,4 +1,4 @@
-"""Topics that a user merges, splits and renames; everything that follows from them follows."""
+"""Topics that a user merges, splits and renames; everything that depends on them is updated."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class EditableTopics(ExplorableTopics):
             The topics to merge, by number or name, such as ``[3, 7]``; or several groups, such as
             ``[[3, 7], [0, 5]]``. The groups of a `hierarchy` can be passed as they are.
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
-            The documents of the fit: shares, coherence and certificate are found again from them.
+            The documents of the fit, from which shares, coherence and certificate are recomputed.
 
         Returns
         -------
         TopicModel
-            A new one; this model stays as it is. The proportion of a merged topic in any document is the sum
-            of the proportions before, and its words are those of the merged topics, weighted by their shares.
+            A new model; this one is unchanged. The proportion of a merged topic in any document is the sum of
+            the original proportions, and its words are those of the merged topics, weighted by their shares.
             Topics are numbered by share again; ``edits_[-1]["mapping"]`` has the new number of every old one.
         """
         groups = list(topics)
@@ -83,24 +83,24 @@ class EditableTopics(ExplorableTopics):
         Returns
         -------
         TopicModel
-            A new one; this model stays as it is. The proportions of the new topics in a document add up to
-            the proportion that the topic had, and those of the other topics stay. Topics are numbered by
+            A new model; this one is unchanged. The proportions of the new topics in a document add up to the
+            proportion that the topic had; those of the other topics do not change. Topics are numbered by
             share again; ``edits_[-1]["mapping"]`` has the new numbers of every old one.
         """
         return self._edited(X, split={topic: into})
 
     def rename_topics(self, names: Names) -> Self:
-        """Return a model with other names of topics.
+        """Return a model with other topic names.
 
         Parameters
         ----------
         names : dict of int or str to str or None
-            New names by number or present name, such as ``{0: "sports"}``; None takes a name away.
+            New names by number or current name, such as ``{0: "sports"}``; None removes a name.
 
         Returns
         -------
         TopicModel
-            A new one, with these `topic_names_`; this model stays as it is.
+            A new model with these `topic_names_`; this one is unchanged.
         """
         return self._edited(None, rename=names)
 
@@ -112,7 +112,8 @@ class EditableTopics(ExplorableTopics):
                 return self.topic_names_.index(topic)
             known = [name for name in self.topic_names_ if name]
             raise InvalidParameterError(
-                f"There is no topic called {topic!r}. Names are {known}; topics without a name go by number."
+                f"There is no topic called {topic!r}. Names are {known}; refer to topics without a name by "
+                f"number."
             )
         if isinstance(topic, bool) or not isinstance(topic, int | np.integer) or not 0 <= topic < n_topics:
             raise InvalidParameterError(
@@ -282,8 +283,8 @@ def _certificate(groups: list[list[int]], parts: dict[int, int]) -> Certificate:
         [
             Statement(
                 "topics-edited",
-                f"After the fit {' and '.join(changes)} (numbers before this change). What is known of the "
-                "factorization is in the certificate of the model before.",
+                f"After the fit {' and '.join(changes)} (numbers before this change). The certificate of "
+                f"the model before the change says what is known about the factorization.",
                 float(sum(map(len, groups)) + len(parts)),
                 None,
                 Verdict.NOT_VERIFIABLE,

@@ -65,7 +65,7 @@ def read_documents(
     if len(paths) == 1 and column is None and _is_matrix(first):
         if time_column is not None:
             raise InvalidParameterError(
-                f"--time-column names a column of a table of texts, and {first} is read as word counts. Name "
+                f"--time-column names a column of a table of texts, but {first} is read as word counts. Name "
                 "the column of texts with --text-column; in Python, TopicModel.over_time takes counts."
             )
         return _matrix(first, vocabulary)
@@ -106,8 +106,8 @@ def _check_lines(paths: Sequence[Path]) -> None:
     for path in paths:
         if not Path(path).is_dir() and (ending := _ending(Path(path))) and ending not in TEXTS:
             raise InvalidParameterError(
-                f"--lines belongs to texts ({', '.join(TEXTS)}), and {path} is not one. Leave it out, or "
-                "rename the file if its lines are documents."
+                f"--lines belongs to texts ({', '.join(TEXTS)}), but {path} is not one. Leave it out, or "
+                f"rename the file if its lines are documents."
             )
 
 
@@ -121,7 +121,7 @@ def _counts(path: Path) -> Any:
         reason = str(error).partition(". ")[0]
         raise FileFormatError(
             f"{reason}. A table without --text-column is read as word counts; if one of its columns "
-            f"holds texts, name it with --text-column: {headings[:20]}."
+            f"contains texts, name it with --text-column: {headings[:20]}."
         ) from error
 
 
@@ -132,8 +132,8 @@ def _matrix(path: Path, vocabulary: Path | None) -> Documents:
         words = [line.strip() for line in _read_text(vocabulary).splitlines() if line.strip()]
         if len(words) != table.X.shape[1]:
             raise FileFormatError(
-                f"{vocabulary} holds {len(words)} words, but {path} has {table.X.shape[1]} columns. One "
-                "word per line was expected, in the order of the columns."
+                f"{vocabulary} has {len(words)} words, but {path} has {table.X.shape[1]} columns. Expected "
+                f"one word per line, in the order of the columns."
             )
     names = table.row_names or [f"row {at}" for at in range(table.X.shape[0])]
     return Documents(table.X, list(names), words, path.name)
@@ -145,7 +145,7 @@ def _texts(
     """Yield the name, the text and the time of every document."""
     if time_column is not None and (path.is_dir() or _ending(path) in TEXTS):
         raise InvalidParameterError(
-            f"--time-column names a column of a table or a key of JSON lines, and {path} has neither."
+            f"--time-column names a column of a table or a key of JSON lines, but {path} has neither."
         )
     if path.is_dir():
         found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _ending(entry) in TEXTS)
@@ -172,7 +172,7 @@ def _texts(
                     yield f"{path.name}:{at}", line.rstrip("\n"), None
     else:
         raise FileFormatError(
-            f"{path} is of an unknown kind. Expected texts ({', '.join(TEXTS)}), a table "
+            f"{path} has an unknown file type. Expected texts ({', '.join(TEXTS)}), a table "
             f"({', '.join(TABLES)}) with --text-column, JSON lines ({', '.join(JSON_LINES[:2])}), or one "
             f"matrix of counts ({', '.join(known_suffixes())})."
         )

@@ -153,8 +153,8 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         Returns
         -------
         list of array of int
-            Rows of X, the best first: by proportion times the root of how many of the topic's words they
-            hold, so that a long document ranks above a line with one of the words.
+            Rows of X, the best first: by proportion times the square root of how many of the topic's words
+            they contain, so that a long document ranks above a line with one of the words.
         """
         check_is_fitted(self, "components_")
         counts = self._read(X, reset=False)
@@ -173,7 +173,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         Parameters
         ----------
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
-            Documents in which every top word occurs, as those of the fit.
+            Documents in which every top word occurs, such as those of the fit.
         measure : {"umass", "npmi", "c_v"}
             See `nonneg.metrics`: `umass_coherence`, `npmi_coherence` and `cv_coherence`, the last with
             sliding windows over texts, and with documents as windows for counts.
@@ -210,7 +210,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         good = all(name is None or isinstance(name, str) for name in self.topic_names_)
         good = good and all(isinstance(edit, dict) for edit in self.edits_)
         if not good or len(self.topic_names_) != len(self.components_):
-            raise FileFormatError("the names of topics do not fit the topics. The file is damaged.")
+            raise FileFormatError("the topic names do not match the topics. The file is damaged.")
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
         self.n_topics_ = len(self.components_)

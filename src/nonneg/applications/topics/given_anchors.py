@@ -30,7 +30,7 @@ def anchor_places(
             found = int(document_frequencies(counts)[column])
             raise InvalidParameterError(
                 f"The anchor {anchor!r} is in {found} of {counts.shape[0]} documents and therefore not "
-                "used (see min_df and max_df). Choose another word, or change these."
+                f"used. Choose another word, or change min_df or max_df."
             )
     return places.astype(np.intp)
 
@@ -48,8 +48,8 @@ def _column(anchor: Any, vocabulary: Any, n_words: int) -> int:
                 UnknownNameError.of("anchor", anchor, map(str, vocabulary))
                 if len(vocabulary) <= 20
                 else InvalidParameterError(
-                    f"The anchor {anchor!r} is not among the {len(vocabulary)} words. Words are in lower "
-                    "case as a rule."
+                    f"The anchor {anchor!r} is not among the {len(vocabulary)} words. Words are usually in "
+                    f"lower case."
                 )
             )
         return int(at[0])

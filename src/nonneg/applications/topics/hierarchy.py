@@ -22,7 +22,7 @@ class TopicHierarchy:
     merges : array of shape (n_topics - 1, 4)
         SciPy's linkage matrix: which two are joined, at which distance, and how many topics are below.
     labels : list of str
-        What the topics are called.
+        The labels of the topics.
     """
 
     merges: FloatArray

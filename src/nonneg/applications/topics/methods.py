@@ -80,7 +80,7 @@ def _anchor_method(name: str) -> Callable[[Task], FoundTopics]:
             if n_directions < task.n_topics:
                 raise InvalidParameterError(
                     f"n_topics={task.n_topics} is more than {weights.shape[0]} documents with "
-                    f"{weights.shape[1]} used words can tell apart. Ask for fewer."
+                    f"{weights.shape[1]} used words can distinguish. Ask for fewer."
                 )
             found = find_anchor_words(
                 reduced_words(weights, n_directions), task.n_topics, method=name, rng=task.rng,

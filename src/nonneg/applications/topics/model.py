@@ -35,8 +35,8 @@ class TopicModel(StreamedTopics):
     Parameters
     ----------
     n_topics : int, "auto" or sequence of int
-        The number of topics. "auto" compares numbers from 2 to 50, a sequence those in it, and takes the
-        largest one whose top words stay when documents are left out [4]_ (see `selection_`).
+        The number of topics. "auto" compares numbers from 2 to 50, a sequence those in it, and selects the
+        largest one whose top words stay the same when documents are left out [4]_ (see `selection_`).
     method : str
         "nmf" (default): least squares on TF-IDF weights, balanced so that large subjects do not take all
         topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational latent
@@ -50,17 +50,17 @@ class TopicModel(StreamedTopics):
         These topics have these names (see `topic_names_`); there may be more topics than names. A warning
         names the words that are not in the vocabulary or not used.
     balance : bool
-        "nmf": whether documents are balanced, each divided by the root of the sum of its similarities to
-        all; otherwise each has unit length.
+        "nmf": whether documents are balanced: each is divided by the root of the sum of its similarities to
+        all others; otherwise each has unit length.
     min_documents : float, optional
-        "nmf" with `balance`: the least number of documents of a topic. Smaller groups weigh less, a group of
-        g copies ``g / (g + min_documents)``; if fewer documents have a topic as their main one, they are set
-        aside, and topics are found without them. None for a tenth of an average topic,
+        "nmf" with `balance`: the minimum number of documents of a topic. Smaller groups get less weight, a
+        group of g copies ``g / (g + min_documents)``; if fewer documents have a topic as their main topic,
+        they are set aside, and topics are found without them. None is a tenth of an average topic,
         ``n_documents / (10 n_topics)``; 0 for the published weights [3]_, where a group of any size is a
         topic.
     duplicates : {"merge", "keep"}
-        "merge": of documents that share 90 % of their words (among those used, ten or more) only the first
-        takes part in the search for topics, and the certificate counts the others. All have proportions.
+        "merge": of documents that share 90 % of their words (among those used, ten or more) only the first is
+        used in the search for topics, and the certificate counts the others. All get topic proportions.
     min_df : int, optional
         Words in fewer documents are not used. They stay in the vocabulary, with weight zero. None for a tenth
         of the root of the number of documents, and at least 2.
@@ -100,7 +100,7 @@ class TopicModel(StreamedTopics):
     components_ : array of shape (n_topics, n_words)
         The same in the method's own scale ("nmf": rows of unit length).
     anchor_words_ : list of str (or int where words have no names), or None
-        The anchor word of every topic; None for methods without.
+        The anchor word of every topic; None for methods without anchor words.
     anchor_indices_ : array of int or None
         Their columns.
     topic_proportions_ : array of shape (n_topics,)
@@ -138,7 +138,7 @@ class TopicModel(StreamedTopics):
     n_iter_ : int
         Number of iterations, or of anchor words picked.
     certificate_ : Certificate
-        What is known about the answer.
+        What is known about the result.
     result_ : SelectionResult, NMF or LatentDirichletAllocation
         The result of the method; None if anchors were given.
     vectorizer_ : vectorizer or None
@@ -156,7 +156,7 @@ class TopicModel(StreamedTopics):
     -----
     Anchor words are searched among the rows of the word-word correlation ``P = F'F / n_documents`` (F:
     TF-IDF), normalized and reduced to ``2 n_topics`` dimensions; P is never formed. `transform` solves one
-    nonnegative problem per document, so that its proportions do not depend on other documents, and
+    nonnegative problem per document, so its proportions do not depend on other documents, and
     ``fit_transform(X)`` equals ``fit(X).transform(X)``. There is no `sample_weight`: the method weights the
     documents (see `balance`).
 

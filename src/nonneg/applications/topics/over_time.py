@@ -44,11 +44,11 @@ class TopicsOverTime:
     n_missing : int
         Number of documents without a date.
     unreadable : list of (int, str)
-        Rows of entries that are not empty and yet no date, and what stands there.
+        Rows with an entry that is neither empty nor a date, and that entry.
     n_empty : int
         Number of documents with a date, but without a topic.
     labels : list of str
-        What the topics are called.
+        The labels of the topics.
     """
 
     unit: str

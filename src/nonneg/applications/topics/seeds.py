@@ -1,4 +1,4 @@
-"""Seed words: a few words per topic with which a user says what some of the topics are to be about."""
+"""Seed words: a few words per topic, with which a user describes some of the topics."""
 
 from __future__ import annotations
 

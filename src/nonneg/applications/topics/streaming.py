@@ -80,11 +80,10 @@ class StreamedTopics(EditableTopics):
         by a quarter. Otherwise a batch updates the sums of a least-squares problem, as in online NMF [1]_.
         Beyond 2000 documents a random sample of that size is kept, from which coherence and certificate are
         found; `topic_proportions_` are those of all documents. Whenever the number of documents has doubled,
-        topics are found from scratch in the sample, and taken over if they fit a part of it that was held out
-        better by 1 %. With
-        `half_life`, the past counts half after that many documents, late documents prevail in the sample, and
-        topics are found from scratch every `half_life` documents. After `fit`, whose documents are not kept,
-        these are taken to be like the batch.
+        topics are found from scratch in the sample, and adopted if they fit held-out documents better by 1%.
+        With `half_life`, the past counts half after that many documents, late documents prevail in the
+        sample, and topics are found from scratch every `half_life` documents. After `fit`, whose documents
+        are not kept, these are assumed to be like the batch.
 
         References
         ----------
@@ -101,8 +100,8 @@ class StreamedTopics(EditableTopics):
             )
         if any(edit["merged"] or edit["split"] for edit in getattr(self, "edits_", [])):
             raise UnsupportedError(
-                "Topics were merged or split, and the next batch would undo it. Continue with the model from "
-                "before, and change its topics afterwards."
+                "Topics were merged or split, and the next batch would undo that. Continue with the model "
+                "from before the change, and edit its topics afterwards."
             )
         first = not hasattr(self, "components_")
         counts = self._read(X, reset=True) if first else read_batch(self, X)
@@ -264,7 +263,7 @@ def _certificate(stream: Stream) -> Certificate:
             Statement(
                 "topics-streamed",
                 f"Topics of a stream: {stream.n_seen} documents in {stream.n_batches} batches. Nothing is "
-                f"claimed about an optimum; the other statements are about {stream.kept.shape[0]} documents.",
+                f"claimed about an optimum; the other statements refer to {stream.kept.shape[0]} documents.",
                 float(stream.n_seen),
                 None,
                 Verdict.NOT_VERIFIABLE,

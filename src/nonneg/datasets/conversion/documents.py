@@ -26,8 +26,8 @@ def cluto(paths: Mapping[str, Path], wanted: Wanted) -> Made:
     lengths = np.array([len(line) for line in lines])
     if len(lines) != n_rows or any(len(line) != 1 + 2 * line[0] for line in lines):
         raise FileFormatError(
-            f"Expected {n_rows} lines of pairs of column and count in {sparse_file.name}, found {len(lines)} "
-            "lines, or one of another length than it says. Fetch it again."
+            f"Expected {n_rows} lines of pairs of column and count in {sparse_file.name}, found "
+            f"{len(lines)} lines, or a line of the wrong length. Download it again."
         )
     pairs = np.concatenate([line[1:] for line in lines]).reshape(-1, 2)
     starts = np.concatenate([[0], np.cumsum((lengths - 1) // 2)])
@@ -35,7 +35,7 @@ def cluto(paths: Mapping[str, Path], wanted: Wanted) -> Made:
     members = np.loadtxt(class_file, dtype=np.int64, ndmin=2)
     if members.shape[1] != n_rows or not np.array_equal(members.sum(axis=0), np.ones(n_rows)):
         raise FileFormatError(
-            f"Expected one class for each of {n_rows} documents in {class_file.name}. Fetch it again."
+            f"Expected one class for each of {n_rows} documents in {class_file.name}. Download it again."
         )
     return {"X.npz": sparse_arrays(counts), "labels.npz": {"y": narrowed(members.argmax(axis=0))}}
 
@@ -50,7 +50,7 @@ def bbc(paths: Mapping[str, Path], wanted: Wanted) -> Made:
     if counts.shape != (len(terms), len(classes)):
         raise FileFormatError(
             f"Expected {len(terms)} terms by {len(classes)} documents in bbc.mtx, found {counts.shape}. "
-            "Fetch it again."
+            "Download it again."
         )
     labels = classes[np.argsort(classes[:, 0], kind="stable"), 1]
     return {

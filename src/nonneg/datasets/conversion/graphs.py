@@ -26,7 +26,7 @@ def coauthors(paths: Mapping[str, Path], wanted: Wanted) -> Made:
     if pairs.shape[1] != 2 or table.shape[1] != 3 or pairs.min() < 1 or table[:, :2].min() < 1:
         raise FileFormatError(
             f"Expected pairs of nodes in {pairs_file.name} and node, community, share in {shares_file.name}, "
-            f"all from 1; found {pairs.shape[1]} and {table.shape[1]} columns. Fetch them again."
+            f"all from 1; found {pairs.shape[1]} and {table.shape[1]} columns. Download them again."
         )
     nodes, communities = table[:, 0].astype(np.intp) - 1, table[:, 1].astype(np.intp) - 1
     n_nodes = max(int(pairs.max()), int(nodes.max()) + 1)
@@ -81,7 +81,7 @@ def football(paths: Mapping[str, Path], wanted: Wanted) -> Made:
         ]
     except KeyError as error:
         raise FileFormatError(
-            f"Expected {error} in a node or edge of the GML file. Fetch it again."
+            f"Expected {error} in a node or edge of the GML file. Download it again."
         ) from error
     return {
         "A.npz": sparse_arrays(_adjacency(np.array(pairs), len(nodes))),

@@ -70,6 +70,6 @@ def _cast(array: Any, dtype: str) -> Any:
 def _nothing_found(variables: Variables, wanted: str) -> FileFormatError:
     shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in variables.items()) or "nothing"
     return FileFormatError(
-        f"Expected {wanted}, with known entries, among the variables of the source, which holds: {shapes}. "
-        "The source is damaged or of another version."
+        f"Expected {wanted}, with known entries, among the variables of the source, which contains: "
+        f"{shapes}. The source is damaged or a different version."
     )

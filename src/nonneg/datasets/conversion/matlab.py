@@ -30,7 +30,7 @@ def variables_of(path: Path) -> dict[str, Any]:
         return _flattened(read_matrices(io.loadmat, path))
     except Exception as error:  # the reader raises many types of errors; all mean a damaged file
         raise FileFormatError(
-            f"{path.name} could not be read as a MATLAB file: {error}. Fetch it again."
+            f"{path.name} could not be read as a MATLAB file: {error}. Download it again."
         ) from error
 
 
@@ -53,7 +53,7 @@ def mixtures(paths: Mapping[str, Path], wanted: Wanted) -> Made:
     try:
         arrays = {name: np.asarray(variables[name]) for name in ("fs", "ys", "ys1", "ys2")}
     except KeyError as error:
-        raise FileFormatError(f"Expected the variable {error} in {path.name}. Fetch it again.") from error
+        raise FileFormatError(f"Expected the variable {error} in {path.name}. Download it again.") from error
     return {file: {**arrays, "fs": narrowed(arrays["fs"])}}
 
 
@@ -109,7 +109,7 @@ def _classes_of_draw(path: Path, classes: Any, k: int) -> Any:
     chosen = variables.get("sampleIdx")
     if chosen is None:
         raise FileFormatError(
-            f"Expected the variable sampleIdx in {path.name}, found {', '.join(variables)}. Fetch it again."
+            f"Expected the variable sampleIdx in {path.name}, found {', '.join(variables)}. Download it again."
         )
     found = np.unique(classes[np.asarray(chosen).ravel().astype(np.intp) - 1])
     if len(found) != k:
@@ -158,6 +158,6 @@ def _hdf5_variables(path: Path, *, matlab: bool) -> dict[str, Any]:
             file.visititems(visit)
     except OSError as error:
         raise FileFormatError(
-            f"{path.name} could not be read as an HDF5 file: {error}. Fetch it again."
+            f"{path.name} could not be read as an HDF5 file: {error}. Download it again."
         ) from error
     return found

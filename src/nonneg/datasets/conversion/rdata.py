@@ -1,4 +1,4 @@
-"""A reader of saved R workspaces (.RData): data only; code in a file is refused, never run.
+"""A reader of saved R workspaces (.RData): data only; code in a file is rejected, never run.
 
 R writes a tree of typed items in big-endian order, which the section "Serialization Formats" of "R Internals"
 describes.
@@ -43,7 +43,7 @@ def read_rdata(path: Path) -> dict[str, Any]:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(
-            f"{path.name} could not be read as a saved R workspace: {error}. It is damaged; fetch it again."
+            f"{path.name} could not be read as a saved R workspace: {error}. It is damaged; download it again."
         ) from error
     return found
 

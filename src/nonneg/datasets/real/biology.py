@@ -18,8 +18,8 @@ def load_pbmc3k(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``pbmc3k/X.npz`` and ``pbmc3k/labels.npz``; None searches ``NONNEG_DATA``, then
-        the user's cache, then the source.
+        The folder that contains ``pbmc3k/X.npz`` and ``pbmc3k/labels.npz``; None searches ``NONNEG_DATA``,
+        then the user's cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -49,7 +49,7 @@ def load_brca_sbs96(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``brca_sbs96_wgs/BRCA-EU.npz`` and the other cohorts; None searches
+        The folder that contains ``brca_sbs96_wgs/BRCA-EU.npz`` and the other cohorts; None searches
         ``NONNEG_DATA``, then the user's cache, then the source.
     cohort : {"all", "EU", "FR", "UK", "US"}, default "all"
         The cohort of patients.
@@ -89,7 +89,7 @@ def load_leukemia(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``leukemia_all_aml/data.npz``; None searches ``NONNEG_DATA``, then the user's
+        The folder that contains ``leukemia_all_aml/data.npz``; None searches ``NONNEG_DATA``, then the user's
         cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.

@@ -38,7 +38,7 @@ def load_tdt2(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``tdt2/X.npz`` and its companions; None searches ``NONNEG_DATA``, then the
+        The folder that contains ``tdt2/X.npz`` and its companions; None searches ``NONNEG_DATA``, then the
         user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Word counts, or their weights by `nonneg.datasets.tfidf`.
@@ -77,8 +77,8 @@ def load_reuters21578(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``reuters21578/X.npz`` and its companions; None searches ``NONNEG_DATA``, then
-        the user's cache, then the source.
+        The folder that contains ``reuters21578/X.npz`` and its companions; None searches ``NONNEG_DATA``,
+        then the user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Word counts, or their weights by `nonneg.datasets.tfidf`.
     class_subsets : bool, default True
@@ -112,8 +112,8 @@ def load_bbc(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``bbc/X.npz`` and its companions; None searches ``NONNEG_DATA``, then the user's
-        cache, then the source.
+        The folder that contains ``bbc/X.npz`` and its companions; None searches ``NONNEG_DATA``, then the
+        user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Word counts, or their weights by `nonneg.datasets.tfidf`.
     dtype : dtype, default float64
@@ -146,7 +146,7 @@ def load_cluto(
     name : {"classic", "fbis", "k1a", "la1", "re0", "tr11", "tr12", "tr23", "tr41"}
         The collection.
     data_home : path or None
-        The folder that holds ``cluto_NAME/X.npz`` and ``cluto_NAME/labels.npz``; None searches
+        The folder that contains ``cluto_NAME/X.npz`` and ``cluto_NAME/labels.npz``; None searches
         ``NONNEG_DATA``, then the user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Word counts, or their weights by `nonneg.datasets.tfidf`.
@@ -176,7 +176,7 @@ def load_hitech(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``hitech_bmme/X.npz`` and ``hitech_bmme/labels.npz``; None searches
+        The folder that contains ``hitech_bmme/X.npz`` and ``hitech_bmme/labels.npz``; None searches
         ``NONNEG_DATA``, then the user's cache, then the source.
     weighting : {"counts", "tfidf"}, default "counts"
         Word counts, or their weights by `nonneg.datasets.tfidf`.

@@ -26,8 +26,8 @@ def load_dblp(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.fl
     name : {"dblp1", "dblp2", "dblp3", "dblp4", "dblp5"}
         The network.
     data_home : path or None
-        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None searches ``NONNEG_DATA``, then the
-        user's cache, then the source.
+        The folder that contains ``NAME/A.npz`` and ``NAME/theta.npz``; None searches ``NONNEG_DATA``, then
+        the user's cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -48,8 +48,8 @@ def load_mag(name: str, data_home: Home = None, *, dtype: npt.DTypeLike = np.flo
     name : {"mag1", "mag2"}
         The network.
     data_home : path or None
-        The folder that holds ``NAME/A.npz`` and ``NAME/theta.npz``; None searches ``NONNEG_DATA``, then the
-        user's cache, then the source.
+        The folder that contains ``NAME/A.npz`` and ``NAME/theta.npz``; None searches ``NONNEG_DATA``, then
+        the user's cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -92,7 +92,7 @@ def load_facebook_ego(
     ego : {"0", "107", "348", "414", "686", "698", "1684", "1912", "3437", "3980"}
         The person, who is not a node of the graph.
     data_home : path or None
-        The folder that holds ``facebook_ego/A_EGO.npz`` and its companions; None searches ``NONNEG_DATA``,
+        The folder that contains ``facebook_ego/A_EGO.npz`` and its companions; None searches ``NONNEG_DATA``,
         then the user's cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
@@ -114,7 +114,7 @@ def load_facebook_ego(
         names=(),
         description=(
             f"ego-Facebook of SNAP (McAuley and Leskovec, 2012), network of person {ego}: one friend per "
-            "row, connected where they are friends of each other; the circles are the person's own."
+            f"row, connected if they are friends of each other; the circles were chosen by the person."
         ),
         sample_names=tuple(map(str, numbers)),
         extras={"circles": store.read_sparse(f"facebook_ego/circles_{ego}.npz", data_home).astype(dtype)},
@@ -127,8 +127,8 @@ def load_football(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``football/A.npz`` and ``football/labels.npz``; None searches ``NONNEG_DATA``,
-        then the user's cache, then the source.
+        The folder that contains ``football/A.npz`` and ``football/labels.npz``; None searches
+        ``NONNEG_DATA``, then the user's cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -152,8 +152,8 @@ def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``karate/A.npz`` and ``karate/labels.npz``; None searches ``NONNEG_DATA``, then
-        the user's cache, then networkx.
+        The folder that contains ``karate/A.npz`` and ``karate/labels.npz``; None searches ``NONNEG_DATA``,
+        then the user's cache, then networkx.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -165,8 +165,8 @@ def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     if data_home is None and not store.is_available("karate"):
         return networkx_karate(dtype=dtype)
     description = (
-        "Zachary's karate club (1977): 34 members, connected where they met outside the club; it split in "
-        "two."
+        "Zachary's karate club (1977): 34 members, connected if they met outside the club, which later "
+        "split in two."
     )
     return _graph("karate", description, data_home, dtype)
 

@@ -37,8 +37,8 @@ def load_indian_pines(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``indian_pines/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
-        then the source.
+        The folder that contains ``indian_pines/data.npz``; None searches ``NONNEG_DATA``, then the user's
+        cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -51,7 +51,7 @@ def load_indian_pines(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
     return _scene(
         arrays["X"],
         "Indian Pines (AVIRIS, Indiana, 1992), water absorption bands removed: 145 x 145 pixels, one pixel "
-        "a row, 200 bands, sensor values from 955 to 9604 as stored. 16 land covers; pixels without one "
+        "per row, 200 bands, sensor values from 955 to 9604 as stored. 16 land covers; pixels without one "
         "have y = -1.",
         dtype,
         y=arrays["gt"].ravel().astype(np.intp) - 1,
@@ -65,21 +65,21 @@ def load_pavia_u_crop(data_home: Home = None, *, dtype: npt.DTypeLike = np.float
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``paviaU_sub50/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
-        then the source.
+        The folder that contains ``paviaU_sub50/data.npz``; None searches ``NONNEG_DATA``, then the user's
+        cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
     Returns
     -------
     Dataset
-        `X` of shape (2500, 103), one pixel per row. There are no classes: where the crop lies in the scene is
-        not stated.
+        `X` of shape (2500, 103), one pixel per row. There are no classes, because the position of the crop in
+        the scene is not stated.
     """
     return _scene(
         store.read_arrays("paviaU_sub50/data.npz", data_home)["X"],
         "A crop of Pavia University (ROSIS): 50 x 50 pixels, one pixel per row, 103 bands, sensor values as "
-        "stored. The source states neither the place of the crop in the scene nor classes.",
+        "stored. The source states neither the position of the crop in the scene nor classes.",
         dtype,
     )
 
@@ -90,7 +90,7 @@ def load_pavia_u_classes(data_home: Home = None) -> IntArray:
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``paviaU_gt/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        The folder that contains ``paviaU_gt/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
         then the source.
 
     Returns
@@ -107,8 +107,8 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``samson/data.npz``; None searches ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that contains ``samson/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -117,7 +117,7 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Dataset
         `X` of shape (9025, 156), one pixel per row. `extras` has ``"endmembers"`` of shape (3, 156), each
         scaled to a largest entry of 1 (compare by angle), and ``"abundances"`` of shape (9025, 3); `names`
-        are theirs, and `y` is the most abundant one.
+        are those of the endmembers, and `y` is the most abundant one.
     """
     arrays = store.read_arrays("samson/data.npz", data_home)
     rows, columns = (int(side) for side in arrays["nrow_ncol"])
@@ -142,8 +142,8 @@ def load_moffett(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``moffett/data.npz``; None searches ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that contains ``moffett/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 

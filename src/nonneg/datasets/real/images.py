@@ -17,7 +17,7 @@ def load_olivetti(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``olivetti_64x64/data.npz``; None searches ``NONNEG_DATA``, then the user's
+        The folder that contains ``olivetti_64x64/data.npz``; None searches ``NONNEG_DATA``, then the user's
         cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
@@ -40,12 +40,12 @@ def load_olivetti(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) 
 
 
 def load_orl(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the ORL faces, the Olivetti faces cut out to 32 x 32 pixels,.
+    """Return the ORL faces: the Olivetti faces, cropped to 32 x 32 pixels.
 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``orl_32x32/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        The folder that contains ``orl_32x32/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
         then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
@@ -58,8 +58,8 @@ def load_orl(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> st
     return _faces(
         "orl_32x32",
         (32, 32),
-        "ORL faces (AT&T Laboratories Cambridge, the Olivetti faces in Deng Cai's preparation): 400 "
-        "images of 40 people, cut out to 32 x 32 pixels, one image per row, gray values divided by 255.",
+        "ORL faces (AT&T Laboratories Cambridge, the Olivetti faces in Deng Cai's preparation): 400 images "
+        "of 40 people, cropped to 32 x 32 pixels, one image per row, gray values divided by 255.",
         data_home,
         dtype,
         names=_numbered("person", 40),
@@ -72,8 +72,8 @@ def load_yale_b(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``yaleB_32x32/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
-        then the source.
+        The folder that contains ``yaleB_32x32/data.npz``; None searches ``NONNEG_DATA``, then the user's
+        cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -86,8 +86,8 @@ def load_yale_b(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     return _faces(
         "yaleB_32x32",
         (32, 32),
-        "Extended Yale B (Deng Cai's preparation): 2414 images of 38 people under lights from many "
-        "sides, 32 x 32 pixels, one image per row, gray values divided by 255.",
+        "Extended Yale B (Deng Cai's preparation): 2414 images of 38 people under many lighting "
+        "directions, 32 x 32 pixels, one image per row, gray values divided by 255.",
         data_home,
         dtype,
         names=_numbered("person", 38),
@@ -100,8 +100,8 @@ def load_coil20(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``coil20/data.npz``; None searches ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that contains ``coil20/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -128,7 +128,7 @@ def load_ck_plus(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``ckplus48/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        The folder that contains ``ckplus48/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
         then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
@@ -153,13 +153,13 @@ def load_ck_plus(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
 
 
 def load_cbcl_faces(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
-    """Return the CBCL faces, of Lee and Seung's parts,.
+    """Return the CBCL faces, from which Lee and Seung learned parts.
 
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``cbcl_faces/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
-        then the source.
+        The folder that contains ``cbcl_faces/data.npz``; None searches ``NONNEG_DATA``, then the user's
+        cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 
@@ -186,8 +186,8 @@ def load_swimmer(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``swimmer/data.npz``; None searches ``NONNEG_DATA``, then the user's cache, then
-        the source.
+        The folder that contains ``swimmer/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
+        then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
 

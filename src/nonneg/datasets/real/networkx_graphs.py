@@ -38,8 +38,8 @@ def load_les_miserables(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
     """
     graph = _networkx().les_miserables_graph()
     description = (
-        "Les Miserables (Knuth, 1993): 77 characters of the novel, connected where they appear in the same "
-        f"chapter, weighted by the number of such chapters. {_ORIGIN}"
+        "Les Miserables (Knuth, 1993): 77 characters of the novel, connected if they appear in the same "
+        "chapter, weighted by the number of such chapters. {_ORIGIN}"
     )
     return _dataset(graph, "weight", description, dtype)
 
@@ -83,8 +83,8 @@ def networkx_karate(*, dtype: npt.DTypeLike = np.float64) -> store.Dataset:
     names = ("Mr. Hi", "Officer")
     y = np.asarray([names.index(club) for club in clubs], dtype=np.intp)
     description = (
-        "Zachary's karate club (1977): 34 members, connected where they met outside the club; it split in "
-        f"two. {_ORIGIN}"
+        "Zachary's karate club (1977): 34 members, connected if they met outside the club, which later "
+        "split in two. {_ORIGIN}"
     )
     return _dataset(graph, None, description, dtype, y, names)
 

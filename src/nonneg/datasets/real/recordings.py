@@ -16,7 +16,7 @@ def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64)
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``audio_armstrong/armstrong.wav``; None searches ``NONNEG_DATA``, then the
+        The folder that contains ``audio_armstrong/armstrong.wav``; None searches ``NONNEG_DATA``, then the
         user's cache, then the source.
     dtype : dtype, default float64
         Data type of the entries, float32 or float64.
@@ -48,7 +48,7 @@ def load_nonstationary440(
     Parameters
     ----------
     data_home : path or None
-        The folder that holds ``audio_nonstationary440/sim1.npz`` and the others; None searches
+        The folder that contains ``audio_nonstationary440/sim1.npz`` and the others; None searches
         ``NONNEG_DATA``, then the user's cache, then the source.
     simulation : {1, 2, 3, 4, 5}, default 1
         The simulation.

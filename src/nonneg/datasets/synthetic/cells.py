@@ -34,7 +34,7 @@ class CellData:
     batch : array of int of shape (n_cells,)
         The data set of each cell.
     batch_H : array of shape (n_batches, n_programs, n_genes)
-        The programs as each data set has them.
+        The programs of each data set, with batch effects.
     gene_names : tuple of str
         One name per gene.
     """
@@ -73,13 +73,13 @@ def single_cells(
     n_programs : int, default 10
         Number of gene programs, activities included.
     n_activities : int, default 2
-        Programs that cells of any type may run beside that of their type: a third of the cells do.
+        Programs that cells of any type may run in addition to that of their type; a third of the cells do.
     n_batches : int, default 1
         Number of data sets. They differ in batch effects, depth and the frequencies of cell types.
     batch_effect : float, default 0.3
         Standard deviation of the logarithm of the factors by which a data set multiplies its genes.
     program_effect : float, default 0
-        Genes that a program raises in one data set alone, relative to those that it raises in all.
+        Number of genes that a program raises in only one data set, relative to those that it raises in all.
     library_size : float, default 1000
         Median number of counts per cell.
     dispersion : float, default 0.1

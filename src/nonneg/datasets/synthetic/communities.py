@@ -68,8 +68,9 @@ def mixed_membership_graph(
     n_pure : int, default 1
         Number of pure nodes per community, which make the graph separable.
     degree_parameters : array of shape (n_nodes,), optional
-        How many edges a node has compared with others of the same memberships: the degree-corrected model, in
-        which ``t_i`` becomes ``degree_parameters[i] * t_i``. Positive; only their proportions matter.
+        How many edges a node has compared with others that have the same memberships: the degree-corrected
+        model, in which ``t_i`` becomes ``degree_parameters[i] * t_i``. Positive; only their proportions
+        matter.
     rng : None, int or numpy.random.Generator
         Random number generator or seed.
 
@@ -99,7 +100,7 @@ def mixed_membership_graph(
         raise ShapeError(f"Expected alpha as one number or of shape ({n_communities},), got {alphas.shape}.")
     if not 0 < mean_degree < n_nodes or not alphas.min() > 0 or not between >= 0:
         raise InvalidParameterError(
-            f"mean_degree must be above 0 and below n_nodes, alpha above 0, between not below 0, got "
+            f"mean_degree must be above 0 and below n_nodes, alpha above 0, and between at least 0, got "
             f"{mean_degree}, {alpha} and {between}."
         )
     rng = generator(rng)

@@ -83,7 +83,7 @@ def equiangular_directions(
         if directions is not None:
             return directions.astype(dtype)
     raise InvalidParameterError(
-        f"{MAX_DRAWS} draws gave no {n_directions} nonnegative vectors of length {n_features} at {angle:.4g} "
+        f"{MAX_DRAWS} draws did not give {n_directions} nonnegative vectors of length {n_features} at {angle:.4g} "
         "radians from one another. Use a smaller angle, fewer vectors or more features."
     )
 
@@ -136,7 +136,8 @@ def circular_cones(
     n_cones : int, default 40
         Number of cones.
     size_angle : float or sequence of float, default 0.2
-        The largest angle between a point and the axis of its cone, in radians; one for all cones or one each.
+        The largest angle between a point and the axis of its cone, in radians; one for all cones or one per
+        cone.
     between_angle : float, optional
         The angle between any two axes. By default three times the largest size angle plus the second largest
         plus 0.01 (``4 size_angle + 0.01`` for equal ones), as the paper's geometric assumption requires.

@@ -29,7 +29,7 @@ def instrument_sound(
     rng: Seed = None,
     dtype: npt.DTypeLike = np.float64,
 ) -> FloatArray:
-    """Make a recording of one synthetic instrument that plays at random.
+    """Return a recording of one synthetic instrument that plays random notes.
 
     Parameters
     ----------

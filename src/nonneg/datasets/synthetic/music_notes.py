@@ -20,7 +20,7 @@ FRAME_LENGTH, HOP, TAPER = 200, 100, 0.1
 
 @dataclass(frozen=True)
 class MusicNotesData:
-    """Realizations of the two notes, which differ in their phases only.
+    """Realizations of the two notes, which differ only in their phases.
 
     Attributes
     ----------
