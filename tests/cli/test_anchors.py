@@ -141,7 +141,7 @@ def test_a_sample_of_zeros_among_the_anchors_is_noted(tmp_path, planted, capsys)
     np.save(tmp_path / "points.npy", X)
     words = ["anchors", str(tmp_path / "points.npy"), "-k", "4", "--method", "fast-anchor", "-o"]
     assert main([*words, str(tmp_path / "out")]) == 0
-    assert "Sample 5 was found as an anchor, and it is all zeros" in capsys.readouterr().err
+    assert "Sample 5 was found as an anchor, but it is all zeros" in capsys.readouterr().err
     assert main([*words, str(tmp_path / "other"), "--normalize", "l1"]) == 0
     assert "zeros" not in capsys.readouterr().err
 

@@ -157,7 +157,7 @@ def test_wrong_layouts_and_types_are_refused_with_a_remedy(torch):
         factorize(X[:0].to_sparse(), 2)
     with pytest.raises(ShapeError, match="same shape as X"):
         factorize(X.to_sparse(), 2, mask=X[:3].to_sparse())
-    with pytest.raises(UnsupportedInputError, match=r"every zero written out.*to_dense"):
+    with pytest.raises(UnsupportedInputError, match=r"every zero to be stored.*to_dense"):
         factorize(X.to_sparse(), 2, beta_loss=0.5)
 
 

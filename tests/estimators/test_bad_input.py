@@ -145,7 +145,7 @@ def test_zeros_and_itakura_saito(low_rank):
         NMF(2, beta_loss="itakura-saito").fit(X)
     with pytest.raises(ValueError, match=r"sparse data would need every zero|X contains zeros"):
         NMF(2, beta_loss="itakura-saito").fit(scipy.sparse.csr_array(X))
-    with pytest.raises(ValueError, match="on sparse data would need every zero written out"):
+    with pytest.raises(ValueError, match="on sparse data would need every zero to be stored"):
         NMF(2, beta_loss=0.5).fit(scipy.sparse.csr_array(X))
 
 

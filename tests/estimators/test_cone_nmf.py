@@ -240,7 +240,7 @@ def test_a_changed_file_is_refused(name, array, said, model, tmp_path):
 
 def test_bad_input(planted):
     same = np.outer(np.arange(1.0, 8.0), [1.0, 2.0, 3.0])
-    with pytest.raises(InvalidParameterError, match="distinct directions, and the samples have 1"):
+    with pytest.raises(InvalidParameterError, match="distinct directions, but the samples have 1"):
         ConeNMF(2).fit(same)
     with pytest.raises(InvalidParameterError, match="clusters cannot be made of 7 samples"):
         ConeNMF(9).fit(same)

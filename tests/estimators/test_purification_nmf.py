@@ -77,7 +77,7 @@ def test_given_features_are_refined_as_by_the_function(data):
 
 def test_what_is_refused(data):
     init = perturbed_features(data.H, 0.1, rng=1)
-    with pytest.raises(InvalidParameterError, match="init has 8 features, n_components is 5"):
+    with pytest.raises(InvalidParameterError, match="init has 8 features, but n_components is 5"):
         PurificationNMF(5, init=init).fit(data.X)
     with pytest.raises(UnknownNameError, match="Did you mean 'anchors'"):
         PurificationNMF(5, init="anchor").fit(data.X)

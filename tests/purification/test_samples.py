@@ -192,7 +192,7 @@ def test_none_among_the_batches_is_not_their_end(noisy):
 
 def test_a_stream_too_short_for_an_iteration_is_said_to_be(noisy):
     data, init = noisy
-    with pytest.warns(NonnegWarning, match="ended after 1500 samples, and an iteration takes 10000"):
+    with pytest.warns(NonnegWarning, match="ended after 1500 samples, but an iteration takes 10000"):
         result = purify(iter([data.X]), init)
     assert result.n_iter == 0
     np.testing.assert_array_equal(result.H, init)

@@ -217,7 +217,7 @@ def test_what_has_no_candidates_has_a_stated_way_out(X, rank, reason):
 
 
 def test_what_cannot_be_done_is_said(planted, rng):
-    with pytest.raises(InvalidDataError, match="hides at least 10 entries per fold, and X has 30 observed"):
+    with pytest.raises(InvalidDataError, match="hides at least 10 entries per fold, but X has 30 observed"):
         estimate(rng.random((6, 5)))
     with pytest.raises(InvalidDataError, match="needs at least 6 rows and columns for 3 folds"):
         estimate(rng.random((40, 5)), holdout="bi-cross-validation")

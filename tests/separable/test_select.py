@@ -60,7 +60,7 @@ from nonneg.separable.row_maxima import leading_rows
         ({"centered": "no", "method": "merit"}, "centered must be True or False, got 'no'"),
         (
             {"centered": True, "method": "snpa"},
-            "centered=True is a property of the projection .* Pass reduce=",
+            "centered=True applies to the projection .* pass reduce=",
         ),
         ({"lam": 1e12, "method": "fast-gradient"}, "is so large that all coefficients are zero"),
         ({"n_components": 60, "merge": 0.5}, "more than the .* samples that 'merge' left"),
@@ -136,7 +136,7 @@ def test_other_bad_data(clean):
 @pytest.mark.parametrize("form", ["dense", "csr", "torch", "dask"])
 def test_anchors_of_zeros_are_pointed_out(form, clean):
     X = np.concatenate([clean.X, np.zeros((2, 20))])
-    with pytest.warns(NonnegWarning, match=r"Sample 9\d was found as an anchor, and it is all zeros"):
+    with pytest.warns(NonnegWarning, match=r"Sample 9\d was found as an anchor, but it is all zeros"):
         select_anchors(as_container(X, form), 7, method="fast-anchor")
 
 

@@ -58,7 +58,7 @@ def test_a_solver_refuses_losses_it_cannot_minimize_and_names_those_that_can(nam
 
 
 def test_sparse_data_are_refused_where_every_zero_would_count():
-    with pytest.raises(UnsupportedInputError, match=r"every zero written out.*toarray"):
+    with pytest.raises(UnsupportedInputError, match=r"every zero to be stored.*toarray"):
         choose_solver("mu", **{**CALL, "container": "sparse", "beta": 0.5})
     with pytest.raises(UnsupportedInputError, match=r"does not take dask data. Solvers that do"):
         choose_solver("kl-cd", **{**CALL, "container": "dask", "beta": 1.0})

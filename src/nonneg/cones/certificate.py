@@ -77,7 +77,7 @@ def _size_angles(angles: FloatArray, lower: FloatArray) -> Statement:
     largest = float(angles.max(initial=0.0))
     smallest = float(angles.min(initial=largest))
     sentence = (
-        f"The smallest cones about the {len(angles)} clusters have size angles of {_angle(smallest)} to "
+        f"The smallest cones around the {len(angles)} clusters have size angles of {_angle(smallest)} to "
         f"{_angle(largest)}, each within {gap:.1g} radians of the smallest possible."
     )
     quantities = {
@@ -138,7 +138,7 @@ def _geometric_assumption(separation: ConeSeparation) -> Statement:
             sentence += " Greedy clustering from any first point returns these clusters (Lemma 1)."
         elif separation.clusters_are_exact:
             sentence += (
-                " Still, points of one cone are nearer to one another than to those of other cones, so that "
+                " Still, points of one cone are nearer to one another than to those of other cones, so "
                 "greedy clustering from any first point returns these clusters."
             )
         else:
@@ -219,7 +219,7 @@ def _limiting_error(value: float, contained: Statement, error: float) -> Stateme
         )
     else:
         sentence = (
-            f"Not all cones lie in the nonnegative orthant, so that Theorem 6's value {value:.4g} need not "
+            f"Not all cones lie in the nonnegative orthant, so Theorem 6's value {value:.4g} need not "
             "be the limit for many points (Theorem 8): moving points into the orthant lowers the error."
         )
     return Statement("limiting-error", sentence, error, value, Verdict.NOT_VERIFIABLE, quantities)
@@ -250,8 +250,8 @@ def _streamed_error(norms: Any, explained: Any) -> Statement:
     left = max(total - float(explained.sum()), 0.0)
     error = math.sqrt(left / total + STREAM_ROUNDING) if total > 0 else 0.0
     sentence = (
-        f"The relative error of the samples seen, each on the direction of the cone it was put into, is at "
-        f"most {error:.4g}."
+        f"The relative error of the samples seen, each on the direction of the cone it was assigned to, is "
+        f"at most {error:.4g}."
     )
     quantities = {"squared_norm": total, "explained": float(explained.sum())}
     return Statement("streamed-error", sentence, error, None, Verdict.HOLDS, quantities)
@@ -259,7 +259,9 @@ def _streamed_error(norms: Any, explained: Any) -> Statement:
 
 def _streamed_radius(radii: Any, merge_angle: float, n_cones: int) -> Statement:
     largest = float(radii.max(initial=0.0))
-    sentence = f"Every sample seen lies within {_angle(largest)} of the centroid of the cone it was put into"
+    sentence = (
+        f"Every sample seen lies within {_angle(largest)} of the centroid of the cone it was assigned to"
+    )
     if merge_angle > 0:
         sentence += (
             f"; no {n_cones} clusters of these samples all have a diameter below {_angle(merge_angle)}, "

@@ -141,10 +141,10 @@ def cone_rank_one(
         Source of random numbers. With None and ``seeding="farthest"`` the first initialization is
         deterministic.
     seeding : {"farthest", "plus-plus"}
-        The next centroid is the sample farthest from those before it (the paper's rule), or a random one with
-        a probability in proportion to one minus its largest cosine to them.
+        The next centroid is the sample farthest from the previous ones (the paper's rule), or a random
+        sample, drawn with probability proportional to one minus its largest cosine with them.
     n_init : int
-        Number of initializations, each with its own first centroid; the clusters of the smallest relative
+        Number of initializations, each with its own first centroid; the clusters with the smallest relative
         error are kept. With the same `rng`, more of them never increase the error by more than 1e-8.
     sample_weight : array of shape (n_samples,), optional
         An integer weight counts as that many equal samples.
@@ -156,7 +156,7 @@ def cone_rank_one(
     bounds : bool
         Whether the result keeps the data, which `size_angles`, `bounds` and `certificate` need.
     n_jobs : int, optional
-        Threads of the kernels; all cores by default.
+        Number of threads; all cores by default.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def cone_rank_one(
     Notes
     -----
     O(n_components n_samples n_features) for the clusters, and a few passes over the data for the directions.
-    Where the data lie in cones that satisfy the paper's assumption (2), the clusters are these cones from any
+    If the data lie in cones that satisfy the paper's assumption (2), the clusters are these cones for any
     first centroid. Lengths do not matter for the clusters, so there is no `normalize`. There is no `verbose`,
     `callback` or `checkpoint`, because a call takes only a few passes over the data.
 
@@ -260,9 +260,9 @@ def _check_counts(n_components: Any, n_init: Any, first: int | None, seeding: st
 def _check_found(n_found: int, n_components: int) -> None:
     if n_found < n_components:
         raise InvalidParameterError(
-            f"n_components={n_components} clusters need as many distinct directions, and the samples have "
+            f"n_components={n_components} clusters need as many distinct directions, but the samples have "
             f"{n_found} (samples that are multiples of one another count once, samples of zeros not at all). "
             f"Use n_components={n_found} or fewer."
             if n_found
-            else f"n_components={n_components} clusters need distinct directions, and all samples are zeros."
+            else f"n_components={n_components} clusters need distinct directions, but all samples are zeros."
         )

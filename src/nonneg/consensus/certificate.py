@@ -55,11 +55,11 @@ def _stability(found: RankConsensus, at: int) -> Statement:
 
 def _error(found: RankConsensus, resampled: bool) -> Statement:
     if resampled:
-        sentence = "Restarts saw resampled data, so that their errors cannot be compared with the consensus."
+        sentence = "Restarts saw resampled data, so their errors cannot be compared with the consensus."
         return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
     best = float(np.sqrt(2.0 * max(found.best_loss, 0.0)))
     if best == 0.0 or not np.isfinite(best):
-        sentence = "The best restart is exact, so that errors cannot be compared."
+        sentence = "The best restart is exact, so errors cannot be compared."
         return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
     excess = found.error / best - 1.0
     return Statement(

@@ -56,8 +56,8 @@ class ConsensusProblem:
         check_resampling(self.counts, self.restarts.resample)
         if not INITS.find(self.restarts.init).seeded:
             raise InvalidParameterError(
-                f"init={self.restarts.init!r} does not draw random numbers, so that all restarts would be "
-                "equal. Use init='random'."
+                f"init={self.restarts.init!r} does not draw random numbers, so all restarts would be equal. "
+                f"Use init='random'."
             )
         choose_solver(
             self.restarts.solver,
@@ -104,7 +104,7 @@ class ConsensusProblem:
             )
         if not found:
             raise InvalidParameterError(
-                "callback ended the fit before two restarts of a rank were done, and a consensus needs two."
+                "callback ended the fit before two restarts of a rank were done, but a consensus needs two."
             )
         beta, penalties = self.restarts.beta, self.restarts.penalties
         with threads(n_jobs), device_work(self.data, self.ranks[-1]):

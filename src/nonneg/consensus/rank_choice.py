@@ -23,7 +23,7 @@ STABLE = 0.8
 def recommended(found: Sequence[RankConsensus], *, resampled: bool = False) -> tuple[int, str]:
     """Return the recommended rank with its reason."""
     if len(found) == 1:
-        return found[0].n_components, f"{found[0].n_components} components were asked for."
+        return found[0].n_components, f"{found[0].n_components} components were requested."
     least = np.array([float(each.stability.min()) for each in found])
     stable = np.flatnonzero(least >= least.max() - (CLOSE_RESAMPLED if resampled else CLOSE)).tolist()
     dropped = []
@@ -41,7 +41,7 @@ def recommended(found: Sequence[RankConsensus], *, resampled: bool = False) -> t
     if best.silhouette < STABLE:
         reason += f" Its mean silhouette of {best.silhouette:.2f} is below {STABLE}: restarts hardly agree."
     elif at == len(found) - 1:
-        reason += " It is the largest candidate, so that larger ones may be stable too."
+        reason += " It is the largest candidate, so larger ones may also be stable."
     return best.n_components, reason
 
 

@@ -36,9 +36,9 @@ def check_resampling(data: DataMatrix, kind: str | None) -> None:
         values = data.csr.data if isinstance(data, SparseMatrix) else to_numpy(_entries(data))
         if np.any(values != np.rint(values)) or data.extremes()[1] > _LARGEST_COUNT:
             raise InvalidDataError(
-                "resample='poisson' draws every entry of X from a Poisson distribution with that mean, which "
-                "needs counts, and X has entries that are not whole numbers. Pass the counts as they were "
-                "measured, or use resample='bootstrap', which draws samples with replacement."
+                "resample='poisson' draws every entry of X from a Poisson distribution with that mean, "
+                "which needs counts, but X has entries that are not whole numbers. Pass the counts as they "
+                "were measured, or use resample='bootstrap', which draws samples with replacement."
             )
 
 

@@ -1,4 +1,4 @@
-"""Finished restarts on disk: one small file each, so that a killed run continues where it was."""
+"""Finished restarts on disk, each in a small file, so that a killed run resumes where it stopped."""
 
 from __future__ import annotations
 

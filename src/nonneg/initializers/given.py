@@ -27,7 +27,7 @@ def given_init(
     """Return the given factors; one that is not given is fitted to the other."""
     if W is None and H is None:
         raise InvalidParameterError(
-            "init='custom' starts from given factors, and neither W nor H is given. "
+            "init='custom' starts from given factors, but neither W nor H is given. "
             "Pass W and H to fit_transform (or one of them), or choose another init."
         )
     for name, factor in (("W", W), ("H", H)):
@@ -49,7 +49,7 @@ def check_device(data: DataMatrix, factor: Any, name: str) -> None:
     device = getattr(data.to_device(np.zeros(1)), "device", None)
     if type(device).__module__ == "torch" and device != factor.device:
         raise InvalidParameterError(
-            f"{name} is on {factor.device}, and X on {device}. Move one of them, for example "
+            f"{name} is on {factor.device}, but X is on {device}. Move one of them, for example "
             f"{name}.to(X.device)."
         )
 

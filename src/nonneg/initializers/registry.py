@@ -98,13 +98,13 @@ _ENTRIES = {
     ),
     "cone-or-random": Initializer(
         "nonneg.initializers.cone_or_random:cone_or_random_init",
-        "a fit of some of many samples, else cones or random components, as the samples suggest",
+        "a fit to some of many samples, otherwise cones or random components, depending on the samples",
         weights=False,
         unit_in_W=True,
     ),
     "merge": Initializer(
         "nonneg.initializers.merged:merge_init",
-        "a fit from NNDSVD with some components more, of which pairs are merged (NMF-Merge)",
+        "a fit from NNDSVD with some extra components, of which pairs are merged (NMF-Merge)",
         seeded=False,
         limited_rank=True,
         fits=True,

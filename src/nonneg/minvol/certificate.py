@@ -75,7 +75,11 @@ def noise_fit(data: DataMatrix, error: float, k: int, noise: NoiseLevel) -> Stat
     good = ratio <= FITS
     sentence = (
         f"The residual is {ratio:.3g} times what noise of the estimated level {noise.sigma:.3g} leaves: "
-        + ("the volume costs no more fit than noise." if good else "lam is too large, or the model is wrong.")
+        + (
+            "the volume term costs no more than noise."
+            if good
+            else "lam is too large, or the model is wrong."
+        )
     )
     verdict = Verdict.HOLDS if good else Verdict.FAILS
     return Statement("noise-fit", sentence, ratio, FITS, verdict, quantities)

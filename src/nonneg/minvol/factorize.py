@@ -68,8 +68,8 @@ def minimum_volume(
     """Factorize validated data; messages name the caller."""
     if k > data.shape[0]:
         raise InvalidParameterError(
-            f"n_components={k} is larger than the number of samples, {data.shape[0]}: a simplex of fewer "
-            "vertices holds them all."
+            f"n_components={k} is larger than the number of samples, {data.shape[0]}: a simplex with fewer "
+            f"vertices contains them all."
         )
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     given = _given_components(init, (k, data.shape[1]), nonnegative)
@@ -113,7 +113,7 @@ def minimum_volume(
         if math.isnan(best.state.loss):
             raise InvalidDataError(
                 f"The loss became NaN: products of entries of X leave the range of {data.dtype}. {caller} "
-                "needs another unit or precision; divide X by its mean, or use float64."
+                "needs other units or a higher precision; divide X by its mean, or use float64."
             )
         return _result(problem, best, level)
 
@@ -155,7 +155,7 @@ def _given_components(init: Any, shape: tuple[int, int], nonnegative: bool) -> F
         raise InvalidDataError("init contains NaN or infinite entries.")
     if nonnegative and H.min() < 0:
         raise InvalidDataError(
-            "init has negative entries, and nonnegative=True. Set nonnegative=False, or clip."
+            "init has negative entries, but nonnegative=True. Set nonnegative=False, or clip."
         )
     return H
 

@@ -175,7 +175,7 @@ def correlation_statement(weights: FloatArray) -> Statement:
     found = math.sqrt(max(float(squares.mean()) - 1.0 / (n_samples - 1), 0.0))
     sentence = (
         f"Correlations of the decoded weights have a root mean square of {found:.2g} beyond sampling error: "
-        "0 where weights are independent, as the theorems ask."
+        "0 if weights are independent, as the theorems assume."
     )
     quantities = {"largest": float(np.sqrt(squares.max())), "n_samples": n_samples}
     return Statement(
@@ -195,8 +195,8 @@ def balancing_statement(smallest: float, level: float, ratio: float) -> Statemen
     threshold = -0.1 * max(level, 0.1)
     sentence = (
         f"Features were scaled by a diagonal D whose entries differ by a factor of up to {ratio:.3g}. The "
-        f"guarantee requires E(0) >= 0 (smallest entry found: {smallest:.2g}) and Sigma <= 1 + l, which only "
-        "the truth can tell."
+        f"guarantee requires E(0) >= 0 (smallest entry found: {smallest:.2g}) and Sigma <= 1 + l, which "
+        f"cannot be checked without the true features."
     )
     verdict = Verdict.HOLDS if smallest >= threshold else Verdict.FAILS
     return Statement("balancing", sentence, smallest, threshold, verdict, {"level": level, "ratio": ratio})

@@ -58,7 +58,7 @@ class InitQuality:
     level : float
         Estimate of the paper's l: the largest column sum or row sum of the absolute mixing E.
     off_diagonal : array of shape (n_components, n_components)
-        Estimate of E: column i holds the shares of the other features in feature i.
+        Estimate of E: column i contains the shares of the other features in feature i.
     worst : int
         The feature with the largest share of others.
     silent : array of int
@@ -154,7 +154,7 @@ def checked_init(init: Any, n_columns: int) -> FloatArray:
         )
     if not np.isfinite(H).all():
         i, j = np.argwhere(~np.isfinite(H))[0]
-        raise NonFiniteDataError(f"init must be finite, and entry [{i}, {j}] is {H[i, j]}.")
+        raise NonFiniteDataError(f"init must be finite, but entry [{i}, {j}] is {H[i, j]}.")
     empty = np.flatnonzero(np.abs(H).sum(axis=1) == 0)
     if empty.size:
         raise InvalidParameterError(
@@ -182,15 +182,15 @@ def initial_features(data: DataMatrix, n: int, init: Any, rng: Seed, select: Sel
         given = checked_init(init, data.shape[1])
         if len(given) != n:
             raise InvalidParameterError(
-                f"init has {len(given)} features, n_components is {n}. Give as many, or leave "
-                "n_components='auto'."
+                f"init has {len(given)} features, but n_components is {n}. Give the same number, or leave "
+                f"n_components='auto'."
             )
         return given
     init = INITS.name_of(init)
     if n > min(data.shape):
         raise InvalidParameterError(
-            f"n_components={n} is larger than the rank of data with n_samples={data.shape[0]} and "
-            f"n_features={data.shape[1]} can be. Use fewer."
+            f"n_components={n} is larger than the rank that data with n_samples={data.shape[0]} and "
+            f"n_features={data.shape[1]} can have. Use fewer."
         )
     H = INITS[init].run(data, n, rng, select)
     H = np.array(H, dtype=np.float64)
@@ -228,7 +228,7 @@ def _check_rank(sizes: FloatArray, n: int, init: str) -> None:
     """Refuse data with fewer dimensions than features."""
     if sizes[n - 1] <= NEGLIGIBLE * sizes[0]:
         raise InvalidParameterError(
-            f"init={init!r} found {int((sizes > NEGLIGIBLE * sizes[0]).sum())} dimensions in the data, and "
+            f"init={init!r} found {int((sizes > NEGLIGIBLE * sizes[0]).sum())} dimensions in the data, but "
             f"n_components={n}. Use fewer components, or another init."
         )
 

@@ -94,9 +94,9 @@ def _compared(samples: FloatArray, H: FloatArray, nmf_H: FloatArray, result: Pur
     correlation = result.certificate["weight-correlation"].number or 0.0
     advantage = nmf_outside - outside - correlation
     sentence = (
-        f"Outside of the leading directions of the data lie {nmf_outside:.2g} of the features of NMF and "
-        f"{outside:.2g} of those of purification, which averages noise away; correlations of the weights, "
-        f"which it takes for mixing, are {correlation:.2g}."
+        f"Outside the leading directions of the data lie {nmf_outside:.2g} of the features of NMF and "
+        f"{outside:.2g} of those of purification, which averages out noise; correlations of the weights, "
+        f"which it mistakes for mixing, are {correlation:.2g}."
     )
     quantities = {"outside": outside, "nmf_outside": nmf_outside, "correlation": correlation}
     verdict = Verdict.HOLDS if advantage >= LEAST_ADVANTAGE else Verdict.FAILS

@@ -78,9 +78,9 @@ def purify(
         The initial features, one per row: linearly independent, each with most of a true feature and little
         of the others.
     update : {"regression", "covariance"}
-        How features follow from decoded weights x: "regression" takes Cov(y, x) Cov(x, x)^+; "covariance"
-        takes r E[(y - y')(x - x')'] as Algorithm 1 does, which on a finite sample has an error of about
-        0.8 n / sqrt(N).
+        How features follow from decoded weights x: "regression" uses Cov(y, x) Cov(x, x)^+; "covariance" uses
+        r E[(y - y')(x - x')'] as Algorithm 1 does, which on a finite sample has an error of about 0.8 n /
+        sqrt(N).
     decode : {"auto", "unshifted", "shifted", "linear"}
         What happens to the values A^+ y: those above the threshold are kept ("unshifted", for the regression
         update), reduced by the threshold ("shifted", the paper's ReLU, for the covariance update), or all
@@ -100,26 +100,26 @@ def purify(
         of itself.
     pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}
         Which A^+. "min-infinity" is the paper's, n linear programs per iteration; "-highs" solves them with
-        SciPy's HiGHS without warm starts. "auto" takes it for the covariance update where it costs at most a
+        SciPy's HiGHS without warm starts. "auto" uses it for the covariance update if it costs at most a
         tenth of the products, and Moore-Penrose otherwise, which did better under unbiased noise.
     balance : bool
         Whether features are scaled first so that the decoded weights have equal second moments (Section 6).
         The default update with an automatic threshold does not depend on it; a given `threshold` or `scale`
         does.
     normalize : None, "l1" or "l2"
-        Scale the features found to norm one, and the weights accordingly: both are determined up to scale
-        only, and otherwise keep the scale of `init`.
+        Scale the features found to norm one, and the weights accordingly: both are determined only up to
+        scale, and otherwise keep the scale of `init`.
     batch_size : int, optional
         The number of samples in the mini-batch of an iteration: the next rows, cyclically (their order must
         carry no information), or the next samples of the stream. None uses all samples in every iteration;
-        for an iterator it means 10 000, or 200 per component where that is more.
+        for an iterator it means 10,000, or 200 per component if that is more.
     max_iter : int
         Maximum number of iterations.
     tol : float, optional
         Stop when no feature changed by more than this share of its l1 norm in two iterations. Default: 1e-10,
         or 1e-5 for float32; 0 never stops.
     check_init : {"error", "report"}
-        Whether an `init` that the data show not to be a warm start is refused, or only reported.
+        Whether an `init` that is not a warm start, judged by the data, is rejected or only reported.
     sample_weight : array of shape (n_samples,), optional
         Sample weights; an integer weight is equivalent to repeating the sample. Not for streams.
     n_jobs : int or None
@@ -149,9 +149,9 @@ def purify(
 
     Notes
     -----
-    An iteration takes two products with the data, 4 n m N operations, and memory for n x m numbers beside a
-    block of rows. Weights returned by unshifted decoding are cut at the noise alone, not at the threshold.
-    Nothing is random and the result follows from `init`, so there are no `rng` and `n_init`.
+    An iteration takes two products with the data, 4 n m N operations, and memory for n x m numbers in
+    addition to a block of rows. Weights returned by unshifted decoding are cut at the noise alone, not at the
+    threshold. Nothing is random and the result follows from `init`, so there are no `rng` and `n_init`.
 
     References
     ----------
@@ -218,7 +218,7 @@ def purify(
 def _warn_of_a_short_stream(n_iter: int, samples: Samples) -> None:
     if n_iter == 0 and isinstance(samples, BatchStream):
         warnings.warn(
-            f"The stream ended after {samples.n_seen} samples, and an iteration takes "
+            f"The stream ended after {samples.n_seen} samples, but an iteration takes "
             f"{samples.batch_size:.0f} (at the end of a stream at least half of them): the features are "
             "still those of init. Pass a smaller batch_size, or a stream that can be read again.",
             NonnegWarning,

@@ -93,7 +93,7 @@ class BatchStream:
         self._batches: Iterator[Any] = self._open() if not self._once else batches
         head = next(self._batches, _END)
         if head is _END:
-            raise InvalidDataError("The stream of samples is empty: at least one batch is needed.")
+            raise InvalidDataError("The stream of samples is empty: expected at least one batch.")
         self._head: DataMatrix | None = _checked(head)
         self.n_columns = self._head.shape[1]
         self.dtype = self._head.dtype
@@ -212,7 +212,7 @@ def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:
         data = checked_data(batch, signed=True, who="purify", masks=False)
     if n_columns is not None and data.shape[1] != n_columns:
         raise ShapeError(
-            f"A batch of the stream has {data.shape[1]} columns, the ones before had {n_columns}. All "
+            f"A batch of the stream has {data.shape[1]} columns, but the previous ones had {n_columns}. All "
             "batches need the same columns."
         )
     return data

@@ -81,7 +81,7 @@ class RankProblem:
         """Return the answer that needs no method, where there is one."""
         k_min, side, rank = self.k_min, self.side, self.numerical_rank
         if not self.singular_values[0] > 0.0:
-            return self.answer(1, "X is zero, so that all ranks are equal: 1 by convention.", method)
+            return self.answer(1, "X is zero, so all ranks are equal: 1 by convention.", method)
         if side <= 2:
             reason = (
                 f"the smaller dimension of X is {side}, too few singular values to compare: 1 by convention."

@@ -204,10 +204,10 @@ def compare_ranks(
 
     Notes
     -----
-    The recommendation is the ratio's where the spectrum has a step there (Theorem 9's condition holds, or
-    the ratio exceeds every other by half); otherwise what two estimates share, up to one component or a
-    tenth (the ratio and stability only where a ratio stands out from the others); otherwise that of
-    cross-validation, the only one that predicts new entries. Where entries are missing it is that of
+    The recommendation follows the ratio if the spectrum has a step there (Theorem 9's condition holds, or the
+    ratio exceeds every other by half); otherwise the number on which two estimates agree, up to one component
+    or a tenth (the ratio and stability only if a ratio stands out from the others); otherwise
+    cross-validation, the only one that predicts new entries. If entries are missing, it follows
     cross-validation, because the singular values treat them as zeros.
     """
     chosen = list(METHODS) if methods is None else list(methods)
@@ -253,7 +253,7 @@ def automatic_rank(data: DataMatrix, *, n_jobs: int | None = None, verbose: int 
         problem = rank_problem(data, 2, None, None)
         for name, seed in _seeds(0).items():
             if signed and name != spectrum.NAME:
-                left_out[name] = "It fits nonnegative factors, and X has negative entries."
+                left_out[name] = "It fits nonnegative factors, but X has negative entries."
                 continue
             try:
                 estimates[name] = METHODS[name].run(

@@ -97,7 +97,7 @@ def _folds(
         return wold_holdouts(data, n_folds, rng), holdout
     if data.observed is not None:
         raise InvalidParameterError(
-            "holdout='bi-cross-validation' needs complete data, and entries are missing. Use holdout='wold'."
+            "holdout='bi-cross-validation' needs complete data, but entries are missing. Use holdout='wold'."
         )
     return bi_cross_validation(data, n_folds, rng), holdout
 

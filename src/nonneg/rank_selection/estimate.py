@@ -87,12 +87,13 @@ def estimate_rank(
         which fit every candidate, take all up to 8, then steps of a quarter, and cross-validation refines
         the grid around the best.
     normalize : None, "l1" or "l2"
-        Scale the samples to norm one first (as a view, without a copy), so that long ones do not count more.
+        Scale the samples to norm one first (as a view, without a copy), so that samples with large norms do
+        not count more.
     max_samples : int or None
         The maximum number of samples that cross-validation and stability use, drawn at random; None uses
         all.
     mask : bool array or sparse matrix of the shape of X, optional
-        True where observed. The singular values treat missing entries as zeros, which a warning says.
+        True where observed. The singular values treat missing entries as zeros, with a warning.
     missing : {"error", "mask"}
         What NaN means: an error, or an entry that was not observed.
     rng : None, int, Generator, RandomState or SeedSequence
@@ -114,7 +115,7 @@ def estimate_rank(
         the published rule (45). "cross-validation": `n_folds` (5) and `holdout`: "wold" hides a tenth of the
         single entries, at most 200000, from the solver for missing entries; "bi-cross-validation" hides the
         block where a part of the rows meets a part of the columns, which costs no more than complete data;
-        "auto" takes "wold" where X has at most 200000 entries, or some are missing. "stability": `n_init`
+        "auto" is "wold" if X has at most 200000 entries or some are missing. "stability": `n_init`
         (10), the number of restarts per candidate.
 
     Returns

@@ -127,7 +127,7 @@ def wold_holdouts(data: LocalMatrix, n_folds: int, rng: np.random.Generator) -> 
     share = min(SHARE, 1.0 / n_folds)
     if share * n_entries < MIN_HIDDEN:
         raise InvalidDataError(
-            f"Cross-validation hides at least {MIN_HIDDEN} entries per fold, and X has {n_entries} observed "
+            f"Cross-validation hides at least {MIN_HIDDEN} entries per fold, but X has {n_entries} observed "
             f"entries for {n_folds} folds. Use method='singular-value-ratio', or fewer folds."
         )
     per_fold = int(share * n_entries)
@@ -146,7 +146,7 @@ def bi_cross_validation(data: LocalMatrix, n_folds: int, rng: np.random.Generato
     n_rows, n_columns = data.shape
     if min(n_rows, n_columns) < 2 * n_folds:
         raise InvalidDataError(
-            f"Bi-cross-validation needs at least {2 * n_folds} rows and columns for {n_folds} folds, and X "
+            f"Bi-cross-validation needs at least {2 * n_folds} rows and columns for {n_folds} folds, but X "
             f"is {n_rows} x {n_columns}. Use holdout='wold', or fewer folds."
         )
     row_groups = np.array_split(rng.permutation(n_rows), n_folds)

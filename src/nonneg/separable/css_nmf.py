@@ -60,7 +60,8 @@ def css_nmf(
     verbose: int = 0,
     memory_limit: float = MEMORY_LIMIT,
 ) -> SelectionResult:
-    r"""Minimize the self-dictionary problem of Pan, Leplat, Ng and Gillis and average what shares weight.
+    r"""Minimize the self-dictionary problem of Pan, Leplat, Ng and Gillis, and average samples that share
+    weight.
 
     .. math::
 
@@ -259,7 +260,7 @@ def _error_statement(
     # mean of 1 - h_ik over p samples with c_ij >= c is at most eta / (p c), and their average is that times
     # the diameter, plus eps, away from w_k.
     if aggregate != "mean":
-        sentence = "The bound on the error of the vertices is about means of samples, not about medians."
+        sentence = "The bound on the error of the vertices applies to means of samples, not to medians."
         return Statement("vertex-error", sentence, None, None, Verdict.NOT_VERIFIABLE)
     kappa = hull_distance(vertices) or 0.0
     gamma = float(np.linalg.norm(vertices, axis=1).max())

@@ -79,7 +79,7 @@ def fast_gradient(
     data : DataMatrix
         The data, one point per row, in this process.
     n_components : int or None
-        The number of anchors; None takes the largest drop of the diagonal and needs a number as `lam`.
+        The number of anchors; None uses the largest drop of the diagonal and needs a number as `lam`.
     lam : float or "auto"
         The weight. "auto" balances the error of successive projections with the trace, and adapts the weight
         at every restart so that the trace tends to n_components / 2 + 1, as the authors' code does.
@@ -172,8 +172,8 @@ def check_memory(data: DataMatrix, limit: float, method: str) -> None:
     needed = float(SQUARE_ARRAYS) * n * n * size
     if needed > limit:
         raise UnsupportedInputError(
-            f"{method} would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of "
-            f"{n} x {n}), and the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
+            f"{method} would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of {n} x "
+            f"{n}), but the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
             "linear in the samples, merge near-duplicates first, or raise memory_limit."
         )
 

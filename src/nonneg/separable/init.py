@@ -47,7 +47,7 @@ def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int |
     # Projections of nonnegative samples are accepted, as they are in a search.
     if not entry.signed and data.extremes()[0] < 0:
         able = listed(key for key, method in greedy.items() if method.signed)
-        raise UnsupportedError(f"init={name!r} does not accept negative entries, and X has some; {able} do.")
+        raise UnsupportedError(f"init={name!r} does not accept negative entries, but X has some; {able} do.")
     found: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
     return found
 

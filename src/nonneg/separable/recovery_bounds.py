@@ -122,7 +122,7 @@ def bound_statement(found: SelectionResult, vertices: FloatArray, points: DataMa
         )
         return Statement(NAME, sentence, error, bound.longest, Verdict.HOLDS, quantities)
     sentence = (
-        f"The guarantee of {name} is for noise of norm below {bound.limit:.4g} per sample, and {noise:.4g} "
+        f"The guarantee of {name} is for noise of norm below {bound.limit:.4g} per sample, but {noise:.4g} "
         f"is left ({rests}): it says nothing here."
     )
     return Statement(NAME, sentence, None, bound.limit, Verdict.NOT_VERIFIABLE, quantities)
@@ -183,8 +183,8 @@ def _averaged_noise(found: SelectionResult, vertices: FloatArray, n_samples: int
     sentence = (
         f"Every vertex is an average of {p} samples, in which no noise of spectral norm {largest:.4g} "
         f"(estimated outside the span of the vertices) exceeds {number:.4g}; the vertices are up to "
-        f"{size:.4g} from their mean. The published guarantee (SVCA; none for SSPA) asks for noise smaller "
-        "by a power of the number of vertices and is not evaluated."
+        f"{size:.4g} from their mean. The published guarantee (SVCA; none for SSPA) requires noise smaller "
+        f"by a power of the number of vertices and is not evaluated."
     )
     quantities = {"noise": noise, "n_members": p, "size": size}
     return Statement(NAME, sentence, number, size, Verdict.NOT_VERIFIABLE, quantities)
@@ -198,6 +198,6 @@ def isolated_statement(rows: IntArray) -> Statement:
     named = ", ".join(str(row) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
     sentence = (
         f"{len(rows)} samples far from all others were set aside ({named}): corrupt, or of a component that "
-        "lives in one or two samples."
+        f"occurs in one or two samples."
     )
     return Statement("isolated-samples", sentence, float(len(rows)), 0.0, Verdict.FAILS)

@@ -40,7 +40,7 @@ class Method(Entry):
     simplex : bool
         Whether it is made for samples whose weights sum to one; the others look for a cone.
     affine : bool
-        Whether it sees the samples without an origin: a sample of zeros is a vertex like others.
+        Whether its result does not depend on the origin: a sample of zeros is a vertex like any other.
     averages : bool
         Whether its vertices are averages of samples (`SelectionResult.components`).
     centered : bool

@@ -22,8 +22,8 @@ class SelectionResult:
     ----------
     anchors : array of int of shape (n_components,)
         Indices of the selected rows of X, the best first: in the order of selection for greedy methods, by
-        decreasing row maximum for convex ones. Of a method that averages samples, one of those behind
-        each average: the most extreme one for greedy methods, the nearest one for convex ones.
+        decreasing row maximum for convex ones. For a method that averages samples, one of the samples in each
+        average: the most extreme one for greedy methods, the nearest one for convex ones.
     method : str
         The method that ran, as in `nonneg.separable.METHODS`.
     coefficients : sparse array of shape (n_samples, n_samples) or None

@@ -68,8 +68,8 @@ def select_anchors(
         The data, one sample per row; never modified. A sparse tensor stays on its device with "spa" and is
         copied to host memory by the other methods.
     n_components : int, optional
-        The number of anchors. None lets the convex methods choose it: "merit" takes the anchors that stand
-        out of the noise, "fast-gradient" those before the largest drop of the sorted row maxima.
+        The number of anchors. None lets the convex methods choose it: "merit" selects the anchors that stand
+        out from the noise, "fast-gradient" those before the largest drop of the sorted row maxima.
     method : str
         A name in `nonneg.separable.METHODS`: "merit", "fast-gradient", "spa", "snpa", "xray", "fast-anchor",
         "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or one that averages samples:
@@ -80,15 +80,15 @@ def select_anchors(
         samples that a vertex averages.
     init : array of int, str, matrix, SelectionResult or None
         Convex methods: initial anchors as row indices of X, or the name of a greedy method that finds them;
-        "merit" also takes coefficients. "fast-gradient" takes its automatic weight from these anchors.
+        "merit" also takes coefficients. "fast-gradient" derives its automatic weight from these anchors.
     tol : float, optional
         Convex methods: the stopping tolerance; None is the default of the method.
     max_iter : int, optional
         Convex methods: maximum number of iterations; None is the default of the method, 100 for "merit" and
         150 for "fast-gradient".
     energy : float, optional
-        First preprocessing step: keep the samples with the largest norms that together hold this fraction of
-        the squared norm, for example 0.99.
+        First preprocessing step: keep the samples with the largest norms that together account for this
+        fraction of the squared norm, for example 0.99.
     normalize : {"l1", "l2"}, optional
         Second step: divide every sample by this norm. Samples that are all zeros are left out.
     reduce : int, optional
@@ -98,7 +98,7 @@ def select_anchors(
     merge : float, optional
         Fourth step: keep one of the samples whose distances are below this fraction of the largest norm.
     rng : None, int, Generator, RandomState or SeedSequence
-        Random numbers, for methods that draw some.
+        Random numbers, for methods that use them.
     n_jobs : int or None
         Number of threads; None uses all cores.
     verbose : int
@@ -128,7 +128,7 @@ def select_anchors(
     Notes
     -----
     Chunked (dask) data stay where they are for the greedy methods. For the convex ones they are reduced to
-    twice as many directions as anchors (`reduce` says otherwise) and gathered.
+    twice as many directions as anchors (unless `reduce` is given) and gathered.
 
     There is no `n_init`, because the convex problems have no local minima, and no `sample_weight`, because
     anchors are extreme samples, whatever their weights.
@@ -173,8 +173,8 @@ def select_anchors(
             points = _gathered(points, n_components, centered)
         if centered and "reduce" not in points.facts:
             raise InvalidParameterError(
-                "centered=True is a property of the projection that reduce= asks for, and the samples are "
-                "not reduced. Pass reduce=, the number of directions, as well."
+                "centered=True applies to the projection by reduce=, but the samples are not reduced. Also "
+                "pass reduce=, the number of directions."
             )
         if "init" in keywords:
             keywords["init"] = init_among(keywords["init"], points, data, n_components, rng)
@@ -270,9 +270,9 @@ def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
     zero = anchors[~to_float64(data.take_rows(anchors)).any(axis=1)]
     if len(zero):
         warnings.warn(
-            f"Sample {zero[0]} was found as an anchor, and it is all zeros: among mixtures whose weights sum "
-            "to one the origin is a vertex like others. Leave such samples out, or pass normalize='l1', "
-            "which does.",
+            f"Sample {zero[0]} was found as an anchor, but it is all zeros: among mixtures whose weights "
+            "sum to one, the origin is a vertex like any other. Leave such samples out, or pass "
+            "normalize='l1', which does.",
             NonnegWarning,
             stacklevel=3,
         )

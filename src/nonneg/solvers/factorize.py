@@ -40,8 +40,8 @@ from nonneg.solvers.second_fit import is_small, lower_of, n_restarts, second_fac
 
 DEFAULT_TOL = 1e-4
 NOT_A_NUMBER = (
-    "The loss became NaN: products of entries of X leave the range of {dtype}. {caller} needs another unit "
-    "or precision; divide X by its mean, or use float64."
+    "The loss became NaN: products of entries of X leave the range of {dtype}. {caller} needs other units "
+    "or a higher precision; divide X by its mean, or use float64."
 )
 
 
@@ -123,9 +123,9 @@ def factorize(
     shuffle : bool, default False
         Whether to visit the components in random order in coordinate descent.
     accelerate : bool, default True
-        Whether HALS may do most iterations on compressed data and in float32 (in float32 only, if X is
-        sparse), where X is large enough for it. Loss, stopping rule and certificate are those of X.
-        Iterations count by their cost.
+        Whether HALS may run most iterations on compressed data and in float32 (only in float32 if X is
+        sparse), if X is large enough. Loss, stopping rule and certificate are those of X. Iterations count by
+        their cost.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
         Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
         arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.

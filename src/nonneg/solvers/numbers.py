@@ -64,8 +64,7 @@ def free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | 
         )
     if H is None:
         raise InvalidParameterError(
-            "frozen_components names rows of H that stay, and H is not given. "
-            "Pass H with these rows filled in."
+            "frozen_components names rows of H to keep, but H is not given. Pass H with these rows filled in."
         )
     wanted = {int(i) for i in indices}
     bad = sorted(i for i in wanted if not 0 <= i < k)

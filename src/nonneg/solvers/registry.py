@@ -190,7 +190,7 @@ def choose_solver(
         able = _able(beta, container)
         if container.startswith("sparse") and not able:
             raise UnsupportedInputError(
-                f"beta_loss={loss_name(beta)!r} on sparse data would need every zero written out. Use "
+                f"beta_loss={loss_name(beta)!r} on sparse data would need every zero to be stored. Use "
                 f"X.{'toarray' if container == 'sparse' else 'to_dense'}() if it fits in memory, or a "
                 "beta_loss between 1 and 2."
             )

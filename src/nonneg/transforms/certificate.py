@@ -108,14 +108,12 @@ def descent_statement(history: History, *, single: bool) -> Statement:
     losses = np.asarray(history.loss, dtype=np.float64)
     threshold = 1e-4 if single else 1e-10
     if len(losses) < 2:
-        sentence = "Fewer than two iterations were made, so that nothing is known about the descent."
+        sentence = "Fewer than two iterations were made, so nothing is known about the descent."
         return Statement("descent", sentence, None, threshold, Verdict.NOT_VERIFIABLE)
     scale = max(float(np.abs(losses).max()), 1e-300)
     rise = max(0.0, float(np.diff(losses).max())) / scale
     verdict = Verdict.HOLDS if rise <= threshold else Verdict.FAILS
-    sentence = (
-        f"What is minimized never rose from one iteration to the next by more than {rise:.2g} of its size."
-    )
+    sentence = f"The objective never rose from one iteration to the next by more than {rise:.2g} of its size."
     return Statement("descent", sentence, rise, threshold, verdict, {"iterations": len(losses)})
 
 

@@ -104,7 +104,7 @@ def frame_covariances(Y: Any) -> FrameCovariances:
     Returns
     -------
     FrameCovariances
-        In float32 for float32, else in float64, where Y is.
+        In float32 for float32 and otherwise in float64, on the device of Y.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def covariances_of(covariances: Any) -> FrameCovariances:
     Returns
     -------
     FrameCovariances
-        Where they are.
+        On the same device.
     """
     given = _checked(covariances, "covariances")
     if given.ndim != 3 or given.shape[1] != given.shape[2]:
@@ -183,8 +183,8 @@ def covariances_of(covariances: Any) -> FrameCovariances:
     if float(xp.min(values)) < -allowed:
         worst = int(xp.argmin(xp.min(values, axis=1)))
         raise InvalidDataError(
-            f"Covariance {worst} has the negative eigenvalue {float(xp.min(values)):.3g}: it is no "
-            "covariance. Add a multiple of the identity, or leave it out."
+            f"Covariance {worst} has the negative eigenvalue {float(xp.min(values)):.3g}: it is not a "
+            f"covariance matrix. Add a multiple of the identity, or leave it out."
         )
     diagonal = xp.linalg.diagonal(symmetric)
     return _from_spectra(values, xp.matrix_transpose(vectors), diagonal, None)
@@ -307,8 +307,8 @@ def _check_silence(xp: Any, Y: Array) -> None:
         raise InvalidDataError("All frames are silent (zeros): there is nothing to learn from.")
     if not bool(xp.any(Y[..., :1] != Y)):
         raise InvalidDataError(
-            "Every frame is constant: they differ from silence in one direction only, for which no transform "
-            "needs to be learned. Check how the signal was read and framed."
+            "Every frame is constant: they span only one direction, for which no transform needs to be "
+            "learned. Check how the signal was read and framed."
         )
 
 

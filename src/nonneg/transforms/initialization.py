@@ -122,7 +122,7 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
     if not len(transform) == len(components) == len(activations):
         raise ShapeError(
             f"init has {len(transform)} transforms, {len(components)} components and {len(activations)} "
-            "activations: one of each per restart is needed."
+            "activations: expected one of each per restart."
         )
     for name, factor in (("components", components), ("activations", activations)):
         if float(factor.min()) < 0:

@@ -17,7 +17,7 @@ OBJECTIVES = ("C", "I")
 
 @dataclass(frozen=True)
 class TransformOptions:
-    """How an iteration is made.
+    """Options of an iteration.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ class RestartSummary:
     n_iter : array of int of shape (n_restarts,)
         Iterations of each restart.
     pruned : array of bool of shape (n_restarts,)
-        Which were pruned because they could not reach the best one any more.
+        Which were pruned because they could no longer reach the best one.
     best : int
         The one whose solution was kept.
     n_init : int

@@ -193,7 +193,7 @@ def choice_statement(choice: TransformChoice) -> Statement:
     if not choice.held_out:
         sentence = (
             f"The {choice.reference.upper()} is kept: {choice.n_train} frames are too few to hold some out, "
-            "so that nothing is known about whether a learned transform would pay off."
+            f"so nothing is known about whether a learned transform would pay off."
         )
         return Statement("transform-choice", sentence, None, None, Verdict.NOT_VERIFIABLE)
     at = choice.fractions.index(choice.fraction)

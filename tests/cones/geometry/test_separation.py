@@ -131,5 +131,5 @@ def test_an_axis_on_a_wall_has_no_cone_in_the_orthant():
 def test_wrong_shapes_are_refused():
     with pytest.raises(ShapeError, match="rows of a matrix"):
         angles_between(np.ones(3))
-    with pytest.raises(ShapeError, match="one size angle an axis"):
+    with pytest.raises(ShapeError, match="one size angle per axis"):
         cone_separation(np.eye(3), np.ones(2))

@@ -116,7 +116,7 @@ def test_the_certificate_tells_right_answers_from_wrong_ones():
         noisy = planted("uniform", 150, 30, 10, 1.0, draw)
         result = default(noisy.X, 10)
         assert n_found(noisy, result.anchors) < 10
-        assert "may be the anchor" in result.certificate["uncertain-anchors"].sentence
+        assert "may be the true anchor" in result.certificate["uncertain-anchors"].sentence
         wrong += any(statement.verdict is Verdict.FAILS for statement in result.certificate)
     assert right == 0
     assert wrong == 4

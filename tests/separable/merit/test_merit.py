@@ -199,7 +199,7 @@ def test_n_jobs_inside_a_thread_block(data):
 
 def test_a_tolerance_that_the_start_meets_is_refused():
     X = 0.01 * np.random.default_rng(0).random((50, 4))
-    with pytest.raises(InvalidParameterError, match=r"tol=0.25 is met before the first step"):
+    with pytest.raises(InvalidParameterError, match=r"tol=0.25 is reached before the first step"):
         select_anchors(X, 3, method="merit", tol=0.25, method_params={"lam": 0.0})
 
 
@@ -210,5 +210,5 @@ def test_a_penalty_that_outweighs_the_first_step_is_no_end(data):
 
 
 def test_an_iteration_to_go_on_from_needs_a_start(data):
-    with pytest.raises(InvalidParameterError, match=r"t_init=5 is the iteration .* there is none"):
+    with pytest.raises(InvalidParameterError, match=r"t_init=5 is the iteration .* there is no warm start"):
         select_anchors(data.X, 6, method_params={"t_init": 5})

@@ -355,7 +355,7 @@ def test_more_anchors_than_the_rank():
 
 def test_points_of_zeros_and_a_single_point():
     X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.2, 0.3], [0.0, 0.0]])
-    with pytest.warns(NonnegWarning, match="Sample 0 was found as an anchor, and it is all zeros"):
+    with pytest.warns(NonnegWarning, match="Sample 0 was found as an anchor, but it is all zeros"):
         assert set(select_anchors(X, 3, max_iter=300).anchors) == {0, 1, 2}
     one = select_anchors(np.array([[1.0, 2.0]]), 1)
     assert one.anchors.tolist() == [0]

@@ -57,7 +57,7 @@ def cone_separation(axes: Any, angles: Any) -> ConeSeparation:
     angles = np.asarray(angles, dtype=np.float64)
     if angles.shape != (axes.shape[0],):
         raise ShapeError(
-            f"Expected one size angle an axis, shape ({axes.shape[0]},), got shape {angles.shape}."
+            f"Expected one size angle per axis, shape ({axes.shape[0]},), got shape {angles.shape}."
         )
     if len(angles) < 2:
         widest = 2.0 * float(angles.max(initial=0.0))

@@ -109,7 +109,8 @@ def _classes_of_draw(path: Path, classes: Any, k: int) -> Any:
     chosen = variables.get("sampleIdx")
     if chosen is None:
         raise FileFormatError(
-            f"Expected the variable sampleIdx in {path.name}, found {', '.join(variables)}. Download it again."
+            f"Expected the variable sampleIdx in {path.name}, found {', '.join(variables)}. Download it "
+            "again."
         )
     found = np.unique(classes[np.asarray(chosen).ravel().astype(np.intp) - 1])
     if len(found) != k:

@@ -43,7 +43,8 @@ def read_rdata(path: Path) -> dict[str, Any]:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(
-            f"{path.name} could not be read as a saved R workspace: {error}. It is damaged; download it again."
+            f"{path.name} could not be read as a saved R workspace: {error}. It is damaged; download "
+            "it again."
         ) from error
     return found
 

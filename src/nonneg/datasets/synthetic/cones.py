@@ -83,8 +83,8 @@ def equiangular_directions(
         if directions is not None:
             return directions.astype(dtype)
     raise InvalidParameterError(
-        f"{MAX_DRAWS} draws did not give {n_directions} nonnegative vectors of length {n_features} at {angle:.4g} "
-        "radians from one another. Use a smaller angle, fewer vectors or more features."
+        f"{MAX_DRAWS} draws did not give {n_directions} nonnegative vectors of length {n_features} at "
+        f"{angle:.4g} radians from one another. Use a smaller angle, fewer vectors or more features."
     )
 
 

@@ -1,12 +1,12 @@
-"""Whether other samples could be the anchors: what the certificate of MERIT says about wrong answers.
+"""Whether other samples could be the anchors: what the certificate of MERIT says about wrong results.
 
 Anchors are wrong in two ways. A sample that noise moved out of the hull takes the place of an anchor: it
 stands out no more than the farthest of the samples that are left, and the anchor that it replaces is among
 these. Or a mixture is taken for the anchor that it is close to: along the direction in which an anchor stands
 out, noise hides which of two samples is purer.
 
-Both limits were chosen on the choosing draws of studies/merit-certificate, which reports on other draws and
-other data how many wrong answers they find, and how many right ones they doubt.
+Both limits were chosen on the tuning draws of studies/merit-certificate, which reports on other draws and
+other data how many wrong results they detect, and how many correct ones they flag.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def uncertain_anchors_statement(data: DataMatrix, anchors: IntArray, candidates:
         f"of the others by {distances.min():.4g} or more. "
     )
     sentence += (
-        f"For {n_doubtful} of {k} anchors another sample may be the anchor: that it is purer by "
+        f"For {n_doubtful} of {k} anchors, another sample may be the true anchor: that it is purer by "
         f"{1.0 - PURE:.0%} has a probability of up to {doubts.max():.2g}."
         if n_doubtful
-        else f"No other sample is purer by {1.0 - PURE:.0%}, but with a probability of {doubts.max():.2g}."
+        else f"No other sample is purer by {1.0 - PURE:.0%}, except with a probability of {doubts.max():.2g}."
     )
     quantities = {"noise": noise, "smallest_distance": float(distances.min()), "k": k}
     quantities |= {"uncertain": n_doubtful, "expected": float(doubts.sum())}

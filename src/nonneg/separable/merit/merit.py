@@ -74,16 +74,16 @@ def merit(
     data : DataMatrix
         The data, one point per row, in this process; entries may be negative.
     n_components : int or None
-        The number of anchors; None takes as many as stand farther out of the hull of those before than noise
-        moves any sample (`nonneg.separable.merit.residuals.number_above_noise`). Where residuals do not tell
-        the noise, it takes the largest ratio of two successive scores (row maximum times distance from the
-        anchors so far). With ``choice="row-maxima"``, the largest drop of the sorted row maxima
-        (`SelectionResult.curve`).
+        The number of anchors; None selects those that lie farther from the hull of the previous ones than
+        noise moves any sample (`nonneg.separable.merit.residuals.number_above_noise`). If the residuals do
+        not show the noise level, it uses the largest ratio of two successive scores (row maximum times
+        distance from the anchors so far). With ``choice="row-maxima"``, the largest drop of the sorted row
+        maxima (`SelectionResult.curve`).
     lam : float, "auto", "paper" or "printed"
         Weight of the row sparsity as in (18) of the paper, nonnegative; 0 is MERIT(0). "auto" is half the
         mean squared residual ``||X - W H||^2 / N`` of a sample, with the K anchors of successive projections
         as W and the best mixtures of them as H; with fully corrective steps, 0.3 to 1 times
-        ``||X - W H||^2 / K``. Neither depends on the unit of X; the reason is in
+        ``||X - W H||^2 / K``. Neither depends on the units of X; the reason is in
         `nonneg.separable.merit.penalty_weight`. "paper" is ``||X - W H|| / (2 K)`` as in the
         authors' code, half of what the paper prints: "printed" is ``||X - W H|| / Phi(H)``, where Phi is the
         smoothed sum of the row maxima, close to K.
@@ -105,18 +105,17 @@ def merit(
         "auto" is "fully-corrective", but "open-loop" with parameters of the published run: `lam` of 0,
         "paper" or "printed", `t_init` or `skip_converged`. "open-loop" is the published 2 / (t + 2). The
         others depart from the published iterates. With "line-search", "away" and "pairwise" every column has
-        a step size of its own, and one exact line search along the joint direction makes the objective
-        decrease. "away" adds away steps, "pairwise" moves weight from the worst vertex to the best.
-        "fully-corrective" solves the problem over a working set of rows and scans all points for those that
-        have to enter it; this converges, to the problem without smoothing (the sum of the row maxima), and
-        does not use `mu`.
+        its own step size, and one exact line search along the joint direction makes the objective decrease.
+        "away" adds away steps, "pairwise" moves weight from the worst vertex to the best. "fully-corrective"
+        solves the problem over a working set of rows and scans all points for those that have to enter it;
+        this converges, to the problem without smoothing (the sum of the row maxima), and does not use `mu`.
     corrective_steps : int, optional
         The number of steps over the vertices in use after each call of the oracle, so that a small duality
         gap takes fewer calls; 10 with "pairwise", otherwise none. Not with "open-loop" and
         "fully-corrective".
     skip_converged : bool
         Whether columns whose part of the duality gap is within their share of `tol` are skipped, until a scan
-        of all columns. This departs from the published iterates too, and needs a positive `tol`.
+        of all columns. This also departs from the published iterates, and needs a positive `tol`.
     residual_tol : float, optional
         Stop when no residual has a norm above this: eta + 2 delta in Theorem 2.
     change_tol : float, optional
@@ -126,8 +125,8 @@ def merit(
     choice : {"auto", "spread", "row-maxima"}
         How anchors are chosen given C. "spread" selects one after another the sample with the largest product
         of its row maximum and its distance from the hull of the anchors so far, so that near-duplicates of an
-        anchor are not selected beside it. "auto" compares these anchors with those of successive projections,
-        and returns those that leave the smaller residuals. "row-maxima" takes the largest row maxima, as
+        anchor are not selected as well. "auto" compares these anchors with those of successive projections,
+        and returns those that leave the smaller residuals. "row-maxima" selects the largest row maxima, as
         published.
     ties : {"farthest", "first"}
         "row-maxima": tie-breaking where more rows share a maximum than are needed: one after another the
@@ -188,7 +187,8 @@ def merit(
     warm = warm_start(data, init)
     if warm.coefficients is None and t_init != "auto":
         raise InvalidParameterError(
-            f"t_init={t_init!r} is the iteration at which a warm start continues, and there is none. Pass "
+            f"t_init={t_init!r} is the iteration at which a warm start continues, but there is no warm "
+            f"start. Pass "
             "init= ('spa', anchors or coefficients), or leave t_init out."
         )
     converges = steps == "fully-corrective"
@@ -228,7 +228,8 @@ def merit(
     anchors = selection.anchors
     if not len(anchors):
         raise InvalidParameterError(
-            f"tol={tol:g} is met before the first step, where all coefficients are zero: the duality gap is "
+            f"tol={tol:g} is reached before the first step, where all coefficients are zero: the duality "
+            f"gap is "
             f"{state.gap:.3g}. Lower tol, or scale the samples up."
         )
     facts = lam_facts | {

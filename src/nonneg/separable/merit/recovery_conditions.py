@@ -91,8 +91,8 @@ def support_statement(share: float, n_outside: int) -> Statement:
     sentence = (
         "All samples are mixtures of the anchors alone."
         if n_outside == 0
-        else f"{100 * share:.4g}% of the weight is on anchors; {n_outside} other samples have weight too, as "
-        "they do under noise."
+        else f"{100 * share:.4g}% of the weight is on anchors; {n_outside} other samples also have weight, "
+        "as they do under noise."
     )
     verdict = Verdict.HOLDS if n_outside == 0 else Verdict.NOT_VERIFIABLE
     return Statement("support", sentence, share, 1.0, verdict, {"points_outside": n_outside})
@@ -103,7 +103,7 @@ def warm_start_statement(
 ) -> Statement:
     """State whether the warm start satisfies (23) of Proposition 1."""
     if t_init == 0:
-        sentence = "The run started cold, from zero; Proposition 1 is about warm starts."
+        sentence = "The run started from zero; Proposition 1 is about warm starts."
         return Statement("warm-start", sentence, None, None, Verdict.NOT_VERIFIABLE)
     last = t_init + n_steps
     if not holds or xi is None:
