@@ -28,7 +28,7 @@ TITLE = "Greedy anchor selection compared with nimfa and pysptools: anchors foun
 VERSIONS = {"nimfa": "1.4.0", "pysptools": "0.15.0"}
 OLD_NAMES = "old names put back"
 LONG = 20.0
-"""A turn of so many seconds is not repeated, nor kept for warming up: loading is a small part of it."""
+"""A run of this many seconds is neither repeated nor used to warm up: loading is a small part of it."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Claim: the programs of cNMF, at least ten times sooner on two cores; signatures in under a minute.
+"""Claim: the programs of cNMF, at least ten times faster on two cores; signatures in under a minute.
 
     python -m benchmarks.consensus parity [--data planted|pbmc3k]
     python -m benchmarks.consensus seeds [--data planted|pbmc3k]

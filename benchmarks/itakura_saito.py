@@ -1,4 +1,4 @@
-"""Claim: the Itakura-Saito loss of scikit-learn's 100 passes of `mu` is reached several times sooner."""
+"""Claim: the Itakura-Saito loss of scikit-learn's 100 passes of `mu` is reached several times faster."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def bare_products(X: Any) -> Callable[[], None]:
 
 
 def iterations(X: Any) -> Callable[[int], None]:
-    """Return a function that does the next iteration of one search on so many threads."""
+    """Return a function that does the next iteration of one search on this number of threads."""
     from nonneg._threads import threads
     from nonneg.data import as_data_matrix
     from nonneg.kernels.sparse_columns import no_entries

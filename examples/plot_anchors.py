@@ -2,7 +2,7 @@
 Anchors in noisy mixtures
 =========================
 
-Some samples show one component only, and all others are mixtures of them. The more noise there is, the
+Some samples show only one component, and all others are mixtures of them. The more noise there is, the
 harder these anchors are to find. SPA selects them one by one; MERIT solves one convex problem for all of
 them.
 """

@@ -1,5 +1,5 @@
 """
-Communities: how much the characters of Les Miserables belong to each of a few communities
+Communities: memberships of the characters of Les Miserables in overlapping communities
 ==========================================================================================
 
 `MixedMembership` estimates the number of communities and the memberships. Then methods are compared on a
@@ -50,7 +50,7 @@ for name, values in scores.items():
 # %%
 # Figures
 # -------
-# Left: the memberships of the characters with the most ties. Right: the comparison.
+# Left: the memberships of the characters with the most connections. Right: the comparison.
 
 figure = plt.figure(figsize=(11, 6), layout="constrained")
 left, right = figure.subplots(1, 2, width_ratios=[1.3, 1])

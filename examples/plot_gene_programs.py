@@ -16,8 +16,8 @@ from nonneg import ConsensusNMF
 from nonneg.datasets import single_cells
 
 # %%
-# Eight cell types, and two activities that a third of the cells run beside the program of their type. Counts
-# are negative binomial; most of them are zero.
+# Eight cell types, and two activities that a third of the cells run in addition to the program of their type.
+# Counts are negative binomial; most of them are zero.
 cells = single_cells(10_000, 2_000, n_programs=10, n_activities=2, library_size=150, rng=0)
 depth = cells.X.sum(axis=1)
 X = cells.X.multiply(np.median(depth) / depth[:, None]).tocsr().astype(np.float32)
@@ -30,7 +30,7 @@ print(model.rank_reason_)
 print(model.certificate_)
 
 # %%
-# Programs are compared in scaled units, in which every gene counts alike.
+# Programs are compared in scaled units, in which every gene counts equally.
 found, true = (H / model.column_scale_ for H in (model.components_, cells.H))
 similarity = np.corrcoef(true, found)[: len(true), len(true) :]
 order = np.argsort(-similarity, axis=1, kind="stable")[:, 0]

@@ -2,8 +2,8 @@
 The same fit in single and double precision, and on a GPU
 =========================================================
 
-``device="cuda"`` moves the work to a GPU; the data and the results stay NumPy arrays. Without a GPU, as where
-this page was built, the curves of the processor are drawn alone.
+``device="cuda"`` moves the work to a GPU; the data and the results stay NumPy arrays. Without a GPU, as on
+the machine that built this page, only the curves of the CPU are drawn.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ X = rng.random((20_000, 6), dtype=np.float32) @ rng.random((6, 100), dtype=np.fl
 np.save(path, X + 0.1 * rng.random(X.shape, dtype=np.float32))
 
 # %%
-# A budget of 2 MB stands in for a machine with little memory.
+# A budget of 2 MB plays the role of a machine with little memory.
 
 stored = open_matrix(path, memory="2MB")
 print(f"{path.stat().st_size / 1e6:.0f} MB on disk; fits in memory: {stored.fits()}")

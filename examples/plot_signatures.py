@@ -3,7 +3,7 @@ Mutational signatures: patterns of mutations in 500 tumors
 ==========================================================
 
 The mutations of simulated tumors, 96 types x 500, are sums of five planted signatures. Restarts on resampled
-counts agree on them, and stability and error tell their number.
+counts agree on them, and stability and error show how many there are.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Seed words, a tree over topics, and changes after the fit
 =========================================================
 
 Topics of the docstrings of Python's standard library, two of which are guided by seed words. The figure
-shows how alike they are; the tree is cut into groups, and each group is merged.
+shows how similar they are; the tree is cut into groups, and each group is merged.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ coarse = model.merge_topics(tree.cut(6), texts)
 print(coarse.topic_labels(), np.round(coarse.topic_proportions_, 2))
 
 # %%
-# The largest topic is split, and renamed. The mapping tells where each topic went.
+# The largest topic is split, and renamed. The mapping shows where each topic went.
 finer = coarse.split_topic(0, texts, into=2)
 finer = finer.rename_topics({0: "the largest"})
 print(finer.edits_[1]["mapping"], finer.topic_labels())

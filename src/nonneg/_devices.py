@@ -161,7 +161,7 @@ def _container(X: Any) -> str:
 
 
 def _is_elsewhere(X: Any) -> bool:
-    """Tell whether X is an array of another library than NumPy, SciPy and those that read files."""
+    """Tell whether X is an array of a library other than NumPy, SciPy and those that read files."""
     from nonneg._arrays import is_non_numpy
 
     return is_non_numpy(X) or type(X).__module__.partition(".")[0] == "cupyx"

@@ -79,7 +79,7 @@ class Registry(dict[str, EntryType], Generic[EntryType]):
         return self[self.name_of(name, also=also)]
 
     def check_options(self, name: str, given: Iterable[str]) -> None:
-        """Refuse parameters that an entry does not accept, and say which ones it or others do."""
+        """Reject parameters that an entry does not accept, and say which ones it or others do."""
         name = self.name_of(name)
         accepted = self[name].options
         for option in given:

@@ -19,9 +19,9 @@ TEMPLATES = sorted((ROOT / "src/nonneg/report/templates").glob("*.html"))
 # Phrase -> what to say instead. The glossary (docs/notation.md) has the words.
 BANNED = {
     r"\bat most so many\b": "maximum number of",
-    r"\bso many (iterations|passes|steps|times)\b": "a number",
+    r"\bso many\b(?! that)": "this number of",
     r"\bof the kind of\b": "same array type as",
-    r"\b(data point|sample|feature|one) a (row|column|line)\b": "one sample per row",
+    r"\b(data point|sample|feature|pixel|image|node|angle|one) an? (row|column|line|axis|frame)\b": "per row",
     r"\ba (row|line|file) each\b": "one row per ...",
     r"\b\d+ a kind\b": "100 of each kind",
     r"\bexhibits?\b": "artifact",
@@ -29,7 +29,14 @@ BANNED = {
     r"\b(was|were) expected, [^.]{1,40} came\b": "expected ..., got ...",
     r"\bin the place of\b": "in place of",
     r"\b(is|are) no (numbers?|model|programs?|counts|table|text|graph|data)\b": "is not a ...",
-    r"\bholds? (no|NaN|real|finite)\b": "contains",
+    r"\bholds? (no|NaN|real|finite|texts?|names|dates|several|complex)\b": "contains",
+    r"\b(cones?|ball|hull|simplex) about (the|them|some)\b": "around",
+    r"\btimes sooner\b": "times faster",
+    r"\banother (array|device|folder|library|number|range|type) than\b": "other than",
+    r"\b(inside|outside) of (the|a|`)": "inside the ...",
+    r"\bsome (\d|ten |twenty )": "about ten",
+    r"\bmade (a|one) by\b": "to make a ..., use",
+    r"\bcaller less\b": "remove from the count",
     r"\ball else\b": "everything else",
     r"\bcannot be told (from|apart)\b": "cannot be distinguished",
     r"\bdear\b": "expensive",
@@ -109,6 +116,9 @@ def test_docstrings_help_and_messages_speak_plainly():
         "is minimised",
         "grey",
         "few, dear steps",
+        "one size angle an axis",
+        "ten times sooner",
+        "the file holds several arrays",
     ],
 )
 def test_the_search_finds_dialect(text):

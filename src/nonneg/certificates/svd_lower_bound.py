@@ -1,4 +1,4 @@
-"""The error of a fit beside the Eckart-Young lower bound on that of any factorization of its rank."""
+"""The error of a fit compared with the Eckart-Young lower bound on that of any factorization of its rank."""
 
 from __future__ import annotations
 

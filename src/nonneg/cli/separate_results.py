@@ -107,7 +107,7 @@ def rounded(sources: FloatArray, bits: int) -> FloatArray:
 
 
 def check_targets(folder: Path, names: Sequence[str], n_recordings: int, ending: str) -> None:
-    """Refuse to replace sounds that are not the results of an earlier run, such as training recordings."""
+    """Check that no sounds would be replaced but those of an earlier run, such as training recordings."""
     if not folder.is_dir():
         return
     own = earlier_sounds(folder)

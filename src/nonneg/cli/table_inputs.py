@@ -83,7 +83,7 @@ def add_h5ad_argument(group: Any) -> None:
 
 
 def check_h5ad(options: argparse.Namespace) -> None:
-    """Refuse an impossible --write-h5ad before any work."""
+    """Reject an impossible --write-h5ad before any work."""
     if options.write_h5ad is None:
         return
     from nonneg._optional import import_optional
@@ -249,7 +249,7 @@ def _listed(given: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -> None:
-    """Refuse missing, infinite and negative entries by line and column, before any work."""
+    """Reject missing, infinite and negative entries by line and column, before any work."""
     import numpy as np
     from scipy import sparse
 

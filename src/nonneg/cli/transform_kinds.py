@@ -70,7 +70,7 @@ def transformed(saved: SavedModel, options: argparse.Namespace) -> Transformed:
 
 
 def prepare(saved: SavedModel, options: argparse.Namespace) -> None:
-    """Refuse options that say nothing about the model's kind of data, and set the others."""
+    """Reject options that say nothing about the model's kind of data, and set the others."""
     _check_options(saved, options)
     parameters = saved.model.get_params(deep=False)
     said = {

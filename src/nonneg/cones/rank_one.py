@@ -61,7 +61,7 @@ class ConeResult:
 
     @cached_property
     def cones(self) -> SizeAngles:
-        """The smallest cones about the clusters: axes, size angles, counts and norms of the clusters."""
+        """The smallest cones around the clusters: axes, size angles, counts and norms of the clusters."""
         if self.data is None:
             raise InvalidParameterError(
                 "The size angles and bounds need the data, which the result does not keep with bounds=False. "
@@ -72,12 +72,12 @@ class ConeResult:
 
     @property
     def basis(self) -> FloatArray:
-        """The axes of the smallest cones about the clusters, unit rows: the paper's basis vectors."""
+        """The axes of the smallest cones around the clusters, unit rows: the paper's basis vectors."""
         return self.cones.axes
 
     @property
     def size_angles(self) -> FloatArray:
-        """The angles of the smallest cones about the clusters, in radians."""
+        """The angles of the smallest cones around the clusters, in radians."""
         return self.cones.angles
 
     @cached_property
@@ -96,7 +96,7 @@ class ConeResult:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Bounds and predictions of the error from the cones about the clusters."""
+        """Bounds and predictions of the error from the cones around the clusters."""
         statistics = self.cones.statistics()
         assert self.data is not None
         rounding = rounding_error(self.data)

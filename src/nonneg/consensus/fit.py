@@ -44,7 +44,7 @@ class ConsensusProblem:
     combining: ConsensusOptions
 
     def check(self, names: Sequence[Any] | None, caller: str) -> None:
-        """Refuse what cannot work before anything runs."""
+        """Reject what cannot work before anything runs."""
         n_rows, n_columns = self.data.shape
         if self.ranks[-1] > min(n_rows, n_columns):
             raise InvalidParameterError(

@@ -20,7 +20,7 @@ MILLION = 1e6
 
 
 def check_sign(data: DataMatrix, who: str) -> None:
-    """Refuse negative entries, and say what to pass where they come from centered data."""
+    """Reject negative entries, and say what to pass where they come from centered data."""
     low, _ = data.extremes()
     if not low < 0:
         return
@@ -39,7 +39,7 @@ def check_sign(data: DataMatrix, who: str) -> None:
 
 
 def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> None:
-    """Refuse features that are zero in all samples."""
+    """Reject features that are zero in all samples."""
     if data.shape[0] < 2:
         raise InvalidDataError(
             f"Expected at least two samples for {who}, got n_samples=1. Pass more samples."

@@ -22,7 +22,7 @@ _LARGEST_COUNT = 1e15
 
 
 def check_resampling(data: DataMatrix, kind: str | None) -> None:
-    """Refuse containers that cannot be resampled, and Poisson draws of what is no count."""
+    """Reject containers that cannot be resampled, and Poisson draws of what is no count."""
     if kind is None:
         return
     data = on_host(data)

@@ -162,7 +162,7 @@ def _some(names: Any) -> str:
 
 
 def frame_labels(X: Any) -> tuple[Any, Any] | None:
-    """Return the labels of rows and columns of a data frame, whose columns must hold numbers."""
+    """Return the labels of rows and columns of a data frame, whose columns must be numeric."""
     if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and len(getattr(X, "shape", ())) == 2):
         return None
     for name, dtype in zip(X.columns, X.dtypes, strict=True):

@@ -60,7 +60,7 @@ def checked_data(
     missing : {"error", "mask"}
         What NaN means.
     positive, signed : bool
-        Whether zeros are refused, and whether negative entries are accepted.
+        Whether zeros are rejected, and whether negative entries are accepted.
     who : str
         The function or class that messages name.
     masks : bool
@@ -166,7 +166,7 @@ def _streamed(
 
 
 def refuse_unsupported_types(X: Any, who: str) -> None:
-    """Refuse types that conversion to an array would misread or reject with an obscure message."""
+    """Reject types that conversion to an array would misread or reject with an obscure message."""
     if isinstance(X, np.ma.MaskedArray):
         raise DataTypeError(
             f"{who} does not read the mask of a numpy.ma.MaskedArray. Pass X.data as X, and "
@@ -210,7 +210,7 @@ def _checked_array(
 
 
 def _check_form(X: Any, who: str) -> None:
-    """Refuse what has not two dimensions, no entries, or entries that are not real numbers."""
+    """Reject what has not two dimensions, no entries, or entries that are not real numbers."""
     if len(X.shape) != 2:
         raise ShapeError(
             f"Expected 2D array X (samples in rows, features in columns), got {len(X.shape)}D array instead"
@@ -331,7 +331,7 @@ def check_entries(
     advice: Callable[[], str] | None = None,
     first_row: int = 0,
 ) -> None:
-    """Refuse NaN and infinity, negative entries and zeros unless accepted, and squares that overflow."""
+    """Reject NaN and infinity, negative entries and zeros unless accepted, and squares that overflow."""
     low, high = data.extremes()
 
     def place(i: int, j: int) -> str:

@@ -176,7 +176,7 @@ LAYOUTS = "torch.sparse_csr, torch.sparse_csc or torch.sparse_coo"
 
 
 def check_sparse_array(X: Any, name: str = "X", *, mask: bool = False) -> None:
-    """Refuse layouts and dtypes that the library does not read."""
+    """Reject layouts and dtypes that the library does not read."""
     if type(X).__module__ == "torch":
         if str(X.layout) not in LAYOUTS:
             raise DataTypeError(

@@ -78,7 +78,7 @@ def device_lanczos(
 
 
 def _orthonormal(torch: Any, block: Any, basis: Any, health: Any) -> tuple[Any, Any]:
-    """Return an orthonormal basis of the columns, outside of `basis`, and the triangle that gives them."""
+    """Return an orthonormal basis of the columns, outside `basis`, and the triangle that gives them."""
     lengths = torch.linalg.vector_norm(block, dim=0)
     health[0] = torch.minimum(health[0], lengths.min())
     q, triangle = block / lengths, torch.diag(lengths)

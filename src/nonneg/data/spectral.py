@@ -72,7 +72,7 @@ def _noise_level(data: DataMatrix, s: Float64Array) -> float:
 
 
 def check_count(data: DataMatrix, k: int) -> None:
-    """Refuse a number of singular values that the data do not have."""
+    """Reject a number of singular values that the data do not have."""
     if not 1 <= k <= min(data.shape):
         raise InvalidParameterError(
             f"Expected a number of singular values from 1 to {min(data.shape)} for data of shape "

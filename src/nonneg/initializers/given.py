@@ -43,7 +43,7 @@ def given_init(
 
 
 def check_device(data: DataMatrix, factor: Any, name: str) -> None:
-    """Refuse a tensor on another device than the data; arrays of NumPy are copied to it."""
+    """Reject a tensor on a device other than that of the data; arrays of NumPy are copied to it."""
     if type(factor).__module__ != "torch":
         return
     device = getattr(data.to_device(np.zeros(1)), "device", None)

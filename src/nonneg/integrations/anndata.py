@@ -209,7 +209,7 @@ def write_h5ad(
 
 
 def check_target(source: Path, target: Path) -> None:
-    """Refuse to write over the input, or a file that nobody would recognize."""
+    """Check that the target is an .h5ad file other than the input."""
     if target.exists() and target.samefile(source):
         raise OutputError(f"{target} is the input, which is never overwritten. Name another file.")
     if source.suffix != ".h5ad" or target.suffix != ".h5ad":

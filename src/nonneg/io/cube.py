@@ -90,7 +90,7 @@ class Cube:
 
 
 def _hint(count: int, shape: tuple[int, ...], bands: Any) -> str:
-    """Say what else so many wavelengths may be."""
+    """Say which axis of the cube has as many entries as there are wavelengths."""
     if bands is not None and count == np.count_nonzero(bands):
         return " The bands that are left out need theirs too."
     if count in shape[:2] and count != shape[2]:

@@ -1,4 +1,4 @@
-"""Reader and writer of ENVI files: a text header beside a file of plain numbers, through `spectral`."""
+"""Reader and writer of ENVI files: a text header next to a file of plain numbers, through `spectral`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read_envi(path: Path, *, all_bands: bool = False) -> EnviImage:
     envi = import_optional("spectral.io.envi", extra="hyperspectral", purpose="Reading ENVI files")
     header = header_of(path)
     if header is None or not header.is_file():
-        raise FileFormatError(f"Expected the header {path.name}.hdr beside {path}, and it is not there.")
+        raise FileFormatError(f"Expected the header {path.name}.hdr next to {path}, but it is not there.")
     try:
         # The header is what was asked for where both are given; the numbers are looked for beside it.
         image = _opened(envi, header, path)
@@ -193,7 +193,7 @@ def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArr
     envi = import_optional("spectral.io.envi", extra="hyperspectral", purpose="Reading ENVI files")
     header = header_of(path)
     if header is None or not header.is_file():
-        raise FileFormatError(f"Expected the header {path.name}.hdr beside {path}, and it is not there.")
+        raise FileFormatError(f"Expected the header {path.name}.hdr next to {path}, but it is not there.")
     try:
         library = _opened(envi, header, path)
         if not hasattr(library, "spectra"):

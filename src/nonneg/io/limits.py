@@ -34,13 +34,13 @@ def expansion_limit(path: Path) -> float:
 
 
 def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
-    """Refuse a zip archive that expands too far."""
+    """Reject a zip archive that expands too far."""
     if sum(member.file_size for member in archive.infolist()) > expansion_limit(path):
         raise _too_large(path)
 
 
 def check_rows(n_rows: int, path: Path) -> None:
-    """Refuse a sparse matrix whose rows, nearly all of them empty, take far more memory than the file."""
+    """Reject a sparse matrix whose rows, nearly all of them empty, take far more memory than the file."""
     if 8.0 * n_rows > expansion_limit(path):
         raise _too_large(path)
 

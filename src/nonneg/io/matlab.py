@@ -50,7 +50,7 @@ def read(path: Path, options: ReadOptions) -> Contents:
 
 
 def check_elements(path: Path) -> None:
-    """Refuse a file with elements of unknown types: SciPy looks them up in a table without a check."""
+    """Reject a file with elements of unknown types: SciPy looks them up in a table without a check."""
     with path.open("rb") as stream:
         header = stream.read(128)
         if 0 in header[:4]:  # how SciPy tells version 4, which has no elements
@@ -72,7 +72,7 @@ def check_elements(path: Path) -> None:
 
 
 def _check_version_4(header: bytes, stream: Any, path: Path) -> None:
-    """Refuse sizes that the file does not hold: SciPy makes room for what a header declares."""
+    """Reject sizes that the file does not hold: SciPy makes room for what a header declares."""
     n_bytes = stream.seek(0, 2)
     kind = struct.unpack("<i", header[:4])[0] if len(header) >= 4 else 0
     order, at = "<" if 0 <= kind <= 5000 else ">", 0

@@ -56,7 +56,7 @@ def read_matrix(path: Path) -> MatrixLike:
 
 
 def _check_text(stream: IO[bytes], path: Path) -> bytes:
-    """Refuse a text that is damaged, and return the last line if it does not end with a newline."""
+    """Reject a text that is damaged, and return the last line if it does not end with a newline."""
     header = _HEADER.fullmatch(stream.readline(_LONGEST_LINE))
     if header is None:
         raise FileFormatError(
@@ -102,7 +102,7 @@ def _check_text(stream: IO[bytes], path: Path) -> bytes:
 
 
 def _check_lines(text: bytes, path: Path, first: int, body: re.Pattern[bytes]) -> int:
-    """Refuse lines that are not the numbers of an entry, and return the number of the next line."""
+    """Reject lines that are not the numbers of an entry, and return the number of the next line."""
     good = body.match(text)
     assert good is not None
     if good.end() < len(text):

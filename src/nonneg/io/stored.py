@@ -172,7 +172,7 @@ class StoredMatrix(ABC):
         return np.append(np.arange(0, self.shape[0], step), self.shape[0])
 
     def check_chunk(self, n_bytes: float) -> None:
-        """Refuse chunks of so many rows that two of them do not fit in memory."""
+        """Reject chunks with too many rows for two of them to fit in memory."""
         if 3 * n_bytes > self.memory and self.chunk_rows > 1:
             raise FileFormatError(
                 f"{self.source} is stored in chunks of {self.chunk_rows} rows, which are "

@@ -99,7 +99,7 @@ def selected_columns(contents: Contents, selection: Selection, source: str) -> C
 
 
 def checked_table(contents: Contents, source: str, kind: str) -> Table:
-    """Refuse what is not a table of numbers, and check that the names fit the entries."""
+    """Reject what is not a table of numbers, and check that the names fit the entries."""
     X = contents.X
     if X.dtype.kind not in "buif":
         what = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}.get(X.dtype.kind, "records")

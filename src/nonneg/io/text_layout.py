@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nonneg.io.table import ReadOptions
 
 MISSING = ("NA", "N/A", "#N/A", "NULL", "null", "None", "none")
-"""What stands for an absent entry, beside the empty cell and every spelling of NaN."""
+"""What marks a missing entry, besides the empty cell and every spelling of NaN."""
 
 WHITESPACE = " "
 """As a delimiter: any run of blanks."""

@@ -1,4 +1,4 @@
-"""The choice of one array from a file that holds several."""
+"""The choice of one array from a file that contains several."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 
 def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
-    """Refuse a choice among several arrays where a file holds one, rather than ignore it."""
+    """Reject a choice among several arrays if a file contains only one, rather than ignore it."""
     if wanted is not None and not several:
         raise InvalidParameterError(
             f"variable={wanted!r} (--variable) chooses among the arrays of a .npz, .mat or HDF5 file. {path} "

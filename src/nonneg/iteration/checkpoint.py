@@ -64,7 +64,7 @@ def _unchanged(name: str, array: Any) -> Any:
 
 
 def _check_state(state: Any, values: dict[str, Any]) -> None:
-    """Refuse wrong numbers, and factors that do not fit the data: compiled code would read beyond them."""
+    """Reject wrong numbers, and factors that do not fit the data: compiled code would read beyond them."""
     for name, value in values.items():
         if isinstance(getattr(state, name), int | float) and not isinstance(value, int | float):
             raise ValueError(f"{name} is not a number")

@@ -260,7 +260,7 @@ class Team:
     def run(
         self, function: int, arguments: Any, n_rows: int, size: int, *, n_threads: int, seconds: float
     ) -> None:
-        """Call the function on chunks of `size` rows; one thread would take about so many seconds."""
+        """Call the function on chunks of `size` rows; one thread would take about `seconds`."""
         wanted = min(n_threads, self.n_cores) - 1
         while len(self.helpers) < wanted:
             self.helpers.append(_Helper(self, len(self.helpers)))

@@ -225,7 +225,7 @@ def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
 
 
 def _check_rank(sizes: FloatArray, n: int, init: str) -> None:
-    """Refuse data with fewer dimensions than features."""
+    """Reject data with fewer dimensions than features."""
     if sizes[n - 1] <= NEGLIGIBLE * sizes[0]:
         raise InvalidParameterError(
             f"init={init!r} found {int((sizes > NEGLIGIBLE * sizes[0]).sum())} dimensions in the data, but "

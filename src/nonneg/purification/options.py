@@ -100,7 +100,7 @@ def _one_or_each(name: str, value: Any, n: int, *, lowest: float) -> float | Flo
 
 
 def check_name(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the known names."""
+    """Reject a value that is not one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise UnknownNameError.of(name, value, known)
 

@@ -1,4 +1,4 @@
-"""Is purification the right method for these data? NMF is run beside it, and is what `fit` falls back to.
+"""Is purification the right method for these data? NMF runs as well, and is what `fit` falls back to.
 
 Noise bends the features of NMF, which may not subtract, out of the space that the true features span.
 Purification averages it away, but takes dependence between weights for mixing. Both can be seen without the

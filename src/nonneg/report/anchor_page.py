@@ -17,7 +17,7 @@ _N_SORTED = 30
 
 
 def anchor_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out."""
+    """Describe the result in one sentence."""
     result = record["result"]
     k = result["n_anchors"]
     subject = "1 sample explains" if k == 1 else f"{wording.number(k)} samples explain"

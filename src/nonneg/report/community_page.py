@@ -25,7 +25,7 @@ _CURVES = {"eigengap": "gap of the eigenvalues", "held-out edges": "error on hid
 
 
 def community_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out."""
+    """Describe the result in one sentence."""
     result, data = record["result"], record["data"]
     k = result["n_communities"]
     words = "1 community" if k == 1 else f"{wording.number(k)} communities"

@@ -61,7 +61,7 @@ class ScenePictures:
 
 
 def scene_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out."""
+    """Describe the result in one sentence."""
     result, library = record["result"], record["library"]
     k = result["n_endmembers"]
     subject = "1 endmember explains" if k == 1 else f"{wording.number(k)} endmembers explain"

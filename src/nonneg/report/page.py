@@ -1,4 +1,4 @@
-"""The report of a fit: one HTML file that needs nothing beside it."""
+"""The report of a fit: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def build_page(fit: Fit) -> str:
 
 
 def _labels(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Set the mean shares of the components beside the classes of the samples."""
+    """Show the mean shares of the components next to the classes of the samples."""
     labels = record["result"].get("labels")
     if not labels:
         return None
@@ -112,7 +112,7 @@ def _pictures(fit: Fit, shares: FloatArray) -> list[dict[str, Any]]:
 
 
 def _examples(fit: Fit) -> list[dict[str, str]]:
-    """Set rows of the data beside their reconstruction, in the same shades."""
+    """Show rows of the data next to their reconstruction, in the same shades."""
     shape = _image_shape(fit.record)
     if shape is None or fit.examples is None:
         return []

@@ -34,7 +34,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "signatures": ("ranks", "programs", "clustergram", "density", "groups", "tables"),
     "transform": ("model",),
 }
-"""What the record of a command holds beside that."""
+"""What the record of a command has in addition."""
 # Parameters that no page shows: functions, and arrays as long as the data.
 HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
 

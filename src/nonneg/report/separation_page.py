@@ -34,7 +34,7 @@ class SeparationShown:
 
 
 def separation_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out."""
+    """Describe the result in one sentence."""
     shares = [wording.percent(entry["energy_share"]) for entry in record["sources"]]
     files, names = record["data"]["files"], [entry["name"] for entry in record["sources"]]
     name = files[0] if len(files) == 1 else f"{len(files)} recordings"

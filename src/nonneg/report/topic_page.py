@@ -16,7 +16,7 @@ ALIKE = 10.0
 
 
 def topic_sentence(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out."""
+    """Describe the result in one sentence."""
     data, k = record["data"], record["result"]["n_topics"]
     largest = max(record["topics"], key=lambda entry: entry["proportion"])
     words = _label(largest)

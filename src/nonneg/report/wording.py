@@ -97,7 +97,7 @@ def seconds(value: float) -> str:
 
 
 def answer(record: Mapping[str, Any]) -> str:
-    """Say in one sentence what came out."""
+    """Describe the result in one sentence."""
     result = record["result"]
     k = result["n_components"]
     subject = "1 component explains" if k == 1 else f"{number(k)} components explain"

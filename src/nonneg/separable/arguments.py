@@ -11,7 +11,7 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
 def check_arguments(values: Mapping[str, Any]) -> None:
-    """Refuse values that no method can use."""
+    """Reject values that no method can use."""
     for name, value in values.items():
         if name in _CHOICES and value not in _CHOICES[name]:
             raise UnknownNameError.of(name, value, _CHOICES[name])

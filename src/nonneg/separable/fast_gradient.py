@@ -166,7 +166,7 @@ def fast_gradient(
 
 
 def check_memory(data: DataMatrix, limit: float, method: str) -> None:
-    """Refuse samples whose matrices of coefficients do not fit."""
+    """Reject samples whose matrices of coefficients do not fit."""
     n = data.shape[0]
     size = 4 if is_float32(data.dtype) else 8
     needed = float(SQUARE_ARRAYS) * n * n * size

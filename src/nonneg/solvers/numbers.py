@@ -16,7 +16,7 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
-    """Refuse numbers out of range."""
+    """Reject numbers out of range."""
 
     def number(name: str, value: Any, low: float, high: float) -> None:
         good = isinstance(value, int | float | np.integer | np.floating) and low <= value <= high

@@ -191,7 +191,7 @@ def covariances_of(covariances: Any) -> FrameCovariances:
 
 
 def check_eps0(data: FrameCovariances, eps0: float) -> None:
-    """Refuse an objective that is not bounded from below."""
+    """Reject an objective that is not bounded from below."""
     if eps0 > 0:
         return
     squares = to_float64(array_namespace(data.virtual).sum(data.virtual * data.virtual, axis=2))

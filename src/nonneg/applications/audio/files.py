@@ -226,7 +226,7 @@ def _decoded(path: Path) -> tuple[FloatArray, int, str]:
 
 
 def _encoded(samples: FloatArray, subtype: str) -> Any:
-    """Return what libsndfile writes without rounding: it scales floats by another number than it reads by."""
+    """Return what libsndfile writes without rounding: it reads and writes floats with different scales."""
     if subtype not in EXACT:
         return samples
     bits = EXACT[subtype]

@@ -105,7 +105,7 @@ def _harmonic_percussive(W: FloatArray, H: FloatArray, n_groups: int) -> Any:
 
 
 def partition(affinity: FloatArray, n_groups: int, shares: Any = None) -> Any:
-    """Return the partition into so many balanced groups with the largest sum of affinities within."""
+    """Return the partition into this number of balanced groups with the largest sum of affinities within."""
     k = len(affinity)
     shares = np.full(k, 1.0 / k) if shares is None else shares
     least = LEAST_SHARE / max(n_groups - 1, 1) if n_groups < k / 2 else 0.0

@@ -77,7 +77,7 @@ def checked_recordings(signals: Any, kind: str) -> Recordings:
 
 
 def check_sound(recordings: Recordings, frame_length: int, called: str = "recording") -> None:
-    """Refuse recordings that are shorter than a frame, or silent."""
+    """Reject recordings that are shorter than a frame, or silent."""
     for at, part in enumerate(recordings.parts):
         n_recordings, n_samples = part.shape
         if n_samples >= frame_length:

@@ -38,7 +38,7 @@ def completed_names(named: Sequence[str], n_sources: int) -> tuple[str, ...]:
 
 
 def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Refuse names that cannot be distinguished or read."""
+    """Reject names that cannot be distinguished or read."""
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise InvalidParameterError(f"{where}: expected the name of a source, got {name!r}.")

@@ -196,7 +196,7 @@ def _average_spectra(
     """Return the medians of groups of pixels, and which share of what lies outside is more than noise.
 
     The medians are those of the pixels divided by their brightness, times that of the group; outside is what
-    is outside of the leading directions.
+    is outside the leading directions.
     """
     found, shares = [], []
     for rows in members:

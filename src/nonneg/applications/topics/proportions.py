@@ -190,7 +190,7 @@ def grouped(encoder: Any, groups: IntArray) -> GroupedEncoder:
 
 
 def check_encoder(encoder: Any, n_topics: int, n_words: int) -> None:
-    """Refuse the encoder of a damaged file: its parts must fit together."""
+    """Reject the encoder of a damaged file: its parts must fit together."""
     good = encoder.n_topics == n_topics
     if isinstance(encoder, GroupedEncoder):
         good = good and set(encoder.groups.tolist()) == set(range(n_topics))

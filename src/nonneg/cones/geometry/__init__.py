@@ -1,4 +1,4 @@
-"""Circular cones about clusters: smallest ones, how far apart they are, what they bound and predict."""
+"""Circular cones around clusters: smallest ones, how far apart they are, what they bound and predict."""
 
 from __future__ import annotations
 

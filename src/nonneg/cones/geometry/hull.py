@@ -17,7 +17,7 @@ _SPARSE_BELOW = 0.2
 
 
 class ClusterHull:
-    """Unit points of one cluster and the smallest ball about them."""
+    """Unit points of one cluster and the smallest ball around them."""
 
     # The center of the smallest ball is the nearest point of the hull to the origin, along the axis of the
     # smallest cone, and the ball's radius is the sine of the cone's angle. In terms of the differences d to
@@ -73,7 +73,7 @@ class ClusterHull:
         self.weights = np.concatenate([self.weights, np.zeros(len(rows))])
 
     def solve(self) -> bool:
-        """Find the smallest ball about the points at hand, and let go of those inside it."""
+        """Find the smallest ball around the points at hand, and let go of those inside it."""
         gram = self.points @ self.points.T
         gram = gram.toarray() if sp.issparse(gram) else gram
         squares = np.diagonal(gram).copy()

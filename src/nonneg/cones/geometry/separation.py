@@ -1,4 +1,4 @@
-"""Cones about axes: how far apart they are, and whether they lie in the nonnegative orthant."""
+"""Cones around axes: how far apart they are, and whether they lie in the nonnegative orthant."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def cone_separation(axes: Any, angles: Any) -> ConeSeparation:
     """Test the geometric assumption (2) on given cones."""
     # Where the cones found about clusters satisfy (2), the greedy clustering returns these clusters from any
     # first point (Lemma 1), and no other clustering into as many cones satisfies (2). Where they do not, the
-    # data may still satisfy (2) with other cones about the same clusters: the smallest cone about some points
-    # of a cone has a smaller angle, but its axis lies elsewhere, and may lie nearer to another.
+    # data may still satisfy (2) with other cones around the same clusters: the smallest cone around some
+    # points of a cone has a smaller angle, but its axis lies elsewhere, and may lie nearer to another.
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (2) and (3), Lemma 1.
     axes = _checked_axes(axes)
     angles = np.asarray(angles, dtype=np.float64)
@@ -76,7 +76,7 @@ def cone_separation(axes: Any, angles: Any) -> ConeSeparation:
 
 
 def largest_angles_in_orthant(axes: Any) -> FloatArray:
-    """Return the size angles of the widest cones about the axes that lie in the nonnegative orthant."""
+    """Return the size angles of the widest cones around the axes that lie in the nonnegative orthant."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 10.
     smallest = _checked_axes(axes).min(axis=1)
     return np.arcsin(np.clip(smallest, 0.0, 1.0))

@@ -1,8 +1,8 @@
 """The smallest circular cones that contain the clusters of a data set (Liu & Tan, equations 14 to 16).
 
-The smallest cone about unit vectors has its axis along the point of their convex hull that is nearest to
+The smallest cone around unit vectors has its axis along the point of their convex hull that is nearest to
 the origin (the least-distance program (16), whose dual is nonnegative least squares in weights of the
-points), and that is the center of the smallest ball about them. Both are the same program in the weights of
+points), and that is the center of the smallest ball around them. Both are the same program in the weights of
 the few points that lie on the cone's boundary. The ball's form is solved, in differences to a point amid
 the cluster: it does not lose small angles. The points come in by column generation: one pass over the data
 finds those farthest from the axes, the small program of these and the points on the boundary is solved
@@ -32,7 +32,7 @@ _JOINING_ENTRIES = 1 << 24
 
 @dataclass(frozen=True)
 class SizeAngles:
-    """The smallest cones about the clusters of a data set."""
+    """The smallest cones around the clusters of a data set."""
 
     axes: FloatArray  # unit rows, nonnegative for nonnegative data; zeros for a cluster without points
     # The largest angle of a point of the cluster to its axis, in radians: the cone contains the cluster
@@ -65,7 +65,7 @@ class SizeAngles:
 
 @dataclass(frozen=True)
 class SmallestCone:
-    """The smallest cone about some points."""
+    """The smallest cone around some points."""
 
     axis: FloatArray  # A unit vector
     angle: float  # the largest angle of a point to the axis, in radians
@@ -95,7 +95,7 @@ def size_angles(
     # A pass costs one product of each row with its own axis (with all axes for sparse rows). The number of
     # passes grows slowly with the number of points on the boundaries, of which there are at most n_features +
     # 1 a cluster.
-    # The smallest cone about points drawn from a cone is smaller than that cone, and not only because the
+    # The smallest cone around points drawn from a cone is smaller than that cone, and not only because the
     # widest angle was not drawn: with fewer points than exponentially many in the features, an axis moved
     # towards the outermost points is nearer to all of them. 250 points of length 1600 drawn from a cone of
     # 0.2 radians have a smallest cone of 0.187; their largest angle to their mean direction is 0.197. The

@@ -1,6 +1,6 @@
 """Majorization-equalization of many small factorizations on an NVIDIA GPU, each in one program.
 
-Written with array operations, an update of a batch is some twenty kernels that each read and write the whole
+Written with array operations, an update of a batch is about twenty kernels that each read and write the whole
 batch. Here the variances stay in the registers of a program from the first update to the last.
 """
 

@@ -150,7 +150,7 @@ def _write(b: Builder, itemsize: int, index: Any) -> None:
         return found if index is WORD else b.sext(found, WORD)
 
     def adder(n_bytes: int) -> Any:
-        """Return what adds a range of entries of some rows to the product, for lines of so many bytes."""
+        """Return what adds a range of entries of some rows to the product, for lines of `n_bytes`."""
         vector = ir.VectorType(real, n_bytes // itemsize)
         width, none = WORD(vector.count), ir.Constant(vector, None)
         sums = [b.variable(none) for _ in range(UNROLL)]

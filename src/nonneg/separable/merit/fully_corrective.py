@@ -319,7 +319,7 @@ class CenteredPoints:
         return array if self.sparse else to_device(array, self.points)
 
     def blocks(self, width: int) -> list[slice]:
-        """Return ranges of the points, of which so many numbers each are needed at a time."""
+        """Return ranges of the points, given how many numbers each of them needs at a time."""
         step = max(1, ENTRIES // max(1, width))
         return [slice(start, min(start + step, self.n)) for start in range(0, self.n, step)]
 
