@@ -16,13 +16,15 @@ from nonneg.io.limits import check_rows, open_gzip
 from nonneg.io.table import Contents, ReadOptions
 
 _NUMBER = (
-    rb"[+-]?+(?:(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
-    rb"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?+)"
+    rb"[+-]?+(?:(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?"
+    rb"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
 )
 # SciPy's reader trusts the text: a truncated exponent, a NUL or one more number in the last line makes it
-# read beyond its buffer. Lines have one to four numbers; possessive quantifiers keep the check linear.
+# read beyond its buffer. Lines have one to four numbers; possessive quantifiers keep the check linear. The only
+# group with such a quantifier is a line: before Python 3.11.5 a group that fails keeps what it has consumed
+# (python/cpython#100061), so a match may end inside a bad line, but never at its end.
 _BODIES = {
-    n: re.compile(rb"(?:[ \t]*+(?:%s(?:[ \t]++%s){%d}+[ \t]*+)?+\r?+\n)*+" % (_NUMBER, _NUMBER, n - 1))
+    n: re.compile(rb"(?:[ \t]*+(?:%s(?:[ \t]++%s){%d}[ \t]*+)?\r?+\n)*+" % (_NUMBER, _NUMBER, n - 1))
     for n in (1, 2, 3, 4)
 }
 _HEADER = re.compile(
@@ -107,7 +109,7 @@ def _check_lines(text: bytes, path: Path, first: int, body: re.Pattern[bytes]) -
     assert good is not None
     if good.end() < len(text):
         line = first + text.count(b"\n", 0, good.end())
-        bad = text[good.end() :].split(b"\n", 1)[0]
+        bad = text[text.rfind(b"\n", 0, good.end()) + 1 :].split(b"\n", 1)[0]
         raise FileFormatError(
             f"{path}, line {line}: expected the numbers of one entry, got {bad[:60]!r}. The "
             "file is damaged; write it again from its source."
