@@ -21,7 +21,7 @@ _NUMBER = (
 )
 # SciPy's reader trusts the text: a truncated exponent, a NUL or one more number in the last line makes it
 # read beyond its buffer. Lines have one to four numbers; possessive quantifiers keep the check linear. The
-# only group with such a quantifier is a line: before Python 3.11.5 a group that fails keeps what it has consumed
+# only group with such a quantifier is a line: before Python 3.11.5 a group that fails keeps what it consumed
 # (python/cpython#100061), so a match may end inside a bad line, but never at its end.
 _BODIES = {
     n: re.compile(rb"(?:[ \t]*+(?:%s(?:[ \t]++%s){%d}[ \t]*+)?\r?+\n)*+" % (_NUMBER, _NUMBER, n - 1))
