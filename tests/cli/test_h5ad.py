@@ -73,7 +73,7 @@ def test_an_integrative_model_takes_cells_of_a_new_data_set(file, capsys):
         (["--layer", "count"], "It contains: X, layers/counts"),
         (["--layer", "counts", "--variable", "X"], "give one of the two"),
         (["--layer", "counts", "--write-h5ad", "cells.h5ad"], "never overwritten"),
-        (["--layer", "counts", "--write-h5ad", "out.h5ad", "--transpose"], "--transpose: leave one"),
+        (["--layer", "counts", "--write-h5ad", "out.h5ad", "--transpose"], "--transpose cannot be combined"),
     ],
 )
 def test_mistakes_are_named(file, capsys, words, message):

@@ -153,7 +153,7 @@ def test_errors(tmp_path, capsys, folder):
     for paths, more, error, message in [
         ([one], {}, FileFormatError, "use --lines"),
         ([tmp_path / "none.txt", one], {}, FileFormatError, "does not exist"),
-        ([folder / "picture.png", one], {}, FileFormatError, "unknown kind"),
+        ([folder / "picture.png", one], {}, FileFormatError, "unknown file type"),
         ([tmp_path / "articles" / "money" / "empty", one], {}, FileFormatError, "does not exist"),
         ([one, folder], {"vocabulary": one}, InvalidParameterError, "texts bring their own words"),
         ([], {}, InvalidParameterError, "No files"),

@@ -97,7 +97,7 @@ def test_forms_that_are_refused(X, error, said):
         ({"init": "anchor"}, "init='anchor' is not known. Expected one of .'anchors', 'cone'"),
         ({"solver": "cd", "beta_loss": 0}, "Invalid beta_loss parameter: solver 'cd' does not handle"),
         ({"solver": "hals", "beta_loss": 1}, "solver='hals' does not minimize.*kullback-leibler.*mu"),
-        ({"init": "custom"}, "init='custom' starts from given factors, and neither W nor H is given"),
+        ({"init": "custom"}, "init='custom' starts from given factors, but neither W nor H is given"),
         ({"init": "nndsvd", "n_components": 50}, "nndsvd"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
@@ -207,7 +207,7 @@ def test_one_frozen_component_is_a_sequence_too(low_rank):
 
 
 def test_products_out_of_range_are_an_error_and_no_nan(low_rank):
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"NaN.*float32.*another unit"):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"NaN.*float32.*other units"):
         NMF(3, beta_loss="itakura-saito", max_iter=50).fit((low_rank + 0.01).astype(np.float32) * 1e-20)
 
 
