@@ -45,7 +45,7 @@ def test_a_fit_and_its_transform_write_copies_of_the_file(file, capsys):
     words = ["transform", "out", file, "--layer", "counts", "-o", "w", "--write-h5ad", "new.h5ad"]
     code, said = run(capsys, *words)
     assert code == 0
-    assert "takes 8 of the 15 variables" in said
+    assert "uses 8 of the 15 variables" in said
     np.testing.assert_array_equal(anndata.read_h5ad("new.h5ad").obsm["X_nmf"], fitted.obsm["X_nmf"])
     assert file.read_bytes() == before
 
@@ -87,7 +87,7 @@ def test_options_of_annotated_files_are_refused_elsewhere(file, capsys):
     for words, message in (
         (["--layer", "counts"], "--layer names a layer of an .h5ad file"),
         (["--highly-variable"], "is for AnnData files"),
-        (["--write-h5ad", "out.h5ad"], "table.npy is not one"),
+        (["--write-h5ad", "out.h5ad"], "table.npy does not end in .h5ad"),
     ):
         code, said = run(capsys, "fit", "table.npy", "-k", 2, "-o", "out", *words)
         assert code == 2

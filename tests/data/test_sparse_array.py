@@ -271,7 +271,7 @@ def test_the_function_of_scikit_learn_and_restarts(torch):
 def test_factors_on_another_device_are_refused(torch):
     X = brought(small(), "torch-csr")
     W = torch.ones((12, 2), device="meta")
-    with pytest.raises(InvalidParameterError, match=r"W is on meta.*X on cpu.*W\.to\(X\.device\)"):
+    with pytest.raises(InvalidParameterError, match=r"W is on meta.*X is on cpu.*W\.to\(X\.device\)"):
         factorize(X, 2, W=W, H=np.ones((2, 9)))
 
 

@@ -172,7 +172,7 @@ def test_a_fitted_model_is_saved_with_its_certificate(data, tmp_path):
     [
         ("_decoder.inverse", np.ones((2, 2)), "expected _decoder.inverse of shape"),
         ("_decoder", {"class": "Decoder", "rule": "7"}, "no decoding rule '7'"),
-        ("_online_state.state.bases", np.full((8, 8), 99), "_online_state.state.bases go beyond"),
+        ("_online_state.state.bases", np.full((8, 8), 99), "_online_state.state.bases exceed"),
         ("other", np.ones(3), r"does not have: \['other'\]"),
     ],
 )

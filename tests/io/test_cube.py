@@ -51,7 +51,7 @@ def test_matlab_files(tmp_path, values):
     scipy.io.savemat(tmp_path / "cube.mat", {"paviaU": values, "gt": np.zeros((2, 3))})
     np.testing.assert_array_equal(read_cube(tmp_path / "cube.mat").values, values)
     scipy.io.savemat(tmp_path / "two.mat", {"a": values, "b": 2 * values})
-    with pytest.raises(FileFormatError, match=r"holds: a \(2, 3, 4\), b \(2, 3, 4\).*variable"):
+    with pytest.raises(FileFormatError, match=r"contains: a \(2, 3, 4\), b \(2, 3, 4\).*variable"):
         read_cube(tmp_path / "two.mat")
     np.testing.assert_array_equal(read_cube(tmp_path / "two.mat", variable="b").values, 2 * values)
     with pytest.raises(FileFormatError, match="contains no variable 'c'"):

@@ -269,7 +269,7 @@ def unpack_fields(fields: Fields, content: Content) -> dict[str, Any]:
 def check_indices(name: str, indices: Any, length: int) -> None:
     """Reject indices of rows or columns that do not exist."""
     if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < length):
-        raise FileFormatError(f"indices in {name} exceed the number of entries, {length}. {DAMAGED}")
+        raise FileFormatError(f"indices in {name} exceed the {length} that exist. {DAMAGED}")
 
 
 def to_plain(value: Any) -> Any:

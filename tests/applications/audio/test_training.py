@@ -103,7 +103,7 @@ def test_what_training_refuses():
     )
     refused("training recordings of 2 sources .low, high., but n_sources=1", n_sources=1)
     refused("leave grouping .--group. out", grouping=[0, 1])
-    refused("expected method='stft', got 'dct'", method="dct")
+    refused("need method='stft', got 'dct'", method="dct")
     refused("need beta_loss='kullback-leibler'", method_params={"beta_loss": "frobenius"})
     refused("expected solo recordings by the names of their sources", training=SOLOS["low"])
     refused("training contains no recordings", training={})
