@@ -247,7 +247,7 @@ def test_results_are_written_into_a_copy_of_a_file_and_never_over_it(adata, tmp_
     for place in (source, link):
         with pytest.raises(OutputError, match="never overwritten"):
             annotated.write_h5ad(source, place, model, W)
-    with pytest.raises(InvalidParameterError, match=r"out\.csv is not one"):
+    with pytest.raises(InvalidParameterError, match=r"out\.csv does not end in"):
         annotated.write_h5ad(source, tmp_path / "out.csv", model, W)
     with pytest.raises(OutputError, match="no folder"):
         annotated.write_h5ad(source, tmp_path / "missing" / "out.h5ad", model, W)
