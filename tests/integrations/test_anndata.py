@@ -251,7 +251,7 @@ def test_results_are_written_into_a_copy_of_a_file_and_never_over_it(adata, tmp_
         annotated.write_h5ad(source, tmp_path / "out.csv", model, W)
     with pytest.raises(OutputError, match="no folder"):
         annotated.write_h5ad(source, tmp_path / "missing" / "out.h5ad", model, W)
-    with pytest.raises(ShapeError, match="30 rows, and"):
+    with pytest.raises(ShapeError, match="30 rows, but"):
         annotated.write_h5ad(source, tmp_path / "short.h5ad", model, W[:30])
     assert source.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.h5ad", "link.h5ad", "out.h5ad"]
