@@ -126,8 +126,8 @@ class TopicModel(StreamedTopics):
     n_topics_ : int
         The number of topics.
     selection_ : dict or None
-        How the number of topics was chosen: `candidates`, and for each of them the `modularity` of the groups of
-        documents with the same main topic in the graph of similar documents, `stability`, the agreement of
+        How the number of topics was chosen: `candidates`, and for each of them the `modularity` of the groups
+        of documents with the same main topic in the graph of similar documents, `stability`, the agreement of
         the top words with those found in four fifths of the documents, its `stability_spread` over samples,
         and the mean `npmi`; `n_topics`, the `range` of numbers that are nearly as good, and the `reason`.
         None if the number was given.
