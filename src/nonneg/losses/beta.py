@@ -197,7 +197,7 @@ def in_pieces(
     Ht: Array,
     *sample_arrays: Array | None,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    """Call a function of `map_reduce_rows`; on a GPU, for so many rows at a time that its memory is small."""
+    """Call a function of `map_reduce_rows`; on a GPU, in pieces of few rows, to save memory."""
     n_rows, size = block.shape[0], rows_per_block(Ht.shape[1], TILED_ENTRIES)
     if n_rows <= size or not in_tiles(block, Ht):
         return function(block, *sample_arrays)
