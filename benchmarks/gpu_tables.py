@@ -105,14 +105,14 @@ def _card(newest: list[dict[str, Any]]) -> str:
         for r in newest
         if r.get("kind") == "card"
     ]
-    others = dict.fromkeys(
-        f"{r['case']} ({r['machine']['date']})" for r in newest if r["machine"]["date"] != most
-    )
-    when = f"Run of {most}" + (f"; from other runs: {', '.join(others)}" if others else "")
+    others = {date: {r["case"]: None for r in newest if r["machine"]["date"] == date} for date in dates}
+    others.pop(most)
+    when = f"Run of {most}" + ("; rows of other runs are listed after it" if others else "")
+    listed = "".join(f"\n- {date}: {'; '.join(cases)}" for date, cases in sorted(others.items()))
     return (
         f"{when}. {about['card']}, driver {about['driver']}, CUDA {about['cuda']}, PyTorch "
         f"{about['torch']}, Triton {about['triton']}; {peers}. "
-        f"Measured in the same run: {'; '.join(rates)}."
+        f"Products and copies of the card: {'; '.join(rates)}." + ("\n" + listed if listed else "")
     )
 
 

@@ -16,10 +16,10 @@ from nonneg._optional import import_optional, is_installed
 from nonneg.exceptions import DeviceMemoryError, DeviceWarning, InvalidParameterError, MissingDependencyError
 
 # "auto" takes the GPU from this many operations of a whole fit on, and from this many per entry of X. On an
-# H200 (docs/benchmarks/gpu.md), 6.4e11 operations take 16 cores 2.6 s and the GPU 0.13 s, twice as many 6.1
-# and 0.22 s, and the first fit of a process takes 2 to 3 s longer on the GPU: from about 1e12 on, even that
-# one is faster. Where CUDA has started already, 2e9 operations take 0.03 and 0.04 s, 8e10 operations 0.49 and
-# 0.05 s. The last number is several times the copy of an entry (estimated).
+# H200 (docs/benchmarks/gpu.md), 6.4e11 operations take 16 cores 2.4 s and the GPU 0.13 s, twice as many 5.2
+# and 0.20 s, and the first fit of a process takes 3 to 4 s longer on the GPU: from about 1e12 on, even that
+# one is faster. Where CUDA has started already, 2e9 operations take 0.05 and 0.04 s, 2e10 of another loss
+# 0.82 and 0.09 s. The last number is several times the copy of an entry (estimated).
 LEAST_OPERATIONS = 1e12
 LEAST_OPERATIONS_STARTED = 2e10
 LEAST_PER_ENTRY = 2e3

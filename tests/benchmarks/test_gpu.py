@@ -58,8 +58,9 @@ def test_tables_show_limits_bars_peers_and_failures():
     assert "50 TFLOP/s" in text
     assert text.startswith("Run of 2026-11-16 16:24 UTC. NVIDIA H200, driver 1")
     found[1]["machine"] = {"date": "2026-11-15 11:00 UTC"}
-    said = "Run of 2026-11-16 16:24 UTC; from other runs: HALS (2026-11-15 11:00 UTC). NVIDIA"
-    assert gpu.table(found).startswith(said)
+    said = gpu.table(found)
+    assert said.startswith("Run of 2026-11-16 16:24 UTC; rows of other runs are listed after it. NVIDIA")
+    assert "\n\n- 2026-11-15 11:00 UTC: HALS\n\n" in said
     assert "torchnmf not installed" in text
 
 
