@@ -5,9 +5,10 @@ from __future__ import annotations
 import cloudpickle
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from nonneg import factorize
-from nonneg.data.block_tasks import Result, add_results, make_block, total_of
+from nonneg.data.block_tasks import Result, Work, add_results, as_result, make_block, run_blocks, total_of
 from nonneg.data.placement import bundles, group_size, moves, passes_at_risk, shares
 
 da = pytest.importorskip("dask.array")
@@ -76,3 +77,36 @@ def test_moves_follow_the_threads():
     assert len(moved) == 6
     assert {worker for _, worker in moved} == {"b"}
     assert moves(["a", "a", "b"], {"a": 1, "b": 1}) == []
+
+
+def at_odd_byte(array):
+    room = np.empty(array.nbytes + 1, dtype=np.uint8)
+    moved = room[1:].view(array.dtype).reshape(array.shape)
+    moved[...] = array
+    assert not moved.flags.aligned
+    return moved
+
+
+def test_what_came_at_odd_bytes_is_moved_before_it_is_added_up(X):
+    """Arrays of a message begin anywhere, and NumPy adds such numbers in another order."""
+
+    def function(block, W, *, Ht):
+        assert W.flags.aligned
+        assert Ht.flags.aligned
+        return (W,), (block.times(Ht).sum(),)
+
+    H, block = np.random.default_rng(1).random((8, 3)), make_block(0, X, None, None)
+    work = Work(function, [(0, 0)], {"Ht": at_odd_byte(H)}, [0])
+    rows = as_result(0, [at_odd_byte(X[:, :3].copy())])
+    result = run_blocks(work, "1 1", (block,), rows)
+    np.testing.assert_array_equal(result.rows[0][0], X[:, :3])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_block_that_moves_is_aligned(X, form):
+    buffers = []
+    sent = cloudpickle.dumps(make_block(0, form(X), None, None), 5, buffers.append)
+    came = [at_odd_byte(np.frombuffer(buffer.raw(), dtype=np.uint8).view(np.uint16)) for buffer in buffers]
+    block = cloudpickle.loads(sent, buffers=[one.view(np.uint8) for one in came])
+    assert block.values.flags.aligned
+    np.testing.assert_array_equal(block.values, make_block(0, form(X), None, None).values)

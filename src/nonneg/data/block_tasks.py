@@ -35,6 +35,12 @@ class Block:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_parts": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for holder in (self.matrix, getattr(self.matrix, "csr", None)):
+            own = getattr(holder, "__dict__", {})
+            own.update({name: _aligned(value) for name, value in own.items()})
+
     @property
     def parts(self) -> list[LocalMatrix]:
         """The chunk, a large dense one in pieces of some megabytes, which remember what they computed."""
@@ -167,7 +173,9 @@ def _run_block(
 ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[tuple[int, Any], ...]]:
     like = block.values
     host = isinstance(like, np.ndarray)
-    if not host:
+    if host:
+        sample_arrays, shared = mapped(_aligned, sample_arrays), mapped(_aligned, shared)
+    else:
         # The client and the sums have NumPy arrays, whatever the chunks are. Rows stay where the chunk is.
         sample_arrays = [mapped(lambda array: to_device(array, like), rows) for rows in sample_arrays]
         shared = mapped(lambda array: to_device(array, like) if _is_real(array) else array, shared)
@@ -213,6 +221,11 @@ def mapped(function: Callable[[Any], Any], value: Any) -> Any:
         same_parts = all(new[name] is old[name] for name in names)
         return value if same_parts else dataclasses.replace(value, **new)
     return value
+
+
+def _aligned(array: Any) -> Any:
+    # What came from another worker may begin at any byte. NumPy adds such numbers in another order.
+    return array.copy(order="K") if isinstance(array, np.ndarray) and not array.flags.aligned else array
 
 
 def _is_real(array: Any) -> bool:
