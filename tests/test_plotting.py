@@ -70,6 +70,13 @@ def test_history_over_iterations_and_seconds(model):
     assert plot_history(model.history_, x="seconds").ax_.get_xlabel() == "seconds"
 
 
+def test_displays_print_as_one_line_without_their_arrays(model):
+    assert (
+        repr(plot_components(model, image_shape=(3, 4))) == "ComponentsDisplay(image_shape=(3, 4), n_top=10)"
+    )
+    assert repr(plot_history(model)) == "HistoryDisplay(label='iteration')"
+
+
 def test_rank_has_a_panel_for_each_curve_and_marks_the_choice(X):
     found = compare_ranks(X, k_max=5, rng=0)
     display = plot_rank(found)

@@ -55,9 +55,9 @@ class ComponentsDisplay:
         One for each component; a single one where components are curves.
     """
 
-    components: FloatArray
+    components: FloatArray = field(repr=False)
     image_shape: tuple[int, int] | None = None
-    names: Sequence[str] | None = None
+    names: Sequence[str] | None = field(default=None, repr=False)
     n_top: int = 10
     figure_: Any = field(default=None, repr=False)
     axes_: Any = field(default=None, repr=False)
@@ -131,8 +131,8 @@ class HistoryDisplay:
         Set by `plot`.
     """
 
-    x: FloatArray
-    loss: FloatArray
+    x: FloatArray = field(repr=False)
+    loss: FloatArray = field(repr=False)
     label: str = "iteration"
     figure_: Any = field(default=None, repr=False)
     ax_: Any = field(default=None, repr=False)

@@ -33,7 +33,7 @@ class ConsensusDisplay:
         Set by `plot`.
     """
 
-    ranks: Sequence[RankConsensus]
+    ranks: Sequence[RankConsensus] = field(repr=False)
     rank: int
     density_threshold: float
     figure_: Any = field(default=None, repr=False)
