@@ -237,10 +237,15 @@ def speed(
     # Compiled code is loaded; kernels of a GPU depend on the rank.
     first = ConsensusNMF(ranks if device else 2, n_init=2, max_iter=2, tol=0, n_jobs=N_JOBS, device=device)
     first.fit(counts)
-    started, ends = time.perf_counter(), [0.0]
+    started, ends, used = time.perf_counter(), [0.0], [time.process_time()]
+
+    def note(_: Any) -> None:
+        ends.append(time.perf_counter() - started)
+        used.append(time.process_time())
+
     model = ConsensusNMF(
         ranks, n_init=restarts, random_state=SEED, n_jobs=N_JOBS, verbose=1, device=device,
-        callback=lambda _: ends.append(time.perf_counter() - started),
+        callback=note,
     ).fit(counts)  # fmt: skip
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -254,6 +259,7 @@ def speed(
             "restarts": restarts,
             "s": round(seconds, 1),
             "s of restarts": round(ends[-1], 1),
+            "CPU s of restarts": round(used[-1] - used[0], 1),
             "s per restart": round(seconds / (restarts * len(ranks)), 4),
             "GB": round(peak / 1e9, 3),
             "recommended": model.n_components_,
@@ -263,11 +269,14 @@ def speed(
     ]
     if cnmf_restarts:
         with tempfile.TemporaryDirectory() as place:
+            before = _cpu_of_children()
             theirs, taken = run_cnmf(
                 counts, Path(place), "t", ranks, cnmf_restarts, counts.shape[1], ours=False, workers=N_JOBS
             )
+            cpu = _cpu_of_children() - before
             losses = {k: _cnmf_losses(theirs, k, cnmf_restarts) for k in ranks}
-        whole = taken / cnmf_restarts * restarts
+        whole, cpu_ratio = taken / cnmf_restarts * restarts, cpu / cnmf_restarts * restarts
+        cpu_ratio /= used[-1] - used[0]
         records.append(
             {
                 **about,
@@ -277,11 +286,19 @@ def speed(
                 "s for all restarts (extrapolated)": round(whole, 1),
                 "times ConsensusNMF": round(whole / seconds, 1),
                 "times its restarts": round(whole / ends[-1], 1),
+                "CPU s": round(cpu, 1),
+                "times its restarts, in CPU s": round(cpu_ratio, 1),
                 "median loss": {k: float(np.median(values)) for k, values in losses.items()},
                 "lowest loss": {k: float(min(values)) for k, values in losses.items()},
             }
         )
     return records
+
+
+def _cpu_of_children() -> float:
+    """Return the processor time of processes that have ended, cNMF's workers."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _card() -> str:
