@@ -28,6 +28,7 @@ import resource
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -237,15 +238,10 @@ def speed(
     # Compiled code is loaded; kernels of a GPU depend on the rank.
     first = ConsensusNMF(ranks if device else 2, n_init=2, max_iter=2, tol=0, n_jobs=N_JOBS, device=device)
     first.fit(counts)
-    started, ends, used = time.perf_counter(), [0.0], [time.process_time()]
-
-    def note(_: Any) -> None:
-        ends.append(time.perf_counter() - started)
-        used.append(time.process_time())
-
+    started, used, ends = time.perf_counter(), time.process_time(), [(0.0, 0.0)]
     model = ConsensusNMF(
         ranks, n_init=restarts, random_state=SEED, n_jobs=N_JOBS, verbose=1, device=device,
-        callback=note,
+        callback=lambda _: ends.append((time.perf_counter() - started, time.process_time() - used)),
     ).fit(counts)  # fmt: skip
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -258,8 +254,8 @@ def speed(
             "who": "ConsensusNMF",
             "restarts": restarts,
             "s": round(seconds, 1),
-            "s of restarts": round(ends[-1], 1),
-            "CPU s of restarts": round(used[-1] - used[0], 1),
+            "s of restarts": round(ends[-1][0], 1),
+            "CPU s of restarts": round(ends[-1][1], 1),
             "s per restart": round(seconds / (restarts * len(ranks)), 4),
             "GB": round(peak / 1e9, 3),
             "recommended": model.n_components_,
@@ -269,14 +265,13 @@ def speed(
     ]
     if cnmf_restarts:
         with tempfile.TemporaryDirectory() as place:
-            before = _cpu_of_children()
+            before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
             theirs, taken = run_cnmf(
                 counts, Path(place), "t", ranks, cnmf_restarts, counts.shape[1], ours=False, workers=N_JOBS
             )
-            cpu = _cpu_of_children() - before
+            cpu = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before  # of its workers
             losses = {k: _cnmf_losses(theirs, k, cnmf_restarts) for k in ranks}
-        whole, cpu_ratio = taken / cnmf_restarts * restarts, cpu / cnmf_restarts * restarts
-        cpu_ratio /= used[-1] - used[0]
+        whole, whole_cpu = (seconds / cnmf_restarts * restarts for seconds in (taken, cpu))
         records.append(
             {
                 **about,
@@ -285,20 +280,14 @@ def speed(
                 "s": round(taken, 1),
                 "s for all restarts (extrapolated)": round(whole, 1),
                 "times ConsensusNMF": round(whole / seconds, 1),
-                "times its restarts": round(whole / ends[-1], 1),
+                "times its restarts": round(whole / ends[-1][0], 1),
                 "CPU s": round(cpu, 1),
-                "times its restarts, in CPU s": round(cpu_ratio, 1),
+                "times its restarts, in CPU s": round(whole_cpu / ends[-1][1], 1),
                 "median loss": {k: float(np.median(values)) for k, values in losses.items()},
                 "lowest loss": {k: float(min(values)) for k, values in losses.items()},
             }
         )
     return records
-
-
-def _cpu_of_children() -> float:
-    """Return the processor time of processes that have ended, cNMF's workers."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _card() -> str:
@@ -382,35 +371,29 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=None)
     parser.add_argument("--cnmf-restarts", type=int, default=2)
     parser.add_argument("--device", help="where the restarts of speed run: None (default) or cuda")
-    parser.add_argument(
-        "--write", action="store_true", help="add the records to those of the page, and remake it"
-    )
+    parser.add_argument("--write", action="store_true", help="add the records to the page, and remake it")
     options = parser.parse_args()
     first, last = (int(side) for side in options.ranks.split(":"))
     ranks = list(range(first, last + 1))
-    if options.what == "parity":
-        records = [parity(options.data, options.components, options.restarts or 20)]
-    elif options.what == "seeds":
-        records = [seeds(options.data, options.components, options.restarts or 20)]
-    elif options.what == "speed":
-        records = speed(ranks, options.restarts or 100, options.cnmf_restarts, options.device)
-    elif options.what == "memory":
-        records = [memory(ranks, options.restarts or 100)]
-    else:
-        records = [signatures(options.restarts or 100)]
-    stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": _machine()}
+    n = options.restarts
+    run: dict[str, Callable[[], Any]] = {
+        "parity": lambda: parity(options.data, options.components, n or 20),
+        "seeds": lambda: seeds(options.data, options.components, n or 20),
+        "speed": lambda: speed(ranks, n or 100, options.cnmf_restarts, options.device),
+        "memory": lambda: memory(ranks, n or 100),
+        "signatures": lambda: signatures(n or 100),
+    }
+    found = run[options.what]()
+    records = found if isinstance(found, list) else [found]
+    about = machine_facts()
+    machine = f"{about['processor']}, {about['cores']} cores"
+    stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": machine}
     for record in records:
         print(json.dumps(record | stamp), flush=True)
     if options.write:
         append("consensus", [record | stamp for record in records], DOCS / "records")
         text = page(read("consensus", DOCS / "records"))
         (DOCS / "consensus.md").write_text(text, encoding="utf-8")
-
-
-def _machine() -> str:
-    """Return the processor and the number of cores at hand."""
-    about = machine_facts()
-    return f"{about['processor']}, {about['cores']} cores"
 
 
 if __name__ == "__main__":
