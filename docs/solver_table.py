@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -54,44 +53,8 @@ def betas(low: float, high: float) -> str:
     return f"{low:g} <= beta <= {high:g}"
 
 
-def columns(entry: Any) -> list[str]:
-    """Names of the declared capabilities; the function and what is empty for solvers are not shown.
-
-    Parameters
-    ----------
-    entry : dataclass instance
-        An entry of the registry.
-
-    Returns
-    -------
-    list of str
-        The fields, in the order in which the registry declares them.
-    """
-    hidden = {"implementation", "options", "aliases"}
-    return [field.name for field in dataclasses.fields(entry) if field.name not in hidden]
-
-
 def table(solvers: Mapping[str, Any]) -> str:
-    """Write a registry as a Markdown table.
-
-    Parameters
-    ----------
-    solvers : mapping of str to dataclass instance
-        The registry.
-
-    Returns
-    -------
-    str
-        One line per solver, one column per declared capability.
-    """
-    names = [name for name in columns(next(iter(solvers.values()))) if name != "name"]
-    lines = [["solver", *(name.replace("_", " ") for name in names)], ["---"] * (len(names) + 1)]
-    lines += [[f"`{key}`", *(cell(getattr(entry, name)) for name in names)] for key, entry in solvers.items()]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def compact_table(solvers: Mapping[str, Any]) -> str:
-    """Write what each solver takes as a table that fits a README.
+    """Write what each solver accepts as a Markdown table.
 
     Parameters
     ----------
@@ -124,6 +87,23 @@ def compact_table(solvers: Mapping[str, Any]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def descriptions(solvers: Mapping[str, Any]) -> str:
+    """Write what each solver does, and what its tolerance measures.
+
+    Parameters
+    ----------
+    solvers : mapping of str to dataclass instance
+        The registry.
+
+    Returns
+    -------
+    str
+        A Markdown list.
+    """
+    lines = [f"- `{key}`: {entry.summary}. `tol` bounds the {entry.tol}.\n" for key, entry in solvers.items()]
+    return "".join(lines)
+
+
 def write(path: Path) -> None:
     """Write the table of the installed package.
 
@@ -135,4 +115,4 @@ def write(path: Path) -> None:
     from nonneg.solvers.registry import SOLVERS
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(table(SOLVERS), encoding="utf-8")
+    path.write_text(f"{table(SOLVERS)}\n{descriptions(SOLVERS)}", encoding="utf-8")

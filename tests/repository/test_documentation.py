@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import importlib.util
 import pkgutil
 import re
@@ -202,16 +201,14 @@ def test_table_of_the_readme_is_the_registry(solver_table):
 
     text = (ROOT / "README.md").read_text("utf-8")
     written = text.partition("<!-- solvers: begin -->\n")[2].partition("<!-- solvers: end -->")[0]
-    assert written == solver_table.compact_table(SOLVERS)
+    assert written == solver_table.table(SOLVERS)
 
 
-def test_table_of_solvers_says_what_the_registry_declares(solver_table):
+def test_page_of_solvers_says_what_the_registry_declares(solver_table, tmp_path):
+    from nonneg.solvers.registry import SOLVERS
 
-    @dataclasses.dataclass(frozen=True)
-    class Entry:
-        implementation: object
-        losses: frozenset[str]
-        missing: bool
-
-    written = solver_table.table({"hals": Entry(len, frozenset({"frobenius"}), False)})
-    assert written == "| solver | losses | missing |\n| --- | --- | --- |\n| `hals` | frobenius | - |\n"
+    solver_table.write(tmp_path / "made" / "solvers.md")
+    written = (tmp_path / "made" / "solvers.md").read_text("utf-8")
+    assert written.startswith(solver_table.table(SOLVERS))
+    assert f"\n- `hals`: {SOLVERS['hals'].summary}. `tol` bounds the {SOLVERS['hals'].tol}.\n" in written
+    assert "| `kl-cd` | KL | yes | KL | - | - | - | yes | yes | yes |" in written
