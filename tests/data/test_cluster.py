@@ -125,7 +125,7 @@ def test_what_dask_logs_of_a_pass_is_small(dask_client):
     options = {"solver": "hals", "init": "random", "rng": 0, "max_iter": 12, "tol": 0}
     factorize(da.from_array(X, chunks=(2, -1)), 4, callback=callback, **options)
     assert np.median(np.diff(lengths)) < 12_000  # H takes 96,000 bytes
-    assert max(tasks) == 2  # of a pass: one for each worker
+    assert max(tasks) <= 2  # of a pass: one for each worker
     gc.collect()
     for _ in range(1000):
         if len(known.task_metadata) == before:

@@ -53,7 +53,7 @@ def test_magnitude_finds_the_sides_of_a_bipartite_graph():
     sides[:3, 3:] = sides[3:, :3] = 1.0
     pairs = leading_eigenvectors(sp.csr_array(sides), 2)
     np.testing.assert_allclose(np.sort(pairs.values), [-3, 3], atol=1e-12)
-    with pytest.raises(InvalidParameterError, match="only 2 eigenvalues"):
+    with pytest.raises(InvalidParameterError, match="only 2 nonzero eigenvalues"):
         leading_eigenvectors(sp.csr_array(sides), 3)
 
 
