@@ -30,7 +30,8 @@ def test_a_library_that_is_not_installed_is_said():
     ("told", "name"),
     [
         ("Vendor ID: ARM\nModel name: Neoverse-N1\n", "ARM Neoverse-N1 (m)"),
-        ("Vendor ID: GenuineIntel\nModel name: GenuineIntel X\n", "GenuineIntel X (m)"),
+        ("Vendor ID: GenuineIntel\nModel name: Intel(R) Xeon(R) X\n", "Intel Xeon X (m)"),
+        ("Vendor ID: AuthenticAMD\nModel name: EPYC\n", "AMD EPYC (m)"),
         ("nothing of use\n", "p"),
     ],
 )

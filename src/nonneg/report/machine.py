@@ -28,8 +28,10 @@ def processor() -> str:
         names, vendors = [], []
     if not names:
         return platform.processor() or platform.machine()
-    maker = f"{vendors[0]} " if vendors and vendors[0].lower() not in names[0].lower() else ""
-    return f"{maker}{names[0]} ({platform.machine()})"
+    name = names[0].replace("(R)", "").replace("(TM)", "")
+    vendor = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}.get(vendors[0], vendors[0]) if vendors else ""
+    maker = f"{vendor} " if vendor.lower() not in name.lower() else ""
+    return f"{maker}{name} ({platform.machine()})"
 
 
 def machine_facts(libraries: Sequence[str] = LIBRARIES) -> dict[str, Any]:
