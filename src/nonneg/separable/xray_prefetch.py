@@ -71,7 +71,10 @@ def advance(
     products = xp.concat([products, new], axis=1)
     gram = rays @ rays.T
     # Where the new ray has no positive product with the residual, the fit stays optimal.
-    gains = (new - weights @ xp.astype(gram[: k - 1, k - 1 :], block.dtype))[:, 0]
+    # Single-precision products of OpenBLAS sometimes set the flag for invalid values (seen with AVX-512),
+    # though factors and result are finite.
+    with np.errstate(invalid="ignore"):
+        gains = (new - weights @ xp.astype(gram[: k - 1, k - 1 :], block.dtype))[:, 0]
     changed = gains > 0
     weights = xp.concat([weights, xp.astype(changed, weights.dtype)[:, None]], axis=1)
     weights, squares = _fitted(block, changed, gram, products, weights, original[:, 0], left[:, 0])
