@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,23 @@ def dask_processes(process_cluster: Any) -> Iterator[Any]:
     with process_cluster.as_current():
         process_cluster.wait_for_workers(2, timeout=120)
         yield process_cluster
+
+
+@pytest.fixture
+def largest_file() -> Callable[[int], AbstractContextManager[None]]:
+    """Within its block no file can grow beyond some bytes, as on a full disk."""
+    resource = pytest.importorskip("resource", reason="limits of file sizes are of Unix")
+
+    @contextmanager
+    def limited(size: int) -> Iterator[None]:
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    return limited
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from nonneg._arrays import (
     to_device,
     to_float64,
     to_numpy,
+    write_npy,
     write_npz,
 )
 
@@ -116,3 +117,23 @@ def test_a_full_disk_leaves_no_archive_open():
         write_npz(stream, {"X": np.ones(1000)})
     stream.close()
     gc.collect()  # an archive that is open would complain about the closed stream
+
+
+@pytest.mark.parametrize("array", [X, np.asfortranarray(X), X[:, ::2], np.empty((0, 3)), X > 2])
+def test_a_file_of_an_array_is_that_of_numpy(array, tmp_path):
+    write_npy(tmp_path / "found.npy", array)
+    np.save(tmp_path / "expected.npy", array)
+    assert (tmp_path / "found.npy").read_bytes() == (tmp_path / "expected.npy").read_bytes()
+
+
+@pytest.mark.parametrize("missing", [1, 100, 1000, 3000])
+def test_no_room_for_the_last_bytes_is_an_error(missing, largest_file, tmp_path):
+    """numpy.save leaves a file without its end then, and says nothing."""
+    array = np.ones(2000)
+    write_npy(tmp_path / "a.npy", array)
+    whole = (tmp_path / "a.npy").stat().st_size
+    with largest_file(whole - missing), pytest.raises(OSError, match="too large"):
+        write_npy(tmp_path / "b.npy", array)
+    with largest_file(whole):
+        write_npy(tmp_path / "b.npy", array)
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array)

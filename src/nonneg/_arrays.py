@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -146,3 +149,11 @@ def write_npz(stream: Any, arrays: Mapping[str, Any]) -> None:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def write_npy(path: str | os.PathLike[str], array: Any) -> None:
+    """Write an array as `numpy.save` does."""
+    # That one has the C library write to a file, and does not ask whether there was room for the last 4 KB.
+    with Path(path).open("wb") as stream:
+        plain: Any = SimpleNamespace(write=stream.write)
+        np.lib.format.write_array(plain, np.asanyarray(array), allow_pickle=False)

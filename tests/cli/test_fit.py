@@ -228,7 +228,7 @@ def test_stale_files_of_an_earlier_fit_go_and_foreign_ones_stay(
     ]
 
 
-@pytest.mark.parametrize("stage", ["numpy.save", "pathlib.Path.write_text", "save"])
+@pytest.mark.parametrize("stage", ["nonneg.cli.fit_results.write_npy", "pathlib.Path.write_text", "save"])
 def test_a_full_disk_leaves_the_old_results(stage, fake, quick_page, csv_file, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "out"
     assert fit(csv_file, folder, "--seed", "1") == 0

@@ -110,18 +110,15 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_leaves_the_old_file(model, tmp_path):
-    resource = pytest.importorskip("resource", reason="limits of file sizes are of Unix")
+def test_a_full_disk_leaves_the_old_file(model, largest_file, tmp_path):
     path = tmp_path / "m.npz"
     model.save(path)
     before = path.read_bytes()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (512, limits[1]))
-    try:
-        with pytest.raises(OutputError, match=r"could not be written.*before is unchanged") as caught:
-            model.save(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with (
+        largest_file(512),
+        pytest.raises(OutputError, match=r"could not be written.*before is unchanged") as caught,
+    ):
+        model.save(path)
     assert isinstance(caught.value, OSError)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

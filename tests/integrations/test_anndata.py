@@ -255,3 +255,19 @@ def test_results_are_written_into_a_copy_of_a_file_and_never_over_it(adata, tmp_
         annotated.write_h5ad(source, tmp_path / "short.h5ad", model, W[:30])
     assert source.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.h5ad", "link.h5ad", "out.h5ad"]
+
+
+def test_a_full_disk_that_hdf5_finds_is_named(adata, tmp_path, monkeypatch):
+    adata.write_h5ad(tmp_path / "in.h5ad")
+    model = NMF(K)
+    W = model.fit_transform(adata)
+
+    def full(*_):
+        raise RuntimeError("Can't decrement id ref count (file write failed: ... 'File too large')")
+
+    monkeypatch.setattr("anndata.io.write_elem", full)
+    with pytest.raises(
+        OutputError, match=r"out\.h5ad could not be written.*too large.*in\.h5ad is unchanged"
+    ):
+        annotated.write_h5ad(tmp_path / "in.h5ad", tmp_path / "out.h5ad", model, W)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.h5ad"]

@@ -91,7 +91,8 @@ def run(options: argparse.Namespace) -> int:
     """Read, search, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import SeparableNMF
-    from nonneg.cli.results import NAMES, save_array, say_results, write_csv, write_names, write_results
+    from nonneg._arrays import write_npy
+    from nonneg.cli.results import NAMES, say_results, write_csv, write_names, write_results
     from nonneg.report.anchor_page import anchor_sentence, build_anchor_page
     from nonneg.report.folder import check_output_folder
 
@@ -106,8 +107,8 @@ def run(options: argparse.Namespace) -> int:
     record = anchor_record(model, W, table, seconds)
 
     def write_files(fresh: Path) -> None:
-        save_array(fresh / "W.npy", W)
-        save_array(fresh / "H.npy", model.components_)
+        write_npy(fresh / "W.npy", W)
+        write_npy(fresh / "H.npy", model.components_)
         columns = [name for name in COLUMNS if name != "name" or table.row_names is not None]
         rows = ([entry[name] for name in columns] for entry in record["anchors"])
         write_csv(fresh / ANCHORS, columns, rows)

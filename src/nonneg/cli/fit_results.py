@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nonneg._arrays import write_npy
 from nonneg._typing import FloatArray
 from nonneg.cli.results import (
     NAMES,
     RESULT,
     TABLE_KINDS,
-    save_array,
     write_factor,
     write_names,
     write_results,
@@ -57,10 +57,10 @@ def write_fit(folder: Path, fitted: FittedModel, *, csv: bool = False) -> tuple[
     named = fit.row_names is not None or fit.column_names is not None
 
     def write_files(fresh: Path) -> None:
-        save_array(fresh / "W.npy", fit.W)
-        save_array(fresh / "H.npy", fit.H)
+        write_npy(fresh / "W.npy", fit.W)
+        write_npy(fresh / "H.npy", fit.H)
         if fit.examples is not None:
-            save_array(fresh / EXAMPLES, fit.examples)
+            write_npy(fresh / EXAMPLES, fit.examples)
         if csv or named or fitted.table.kind in TABLE_KINDS:
             components = [f"component_{at}" for at in range(fit.H.shape[0])]
             write_factor(fresh / "W.csv", fit.W, "sample", fit.row_names, components)

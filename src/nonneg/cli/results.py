@@ -84,11 +84,6 @@ def write_csv(path: Path, heading: Iterable[Any], rows: Iterable[Iterable[Any]])
         writer.writerows(rows)
 
 
-def save_array(path: Path, array: Any) -> None:
-    """Write an array as a .npy file."""
-    np.save(path, array, allow_pickle=False)
-
-
 def write_factor(
     path: Path,
     factor: FloatArray,

@@ -140,7 +140,8 @@ def write_topics(
     inputs: dict[str, Any] | None = None,
 ) -> None:
     """Write the results, and say what they are."""
-    from nonneg.cli.results import save_array, say_results, write_csv, write_proportions, write_results
+    from nonneg._arrays import write_npy
+    from nonneg.cli.results import say_results, write_csv, write_proportions, write_results
     from nonneg.cli.topics_over_time import over_time_table
     from nonneg.report.topic_page import build_topic_page, topic_sentence
 
@@ -154,7 +155,7 @@ def write_topics(
         )
         write_csv(fresh / TOPICS, [*columns, "words"], rows)
         write_proportions(fresh / DOCUMENTS, proportions, documents.names, model.topic_names_)
-        save_array(fresh / WEIGHTS, model.topics_)
+        write_npy(fresh / WEIGHTS, model.topics_)
         if record["over_time"] is not None:
             write_csv(fresh / TIMES, *over_time_table(record["over_time"]))
 

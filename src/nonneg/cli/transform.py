@@ -110,7 +110,8 @@ def run(options: argparse.Namespace) -> int:
 def _write(
     folder: Path, saved: Any, found: Any, *, csv: bool, maps: str
 ) -> tuple[dict[str, Any], list[Path]]:
-    from nonneg.cli.results import save_array, write_factor, write_proportions, write_results
+    from nonneg._arrays import write_npy
+    from nonneg.cli.results import write_factor, write_proportions, write_results
 
     record, W = _record(saved, found), found.weights
 
@@ -121,7 +122,7 @@ def _write(
             place = fresh / f"abundances.{'hdr' if maps == 'envi' else 'npy'}"
             write_maps(place, W, georeference=found.georeference)
         else:
-            save_array(fresh / "W.npy", W)
+            write_npy(fresh / "W.npy", W)
         if saved.class_name == "TopicModel":
             names = found.names or [f"row {at}" for at in range(len(W))]
             write_proportions(fresh / "documents.csv", W, names, saved.model.topic_names_)

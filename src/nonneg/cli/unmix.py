@@ -123,8 +123,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(folder: Path, model: Any, scene: Any, seconds: float, *, maps: str) -> None:
+    from nonneg._arrays import write_npy
     from nonneg.applications.hyperspectral import write_maps
-    from nonneg.cli.results import save_array, say_results, write_results
+    from nonneg.cli.results import say_results, write_results
     from nonneg.report.hyperspectral_page import build_scene_page, scene_sentence
 
     match, names = _matched(model, scene)
@@ -133,9 +134,9 @@ def _write(folder: Path, model: Any, scene: Any, seconds: float, *, maps: str) -
     def write_files(fresh: Path) -> None:
         place = fresh / f"{MAPS}.{'hdr' if maps == 'envi' else 'npy'}"
         write_maps(place, model.abundances_, names, georeference=scene.cube.georeference)
-        save_array(fresh / RESIDUALS, model.residuals_)
+        write_npy(fresh / RESIDUALS, model.residuals_)
         if not model.mask_.all():
-            save_array(fresh / MASK, model.mask_)
+            write_npy(fresh / MASK, model.mask_)
         _write_spectra(fresh / SPECTRA, model, names)
 
     written = write_results(

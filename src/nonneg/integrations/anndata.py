@@ -202,7 +202,7 @@ def write_h5ad(
                     anndata.io.write_elem(file, slot, {})
                 anndata.io.write_elem(file[slot], key, value)
         partial.replace(target)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: HDF5 found the disk full when it closed the file
         raise OutputError(f"{target} could not be written: {error}. {source} is unchanged.") from error
     finally:
         partial.unlink(missing_ok=True)

@@ -136,6 +136,18 @@ def test_what_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("ending", [".wav", ".flac"])
+def test_a_full_disk_leaves_the_old_sound(ending, largest_file, tmp_path, rng):
+    path = tmp_path / f"a{ending}"
+    write_sound(path, [0.5, -0.5], 8000)
+    before = path.read_bytes()
+    for size in (100, 5000):
+        with largest_file(size), pytest.raises(OutputError, match=r"could not be written.*too large"):
+            write_sound(path, rng.uniform(-1, 1, 3000), 8000)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "soundfile", None)
     with pytest.raises(MissingDependencyError, match=r"needs soundfile.*pip install .*\[audio\]'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import tempfile
@@ -173,9 +174,12 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
     temporary: Path | None = None
     try:
         handle, hidden = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}", suffix=".part")
-        os.close(handle)
         temporary = Path(hidden)
-        soundfile.write(temporary, _encoded(entries, subtype), int(rate), format=form, subtype=subtype)
+        with os.fdopen(handle, "wb") as stream:
+            # libsndfile does not say that the disk is full while it writes .flac.
+            encoded = io.BytesIO()
+            soundfile.write(encoded, _encoded(entries, subtype), int(rate), format=form, subtype=subtype)
+            stream.write(encoded.getbuffer())
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)

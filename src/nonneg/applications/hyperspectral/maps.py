@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import write_npy
 from nonneg.exceptions import FileFormatError, OutputError, ShapeError
 from nonneg.io.envi import write_envi
 
@@ -51,7 +52,7 @@ def write_maps(
     if place.suffix.lower() != ".npy":
         raise FileFormatError(f"Expected a name that ends in .npy or .hdr, got {place.name}.")
     try:
-        np.save(place, planes, allow_pickle=False)
+        write_npy(place, planes)
     except OSError as error:
         raise OutputError(f"{place} could not be written: {error.strerror or error}.") from error
     return [place]
