@@ -34,7 +34,7 @@ from nonneg.solvers.row_newton import (
 )
 
 # Steps with shared correlations before those with a Hessian per row, which converge quadratically.
-SHARED_STEPS = 4
+SHARED_STEPS = 2
 # Below this residual a row of a divergence that is not convex uses true second derivatives.
 NEAR = 0.05
 # Maximum number of stored products of pairs of components; beyond it, all steps use shared correlations.
