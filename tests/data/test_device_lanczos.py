@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.data import as_data_matrix
+from nonneg.data import as_data_matrix, spectral
 from nonneg.data.device_lanczos import device_lanczos
 
 pytestmark = pytest.mark.torch
@@ -50,3 +50,23 @@ def test_what_it_cannot_do_is_left_to_the_other_version(case, torch):
         X = rng.random((90, 40))
     data = as_data_matrix(torch.asarray(X))
     assert device_lanczos(data, 4, np.random.default_rng(1), tol=1e-9, max_passes=300) is None
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_data_on_a_gpu_stay_there_unless_it_gives_up(gives_up, torch, monkeypatch):
+    X = np.random.default_rng(0).random((120, 80)) * 0.8 ** np.arange(80)
+    called = []
+
+    def lanczos(*args, **options):
+        called.append(args)
+        return None if gives_up else device_lanczos(*args, **options)
+
+    monkeypatch.setattr(spectral, "on_gpu", lambda array: True)
+    monkeypatch.setattr(spectral, "device_lanczos", lanczos)
+    if not gives_up:
+        monkeypatch.setattr(spectral, "dense_eigenpairs", None)  # nothing else is asked
+    values, V = spectral.leading_eigenpairs(as_data_matrix(torch.asarray(X)), 4, rng=0)
+    assert len(called) == 1
+    expected = spectrum(X, 4)
+    np.testing.assert_allclose(values, expected[0], rtol=1e-8)
+    np.testing.assert_allclose(np.abs(np.sum(V * expected[1], axis=0)), 1.0, atol=1e-6)

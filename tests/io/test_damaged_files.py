@@ -200,6 +200,14 @@ def test_sizes_in_matlab_files_of_version_4(order, tmp_path, rng):
         read_table(path)
 
 
+@pytest.mark.parametrize("words", [b"DATA", b"MATLAB 5.0 MAT-file, written by another program"])
+def test_the_description_in_a_matlab_file_may_be_short(words, tmp_path, rng):
+    X, path = rng.random((3, 4)), tmp_path / "a.mat"
+    scipy.io.savemat(path, {"X": X})
+    path.write_bytes(words.ljust(116, b"\0") + path.read_bytes()[116:])
+    np.testing.assert_array_equal(read_table(path).X, X)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("kind", [0, 8, 52745])
 def test_elements_of_unknown_types_in_a_matlab_file(kind, packed, tmp_path, rng):

@@ -113,7 +113,7 @@ def test_several_iterations_per_call_change_neither_history_nor_end(rng):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_run_is_the_same_to_rounding(rng, monkeypatch, dtype):
-    plain, W, Ht = problem_of(rng, dtype=dtype)
+    plain, W, Ht = problem_of(rng, weights=rng.integers(1, 9, N_ROWS).astype(dtype), dtype=dtype)
     options = {"penalties": Penalties(), "max_iter": 30, "tol": 0.0}
     small = scaled_newton(plain.data, W, Ht, **options)
     monkeypatch.setattr("nonneg.solvers.newton.is_supported", lambda data, k: False)

@@ -5,7 +5,8 @@ First the suite runs once with coverage, which says for every line the tests tha
 of its own module first, and if they pass the tests in the folder of its layer.
 Tuning constants are spared, which no fact fixes: floats, integers above 2 that are added, multiplied or
 compared by size, products with a constant that has a name, and whether a limit like that is met exactly. So
-are texts, and Triton kernels.
+are texts, Triton kernels, and arguments that only ask for a copy or a check.
+A test kills a mutant only if it passes in the same copy of the tree without it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import functools
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -31,13 +31,15 @@ from typing import Any
 
 import pytest
 from tests.mutants.changes import ROOT, Mutant, mutated, recorded, sampled
-from tests.mutants.watch import KEPT, N_TESTS, SOURCE, keep_tests
+from tests.mutants.watch import KEPT, SOURCE, chosen_tests, dotted, keep_tests, own_tests
 
 COPIED = ("src", "tests", "benchmarks", "reproduction", "docs", "examples", "pyproject.toml", "README.md")
 DECLARATIONS = ("tests/contracts/test_documented_defaults.py", "tests/contracts/test_frozen_results.py")
-MIRROR_SECONDS = 20.0  # that tests of its layer take together
+TEST_SECONDS = 60.0  # that tests of a line take together, those of its module and the others
+LAYER_SECONDS = 20.0  # that tests of its layer take together
 SECONDS = 60.0  # more than its tests need, for a mutant: an endless loop was caught
 SERVERS: dict[Path, subprocess.Popen[str]] = {}
+SOUND: dict[str, bool] = {}  # whether a test passes in an unchanged copy of the tree
 
 
 def watch_suite(n_jobs: int, folder: str) -> None:
@@ -71,7 +73,7 @@ def link_compiled(slot: Path, spared: frozenset[str], folder: str = "numba") -> 
 def imported_by() -> dict[str, set[str]]:
     """Return for every source file those that import it by name, and itself."""
     found: dict[str, set[str]] = defaultdict(set)
-    names = {_dotted(path): path.relative_to(ROOT).as_posix() for path in SOURCE.rglob("*.py")}
+    names = {dotted(path): path.relative_to(ROOT).as_posix() for path in SOURCE.rglob("*.py")}
     for name, path in names.items():
         found[path].add(path)
         for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
@@ -87,11 +89,6 @@ def imported_by() -> dict[str, set[str]]:
     return found
 
 
-def _dotted(path: Path) -> str:
-    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
-    return ".".join(part for part in parts if part != "__init__")
-
-
 @functools.cache
 def packages_above(path: str) -> frozenset[str]:
     """Return the packages whose compiled code may contain that of a file."""
@@ -102,48 +99,61 @@ def packages_above(path: str) -> frozenset[str]:
     return frozenset(Path(each).parent.as_posix() for each in reached)
 
 
-@functools.cache
-def own_tests(path: str) -> frozenset[str]:
-    """Return the test files that import a source file, or bear its name or that of its package."""
-    name = _dotted(ROOT / path)
-    package, _, module = name.rpartition(".")
-    names = {f"test_{module}", f"test_{package.rpartition('.')[2]}"}
-    pattern = re.compile(rf"{re.escape(name)}\b|from {re.escape(package)} import [^\n]*\b{module}\b")
-    return frozenset(
-        test.relative_to(ROOT).as_posix()
-        for test in (ROOT / "tests").rglob("test_*.py")
-        if test.stem in names or pattern.search(test.read_text(encoding="utf-8"))
-    )
-
-
 def tests_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
-    """Return the quickest tests that execute the line of a mutant, or else its file."""
+    """Return the tests that execute the statement of a mutant, quickest first."""
     each = kept["lines"].get(mutant.path, {})
-    found = each.get(str(mutant.line), [])
-    if not found:  # executed at import, or compiled, which coverage does not see
-        own = (
-            at for at, name in enumerate(kept["tests"]) if name.partition("::")[0] in own_tests(mutant.path)
-        )
-        found = list(_quick(own, kept))
-        found += sorted({test for tests in each.values() for test in tests} - set(found))[:N_TESTS]
-        found += [at for at, name in enumerate(kept["tests"]) if name.startswith(DECLARATIONS)]
-    if not found:  # kernels are called from the front of their package
-        front = kept["lines"].get(str(Path(mutant.path).parent / "__init__.py"), {})
-        found = sorted({test for tests in front.values() for test in tests})[:N_TESTS]
-    return found
+    return sorted({test for line in statement_lines(mutant) for test in each.get(str(line), [])})
 
 
-def mirror_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
-    """Return the quickest tests of the layer of a mutant."""
+def statement_lines(mutant: Mutant) -> Iterable[int]:
+    """Return the lines of the statement of a mutant; of a signature, those of the function."""
+    inner: ast.stmt | None = None
+    for node in ast.walk(_tree(mutant.path)):  # from the outermost to the innermost
+        if isinstance(node, ast.stmt) and node.lineno <= mutant.line <= (node.end_lineno or 0):
+            inner = node
+    if inner is None:  # a decorator
+        return ()
+    body = getattr(inner, "body", None)
+    if body is None or isinstance(inner, ast.FunctionDef):
+        return range(inner.lineno, (inner.end_lineno or 0) + 1)
+    return range(inner.lineno, max(inner.lineno + 1, body[0].lineno))
+
+
+@functools.cache
+def _tree(path: str) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def tests_near(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
+    """Return tests of a line that no test was seen to execute: at import, compiled, or in another process."""
+    each = kept["lines"].get(mutant.path, {})
+    found = {test for tests in each.values() for test in tests}
+    # Kernels are called from the front of their package, and from files that import them.
+    for path in (str(Path(mutant.path).parent / "__init__.py"), *imported_by()[mutant.path]):
+        if not each or is_compiled(mutant.path):
+            found |= {test for tests in kept["lines"].get(path, {}).values() for test in tests}
+    own = own_tests(mutant.path)
+    found |= {at for at, name in enumerate(kept["tests"]) if name.partition("::")[0] in own}
+    names = {kept["tests"][at]: at for at in sorted(found)}
+    near = [names[name] for name in chosen_tests(names, str(ROOT / mutant.path))]
+    return near + [at for at, name in enumerate(kept["tests"]) if name.startswith(DECLARATIONS)]
+
+
+def is_compiled(path: str) -> bool:
+    """Tell whether a file has functions that are compiled: no test is seen to execute their lines."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return any(word in text for word in ("@jit", "@part", "@intrinsic"))
+
+
+def tests_of_layer(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
+    """Return the tests of the layer of a mutant."""
     _, _, layer, *inner = Path(mutant.path).with_suffix("").parts
     folder = f"tests/{layer}/" if inner else f"tests/test_{layer.strip('_')}.py"
-    found = [at for at, name in enumerate(kept["tests"]) if name.startswith(folder)]
-    return list(_quick(found, kept))
+    return [at for at, name in enumerate(kept["tests"]) if name.startswith(folder)]
 
 
-def _quick(tests: Iterable[int], kept: dict[str, Any]) -> Iterator[int]:
-    """Yield the first of some tests, as many as there is time for."""
-    left = MIRROR_SECONDS
+def _quick(tests: Iterable[int], kept: dict[str, Any], left: float) -> Iterator[int]:
+    """Yield the first of some tests, as many as there are seconds left for."""
     for test in tests:
         left -= kept["seconds"][test]
         if left > 0.0:
@@ -153,15 +163,52 @@ def _quick(tests: Iterable[int], kept: dict[str, Any]) -> Iterator[int]:
 def run_mutant(mutant: Mutant, slot: Path, kept: dict[str, Any]) -> dict[str, str]:
     """Return whether it was killed, survived or was not executed, and the test that killed it."""
     first = tests_of(mutant, kept)
-    if not first:
-        return {"outcome": "not executed"}
-    with changed(mutant, slot) as environment:
-        files, own = own_tests(mutant.path), lambda at: kept["tests"][at].partition("::")[0] in files
-        mirror = [at for at in mirror_of(mutant, kept) if at not in first]
-        for chosen in ([at for at in first if own(at)], [at for at in first if not own(at)], mirror):
-            if chosen and (test := _failing(chosen, kept, slot, environment)):
+    seen = bool(first) or is_compiled(mutant.path) or not in_function(mutant)
+    files, first = own_tests(mutant.path), first or tests_near(mutant, kept)
+    own = [at for at in first if kept["tests"][at].partition("::")[0] in files]
+    others = sorted(set(first) - set(own))
+    layer = [at for at in tests_of_layer(mutant, kept) if at not in first]
+    for chosen in (
+        list(_quick(tests, kept, seconds))
+        for tests, seconds in ((own, TEST_SECONDS), (others, TEST_SECONDS), (layer, LAYER_SECONDS))
+    ):
+        while chosen:
+            with changed(mutant, slot) as environment:
+                test = _failing(chosen, kept, slot, environment)
+            if test is None:
+                break
+            if passes_unchanged(test, kept, slot):
                 return {"outcome": "killed", "by": test}
-    return {"outcome": "survived"}
+            chosen = [at for at in chosen if not kept["tests"][at].startswith(test)]
+    return {"outcome": "survived" if seen else "not executed"}
+
+
+def in_function(mutant: Mutant) -> bool:
+    """Tell whether the line of a mutant is in the body of a function."""
+    return any(
+        isinstance(node, ast.FunctionDef) and node.body[0].lineno <= mutant.line <= (node.end_lineno or 0)
+        for node in ast.walk(_tree(mutant.path))
+    )
+
+
+def passes_unchanged(test: str, kept: dict[str, Any], slot: Path) -> bool:
+    """Tell whether what failed, a test or the import of a file of tests, passes without the mutant."""
+    if test not in SOUND:
+        these = [at for at, name in enumerate(kept["tests"]) if name.startswith(test)]
+        SOUND[test] = (
+            not these or _failing(these[:1], kept, slot, environment_of(slot, slot / "numba")) is None
+        )
+    return SOUND[test]
+
+
+def environment_of(slot: Path, compiled: Path) -> dict[str, str]:
+    """Return the environment of tests in a copy of the tree."""
+    return {
+        "PYTHONPATH": f"{slot / 'src'}{os.pathsep}{slot}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        "NUMBA_CACHE_DIR": str(compiled),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
+    }
 
 
 @contextmanager
@@ -171,17 +218,11 @@ def changed(mutant: Mutant, slot: Path) -> Iterator[dict[str, str]]:
     text, facts = target.read_text(encoding="utf-8"), target.stat()
     target.write_text(mutated(text, mutant), encoding="utf-8")
     compiled = slot / "numba"
-    if any(word in text for word in ("@jit", "@part", "@intrinsic")):
+    if is_compiled(mutant.path):
         compiled = slot / "fresh"  # compiled callers of a changed kernel contain the old one
         link_compiled(slot, packages_above(mutant.path), "fresh")
-    environment = {
-        "PYTHONPATH": f"{slot / 'src'}{os.pathsep}{slot}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-        "NUMBA_CACHE_DIR": str(compiled),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
-    }
     try:
-        yield environment
+        yield environment_of(slot, compiled)
     finally:
         target.write_text(text, encoding="utf-8")
         os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # compiled kernels stay valid
@@ -215,9 +256,7 @@ def _failing(chosen: list[int], kept: dict[str, Any], slot: Path, environment: d
     exits, code = pytest.ExitCode, int(server.stdout.readline())
     if code in (exits.OK, exits.USAGE_ERROR, exits.NO_TESTS_COLLECTED):
         return None
-    return (
-        failed.read_text() if failed.is_file() else "the time limit" if code == -1 else "an error at import"
-    )
+    return failed.read_text() if failed.is_file() else "the time limit" if code == -1 else "a crash"
 
 
 def changed_since(commit: str) -> list[Path]:

@@ -50,6 +50,10 @@ NAMES = {
     "ceil": "floor",
 }
 
+LIMITS = ("min", "max", "minimum", "maximum", "clip")
+# One more copy, one more validation, one check less that nothing fails.
+SAFE = (("copy", False), ("prefer_skip_nested_validation", True), ("strict", True))
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -116,6 +120,8 @@ def mutants_of(path: Path) -> list[Mutant]:
 
     # Factors, summands and limits above 2 are tuning constants, which no fact fixes.
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            spared |= {id(value) for value in _without_effect(node)}
         if isinstance(node, ast.BinOp):
             spared |= {id(side) for side in (node.left, node.right) if _is_large(side)}
         elif isinstance(node, ast.Compare) and any(isinstance(op, ORDERS) for op in node.ops):
@@ -162,6 +168,16 @@ def mutants_of(path: Path) -> list[Mutant]:
                 end = offset(node.func.end_lineno, node.func.end_col_offset)
                 all_found.append(found(node.func.end_lineno, end - len(name), name, NAMES[name]))
     return all_found
+
+
+def _without_effect(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield arguments that no result depends on, and limits above 2."""
+    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+    if name in LIMITS:
+        yield from filter(_is_large, call.args)
+    for keyword in call.keywords:
+        if (keyword.arg, getattr(keyword.value, "value", None)) in SAFE:
+            yield keyword.value
 
 
 def _is_large(node: ast.expr) -> bool:

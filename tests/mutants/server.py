@@ -73,6 +73,11 @@ class Chosen:
         if report.failed:
             Path("failed.txt").write_text(report.nodeid)
 
+    def pytest_collectreport(self, report: Any) -> None:
+        """The same for a file of tests that cannot be imported."""
+        if report.failed:
+            Path("failed.txt").write_text(report.nodeid)
+
 
 if __name__ == "__main__":
     del sys.path[0]  # the folder of this file

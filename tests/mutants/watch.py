@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ SOURCE = ROOT / "src" / "nonneg"
 KEPT = ROOT / ".mutants"
 INSIDE = str(SOURCE) + os.sep
 N_TESTS = 60  # of those that execute a line, the quickest
+N_OF_FILE = 3  # also the quickest of every file of tests, which look at other things
+N_OWN = 60  # and of the tests of its module
 WATCH = pytest.StashKey[Any]()
 PASSED = pytest.StashKey[bool]()
 SECONDS_OF: dict[str, float] = {}  # of the tests that passed in this process
@@ -35,7 +40,7 @@ class Monitor:
         sys.monitoring.set_events(self.tool, events.PY_START)
 
     def _begin(self, code: Any, offset: int) -> Any:
-        if code.co_filename.startswith(INSIDE):
+        if (code.co_filename or "").startswith(INSIDE):
             sys.monitoring.set_local_events(self.tool, code, sys.monitoring.events.LINE)
         return sys.monitoring.DISABLE
 
@@ -121,12 +126,51 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     lines = {
         Path(file).relative_to(ROOT).as_posix(): {
-            line: sorted(tests & SECONDS_OF.keys(), key=lambda test: (SECONDS_OF[test], test))[:N_TESTS]
+            line: list(
+                chosen_tests(
+                    sorted(tests & SECONDS_OF.keys(), key=lambda test: (SECONDS_OF[test], test)), file
+                )
+            )
             for line, tests in each.items()
         }
         for file, each in watch.stop().items()
     }
     (KEPT / f"seen.{os.getpid()}.json").write_text(json.dumps({"seconds": SECONDS_OF, "lines": lines}))
+
+
+def chosen_tests(tests: Iterable[str], file: str) -> Iterator[str]:
+    """Yield those tests of a line that its mutants shall run, of a list with the quickest first."""
+    own, counts = own_tests(Path(file).relative_to(ROOT).as_posix()), Counter[str]()
+    for at, test in enumerate(tests):
+        name = test.partition("::")[0]
+        counts[name] += 1
+        if at < N_TESTS or counts[name] <= (N_OWN if name in own else N_OF_FILE):
+            yield test
+
+
+@functools.cache
+def own_tests(path: str) -> frozenset[str]:
+    """Return the test files that import a source file, or bear its name or that of its package."""
+    name = dotted(ROOT / path)
+    package, _, module = name.rpartition(".")
+    names = {f"test_{module}", f"test_{package.rpartition('.')[2]}"}
+    pattern = re.compile(rf"{re.escape(name)}\b|from {re.escape(package)} import [^\n]*\b{module}\b")
+    return frozenset(
+        test.relative_to(ROOT).as_posix()
+        for test in (ROOT / "tests").rglob("test_*.py")
+        if test.stem in names or pattern.search(_text(test))
+    )
+
+
+@functools.cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def dotted(path: Path) -> str:
+    """Return the name by which a source file is imported."""
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
 
 
 def keep_tests() -> None:
@@ -139,10 +183,17 @@ def keep_tests() -> None:
         for name, found in each["lines"].items():
             for line, tests in found.items():
                 lines[name][line] |= set(tests)
+    if not seconds:
+        raise SystemExit("no test passed while the suite was watched")
     tests = sorted(seconds, key=lambda name: seconds[name])
     number = {name: at for at, name in enumerate(tests)}  # quickest first
     kept = {
-        name: {line: sorted(number[test] for test in found)[:N_TESTS] for line, found in each.items()}
+        name: {
+            line: [
+                number[test] for test in chosen_tests(sorted(found, key=number.__getitem__), str(ROOT / name))
+            ]
+            for line, found in each.items()
+        }
         for name, each in lines.items()
     }
     times = [seconds[name] for name in tests]

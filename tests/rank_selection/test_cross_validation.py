@@ -12,7 +12,7 @@ from nonneg.data.local import local_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError, UnsupportedInputError
 from nonneg.rank_selection import holdouts
 from nonneg.rank_selection.candidates import between, spaced
-from nonneg.rank_selection.cross_validation import smallest_as_good
+from nonneg.rank_selection.cross_validation import _folds, smallest_as_good
 from nonneg.rank_selection.holdouts import bi_cross_validation, wold_holdouts
 from nonneg.rank_selection.nested import _squared_residuals, grown, nested_fits
 from nonneg.rank_selection.sampling import sample, without
@@ -93,6 +93,21 @@ def test_missing_entries_are_neither_fitted_nor_scored(planted, rng):
     np.testing.assert_allclose(masked.curve.mean, found.curve.mean, rtol=1e-10)
     with pytest.raises(InvalidParameterError, match="'bi-cross-validation' needs complete data"):
         estimate(X, missing="mask", holdout="bi-cross-validation")
+
+
+def test_large_complete_data_hold_out_blocks_and_all_other_data_entries(planted, monkeypatch):
+    def kind(X, mask=None):
+        return _folds(as_data_matrix(X, mask=mask), "auto", 5, np.random.default_rng(0))[1]
+
+    X = planted
+    monkeypatch.setattr("nonneg.rank_selection.cross_validation.FEW_ENTRIES", X.size)
+    assert kind(X) == "wold"
+    monkeypatch.setattr("nonneg.rank_selection.cross_validation.FEW_ENTRIES", X.size - 1)
+    assert kind(X) == "bi-cross-validation"
+    assert kind(X, X.min() < X) == "wold"
+    monkeypatch.setattr("nonneg.rank_selection.cross_validation.FEW_ENTRIES", 0)
+    assert kind(X[:10]) == kind(X[:, :10]) == "bi-cross-validation"
+    assert kind(X[:9]) == kind(X[:, :9]) == "wold"  # a block would have one row or column
 
 
 def test_folds_of_entries_are_disjoint_and_a_tenth(planted):

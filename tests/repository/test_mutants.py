@@ -17,6 +17,11 @@ def f(x: int | None, y: bool = True) -> int:
         return round(1.5)
     return (x
             + 2) if x < 0.1 * LIMIT and 3 * y > x else max(x[5], "a" + "b")
+
+
+def g(x):
+    pairs = zip(x.astype(int, copy=False), x.copy(copy=True), strict=True)
+    return min(x, 40), pairs
 '''
 
 
@@ -40,6 +45,8 @@ def test_mutants_of_operators_numbers_and_names(tmp_path, monkeypatch):
         (13, "5", "6"),
         (13, "", "not "),
         (13, "max", "min"),
+        (17, "True", "False"),
+        (18, "min", "max"),
     }
     assert "            - 2)" in mutants.mutated(SOURCE, found[12, "+", "-"])
     assert len(mutants.sampled([path], 100, 0)) == len(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from tests.references.containers import as_container
@@ -231,6 +233,18 @@ def test_distance_from_the_affine_span(k, m):
     assert span_distance(points) == pytest.approx(min(expected), rel=1e-8)
     points[0] = points[1:].mean(axis=0)
     assert span_distance(points) == 0 if k > 2 else span_distance(points) < 1e-10
+
+
+def test_the_distance_of_few_points_with_many_features_takes_little_memory():
+    points = np.random.default_rng(0).random((3, 3000))
+    span_distance(points)
+    tracemalloc.start()
+    try:
+        span_distance(points)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * points.nbytes
 
 
 def test_distance_of_one_point_and_of_too_many():

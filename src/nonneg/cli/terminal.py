@@ -26,7 +26,7 @@ class Outcome:
 outcome = Outcome()
 
 
-def begin(*, json: bool, quiet: bool = False) -> None:
+def begin(*, json: bool, quiet: bool) -> None:
     """Forget the last command; with `json`, standard output is for the record alone."""
     global outcome
     outcome = Outcome(json, quiet)

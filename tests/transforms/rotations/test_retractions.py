@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 from scipy.linalg import expm
 
 from nonneg.transforms.rotations import closest_orthogonal, random_orthogonal, skew_part
+from nonneg.transforms.rotations.group import taylor_terms
 from nonneg.transforms.rotations.retractions import (
     LARGEST_RATIO,
     RETRACTIONS,
+    _binomial_terms,
     _Tridiagonal,
     inverse_root_nodes,
 )
@@ -38,6 +41,26 @@ def problem(size: float, m: int, p: int) -> tuple[np.ndarray, np.ndarray, Linear
     E = skew_part(rng.standard_normal((1, m, m)))
     P = random_orthogonal(m, rng)[None, :, :p]
     return E * (size / np.linalg.norm(E[0], 2)), P, Linear(rng.standard_normal((1, m, p)))
+
+
+@pytest.mark.parametrize("norm", [1e-3, 0.1, 0.6, 0.9])
+@pytest.mark.parametrize("enough", [1e-8, 1e-15])
+def test_series_have_as_many_terms_as_matter(norm: float, enough: float) -> None:
+    binomial = [math.comb(2 * j, j) / 4**j * norm ** (2 * j) for j in range(300)]
+    n_terms = _binomial_terms(norm, enough)
+    if n_terms < 60:
+        assert sum(binomial[: n_terms + 1]) == pytest.approx((1 - norm**2) ** -0.5, abs=10 * enough)
+        assert binomial[n_terms] <= enough
+    assert binomial[n_terms - 1] > enough
+    exponential = [norm**j / math.factorial(j) for j in range(60)]
+    n_terms = taylor_terms(norm, enough)
+    assert sum(exponential[: n_terms + 1]) == pytest.approx(math.exp(norm), abs=2 * enough)
+    assert n_terms == 1 or exponential[n_terms] > enough
+
+
+def test_series_that_do_not_converge_are_not_summed() -> None:
+    assert _binomial_terms(1.0, 1e-15) == 60
+    assert taylor_terms(1e3, 1e-15) == 1000
 
 
 @pytest.mark.parametrize("p", [12, 30])

@@ -118,10 +118,10 @@ def polar(E: Array, *, synchronize: bool = True) -> Array:
     A = _eye(xp, E) + E
     if not synchronize:
         return polar_factor(A, -square)
-    if (size := norm_bound(E) ** 2) < 0.3:
+    if (norm := norm_bound(E)) < 0.55:
         # The beginning of the binomial series of (I - E^2)^(-1/2) saves some steps.
         half = A @ square
-        A = A + 0.5 * half if size < 1e-4 else A + 0.5 * half + 0.375 * (half @ square)
+        A = A + 0.5 * half if norm < 1e-2 else A + 0.5 * half + 0.375 * (half @ square)
     else:
         A = _scaled(xp, A, square)
     eye, enough = _eye(xp, E), 1e-8 if "64" in str(A.dtype) else 1e-3
