@@ -38,6 +38,7 @@ DECLARATIONS = ("tests/contracts/test_documented_defaults.py", "tests/contracts/
 TEST_SECONDS = 60.0  # that tests of a line take together, those of its module and the others
 LAYER_SECONDS = 20.0  # that tests of its layer take together
 SECONDS = 60.0  # more than its tests need, for a mutant: an endless loop was caught
+TIME_LIMIT, CRASH = "the time limit", "a crash"
 SERVERS: dict[Path, subprocess.Popen[str]] = {}
 SOUND: dict[str, bool] = {}  # whether a test passes in an unchanged copy of the tree
 
@@ -177,9 +178,9 @@ def run_mutant(mutant: Mutant, slot: Path, kept: dict[str, Any]) -> dict[str, st
                 test = _failing(chosen, kept, slot, environment)
             if test is None:
                 break
-            if passes_unchanged(test, kept, slot):
+            if passes_unchanged(test, chosen, kept, slot):
                 return {"outcome": "killed", "by": test}
-            chosen = [at for at in chosen if not kept["tests"][at].startswith(test)]
+            chosen = [at for at in chosen if test != CRASH and not kept["tests"][at].startswith(test)]
     return {"outcome": "survived" if seen else "not executed"}
 
 
@@ -191,13 +192,16 @@ def in_function(mutant: Mutant) -> bool:
     )
 
 
-def passes_unchanged(test: str, kept: dict[str, Any], slot: Path) -> bool:
+def passes_unchanged(test: str, chosen: list[int], kept: dict[str, Any], slot: Path) -> bool:
     """Tell whether what failed, a test or the import of a file of tests, passes without the mutant."""
+    if test == TIME_LIMIT:
+        return True
+    plain = environment_of(slot, slot / "numba")
+    if test == CRASH:
+        return _failing(chosen, kept, slot, plain) is None
     if test not in SOUND:
-        these = [at for at, name in enumerate(kept["tests"]) if name.startswith(test)]
-        SOUND[test] = (
-            not these or _failing(these[:1], kept, slot, environment_of(slot, slot / "numba")) is None
-        )
+        these = [at for at in chosen if kept["tests"][at].startswith(test)]
+        SOUND[test] = _failing(these[:1], kept, slot, plain) is None
     return SOUND[test]
 
 
@@ -256,7 +260,7 @@ def _failing(chosen: list[int], kept: dict[str, Any], slot: Path, environment: d
     exits, code = pytest.ExitCode, int(server.stdout.readline())
     if code in (exits.OK, exits.USAGE_ERROR, exits.NO_TESTS_COLLECTED):
         return None
-    return failed.read_text() if failed.is_file() else "the time limit" if code == -1 else "a crash"
+    return failed.read_text() if failed.is_file() else TIME_LIMIT if code == -1 else CRASH
 
 
 def changed_since(commit: str) -> list[Path]:

@@ -62,7 +62,7 @@ class Chosen:
     """A plugin of pytest that keeps the wanted tests, those that still exist."""
 
     def __init__(self, tests: set[str]) -> None:
-        self.tests = tests
+        self.tests, self.failed = tests, Path("failed.txt").absolute()  # a test may change the folder
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Drop the others."""
@@ -71,12 +71,12 @@ class Chosen:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Leave the name of a test that failed in the folder."""
         if report.failed:
-            Path("failed.txt").write_text(report.nodeid)
+            self.failed.write_text(report.nodeid)
 
     def pytest_collectreport(self, report: Any) -> None:
         """The same for a file of tests that cannot be imported."""
         if report.failed:
-            Path("failed.txt").write_text(report.nodeid)
+            self.failed.write_text(report.nodeid)
 
 
 if __name__ == "__main__":
