@@ -66,3 +66,27 @@ def build(n_rows: int = 12, n_columns: int = 6, k: int = 3, *, names: bool = Fal
 def make_fit():
     """Build a `Fit` of any shape, with changes to its record."""
     return build
+
+
+@pytest.fixture
+def draw(monkeypatch):
+    """Return a function that draws and returns the axes, without writing the drawing."""
+    from nonneg.report import (
+        consensus_figures,
+        curves,
+        figures,
+        hyperspectral_figures,
+        sound_figures,
+        topic_figures,
+    )
+
+    drawn = []
+    for module in (figures, sound_figures, topic_figures, hyperspectral_figures, consensus_figures):
+        monkeypatch.setattr(module, "svg_text", lambda figure, title: figure)
+    monkeypatch.setattr(curves, "svg_element", lambda figure, title: drawn.append(figure) or "")
+
+    def drawing(function: Any, *args: Any, **options: Any) -> Any:
+        figure = function(*args, **options)
+        return (drawn.pop() if drawn else figure).axes
+
+    return drawing
