@@ -144,10 +144,12 @@ class ChunkedMatrix(DataMatrix):
         held = self._held
         if held is None or held.client is not client or held.is_lost or held.is_outgrown:
             from nonneg.data.cluster import Cluster
-            from nonneg.data.connection import check_versions
+            from nonneg.data.connection import SendFromGPU, check_versions
             from nonneg.data.placement import worker_sizes
 
             check_versions(client)
+            if self.library in ("torch", "cupy"):
+                client.register_plugin(SendFromGPU(self.library))
             self._advise(worker_sizes(client))
             self._held = Cluster(client, self._entries, self._weights, self._masks)
             self._held.keep(self.array.nbytes if type(self.array._meta) is np.ndarray else None)

@@ -1,4 +1,4 @@
-"""A running Dask cluster: whether it answers, and whether its processes have this version of `nonneg`."""
+"""A running Dask cluster: whether it answers, has this version of `nonneg`, and can send arrays of a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-from distributed import Client, Security, rpc
+from distributed import Client, Security, WorkerPlugin, rpc
+from distributed.protocol.serialize import dask_serialize
 
 from nonneg._version import __version__
 from nonneg.exceptions import InvalidParameterError, NonnegError
@@ -78,3 +79,33 @@ def check_versions(client: Any) -> None:
             "them again."
         )
     _checked.add(client)
+
+
+class SendFromGPU(WorkerPlugin):
+    """Let workers, also those to come, send arrays that are on a GPU."""
+
+    # Dask converts tensors to NumPy arrays, which fails on a GPU, and then it asks for them again and again.
+    # For arrays of CuPy it needs another library. Both can be pickled.
+
+    name = "nonneg-send-from-gpu"
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+
+    def setup(self, worker: Any) -> None:
+        """Called by Dask on every worker."""
+        if self.library == "torch":
+            import torch
+            from distributed.protocol.torch import serialize_torch_Tensor
+
+            kind, usual = torch.Tensor, serialize_torch_Tensor
+        else:
+            import cupy
+
+            kind, usual = cupy.ndarray, None
+
+        @dask_serialize.register(kind)
+        def serialize(array: Any) -> Any:
+            if usual is None or array.device.type != "cpu":
+                raise NotImplementedError  # Dask goes on with pickle
+            return usual(array)

@@ -1,0 +1,25 @@
+"""What Dask sends between processes."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("distributed")
+
+
+@pytest.mark.torch
+def test_tensors_that_are_not_in_memory_are_pickled(torch, monkeypatch):
+    from distributed.protocol.serialize import dask_serialize, serialize
+
+    from nonneg.data.connection import SendFromGPU
+
+    dask_serialize.dispatch(torch.Tensor)
+    monkeypatch.setattr(dask_serialize, "_lookup", dict(dask_serialize._lookup))
+    # As on a GPU: Dask asks for a NumPy array, and there is none.
+    elsewhere, here = torch.empty(3, device="meta"), torch.ones(3)
+    assert serialize(elsewhere)[0]["serializer"] == "error"
+    plugin = SendFromGPU("torch")
+    for _ in range(2):  # a worker may be told twice
+        plugin.setup(None)
+        assert serialize(elsewhere)[0]["serializer"] == "pickle"
+        assert serialize(here)[0]["serializer"] == "dask"
