@@ -10,11 +10,13 @@ pytest.importorskip("distributed")
 @pytest.mark.torch
 def test_tensors_that_are_not_in_memory_are_pickled(torch, monkeypatch):
     from distributed.protocol.serialize import dask_serialize, serialize
+    from distributed.protocol.torch import serialize_torch_Tensor
 
     from nonneg.data.connection import SendFromGPU
 
-    dask_serialize.dispatch(torch.Tensor)
-    monkeypatch.setattr(dask_serialize, "_lookup", dict(dask_serialize._lookup))
+    monkeypatch.setattr(
+        dask_serialize, "_lookup", dask_serialize._lookup | {torch.Tensor: serialize_torch_Tensor}
+    )
     # As on a GPU: Dask asks for a NumPy array, and there is none.
     elsewhere, here = torch.empty(3, device="meta"), torch.ones(3)
     assert serialize(elsewhere)[0]["serializer"] == "error"
