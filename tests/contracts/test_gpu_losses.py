@@ -7,10 +7,12 @@ import pytest
 from tests.contracts.cases import PENALTIES, K, close, close_in_float32, entries, initial, run, steady
 
 from nonneg import NMF, factorize
+from nonneg.data import as_data_matrix
 from nonneg.iteration import captured
 from nonneg.kernels import beta_sums
 from nonneg.losses import beta as beta_losses
-from nonneg.solvers import mu, newton
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers import beta_encoding, mu, newton
 
 BETAS = (0.0, 0.5, 1.0, 1.5, -1.0)
 SOLVERS = ("mu", "newton")
@@ -84,6 +86,18 @@ def test_missing_entries_agree_with_numpy(name, beta, torch, device, tiles):
     assert tiles
     close(result.W.cpu().numpy(), expected.W, 1e-8)
     close(result.H.cpu().numpy(), expected.H, 1e-8)
+
+
+def test_recorded_steps_of_encoding_are_those_of_numpy(torch, device, tiles, monkeypatch):
+    X, Ht = entries(0.0)[:6], initial()["H"].T.copy()
+    rows = beta_encoding._Rows
+    monkeypatch.setattr(rows, "solve_on_device", rows.solve_recorded)
+    options = {"beta": 0.0, "penalties": Penalties(l1_W=0.01)}
+    expected = beta_encoding.encode_beta(as_data_matrix(X), Ht, **options)
+    data = as_data_matrix(on(torch, device, X))
+    W = beta_encoding.encode_beta(data, on(torch, device, Ht), **options)
+    assert tiles
+    close(W.cpu().numpy(), expected, 1e-7)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, 1.5])

@@ -81,7 +81,7 @@ def check_versions(client: Any) -> None:
     _checked.add(client)
 
 
-class SendFromGPU(WorkerPlugin):
+class SendFromGPU(WorkerPlugin):  # type: ignore[misc]
     """Let workers, also those to come, send arrays that are on a GPU."""
 
     # Dask converts tensors to NumPy arrays, which fails on a GPU, and then it asks for them again and again.
@@ -104,8 +104,9 @@ class SendFromGPU(WorkerPlugin):
 
             kind, usual = cupy.ndarray, None
 
-        @dask_serialize.register(kind)
         def serialize(array: Any) -> Any:
             if usual is None or array.device.type != "cpu":
                 raise NotImplementedError  # Dask goes on with pickle
             return usual(array)
+
+        dask_serialize.register(kind, serialize)

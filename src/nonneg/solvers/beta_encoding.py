@@ -6,6 +6,7 @@ not depend on other rows, on chunks or on threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, tensor_view
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.iteration.captured import Captured
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import BetaLoss, entries_and_mask, in_pieces, in_tiles, over_blocks
 from nonneg.losses.nonzeros import sums_for_W
@@ -41,6 +43,8 @@ NEAR = 0.05
 MAX_PAIRS = 1 << 23
 # Sweeps over the nonzeros of a row per full gradient.
 SWEEPS, SHRINK = 6, 0.1
+# Multiplications per step of all rows up to which a GPU works for less time than the host takes to start it.
+RECORDED_WORK = 1 << 33
 # Dense rows with fewer columns take Newton steps even where most entries are zero.
 NARROW = 100
 
@@ -143,7 +147,9 @@ def _encode_tiles(
     problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
     factor = _best_multiple(x, Ht, loss, mask) if start is None else start
     rows = _Rows(loss, problem, Ht, damping_of(Ht), shared, own, tol, max_iter, tiled=True)
-    return (rows.solve_on_device(x, factor),), ()
+    small = own is not None and x.shape[0] * own.products.shape[0] * own.products.shape[1] <= RECORDED_WORK
+    solve = rows.solve_recorded if small and x.device.type == "cuda" else rows.solve_on_device
+    return (solve(x, factor),), ()
 
 
 def _few_nonzeros(x: Any) -> Any:
@@ -204,8 +210,12 @@ class _Progress:
         yes = xp.ones(factor.shape[0], dtype=xp.bool, device=factor.device)
         return cls(residuals, xp.full_like(residuals, NEAR), xp.logical_not(yes), yes)
 
+    @property
+    def arrays(self) -> list[Array]:
+        return [self.residuals, self.near, self.used, self.going]
+
     def rows(self, chosen: Any) -> _Progress:
-        return _Progress(self.residuals[chosen], self.near[chosen], self.used[chosen], self.going[chosen])
+        return _Progress(*(array[chosen] for array in self.arrays))
 
 
 @dataclass(frozen=True)
@@ -290,6 +300,25 @@ class _Rows:
             return factor
         out[left, ...] = factor
         return out
+
+    def solve_recorded(self, x: Array, factor: Array) -> Array:
+        """All rows take every step, which is recorded: then starting it takes the host no time."""
+        xp = array_namespace(x, factor)
+        captured, now = Captured(), _Progress.begin(factor)
+
+        def advance(number: Any, arrays: Sequence[Any], _: Sequence[Any]) -> Sequence[Any]:
+            x, factor, *progress = arrays
+            before = _Progress(*progress)
+            new, after = self.step(number, x, factor, before)
+            return [xp.where(before.going[:, None], new, factor), *after.arrays]
+
+        for number in range(self.max_iter):
+            kind = min(number, SHARED_STEPS)  # later steps are the same
+            factor, *progress = captured(advance, kind, [x, factor, *now.arrays], [])
+            now = _Progress(*progress)
+            if not bool(xp.any(now.going)):
+                break
+        return factor
 
     def only(self, chosen: Any) -> _Rows:
         """Return the same for some of the rows, with their own observed entries."""
