@@ -78,6 +78,7 @@ def test_envi_files_of_every_order_are_mapped(tmp_path, values, interleave):
     while base is not None and not isinstance(base, np.memmap):
         base = base.base
     assert isinstance(base, np.memmap)
+    assert not cube.values.flags.writeable  # no one can change the file by accident
 
 
 def test_an_envi_file_that_is_cut_short(tmp_path, values):

@@ -52,6 +52,9 @@ def test_small_angles_keep_their_digits():
 def test_bad_input():
     with pytest.raises(ShapeError, match="equal n_features"):
         mean_removed_angles(np.ones((2, 3)), np.ones((2, 4)))
+    for one, other in ((np.ones((2, 3)), np.ones((1, 3, 3))), (np.ones((1, 3, 3)), np.ones((2, 3)))):
+        with pytest.raises(ShapeError, match="Expected two arrays of shape"):
+            mean_removed_angles(one, other)
     with pytest.raises(ShapeError, match="the same number of components in both sets, got 2 and 3"):
         mean_removed_spectral_angle(np.eye(3)[:2], np.eye(3))
     with pytest.raises(NonFiniteDataError, match="`found`"):

@@ -60,6 +60,52 @@ def test_a_mixed_node_is_a_pie_and_a_pure_one_a_disc():
     assert titles == ["a<b: 100% of 0", "mix: 25% of 0, 75% of 1", "c: 100% of 1", "alone: no membership"]
 
 
+def test_a_pie_has_its_shares_clockwise_from_the_top():
+    A = sp.csr_array(np.ones((1, 1)))
+    svg = graph_picture(A, np.array([[0.25, 0.6, 0.003, 0.147]]), ["mix"], np.array([], dtype=int))
+    found = re.findall(
+        r'<path d="M(\S+) (\S+)L(\S+) (\S+)A(\S+) \S+ 0 (\d) 1 (\S+) (\S+)Z" fill="(\S+)"', svg
+    )
+    assert [row[-1] for row in found] == [PALETTE[0], PALETTE[1], PALETTE[3]]  # tiny shares are left out
+    begins = []
+    for *numbers, _ in found:
+        x, y, x1, y1, radius, large, x2, y2 = map(float, numbers)
+        first, last = (np.arctan2(c - x, y - r) / (2 * np.pi) % 1.0 for c, r in ((x1, y1), (x2, y2)))
+        begins.append((first, (last - first) % 1.0, large))
+        assert np.hypot(x1 - x, y1 - y) == pytest.approx(radius, abs=0.2)
+        assert np.hypot(x2 - x, y2 - y) == pytest.approx(radius, abs=0.2)
+    np.testing.assert_allclose(begins, [[0, 0.25, 0], [0.25, 0.6, 1], [0.853, 0.147, 0]], atol=5e-3)
+
+
+def test_communities_are_as_large_as_their_share_and_tied_as_their_nodes_are():
+    flows = np.array([[4.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
+    root = ET.fromstring(community_picture(flows, np.array([4.0, 1.0, 1.0]), ["a", "b", "c"]))
+    name = "{http://www.w3.org/2000/svg}"
+    discs, lines = root.findall(f"{name}circle"), root.findall(f"{name}line")
+    radii = [float(disc.get("r")) for disc in discs]
+    assert radii[0] == 2 * radii[1] == 2 * radii[2]
+    places = [(disc.get("cx"), disc.get("cy")) for disc in discs]
+    assert len(set(places)) == 3
+    assert float(places[0][1]) < min(float(places[1][1]), float(places[2][1]))
+    ends = [((line.get("x1"), line.get("y1")), (line.get("x2"), line.get("y2"))) for line in lines]
+    assert ends == [(places[1], places[0]), (places[2], places[1])]  # and no line without weight
+    strong, weak = (float(line.get("stroke-width")) for line in lines)
+    assert strong > weak > 1
+    titles = [title.text for title in root.iter(f"{name}title")]
+    assert titles == [
+        "20.0% of the weight", "10.0% of the weight", "a: 40.0% of the weight within",
+        "b: 20.0% of the weight within", "c: 10.0% of the weight within",
+    ]  # fmt: skip
+    texts = [(text.text, text.get("x")) for text in root.findall(f"{name}text")]
+    assert texts == [(letter, place[0]) for letter, place in zip("abc", places, strict=True)]
+    _, _, width, height = map(float, root.get("viewBox").split())
+    for disc in discs:
+        for at, size in (("cx", width), ("cy", height)):
+            assert float(disc.get("r")) <= float(disc.get(at)) <= size - float(disc.get("r"))
+    (alone,) = ET.fromstring(community_picture(np.ones((1, 1)), np.ones(1), ["a"])).findall(f"{name}circle")
+    assert float(alone.get("cx")) == width / 2
+
+
 def test_names_do_not_cover_one_another(model):
     root = ET.fromstring(draw_graph(model))
     texts = list(root.iter("{http://www.w3.org/2000/svg}text"))

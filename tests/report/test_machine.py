@@ -22,6 +22,13 @@ def test_the_facts_are_plain_and_do_not_name_the_machine():
     assert platform.node() == "" or platform.node() not in text
 
 
+def test_the_system_is_named_with_its_version(monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    for release in ("6.1.0-12-amd64", "6.1.0"):
+        monkeypatch.setattr("platform.release", lambda release=release: release)
+        assert machine.machine_facts()["system"] == "Linux 6.1.0"
+
+
 def test_a_library_that_is_not_installed_is_said():
     assert machine.machine_facts(["no-such-library"])["versions"] == {"no-such-library": "from source"}
 

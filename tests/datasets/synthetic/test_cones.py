@@ -8,7 +8,9 @@ from nonneg.datasets import circular_cones, equiangular_directions
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
-@pytest.mark.parametrize(("count", "length", "angle"), [(1, 3, 0.4), (10, 200, 0.81), (40, 1600, 1.21)])
+@pytest.mark.parametrize(
+    ("count", "length", "angle"), [(1, 3, 0.4), (10, 200, 0.81), (40, 1600, 1.21), (1, 3, np.pi / 2)]
+)
 def test_directions_are_nonnegative_and_equiangular(count, length, angle):
     directions = equiangular_directions(count, length, angle, rng=0)
     gram = directions @ directions.T
