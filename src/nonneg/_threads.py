@@ -8,6 +8,7 @@ and on a machine with other work to do it was seen to be thirty times slower.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import numbers
 import os
@@ -35,6 +36,9 @@ SMALL_PRODUCT = 2e5
 RATE = 2e9
 # A thread must save this many times what waking it takes: others wait for the interpreter meanwhile.
 WORTH = 4.0
+# Seconds that waking a thread takes on a quick machine, and the least that is measured. Ranges rest on it: on
+# what is measured rests only how many threads share them, so that no digit depends on the load of a machine.
+QUICK_WAKING = 2.0**-17
 # A compiled task (`kernels.team`) does not wait for the interpreter: seconds that one more thread costs, and
 # operations below which the task is left to the calling thread.
 AWAKE, SMALLEST_TASK = 5e-7, 1e5
@@ -84,21 +88,21 @@ def serial() -> Iterator[None]:
 
 
 class _Task:
-    """A range, and where its result goes."""
+    """The ranges of a thread, and where their results go."""
 
-    __slots__ = ("arguments", "done", "error", "value")
+    __slots__ = ("done", "error", "function", "ranges", "values")
 
-    def __init__(self, *arguments: Any) -> None:
-        self.arguments = arguments
-        self.value: Any = None
+    def __init__(self, function: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> None:
+        self.function, self.ranges = function, ranges
+        self.values: list[Any] = []
         self.error: BaseException | None = None
         self.done = threading.Lock()
         self.done.acquire()
 
     def run(self) -> None:
         try:
-            function, start, stop = self.arguments
-            self.value = function(start, stop)
+            for start, stop in self.ranges:
+                self.values.append(self.function(start, stop))
         except BaseException as error:  # raised again by the thread that waits
             self.error = error
 
@@ -206,7 +210,7 @@ def _measure_waking() -> float:
     helper = _Helper(_Pool())
 
     def once() -> float:
-        task = _Task(lambda start, stop: None, 0, 0)
+        task = _Task(lambda start, stop: None, [(0, 0)])
         begun = time.perf_counter()
         helper.give(task)
         task.done.acquire()
@@ -214,18 +218,16 @@ def _measure_waking() -> float:
 
     taken = sorted([once() for _ in range(41)][10:])[15]
     helper.give(None)
-    # A power of two, so that another measurement gives the same numbers of threads.
-    return 2.0 ** math.ceil(math.log2(min(max(taken, 4e-6), 2.5e-4)))
+    return min(max(taken, QUICK_WAKING), 2.5e-4)
 
 
-def threads_for(operations: float) -> int:
+def threads_for(operations: float, waking: float) -> int:
     """Return the number of threads that pay off for some operations, up to `current_threads`."""
     most = current_threads()
     if most == 1 or operations == math.inf:
         return most
     # With n threads the work takes w / n and the waking n h: the sum is smallest for n = sqrt(w / h).
-    worth = math.sqrt(operations / (RATE * WORTH * max(waking_seconds(), 1e-9)))
-    return max(1, min(most, int(worth)))
+    return max(1, min(most, int(math.sqrt(operations / (RATE * WORTH * waking)))))
 
 
 def team_size(operations: float) -> int:
@@ -241,30 +243,39 @@ def parallel_for(
 ) -> list[Result]:
     """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads."""
     blocks = -(-n_rows // chunk_size)
-    n_ranges = min(threads_for(operations), blocks) if blocks > 1 else 1
+    n_ranges = min(threads_for(operations, QUICK_WAKING), blocks) if blocks > 1 else 1
     if n_ranges <= 1:
         return [function(0, n_rows)]
     edges = [min(n_rows, chunk_size * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
-    tasks = [_Task(function, edges[i], edges[i + 1]) for i in range(n_ranges)]
-    pool = _pool
+    ranges = list(itertools.pairwise(edges))
     # The ranges, and with them the results, depend on the number of threads asked for; who works on them, on
-    # what others are doing. The calling thread takes a share itself: one hand-over less.
-    helpers = pool.enter(n_ranges - 1)
+    # the machine and on what others are doing.
+    n_threads = min(n_ranges, threads_for(operations, max(waking_seconds(), QUICK_WAKING)))
+    if n_threads == 1:
+        _in_worker.busy = True  # as `serial` does, in a fraction of its time
+        try:
+            return [function(start, stop) for start, stop in ranges]
+        finally:
+            _in_worker.busy = False
+    pool = _pool
+    # The calling thread takes a share itself: one hand-over less.
+    helpers = pool.enter(n_threads - 1)
     try:
-        shared = len(helpers)
-        for helper, task in zip(helpers, tasks[n_ranges - shared :], strict=True):
+        n_threads = 1 + len(helpers)
+        shares = [n_ranges * i // n_threads for i in range(n_threads + 1)]
+        tasks = [_Task(function, ranges[start:stop]) for start, stop in itertools.pairwise(shares)]
+        for helper, task in zip(helpers, tasks[1:], strict=True):
             helper.give(task)
         with serial():
-            for task in tasks[: n_ranges - shared]:
-                task.run()
-        for task in tasks[n_ranges - shared :]:
+            tasks[0].run()
+        for task in tasks[1:]:
             task.done.acquire()
     finally:
         pool.leave()
     for task in tasks:
         if task.error is not None:
             raise task.error
-    return [task.value for task in tasks]
+    return [value for task in tasks for value in task.values]
 
 
 def parallel_sum(

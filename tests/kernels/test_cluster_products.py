@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg._threads import threads
+from nonneg._threads import current_threads, threads
 from nonneg.kernels.cluster_products.array_api import one_hot
 from nonneg.kernels.cluster_products.numba import cluster_products
 
@@ -50,7 +50,7 @@ def test_products_with_the_own_vector_equal_the_portable_twin(form, dtype, weigh
 
 
 def test_sums_do_not_depend_on_the_threads(form, rng, monkeypatch):
-    monkeypatch.setattr("nonneg._threads.waking_seconds", lambda: 0.0)
+    monkeypatch.setattr("nonneg._threads.threads_for", lambda *_: current_threads())
     X, labels, vectors = sparse_rows(rng), rng.integers(0, 3, size=400), rng.random((3, 30))
     found = []
     for n_threads in (1, 2, 5):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg._threads import threads
+from nonneg._threads import current_threads, threads
 from nonneg.kernels.nearest_centroid import array_api
 from nonneg.kernels.nearest_centroid.numba import can_prune, pruned_centroids, update_cosines
 
@@ -62,7 +62,7 @@ def full_search(X, n_picks, *, rates=None, shift=0.0):
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("drawn", [False, True])
 def test_comparisons_put_off_do_not_change_the_picks(form, n_threads, drawn, rng, monkeypatch):
-    monkeypatch.setattr("nonneg._threads.waking_seconds", lambda: 0.0)
+    monkeypatch.setattr("nonneg._threads.threads_for", lambda *_: current_threads())
     X = sparse_rows(rng)
     rates = 1.0 / rng.exponential(size=(25, 400, 1)) if drawn else None
     shift = 1.0 if drawn else 0.0
@@ -121,7 +121,7 @@ def rows_about(centroids, rng, n_rows, spread):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_settled_rows_have_their_nearest_centroid(dtype, n_threads, rng, monkeypatch):
-    monkeypatch.setattr("nonneg._threads.waking_seconds", lambda: 0.0)
+    monkeypatch.setattr("nonneg._threads.threads_for", lambda *_: current_threads())
     centroids = rng.gamma(0.3, size=(12, 480)).astype(dtype)
     centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
     X, _ = rows_about(centroids, rng, 1500, 0.3)
