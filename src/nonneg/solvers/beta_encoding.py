@@ -44,7 +44,7 @@ MAX_PAIRS = 1 << 23
 # Sweeps over the nonzeros of a row per full gradient.
 SWEEPS, SHRINK = 6, 0.1
 # Multiplications per step of all rows up to which a GPU works for less time than the host takes to start it.
-RECORDED_WORK = 1 << 33
+RECORDED_WORK = 1 << 31
 # Dense rows with fewer columns take Newton steps even where most entries are zero.
 NARROW = 100
 
