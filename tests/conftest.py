@@ -6,6 +6,7 @@ import functools
 import gc
 import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from tests.covering import leave_the_rest
 from tests.perturbed_lapack import perturb
 
 # For worker processes of pytest-xdist started without the Makefile: they share the cores, and a library of
@@ -99,6 +101,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Each gets a half. The first half begins with the tests that compile the most kernels, the second with
     those that compile few or none, so that little is compiled twice.
     """
+    leave_the_rest(items)
+    _draw_no_constants()
     tests = Path(__file__).parent
 
     @functools.cache
@@ -113,6 +117,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     others.sort(key=lambda item: place(item.path)[1:])
     half = len(items) // 2
     items[:] = others[:half] + early + others[half:]
+
+
+def _draw_no_constants() -> None:
+    """Let Hypothesis draw numbers without a look into every module of the library and its tests for some.
+
+    It would parse them all, for 5 s in each process, and draw others whenever another module is imported.
+    """
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if hasattr(providers, "_local_constants"):
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_collection_finish() -> None:

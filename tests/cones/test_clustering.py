@@ -63,6 +63,7 @@ def test_the_first_point_is_the_farthest_from_the_mean_direction(rows):
     assert found.centroid_indices.tolist() == by_hand(rows, 8, int(found.centroid_indices[0]))[0]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("options", [{}, {"rng": 3}, {"rng": 3, "seeding": "plus-plus"}, {"first": 9}])
 def test_every_container_gives_the_same_clusters(container, options, rows):

@@ -102,6 +102,7 @@ def slow(case):
 
 
 # Both array libraries take the same path: all losses on one of them.
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(
     ("form", "name", "beta"),
     [
@@ -144,6 +145,7 @@ def test_twenty_iterations_in_float32_agree_with_dense(name, beta, form):
 
 # Passes over blocks are the same whatever the loss: one without a name stands for the others, and every
 # other case has dense blocks on Dask and sparse ones in files, or the reverse.
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("form", "name", "beta"),
     [
@@ -156,6 +158,7 @@ def test_twenty_iterations_in_blocks_agree_with_dense_to_1e_8(form, name, beta):
     check_twenty_iterations(name, beta, form)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", TORCH, "dask", "streamed"]))
 def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
     X = entries(beta)
@@ -166,6 +169,7 @@ def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
     assert result.loss == pytest.approx(expected.loss, rel=1e-6)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("name", "beta"), [case for case in MAIN_CASES if ALL[case.values[0]].takes("dask", case.values[1])]
 )
@@ -199,6 +203,7 @@ def test_the_automatic_choice_runs_for_every_form(form):
         )
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("name", "beta", "form"),
     with_forms(MAIN_CASES, ["dense", "csr", "csc", TORCH, SPARSE_TENSOR, "dask-one-chunk"]),

@@ -11,6 +11,7 @@ from nonneg import factorize
 from nonneg._threads import current_threads
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), EVERY)
 @pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 @pytest.mark.parametrize(("dtype", "slack"), [(np.float64, 1e-12), (np.float32, 1e-5)])
@@ -32,6 +33,7 @@ def test_the_loss_never_increases_from_starts_with_zeros_and_on_hard_data(name, 
     assert np.diff(losses).max() <= 1e-12 * max(0.5 * float((X**2).sum()), losses[0])
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), EVERY)
 @pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 def test_the_recorded_loss_is_the_objective_of_each_iterate(name, beta, penalties):
@@ -50,6 +52,7 @@ def test_the_recorded_loss_is_the_objective_of_each_iterate(name, beta, penaltie
     assert result.loss == pytest.approx(final, rel=1e-8)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), BRANCHES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_factors_are_finite_nonnegative_and_of_the_dtype_of_the_data(name, beta, dtype):
@@ -127,6 +130,7 @@ def test_data_with_rows_and_columns_of_zeros_or_constant_data_are_harmless(name,
     np.testing.assert_allclose(constant.W @ constant.H, 1.0, atol=0.05)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), BRANCHES)
 @pytest.mark.parametrize("shape", [(10, 4), (4, 10)])
 def test_more_components_than_one_side_work(name, beta, shape):
@@ -136,6 +140,7 @@ def test_more_components_than_one_side_work(name, beta, shape):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), CASES)
 @pytest.mark.parametrize("shape", [(1, 8), (8, 1), (1, 1)])
 def test_one_row_or_one_column_is_fitted_exactly(name, beta, shape):

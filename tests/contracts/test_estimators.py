@@ -174,6 +174,7 @@ def test_every_estimator_and_application_is_here():
     assert set(CASES) == {name for name, member in homes.items() if inspect.isclass(member)}
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_inputs_are_not_modified(case, dtype):
     X = case.data(dtype)

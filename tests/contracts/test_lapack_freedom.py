@@ -36,6 +36,7 @@ def centered_points() -> np.ndarray:
     return X - X.mean(axis=0)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("init", [name for name, init in INITS.items() if not init.takes_factors])
 def test_initializations(init, perturbed_lapack):
     X = points()
@@ -45,6 +46,7 @@ def test_initializations(init, perturbed_lapack):
     np.testing.assert_allclose(model.fit(X).components_, before, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("make", [points, unit_points, centered_points])
 @pytest.mark.parametrize("method", METHODS)
 def test_anchors(method, make, perturbed_lapack):
@@ -75,6 +77,7 @@ def test_anchors_along_random_directions(snr, perturbed_lapack):
     np.testing.assert_array_equal(after, before)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("init", ["auto", "anchors", "cone", "nmf"])
 def test_purification(init, perturbed_lapack):
     X = purification_data(400, 30, 5, sparsity=1.5, rng=0).X
@@ -92,6 +95,7 @@ def test_purification_of_centered_samples(n, perturbed_lapack):
     np.testing.assert_allclose(model.fit(centered_points()).components_, before, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     "model", [ConeNMF(4), MinVolNMF(4, init="mv-dual", max_iter=20, tol=0), SeparableNMF(4, max_iter=30)]
 )
@@ -101,6 +105,7 @@ def test_estimators(model, perturbed_lapack):
     np.testing.assert_allclose(model.fit(points()).components_, before, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("method", ["tl", "jd"])
 @pytest.mark.parametrize("length", [6, 72])
 def test_transforms(length, method, perturbed_lapack):
@@ -114,6 +119,7 @@ def test_transforms(length, method, perturbed_lapack):
     np.testing.assert_allclose(model.fit(frames).transform_, before, atol=1e-7)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("method", COMMUNITY_METHODS)
 def test_communities(method, perturbed_lapack):
     rng = np.random.default_rng(0)
@@ -126,6 +132,7 @@ def test_communities(method, perturbed_lapack):
     np.testing.assert_allclose(model.fit(graph).memberships_, before, atol=1e-7)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("method", COMMUNITY_METHODS)
 def test_equal_communities(method, perturbed_lapack):
     # All leading eigenvalues are equal: nothing but a rule fixes the vectors.

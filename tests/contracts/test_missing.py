@@ -29,6 +29,7 @@ MASK[3], MASK[:, 4] = False, False
 FEW = np.random.default_rng(12).random((24, 15)) < 0.3
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
 @pytest.mark.parametrize("mask", [MASK, FEW], ids=["few missing", "few observed"])
 def test_values_under_the_mask_do_not_matter(name, beta, mask):
@@ -51,6 +52,7 @@ def test_observed_values_do_matter(name, beta):
     assert not np.allclose(first.H, second.H)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
 @pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 def test_the_loss_is_that_of_the_observed_entries_and_never_increases(name, beta, penalties):
@@ -95,6 +97,7 @@ def check_container(name, beta, form, mask):
 
 
 # Lists of entries and masks are different code for sparse data; for other arrays they are the same.
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta", "form"), with_forms(MISSING_CASES, ["csr", "strict", TORCH]))
 def test_every_container_agrees_with_dense(name, beta, form):
     for mask in (MASK, FEW) if form == "csr" else (MASK,):
@@ -102,6 +105,7 @@ def test_every_container_agrees_with_dense(name, beta, form):
 
 
 # Passes over blocks are the same whatever the loss, and each kind of block has one of the masks.
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("name", "beta", "form"),
     with_forms([case for case in MISSING_CASES if case in MAIN_CASES], ["dask-columns", "dask-sparse"]),
@@ -110,6 +114,7 @@ def test_blocks_agree_with_dense(name, beta, form):
     check_container(name, beta, form, MASK if form == "dask-columns" else FEW)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), MISSING_CASES)
 @pytest.mark.parametrize(
     ("dtype", "mask"),

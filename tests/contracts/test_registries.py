@@ -112,6 +112,7 @@ def test_anchor_methods_keep_inputs_and_seeds(name):
         assert sorted(at for group in first.members for at in set(group) & set(range(K))) == [0, 1, 2, 3]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", ANCHOR_METHODS)
 @pytest.mark.parametrize("form", ["fortran", "csr", TORCH, "dask"])
 def test_anchor_methods_agree_over_containers(name, form):

@@ -54,6 +54,7 @@ def solved(form, init, solver, loss, unit, **options):
     )
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("form", "solver", "loss"), [pair for form in FORMS for pair in pairs(form)])
 def test_powers_of_four_change_the_unit_of_the_answer_alone(form, solver, loss):
     exact = not isinstance(loss, float)  # powers with other exponents are rounded
@@ -74,6 +75,7 @@ def test_powers_of_four_change_the_unit_of_the_answer_alone(form, solver, loss):
                 )
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("unit", [1e-140, 1e-6, 1e6, 1e140])
 @pytest.mark.parametrize("init", ["nndsvd-scaled", "random"])
 def test_any_constant_changes_roundings_alone(init, unit):

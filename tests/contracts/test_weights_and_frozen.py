@@ -25,6 +25,7 @@ from tests.references.objectives import objective
 COUNTS = np.random.default_rng(3).integers(0, 4, size=24)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), BRANCHES)
 @pytest.mark.parametrize("penalties", [{}, PENALTIES], ids=["plain", "penalized"])
 def test_an_integer_weight_counts_like_so_many_rows(name, beta, penalties):
@@ -37,6 +38,7 @@ def test_an_integer_weight_counts_like_so_many_rows(name, beta, penalties):
     np.testing.assert_allclose(weighted.history.loss, repeated.history.loss, rtol=1e-8)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), BRANCHES)
 @pytest.mark.parametrize("init", [None, "random"])
 def test_the_whole_fit_with_weights_is_that_of_repeated_rows(name, beta, init):
@@ -67,6 +69,7 @@ def test_rows_of_weight_zero_do_not_matter(name, beta):
     close(first.H, second.H, 1e-9)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), BRANCHES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("frozen", [[1], [2, 0], [0, 1, 2]])

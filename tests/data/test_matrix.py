@@ -55,6 +55,7 @@ def test_it_says_what_it_holds(container, form):
     assert "float64" in str(data.dtype)
 
 
+@pytest.mark.covering(2)
 def test_products_are_those_of_the_formula(container, weights):
     data, entries, _ = container
     rng = np.random.default_rng(5)
@@ -70,6 +71,7 @@ def test_products_are_those_of_the_formula(container, weights):
     )
 
 
+@pytest.mark.covering(2)
 def test_sums_are_those_of_the_formula(container, weights):
     data, entries, seen = container
     scale = np.ones(SHAPE[0]) if weights is None else weights
@@ -114,6 +116,7 @@ def test_rows_can_be_taken(container):
     np.testing.assert_array_equal(np.where(wanted, taken, 0), entries[[5, 0, 23]])
 
 
+@pytest.mark.covering(2)
 def test_gram_matrices_of_local_blocks_see_weights_and_mask(container, weights):
     data, _, seen = container
     rng = np.random.default_rng(7)

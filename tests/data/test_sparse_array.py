@@ -171,6 +171,7 @@ def test_index_arrays_that_lead_elsewhere_are_refused(torch):
                 factorize(X, 1)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("beta", [2.0, 1.0])
 @pytest.mark.parametrize("form", ["torch-csr", *ON_GPU])
 @pytest.mark.parametrize("share", [0.3, 0.9])
@@ -202,6 +203,7 @@ def test_stored_nan_is_missing_and_absent_entries_are_zeros(form, masked):
     np.testing.assert_array_equal(host.observed.dense_rows(0, 12), expected.observed.dense_rows(0, 12))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", ["torch-csr", *ON_GPU])
 @pytest.mark.parametrize("beta_loss", ["frobenius", "kullback-leibler"])
 def test_an_estimator_gives_tensors_and_the_numbers_of_scipy(form, beta_loss):
@@ -243,6 +245,7 @@ def test_more_columns_than_a_gram_matrix_is_formed_for():
     np.testing.assert_allclose(to_numpy(result.W), expected.W, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("shape", [(1, 6), (6, 1), (1, 1)])
 @pytest.mark.parametrize("beta", [2.0, 1.0])
 def test_single_rows_and_columns(shape, beta):

@@ -57,6 +57,7 @@ def test_factors_are_nonnegative_and_have_the_shapes(name, matrix):
         assert (np.delete(Ht, 5, axis=0) > 0).all()
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", INITS)
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_every_container_gives_the_dense_initialization(name, container, matrix):
@@ -82,6 +83,7 @@ def test_rows_may_be_permuted(name, matrix, rng):
     np.testing.assert_allclose(permuted_B, Ht, atol=1e-9)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", [name for name, initializer in INITS.items() if initializer.weights])
 @pytest.mark.parametrize("container", [None, "csr", "torch", "dask"])
 def test_integer_weights_equal_repetition(name, container, matrix, rng):

@@ -38,6 +38,7 @@ def at_twenty(X, init, **options):
     return purify(X, init, max_iter=20, tol=0, **options)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "options", [{}, {"update": "covariance", "pseudo_inverse": "min-infinity"}], ids=["", "cov"]

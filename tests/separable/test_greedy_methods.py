@@ -20,6 +20,7 @@ def found(X, k, name, normalize=None, **params):
 
 
 # Methods ask the data for products: one of them stands for all on containers that differ in these alone.
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("name", "form"),
     [

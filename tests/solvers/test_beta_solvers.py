@@ -30,6 +30,7 @@ def losses(run):
 
 
 # The contracts of the solvers have every dtype with and without penalties.
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("dtype", "penalties"), [(np.float32, SOME), (np.float64, NONE)])
 @pytest.mark.parametrize("beta", BETAS)
 @pytest.mark.parametrize("solver", [multiplicative, scaled_newton])
@@ -102,6 +103,7 @@ def test_solvers_reach_one_optimum_near_the_truth(rng):
     np.testing.assert_allclose(models[2], models[0], rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("beta", [0.0, 1.0, 1.5])
 @pytest.mark.parametrize("solver", [multiplicative, scaled_newton])
 def test_arrays_of_every_namespace_agree_with_numpy(solver, beta, xp, low_rank, rng):
@@ -127,6 +129,7 @@ def test_sparse_agrees_with_dense(solver, beta, counts, rng):
     np.testing.assert_allclose(sparse.state.W, dense.state.W, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("beta", "rows"), [(0.0, 30), (1.0, 7), (2.0, 30)])
 @pytest.mark.parametrize("solver", [multiplicative, scaled_newton])
 def test_dask_agrees_with_dense(solver, beta, rows, low_rank, rng):

@@ -21,6 +21,7 @@ def same(first, second):
     assert first.loss == second.loss
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("name", "beta"), BRANCHES)
 @pytest.mark.parametrize("cut", [1, 9])
 def test_a_resumed_run_equals_the_uninterrupted_one(name, beta, cut, tmp_path):
@@ -32,6 +33,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(name, beta, cut, tmp_path):
     assert resumed.n_iter == 20
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", TORCH, "dask"]))
 def test_a_run_is_taken_up_by_every_container(name, beta, form, tmp_path):
     X = as_container(entries(beta), form)
