@@ -125,12 +125,12 @@ def test_bad_input_is_one_line(change, words, said, X, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_an_interrupted_fit_keeps_the_best_so_far(name, tmp_path):
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((400, 300)))
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 40)))
     words = [
         "fit",
         "x.npy",
         "-k",
-        "8",
+        "3",
         "-o",
         "out",
         "--max-iter",

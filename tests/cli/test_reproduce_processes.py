@@ -42,7 +42,7 @@ def use(monkeypatch, tmp_path):
 
 def test_processes_give_the_records_of_one_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["reproduce", "merit/figure-2", "--quick", "--trials", "3", "--quiet", "--out"]
+    words = ["reproduce", "merit/figure-2", "--quick", "--trials", "2", "--quiet", "--out"]
     assert main([*words, "one"]) == 0
     assert main([*words, "two", "--processes", "2"]) == 0
 

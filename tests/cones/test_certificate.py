@@ -59,6 +59,7 @@ def test_cones_near_to_one_another_leave_theorem_5_open():
     assert found["largest-angle-bound"].holds
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("excess", [-1e-3, -1e-9, -1e-15, 0.0, 1e-15, 1e-12, 1e-9, 1e-3])
 @pytest.mark.parametrize("widths", [(0.1, 0.1, 0.1), (0.15, 0.02, 0.15), (0.1, 0.0, 0.05)])
 def test_what_the_assumption_promises_holds_for_points_built_against_it(widths, excess):

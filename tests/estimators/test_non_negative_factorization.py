@@ -39,6 +39,7 @@ def test_the_signature_is_that_of_scikit_learn():
         assert ours[name].kind == reference[name].kind, name
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("init", ["random", "nndsvd"])
 @pytest.mark.parametrize("solver", ["cd", "mu"])
 @pytest.mark.parametrize("alpha_W", [0.0, 1.0])

@@ -31,6 +31,7 @@ def data():
     return separable_dirichlet(80, 15, 5, snr=30, rng=0)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sum_to_one", [True, False])
 def test_holders_agree(form, sum_to_one, data):

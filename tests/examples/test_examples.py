@@ -15,10 +15,7 @@ LONG = {
     "plot_gene_programs", "plot_initializations", "plot_signatures", "plot_penalties", "plot_pipeline",
     "plot_separation", "plot_solo_recordings", "plot_topic_changes", "plot_certificates", "plot_cluster",
 }  # fmt: skip
-QUICK = {
-    "plot_cones", "plot_digits", "plot_frozen", "plot_losses", "plot_min_volume", "plot_missing",
-    "plot_purification", "plot_topics", "plot_unmixing",
-}  # fmt: skip
+QUICK = {"plot_cones", "plot_digits", "plot_losses", "plot_topics", "plot_unmixing"}
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
 SECONDS = 60
 # One process runs them all, each as a program of its own in a folder of its own: it starts once.
@@ -57,7 +54,7 @@ def test_examples_run_and_draw_a_figure(quick, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     others = {path.stem for path in EXAMPLES} - LONG - QUICK
     examples = [path for path in EXAMPLES if path.stem in (QUICK if quick else others)]
-    assert len(examples) == len(QUICK if quick else others) > 5
+    assert len(examples) == len(QUICK if quick else others) > 4
     done = subprocess.run(
         [sys.executable, "-c", RUNNER, *map(str, examples)],
         cwd=tmp_path,

@@ -63,6 +63,7 @@ def cases():
         yield beta, SMALL, "float32", beta != 1.2
 
 
+@pytest.mark.covering(1)
 @pytest.mark.torch
 @pytest.mark.parametrize(("beta", "shape", "dtype", "masked"), list(cases()))
 def test_sums_are_those_of_the_entries(beta, shape, dtype, masked, torch, device):
@@ -110,6 +111,7 @@ def test_sums_are_those_of_the_entries(beta, shape, dtype, masked, torch, device
     assert all(torch.equal(a, b) for a, b in zip(again, (gradient, diagonal, traces, losses), strict=True))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("beta", "length", "dtype"),

@@ -36,6 +36,7 @@ def test_what_is_supported(rng):
     assert not triton.is_supported(V, 2)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.torch
 @pytest.mark.parametrize(("n_frames", "m", "k"), [(50, 10, 5), (2, 2, 1), (33, 7, 3), (64, 16, 8)])
 @pytest.mark.parametrize("shared", [False, True])

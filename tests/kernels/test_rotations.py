@@ -33,6 +33,7 @@ def test_other_searches_are_left_to_the_descent(rng, monkeypatch):
     assert DivergenceObjective(data, 1e-7, inverse).fused_line_search("wolfe", "exponential") is None
 
 
+@pytest.mark.covering(1)
 @pytest.mark.torch
 @pytest.mark.parametrize(("S", "n_frames", "m"), [(3, 7, 4), (1, 5, 16), (20, 50, 10), (2, 128, 2)])
 @pytest.mark.parametrize("method", ["tl", "jd"])

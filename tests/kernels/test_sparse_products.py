@@ -18,6 +18,7 @@ def sparse(n_rows=30, n_columns=21, density=0.2, dtype=np.float64, index=np.int3
 
 
 # Less than a narrow line, a wide one, one of each, two wide ones.
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("k", [1, 7, 8, 9, 16, 20, 27, 40, 50])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -106,6 +107,7 @@ def on_device(torch, device, *arrays):
     return [torch.asarray(array, device=device) for array in arrays]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("k", [1, 5, 20, 255])
 @pytest.mark.parametrize(("dtype", "index"), [(np.float32, np.int32), (np.float64, np.int64)])
 @pytest.mark.parametrize("part", [2048, 4])

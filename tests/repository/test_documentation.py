@@ -13,10 +13,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-# Their code takes three seconds a page and more; `make docs` runs it too.
+# Their code takes a second a page and more; `make docs` runs it too.
 LONG = {
     "topics", "audio", "single-cells", "separable", "hyperspectral", "purification", "rank", "cones",
-    "min-volume",
+    "min-volume", "cluster", "consensus", "signatures",
 }  # fmt: skip
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -76,6 +76,7 @@ def test_isolated_samples_are_set_aside_and_named():
     assert set(bad) <= set(kept.anchors)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", ["csr", TORCH, "dask"])
 @pytest.mark.parametrize("method", AVERAGING)
 def test_vertices_do_not_depend_on_the_container(method, form):

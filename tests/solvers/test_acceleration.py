@@ -103,6 +103,7 @@ def test_the_count_of_operations_decides():
     assert kinds((1000, 1500), 20, np.float32, container=sp.csr_array) == []
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
     "options",
@@ -152,6 +153,7 @@ def test_frozen_components_and_missing_entries_take_plain_iterations(X, everywhe
     assert not everywhere
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("tasks", ["large", "all"])
 def test_the_same_for_any_number_of_threads(X, everywhere, tasks, container, monkeypatch):

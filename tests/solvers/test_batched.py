@@ -41,6 +41,7 @@ def alone(monkeypatch, *given, **options):
         return run_restarts(*given, **options)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("beta", [2.0, 1.0])
 @pytest.mark.parametrize("tol", [0, 1e-3])
 def test_restarts_end_as_single_runs_do(data, monkeypatch, beta, tol):

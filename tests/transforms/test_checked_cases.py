@@ -79,6 +79,7 @@ def _factors(state: Any) -> Any:
     return FactorState(state.activations, state.components, state.restarts)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("n_iter", "accuracy"), [(1, 1e-9), (100, 1e-5)])
 @pytest.mark.parametrize(
     ("label", "method", "search"),

@@ -24,6 +24,7 @@ def problem(n_realizations, n_init=4):
     return data, initial_state(data, 3, init=None, n_init=n_init, rng=0)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("method", ["tl", "jd"])
 @pytest.mark.parametrize(("n_realizations", "trials"), [(1, (1,)), (1, (1, 2, 4)), (20, (1, 2))])
 def test_the_numbers_are_those_of_the_reading_way(method, n_realizations, trials, monkeypatch):
