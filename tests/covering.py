@@ -28,7 +28,7 @@ def leave_the_rest(items: Iterable[pytest.Item]) -> None:
 
 
 def cover(cases: list[dict[str, Hashable]], strength: int) -> set[int]:
-    """Choose cases so that every value occurs, or every pair (strength 2) of values of two parameters.
+    """Choose cases so that every value occurs (strength 1), or every pair of values of two parameters (2).
 
     Greedy: the first of the cases that add the most, until none adds anything.
     """
@@ -44,7 +44,7 @@ def cover(cases: list[dict[str, Hashable]], strength: int) -> set[int]:
 
 
 def _values(item: Any) -> dict[str, Hashable]:
-    """Return the parameters of a case; a value that cannot be hashed is the same in all cases that have it."""
+    """Return the parameters of a case; one that has no hash is one object in all cases."""
     values: dict[str, Hashable] = {}
     for name, value in sorted(item.callspec.params.items()):
         try:

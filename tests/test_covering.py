@@ -29,6 +29,7 @@ def test_every_value_or_pair_occurs(strength, most):
 def test_one_parameter_and_no_case():
     assert cover([{"loss": 1}, {"loss": 2}, {"loss": 1}], 2) == {0, 1}
     assert cover([], 1) == set()
+    assert cover(CASES, 0) == {0}  # one stands for all
 
 
 def test_the_others_are_marked_slow(request, tmp_path):

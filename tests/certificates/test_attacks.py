@@ -116,6 +116,7 @@ def objective(X, C, lam, mu):
     return float(0.5 * (rest**2).sum() + lam * smoothed.sum())
 
 
+@pytest.mark.covering(1)
 @pytest.mark.filterwarnings("ignore:Sample 10 was found as an anchor")
 @pytest.mark.parametrize("kind", ["plain", "copies", "zeros", "one feature", "offset", "tiny"])
 @pytest.mark.parametrize("lam", [0.0, 0.3])

@@ -51,6 +51,7 @@ def test_programs_are_those_of_the_processor(batches, catalog, options):
     )
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     "options", [{}, {"beta_loss": "kullback-leibler", "resample": "poisson"}, {"resample": "bootstrap"}]
 )

@@ -127,6 +127,7 @@ def test_twenty_iterations_on_a_gpu_agree_with_dense_to_1e_8(name, beta, form):
     check_twenty_iterations(name, beta, form)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("name", "beta"),
     [

@@ -159,6 +159,7 @@ def test_plain_hals_takes_the_steps_of_the_slow_version(mask, penalized):
 
 
 # The data are of low rank up to a constant, which negative betas fit before all else.
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "beta"), [case for case in MISSING_CASES if case.values[1] >= 0])
 def test_missing_entries_of_low_rank_data_are_found_again(name, beta):
     rng = np.random.default_rng(5)

@@ -26,7 +26,12 @@ def near_a_truth():
 @pytest.mark.parametrize(
     ("beta", "penalties", "max_iter"),
     [
-        pytest.param(beta, penalties, max_iter, marks=() if beta in FEW else pytest.mark.slow)
+        pytest.param(
+            beta,
+            penalties,
+            max_iter,
+            marks=() if beta in FEW and not (penalties and beta != 1.0) else pytest.mark.slow,
+        )
         for beta, names in BY_LOSS.items()
         for penalties, max_iter in (({}, 300), ({"alpha_W": 0.01, "alpha_H": 0.01}, 1000))
         if len(names) > 1 and (not penalties or 0 <= beta <= 2)
@@ -86,6 +91,7 @@ def test_the_certificate_of_the_frobenius_loss_follows_from_finite_differences(s
     )
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "beta"), [case for case in CASES if 0 <= case.values[1] <= 2])
 def test_planted_factors_are_found_up_to_order_and_scale(name, beta):
     # Some rows are a pure component and some columns belong to one alone: the factorization is unique.

@@ -92,6 +92,7 @@ def test_frozen_rows_stay_from_any_initialization(name, beta):
     assert result.H[1].tobytes() == H[1].tobytes()
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "beta"), [case for case in CASES if 0 <= case.values[1] <= 2])
 def test_what_scikit_learn_found_cannot_be_improved(name, beta):
     # If a penalty had another scale, the optimum would lie elsewhere.
@@ -128,6 +129,7 @@ def test_a_stronger_l1_penalty_gives_smaller_factors(name, beta):
     assert strong.W.sum() * strong.H.sum() < plain.W.sum() * plain.H.sum()
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "beta"), [case for case in CASES if 1 <= case.values[1] <= 2])
 def test_with_all_of_h_frozen_the_convex_optimum_is_found(name, beta):
     X, given = entries(beta), initial()

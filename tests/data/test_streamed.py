@@ -147,6 +147,7 @@ def test_zeros_are_named_for_itakura_saito(tmp_path):
         factorize(stored(X, tmp_path), 3, beta_loss="itakura-saito")
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.uint16])
 def test_types(dtype, form, tmp_path):
     X = np.round(entries() * 9).astype(dtype)

@@ -43,6 +43,7 @@ def test_not_worse_than_scikit_learns(beta_loss, size, passes, digits):
     assert ours.n_steps_ == theirs.n_steps_
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("beta_loss", ["frobenius", "kullback-leibler"])
 def test_near_to_a_fit_of_the_whole(beta_loss, digits):
     excess = []

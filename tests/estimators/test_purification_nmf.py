@@ -197,6 +197,7 @@ def test_signed_features():
     assert metrics.mixing(signed.H, model.components_, match=True).normalized_error < 1e-10
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("init", "form"), [*(("anchors", form) for form in FORMS[::2]), ("cone", "dense"), ("nmf", "dense")]
 )

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from tests.references.checks import parametrize_with_options
-from tests.references.containers import FORMS, as_container, plain
+from tests.references.containers import MAIN_FORMS, as_container, plain
 
 from nonneg import NMF, SeparableNMF, load
 from nonneg.datasets import separable_dirichlet
@@ -32,7 +32,7 @@ def data():
 
 
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 @pytest.mark.parametrize("sum_to_one", [True, False])
 def test_holders_agree(form, sum_to_one, data):
     expected = SeparableNMF(5, method="spa", sum_to_one=sum_to_one).fit(data.X)

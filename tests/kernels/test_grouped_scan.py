@@ -19,6 +19,7 @@ def slope_of(n, rng, *, penalized):
     return PenaltyGradient(base, indptr, rows.astype(np.int32), extra)  # the integers of MERIT
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("penalized", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_same_answers_as_the_whole_scan(monkeypatch, penalized, dtype):

@@ -27,6 +27,7 @@ def problems(rng, *, weights=None, penalties=None, dtype=np.float64, k=5):
     return plain, replace(plain, tiled=True), W, Ht
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("penalties", [Penalties(), Penalties(0.3, 0.2, 0.1, 0.4)])
 @pytest.mark.parametrize("k", [1, 5])
 def test_a_pass_equals_the_one_of_all_other_data(rng, penalties, k, monkeypatch):

@@ -37,6 +37,7 @@ def problem(k, n_rows=40, n_features=None, noise=0.5, seed=0):
     return points @ points.T, X @ points.T
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_rows_are_the_best_over_all_supports(pivoting, k):
     gram, cross = problem(k)

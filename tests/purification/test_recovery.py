@@ -138,6 +138,7 @@ def test_starts_beyond_the_theorem(planted, level):
     assert purify_with_truth(data.X, init, truth=data.H, max_iter=60).history["e_norm"][-1] <= 1e-6
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("weights", ["binary", "uniform", "heavy"])
 def test_starts_that_lack_a_part_of_one_other_feature(planted, weights):
     # What is missing comes back as positive values in a few samples: the bulk of the values does not show it.

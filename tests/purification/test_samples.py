@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.containers import FILE_FORMS, FORMS, as_container, plain
+from tests.references.containers import FILE_FORMS, MAIN_FORMS, as_container, plain
 from tests.references.purification import purify_with_truth
 
 from nonneg import purify
@@ -39,7 +39,7 @@ def at_twenty(X, init, **options):
 
 
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 @pytest.mark.parametrize(
     "options", [{}, {"update": "covariance", "pseudo_inverse": "min-infinity"}], ids=["", "cov"]
 )

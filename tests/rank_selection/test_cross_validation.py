@@ -60,7 +60,7 @@ def test_sparse_and_dense_hold_out_the_same(holdout, planted_counts):
     assert sparse.rank == 3
 
 
-@pytest.mark.parametrize("container", ["torch", "dask", "float32"])
+@pytest.mark.parametrize("container", [pytest.param("torch", marks=pytest.mark.slow), "dask", "float32"])
 def test_other_containers_give_the_same(container, planted):
     makers = {
         "torch": lambda X: pytest.importorskip("torch").asarray(X),

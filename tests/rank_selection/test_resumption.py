@@ -35,6 +35,7 @@ def stop_after(monkeypatch):
     return stop
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("holdout", ["wold", "bi-cross-validation"])
 def test_a_stopped_search_resumes(X, holdout, stop_after, tmp_path):
     options = {"rng": 0, "method_params": {"n_folds": 3, "n_init": 3, "holdout": holdout}}

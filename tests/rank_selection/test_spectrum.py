@@ -187,6 +187,7 @@ def test_normalized_points_count_alike(norm, container, low_rank, rng):
     assert f"scaled to {norm} norm one" in plain.reason
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("method", ["cross-validation", "stability"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_fits_see_normalized_samples(method, norm, low_rank):

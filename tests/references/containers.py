@@ -18,6 +18,14 @@ ON_GPU = ("cuda-csr", "cupy-csr")
 DASK_FORMS = ("dask", "dask-one-chunk", "dask-columns", "dask-sparse")
 FILE_FORMS = ("streamed", "streamed-sparse")
 FORMS = ("dense", "fortran", "csr", "csc", "strict", TORCH, *DASK_FORMS, *FILE_FORMS)
+MAIN_FORMS = [
+    pytest.param(form, marks=pytest.mark.slow)
+    if form in ("fortran", "csc", "dask-one-chunk", "dask-columns", "streamed-sparse")
+    else form
+    for form in FORMS
+]
+"""For what reaches the data through operators alone, which `tests/data` compares over all forms."""
+
 CONTAINER = {"fortran": "dense", "csr": "sparse", "csc": "sparse", "strict": "array", "torch": "array"}
 CONTAINER |= dict.fromkeys(("torch-csr", "torch-csc", "torch-coo", *ON_GPU), "sparse-array")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.linalg import hilbert
-from tests.references.containers import FORMS, as_container
+from tests.references.containers import MAIN_FORMS, as_container
 
 from nonneg.data import as_data_matrix
 from nonneg.separable.fast_anchor import fast_anchor
@@ -51,7 +51,7 @@ def test_picks_are_those_of_the_slow_version(seed, dtype):
     assert fast_anchor(as_data_matrix(X), 7, clean_up=False).anchors.tolist() == first
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_every_container_takes_as_many_passes(form):
     X = np.random.default_rng(6).random((60, 8))
     picks, first = by_hand(X, 5)

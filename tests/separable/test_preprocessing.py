@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.containers import FORMS, as_container, plain
+from tests.references.containers import MAIN_FORMS, as_container, plain
 
 from nonneg.data import as_data_matrix
 from nonneg.separable.near_duplicates import representatives
@@ -25,7 +25,7 @@ def points(X, form="dense"):
     return Prepared(as_data_matrix(as_container(X, form)))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_energy_keeps_the_longest_points(form):
     rng = np.random.default_rng(0)
     X = rng.random((40, 5)) * np.geomspace(1, 1e-3, 40)[rng.permutation(40), None]
@@ -43,7 +43,7 @@ def test_energy_of_equal_points_and_of_all():
     assert keep_energy(points(np.ones((100, 2))), 1.0).kept is None
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_normalisation_drops_points_of_zeros(form):
     X = np.random.default_rng(0).random((12, 4))
     X[[2, 7]] = 0.0
@@ -54,7 +54,7 @@ def test_normalisation_drops_points_of_zeros(form):
     assert result.facts["normalize"]["n_zero"] == 2
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 @pytest.mark.parametrize("centered", [False, True])
 def test_reduction_keeps_the_leading_directions(form, centered):
     rng = np.random.default_rng(1)
@@ -77,7 +77,7 @@ def test_principal_directions_of_many_features():
     np.testing.assert_allclose(directions @ directions.T, exact @ exact.T, atol=1e-8)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_mean_row(form, counts):
     X = counts.toarray()
     np.testing.assert_allclose(mean_row(as_data_matrix(as_container(X, form))), X.mean(axis=0))

@@ -45,6 +45,7 @@ def test_smoothing_does_not_pull_single_pure_samples_inward(method):
         assert mean_error(method, {"snr": 30}, n_members=20) > 0.2
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("method", AVERAGING)
 @pytest.mark.parametrize("kind", [{"outliers": 0.005}, {"dark": 0.02}, {"closer": 8.0, "snr": 35}])
 def test_what_misleads_spa(method, kind):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.linalg import hilbert
-from tests.references.containers import FORMS, as_container
+from tests.references.containers import MAIN_FORMS, as_container
 from tests.references.simplex import successive_projections
 
 from nonneg.data import as_data_matrix
@@ -46,7 +46,7 @@ def test_directions_are_divided_by_their_squared_norms():
     assert picks(X / 100, 3) == [0, 2, 3]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_ties_go_to_the_longest_point(form):
     # After the first pick the residuals of rows 1, 2 and 3 agree to a share of 1e-8 of their squares.
     X = np.array(

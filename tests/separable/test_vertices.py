@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.containers import FORMS, as_container
+from tests.references.containers import MAIN_FORMS, as_container
 
 from nonneg import SeparableNMF, select_anchors
 from nonneg._arrays import to_float64
@@ -29,7 +29,7 @@ def registered():
         yield
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_components_are_averages_in_the_container_of_the_data(form, clean):
     X = as_container(clean.X, form)
     model = SeparableNMF(6, method="pairs").fit(X)

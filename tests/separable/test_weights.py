@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.containers import FORMS, as_container, plain
+from tests.references.containers import MAIN_FORMS, as_container, plain
 from tests.references.least_squares import nonnegative_rows
 from tests.references.simplex import simplex_kkt
 
@@ -12,14 +12,14 @@ from nonneg.data import as_data_matrix
 from nonneg.separable.weights import anchor_weights, rows_sum_to_one
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_weights_that_sum_to_one(form, noisy):
     W = plain(anchor_weights(as_data_matrix(as_container(noisy.X, form)), noisy.H, sum_to_one=True))
     np.testing.assert_allclose(W.sum(axis=1), 1.0, atol=1e-12)
     assert simplex_kkt(W, noisy.H @ noisy.H.T, noisy.X @ noisy.H.T) < 1e-10
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_nonnegative_weights(form, noisy):
     W = plain(anchor_weights(as_data_matrix(as_container(noisy.X, form)), noisy.H, sum_to_one=False))
     np.testing.assert_allclose(W, nonnegative_rows(noisy.H.T, noisy.X), atol=1e-9)
@@ -54,7 +54,7 @@ def test_single_precision_stays_single(clean):
     np.testing.assert_allclose(W, clean.W, atol=1e-4)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_sums_of_rows(form):
     X = np.random.default_rng(0).dirichlet(np.ones(5), 20)
     assert rows_sum_to_one(as_data_matrix(as_container(X, form)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
-from tests.references.containers import FORMS, as_container
+from tests.references.containers import MAIN_FORMS, as_container
 
 from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
@@ -50,7 +50,7 @@ def test_picks_are_those_of_the_slow_version(seed):
     assert result.n_passes == 10  # one an anchor, the norms, and the first ray
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_every_container_foresees_the_worst_point(form):
     X = points(3)
     result = xray(as_data_matrix(as_container(X, form)), 6)

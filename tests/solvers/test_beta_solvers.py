@@ -72,6 +72,7 @@ def test_extrapolation_pays(low_rank, rng):
     assert np.argmax(fast <= plain[-1]) < 40
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("penalties", [NONE, SOME])
 def test_solvers_reach_one_optimum(penalties, counts, rng):
     # One component: the problem has a single minimum up to scale, and with L2 a single one.
@@ -144,6 +145,7 @@ def test_dask_agrees_with_dense(solver, beta, rows, low_rank, rng):
     np.testing.assert_allclose(run.state.W.compute(), expected.state.W, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", ["dense", "sparse", "array"])
 @pytest.mark.parametrize("solver", [multiplicative, scaled_newton])
 def test_missing_entries_do_not_count(solver, kind, counts, rng):

@@ -93,6 +93,7 @@ def test_chunks_that_no_task_takes(monkeypatch):
     assert not takes(as_data_matrix(X[:, ::2]))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("wide_entries", [0, 1 << 16])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("penalties", [{}, {"alpha_W": 1e-3, "alpha_H": 1e-2, "l1_ratio": 0.5}])
@@ -157,6 +158,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(dtype, any_size):
         np.testing.assert_allclose(updated.absolute, np.abs(X @ other).sum(), rtol=1e-5)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("accelerate", [False, True])
 def test_the_number_of_threads_does_not_change_a_digit(accelerate, order, any_size, monkeypatch):

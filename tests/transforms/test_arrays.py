@@ -33,6 +33,7 @@ CONTAINERS = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("place", CONTAINERS)
 @pytest.mark.parametrize(
     "options", [{}, {"method": "jd"}, {"method_params": {"objective": "I", "l1": 0.1}}], ids=str

@@ -24,7 +24,15 @@ def angles(model, planted):
     return spectral_angles(np.asarray(model.endmembers_, dtype=float), planted.H).min(axis=0).max()
 
 
-@pytest.mark.parametrize("constraint", ["normalized", "sum-to-one", "at-most-one", "nonnegative"])
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        "normalized",
+        "nonnegative",
+        pytest.param("sum-to-one", marks=pytest.mark.slow),
+        pytest.param("at-most-one", marks=pytest.mark.slow),
+    ],
+)
 def test_finds_endmembers_that_no_pixel_equals(planted, constraint):
     cube = planted.X.reshape(ROWS, COLUMNS, BANDS)
     model = Unmixing(K, method="min-volume", constraint=constraint).fit(cube)

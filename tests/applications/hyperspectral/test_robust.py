@@ -51,6 +51,7 @@ def test_the_lake_is_water_and_not_road():
     assert model.unexplained_.mean() < 0.02
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("purity", [1.0, 0.75])
 def test_the_brightness_of_endmembers_follows_from_the_pixels(rng, purity):
     # Materials of unlike brightness, in pixels whose light varies for other reasons.

@@ -28,6 +28,7 @@ def draw(seed):
     )
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("seeds", np.array_split(np.arange(N_DRAWS), 4), ids=lambda seeds: f"from-{seeds[0]}")
 def test_no_cluster_mixes_cones_and_every_error_is_beneath_its_bounds(seeds):
     for seed in seeds:

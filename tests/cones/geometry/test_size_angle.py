@@ -10,7 +10,7 @@ from tests.references.cones import (
     smallest_cone_by_programming,
     unit_rows,
 )
-from tests.references.containers import FORMS, as_container
+from tests.references.containers import MAIN_FORMS, as_container
 
 from nonneg.cones.geometry import size_angles, smallest_cone
 from nonneg.data import as_data_matrix
@@ -125,7 +125,7 @@ def planted():
     return circular_cones(300, 60, 4, size_angle=0.25, between_angle=0.9, rng=7)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", MAIN_FORMS)
 def test_every_container_gives_the_same_cones(form, planted):
     expected = size_angles(as_data_matrix(planted.X), planted.labels, 4)
     data = as_data_matrix(as_container(planted.X, form))

@@ -112,6 +112,7 @@ def test_the_gap_bounds_the_distance_from_the_optimum():
 
 
 # Every weight and every smoothing with every rule.
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("lam", "mu"), [(0.0, 0.1), (0.1, 1e-5), ("auto", 0.1)])
 @pytest.mark.parametrize("steps", STEPS[1:])
 def test_the_objective_never_rises_with_a_line_search(steps, mu, lam, data):
@@ -171,6 +172,7 @@ def test_recovers_where_successive_projections_fail():
     assert greedy < 4
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(("n_points", "k", "snr"), [(200, 40, 15), (150, 10, 20), (120, 5, 40)])
 def test_the_number_of_anchors_is_found(n_points, k, snr):
     data = separable_dirichlet(n_points, 50, k, snr=snr, rng=7)

@@ -232,6 +232,7 @@ def test_an_interrupted_run_returns_what_it_has(data):
     assert found.gap == plain.gap
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("steps", "container"), [("open-loop", "dense"), ("pairwise", "dense"), ("open-loop", "strict")]
 )
