@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from nonneg._interruption import interrupt
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.iteration import Never, RelativeMeasure, StopReason, iterate
 from nonneg.iteration.loop import Stalled
@@ -130,6 +132,19 @@ def test_ctrl_c_returns_the_last_state_with_a_warning(where):
     assert run.stop_reason is StopReason.INTERRUPTED
     assert run.n_iter == len(run.history) == 2
     assert run.state == Halving(1 / 4)
+
+
+def test_ctrl_c_that_a_callback_lost_ends_the_run_and_no_later_one():
+    def step(state):
+        if state.value == 1 / 4:
+            with contextlib.suppress(KeyboardInterrupt):  # as Python does in finalizers
+                interrupt()
+        return halve(state)
+
+    with pytest.warns(InterruptedFitWarning, match="Interrupted after 3 iterations"):
+        run = iterate(step, Halving(), max_iter=50)
+    assert run.state == Halving(1 / 8)
+    assert iterate(halve, Halving(), max_iter=5).n_iter == 5
 
 
 def test_ctrl_c_in_the_first_step_returns_the_initial_state():

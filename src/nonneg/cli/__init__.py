@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from nonneg import _interruption
 from nonneg._version import __version__
 from nonneg.cli import terminal
 from nonneg.exceptions import NonnegError
@@ -132,7 +133,7 @@ def _interruptions() -> Iterator[list[int]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        raise KeyboardInterrupt
+        _interruption.interrupt()
 
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -145,6 +146,7 @@ def _interruptions() -> Iterator[list[int]]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
+        _interruption.forget_interrupt()
 
 
 def build_parser(

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from nonneg._interruption import check_interrupt, forget_interrupt
 from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
 from nonneg.iteration.checkpoint import Checkpoint
 from nonneg.iteration.history import History
@@ -109,6 +110,7 @@ def iterate(
     finished = done > 0 and stop(history)
     try:
         while n_iter < max_iter and not finished:
+            check_interrupt()
             started = clock.seconds()
             new, measures = step(state)
             elapsed = clock.seconds() - started
@@ -135,6 +137,7 @@ def iterate(
         lost.run = Run(state, n_iter, StopReason.STALLED, history, "")
         raise
     except KeyboardInterrupt:
+        forget_interrupt()
         reason = StopReason.INTERRUPTED
         warnings.warn(
             f"Interrupted after {n_iter} iterations; the best factors so far are returned.",

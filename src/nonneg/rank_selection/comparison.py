@@ -12,6 +12,7 @@ import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._html import facts, table
+from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.data import DataMatrix
@@ -22,7 +23,6 @@ from nonneg.exceptions import (
     UnknownNameError,
     UnsupportedInputError,
 )
-from nonneg.iteration.interruption import ended_by_interrupt
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import rank_problem
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, checked_max_samples, checked_method_params

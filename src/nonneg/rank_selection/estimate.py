@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from nonneg._arguments import checked_checkpoint, checked_verbose, is_count
+from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed
 from nonneg._registry import Entry, Registry
 from nonneg._threads import threads
 from nonneg.data.checks import checked_data
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
-from nonneg.iteration.interruption import ended_by_interrupt
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import rank_problem
 from nonneg.rank_selection.result import RankResult

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._interruption import forget_interrupt
 from nonneg.iteration.captured import WARM_UP, record
 
 # Places of the numbers that every kind of batch has; more follow.
@@ -142,6 +143,7 @@ def run_turns(turn: Callable[[Batch], None], batch: Batch, max_iter: int, outcom
         try:
             numbers, history = turns.run(wanted)
         except KeyboardInterrupt:
+            forget_interrupt()
             interrupted = True
             numbers, history = turns.read()
         now = time.perf_counter() - started
