@@ -24,7 +24,7 @@ def check_interrupt() -> None:
 
 
 def forget_interrupt() -> None:
-    """Let later runs go on: Ctrl-C has ended what it was meant for."""
+    """Let later runs continue: Ctrl-C has ended what it was meant for."""
     _pending.clear()
 
 
