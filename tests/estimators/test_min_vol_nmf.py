@@ -39,6 +39,7 @@ def error(model, planted):
     return spectral_angles(np.asarray(model.components_, dtype=float), planted.H).min(axis=0).max()
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("snr", [20.0, 40.0])
 @pytest.mark.parametrize("purity", [0.6, 0.8])
 def test_finds_components_that_no_sample_equals(purity, snr):
@@ -70,6 +71,7 @@ def test_a_collapsed_simplex_does_not_fit_the_noise(planted):
     assert model.certificate_["noise-fit"].verdict == "fails"
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_the_unit_of_the_data_changes_the_unit_of_the_components_alone(model, planted, unit):
     other = MinVolNMF(4).fit(unit * planted.X)

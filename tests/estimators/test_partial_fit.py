@@ -31,6 +31,7 @@ def loss(model, X, beta_loss="frobenius"):
     return ours.result_.loss
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("beta_loss", "size", "passes"),
     [("frobenius", 100, 1), ("frobenius", 300, 5), ("kullback-leibler", 200, 3), (1.5, 200, 2)],

@@ -68,6 +68,7 @@ def outcome(name, fill):
     return [verdict.met for verdict in verdicts(f"purification/{name}", made_up(name, fill)).values()]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PLANTED]
 )
@@ -207,6 +208,7 @@ def test_general_weights(quick):
     assert worse == [False] * 7
 
 
+@pytest.mark.slow
 def test_linear_sparsity(quick):
     assert all(record["relative_e_norm"] < 1e-6 for record in quick("sparsity"))
     assert outcome("sparsity", lambda s: measured(s, 1e-9 if s["share"] < 0.5 else 0.1)) == [True] * 3

@@ -62,6 +62,7 @@ def test_curves_compare_statistics_of_right_and_wrong_answers():
     assert curves["certificate"] == ([0], [0.5])
 
 
+@pytest.mark.slow
 def test_who_knows_the_model_tells_the_probability_of_a_wrong_answer():
     # The selection may depend on the samples, not on the true weights: those nearest to the anchors.
     chances, wrong = [], []

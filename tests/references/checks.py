@@ -28,7 +28,12 @@ OF_NUMBERS = (
 )
 """What may depend on the options. How a class reads its input (formats, tags, names) does not."""
 
-SLOW = ("check_estimator_sparse_matrix", "check_dtype_object", "check_transformer_data_not_an_array")
+SLOW = (
+    "check_estimator_sparse_array",
+    "check_estimator_sparse_matrix",
+    "check_dtype_object",
+    "check_transformer_data_not_an_array",
+)
 """What validation, which all estimators share, does with another form of the input; not slow for `NMF`."""
 
 

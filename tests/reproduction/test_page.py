@@ -33,6 +33,15 @@ def test_there_is_no_page_without_an_experiment():
     )
 
 
+# Their records take half a second a page and more.
+LONG = {
+    "merit/figure-2", "merit/figure-4a", "merit/figure-5", "merit/table-2", "purification/basin",
+    "purification/sparsity", "studies/communities", "studies/merit-weight", "studies/min-volume",
+    "studies/robust-anchors", "studies/unmixing",
+}  # fmt: skip
+PAGES = [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in TITLES]
+
+
 @cache
 def known(name):
     """Return an experiment, the lines of its records and what it makes of them, read once."""
@@ -41,7 +50,7 @@ def known(name):
     return experiment, lines, experiment.summarize(flat_records(lines))
 
 
-@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_follows_from_its_records(name, tmp_path, monkeypatch):
     # Without the drawings, which take most of the time.
     monkeypatch.setattr(page, "curve_panels", lambda *args, **options: "")
@@ -55,7 +64,7 @@ def test_a_page_follows_from_its_records(name, tmp_path, monkeypatch):
     assert (folder / PAGE).read_bytes() == (COMMITTED / name / PAGE).read_bytes()
 
 
-@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("name", PAGES)
 def test_every_published_value_is_judged_or_the_page_says_why_not(name):
     text = (COMMITTED / name / PAGE).read_text(encoding="utf-8")
     for table in known(name)[2]:

@@ -126,6 +126,7 @@ def test_every_option_ends_where_a_plain_fit_does(X, everywhere, dtype, options)
     assert result.loss == pytest.approx(plain.loss, rel=1e-6 if double else 1e-4)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("unit", [2.0**-200, 2.0**60])
 def test_the_unit_of_X_does_not_matter(X, everywhere, unit):
     one = factorize(X, 4, max_iter=40)

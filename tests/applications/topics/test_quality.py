@@ -31,6 +31,11 @@ def collection():
     return planted_collection(1000, 10)
 
 
+@pytest.fixture(scope="module")
+def of_collection(collection):
+    return fitted(collection[0])
+
+
 def fitted(X, **parameters):
     with warnings.catch_warnings():
         # Lists that were set aside contain no word of a topic.
@@ -39,7 +44,7 @@ def fitted(X, **parameters):
         return model, model.predict(X)
 
 
-def test_small_groups_and_copies_do_not_become_topics(collection):
+def test_small_groups_and_copies_do_not_become_topics(collection, of_collection):
     # Found on 20 Newsgroups: five of twenty topics held under 1 % of the documents, one rested on 8.
     X, y = collection
     known = y >= 0
@@ -52,7 +57,7 @@ def test_small_groups_and_copies_do_not_become_topics(collection):
     score = normalized_mutual_information(y[known], main[known])
     assert "documents-used" not in before.certificate_
 
-    model, main = fitted(X)
+    model, main = of_collection
     assert model.documents_per_topic_.min() >= 0.02 * len(y)
     assert not model.few_documents_.any()
     assert model.certificate_["topics-supported"].holds
@@ -75,9 +80,9 @@ def test_no_topic_of_real_articles_rests_on_a_handful():
     assert fitted(X)[0].documents_per_topic_.min() > 0.01 * X.shape[0]
 
 
-def test_what_was_set_aside_is_saved(collection, tmp_path):
+def test_what_was_set_aside_is_saved(collection, of_collection, tmp_path):
     X, _ = collection
-    model, main = fitted(X)
+    model, main = of_collection
     model.save(tmp_path / "model.npz")
     again = load(tmp_path / "model.npz")
     for name in ("duplicate_of_", "set_aside_", "few_documents_", "documents_per_topic_", "npmi_"):

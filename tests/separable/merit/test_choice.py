@@ -33,14 +33,20 @@ def copies():
     return planted("near-duplicates", 200, 30, 10, 20.0, 0)
 
 
-def test_near_duplicates_are_not_two_anchors(copies):
-    assert n_found(copies, default(copies.X, 10).anchors) == 10
+@pytest.fixture(scope="module")
+def of_copies(copies):
+    """What is found of ten anchors among them, and without their number."""
+    return {k: default(copies.X, k) for k in (10, None)}
+
+
+def test_near_duplicates_are_not_two_anchors(copies, of_copies):
+    assert n_found(copies, of_copies[10].anchors) == 10
     # The largest row maxima alone are those of copies, whatever the weight.
     assert n_found(copies, default(copies.X, 10, choice="row-maxima").anchors) < 10
 
 
-def test_the_number_of_anchors_is_found_beside_near_duplicates(copies):
-    assert default(copies.X, None).n_components == 10
+def test_the_number_of_anchors_is_found_beside_near_duplicates(of_copies):
+    assert of_copies[None].n_components == 10
 
 
 @pytest.mark.parametrize("kind", ["duplicates", "near-duplicates"])
@@ -52,10 +58,11 @@ def test_the_order_of_the_samples_decides_nothing(kind):
     assert np.array_equal(one, two)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("unit", [1e-6, 2.0**-20, 1e6])
-def test_the_unit_of_the_data_decides_nothing(unit, copies):
-    found, other = default(copies.X, 10), default(unit * copies.X, 10)
+def test_the_unit_of_the_data_decides_nothing(unit, copies, of_copies):
+    found, other = of_copies[10], default(unit * copies.X, 10)
     assert np.array_equal(found.anchors, other.anchors)
     assert other.lam == pytest.approx(unit**2 * found.lam, rel=1e-9)
     assert other.n_iter == found.n_iter
@@ -171,11 +178,11 @@ def test_candidates_after_a_clear_drop_are_no_anchors():
     assert last_drop(scores, 5) == 5
 
 
-def test_an_unclear_number_is_a_warning(copies):
-    clear = default(copies.X, None).certificate["number-of-anchors"]
+def test_an_unclear_number_is_a_warning(of_copies):
+    clear = of_copies[None].certificate["number-of-anchors"]
     assert clear.verdict is Verdict.HOLDS
     assert clear.number > 1.5
-    assert "number-of-anchors" not in default(copies.X, 10).certificate
+    assert "number-of-anchors" not in of_copies[10].certificate
     noisy = default(planted("uniform", 150, 30, 10, 3.0, 0).X, None)
     assert noisy.certificate["number-of-anchors"].verdict is Verdict.FAILS
 
