@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from tests.covering import leave_the_rest
+from tests.interpreter import spare_the_interpreter
 from tests.perturbed_lapack import perturb
 
 # For worker processes of pytest-xdist started without the Makefile: they share the cores, and a library of
@@ -182,29 +183,9 @@ def device(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from nonneg import _arrays
 
     monkeypatch.setattr(_arrays, "GPU_DEVICES", {"cuda", "cpu"})
-    _patch_the_language_once()
+    spare_the_interpreter()
     with np.errstate(all="ignore"):  # branches that are not taken are computed all the same
         yield torch.device("cpu")
-
-
-@functools.cache
-def _patch_the_language_once() -> None:
-    """Spare Triton's interpreter what takes a third of its time.
-
-    Whenever a kernel calls a function, the interpreter looks through all of `triton.language` for what it has
-    to replace. It has done so before for this function, and never undoes it.
-    """
-    from triton.runtime import interpreter
-
-    called, ready = interpreter.InterpretedFunction.__call__, set()
-
-    def call(self: Any, *arguments: Any, **named: Any) -> Any:
-        if self.fn in ready:
-            return self.rewrite()(*arguments, **named)
-        ready.add(self.fn)
-        return called(self, *arguments, **named)
-
-    interpreter.InterpretedFunction.__call__ = call
 
 
 @pytest.fixture(scope="session")

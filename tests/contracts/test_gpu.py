@@ -54,6 +54,7 @@ def test_twenty_iterations_are_those_of_numpy(name, torch, gpu):
     assert residuals[0] == pytest.approx(residuals[1], rel=1e-3)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("name", FROBENIUS)
 def test_twenty_iterations_in_float32_are_those_of_numpy(name, torch, gpu):
     X = steady(2.0)

@@ -158,10 +158,10 @@ def test_rows_in_pieces(name, torch, device, monkeypatch):
 
 
 def test_results_are_the_same_bytes_twice(torch, device):
-    shape = (70, 90) if device.type == "cuda" else (20, 36)
-    X = on(torch, device, entries(1.0, shape=shape), np.float32)
-    max_iter = 5 if device.type == "cuda" else 1
-    first, second = (factorize(X, 5, beta_loss=1.0, max_iter=max_iter, tol=0, rng=0) for _ in range(2))
+    if device.type != "cuda":
+        pytest.skip("the interpreter has one order of sums")
+    X = on(torch, device, entries(1.0, shape=(70, 90)), np.float32)
+    first, second = (factorize(X, 5, beta_loss=1.0, max_iter=5, tol=0, rng=0) for _ in range(2))
     assert torch.equal(first.W, second.W)
     assert torch.equal(first.H, second.H)
     assert first.history.loss == second.history.loss

@@ -107,6 +107,8 @@ def test_sums_are_those_of_the_entries(beta, shape, dtype, masked, torch, device
     expected = entrywise.column_losses(x, v, *bounds, of_rows, case.mask)
     case.close(losses, expected)
     case.close(beta_sums.losses(*columns, loss, **options), expected)
+    if device.type != "cuda":  # the interpreter has one order of sums
+        return
     again = beta_sums.newton_sums(*columns, loss, traced=True, want_loss=True, **options)
     assert all(torch.equal(a, b) for a, b in zip(again, (gradient, diagonal, traces, losses), strict=True))
 

