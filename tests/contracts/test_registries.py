@@ -113,11 +113,15 @@ def test_anchor_methods_keep_inputs_and_seeds(name):
 
 
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("name", ANCHOR_METHODS)
-@pytest.mark.parametrize("form", ["fortran", "csr", TORCH, "dask"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        pytest.param(name, *getattr(form, "values", (form,)), marks=getattr(form, "marks", ()))
+        for name, method in ANCHOR_METHODS.items()
+        for form in ("fortran", "csr", TORCH, *(() if method.in_process else ("dask",)))
+    ],
+)
 def test_anchor_methods_agree_over_containers(name, form):
-    if form == "dask" and ANCHOR_METHODS[name].in_process:
-        pytest.skip(f"{name} needs the samples in one process")
     X = samples()
     expected = select_anchors(X, K, method=name, rng=0).anchors
     np.testing.assert_array_equal(

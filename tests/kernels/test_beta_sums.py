@@ -113,7 +113,6 @@ def test_sums_are_those_of_the_entries(beta, shape, dtype, masked, torch, device
     assert all(torch.equal(a, b) for a, b in zip(again, (gradient, diagonal, traces, losses), strict=True))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("beta", "length", "dtype"),

@@ -52,7 +52,6 @@ def test_sums_agree_with_dense_arithmetic(weights):
     assert only.product is only.second is only.trace is None
 
 
-@pytest.mark.covering(2)
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize(("k", "dtype"), [(1, np.float64), (4, np.float32), (20, np.float64)])
 @pytest.mark.parametrize("part", [2048, 2])

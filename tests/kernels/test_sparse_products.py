@@ -107,7 +107,6 @@ def on_device(torch, device, *arrays):
     return [torch.asarray(array, device=device) for array in arrays]
 
 
-@pytest.mark.covering(2)
 @pytest.mark.parametrize("k", [1, 5, 20, 255])
 @pytest.mark.parametrize(("dtype", "index"), [(np.float32, np.int32), (np.float64, np.int64)])
 @pytest.mark.parametrize("part", [2048, 4])

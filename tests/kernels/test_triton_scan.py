@@ -63,7 +63,6 @@ def test_what_the_bounds_call_decided_is_right(rng, torch, device):
         assert float(doubtful.double().mean()) <= most
 
 
-@pytest.mark.covering(2)
 @pytest.mark.torch
 @pytest.mark.parametrize("n_columns", [1, 70, 4000])
 @pytest.mark.parametrize("kind", ["float16", "float32"])
