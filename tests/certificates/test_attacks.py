@@ -35,7 +35,10 @@ def distance_from_mixtures(point, vertices, *, sum_to_one):
     if not sum_to_one:
         vertices = np.vstack([vertices, np.zeros(vertices.shape[1])])
     system = np.vstack([vertices.T, np.full(len(vertices), far)])
-    weights, _ = scipy.optimize.nnls(system, np.append(point, far))
+    # Not `nnls`, which fails on some of these in SciPy 1.13.
+    weights = scipy.optimize.lsq_linear(
+        system, np.append(point, far), (0, np.inf), method="bvls", tol=1e-14
+    ).x
     return float(np.linalg.norm(point - weights / weights.sum() @ vertices))
 
 

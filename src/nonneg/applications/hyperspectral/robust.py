@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment, nnls
+from scipy.optimize import linear_sum_assignment
 
 from nonneg._ties import fixed_vectors
 from nonneg._typing import FloatArray, IntArray
@@ -185,7 +185,7 @@ def _brightness(space: Subspace, vertices: FloatArray) -> FloatArray:
     find the right factors.
     """
     weights = cone_weights(space.points, vertices)
-    inverse = nnls(weights.T @ weights, weights.sum(axis=0))[0]
+    inverse = np.linalg.lstsq(weights, np.ones(len(weights)), rcond=None)[0]
     known = inverse.min() > DIM * inverse.max()
     return 1.0 / inverse if known else np.ones(len(vertices))
 
