@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import importlib
@@ -104,6 +105,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     leave_the_rest(items)
     _draw_no_constants()
+    _look_types_up()
     tests = Path(__file__).parent
 
     @functools.cache
@@ -128,6 +130,19 @@ def _draw_no_constants() -> None:
     providers = sys.modules.get("hypothesis.internal.conjecture.providers")
     if hasattr(providers, "_local_constants"):
         providers._get_local_constants = lambda: providers._local_constants
+
+
+def _look_types_up() -> None:
+    """Let array-api-strict find a data type in sets of them, not in tuples: a fifth of its time."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("array_api_strict")
+    for name, module in list(sys.modules.items()):
+        if name.startswith("array_api_strict."):
+            for key, value in list(vars(module).items()):
+                if key.endswith("_dtypes") and isinstance(value, tuple):
+                    setattr(module, key, frozenset(value))
+                elif key == "_dtype_categories":
+                    value.update({word: frozenset(types) for word, types in value.items()})
 
 
 def pytest_collection_finish() -> None:

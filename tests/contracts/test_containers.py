@@ -219,16 +219,10 @@ def test_the_input_is_not_changed(name, beta, form):
         np.testing.assert_array_equal(given[key], value)
 
 
+# Each against memory: files in `test_stored.py`, threads above, processes in `tests/data/test_faults.py`.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # of Dask, about workers
-@pytest.mark.parametrize(
-    ("name", "beta"),
-    [
-        ("hals", 2.0),
-        ("newton", 1.0),
-        pytest.param("anls", 2.0, marks=pytest.mark.slow),
-        pytest.param("newton", 0.0, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("name", "beta"), [("hals", 2.0), ("anls", 2.0), ("newton", 1.0), ("newton", 0.0)])
 def test_memory_files_threads_and_processes_give_one_answer(name, beta, tmp_path, dask_processes):
     dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
     X = entries(beta)
