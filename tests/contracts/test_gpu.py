@@ -64,6 +64,7 @@ def test_twenty_iterations_in_float32_are_those_of_numpy(name, torch, gpu):
     close_in_float32(run(torch.asarray(X).to(gpu), name, 2.0, **options), expected)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(("shape", "k"), [((1, 7), 1), ((7, 1), 1), ((35, 9), 2), ((9, 35), 5)])
 def test_odd_shapes(shape, k, torch, gpu):
     if k == 2 and gpu.type != "cuda":
@@ -78,6 +79,7 @@ def test_odd_shapes(shape, k, torch, gpu):
         close(host(found.H), expected.H, 1e-8)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("name", ["hals", "anls"])
 def test_a_run_ends_where_that_of_numpy_does(name, torch, gpu):
     X = entries(2.0, (30, 12))

@@ -106,6 +106,7 @@ def test_recorded_steps_of_encoding_are_those_of_numpy(torch, device, tiles, mon
     close(W.cpu().numpy(), expected, 1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.0, 1.0, 1.5])
 def test_a_fit_ends_as_on_numpy_and_transforms_alike(beta, torch, device, tiles):
     only_on_a_gpu(device, beta != 1.0)
@@ -123,6 +124,7 @@ def test_a_fit_ends_as_on_numpy_and_transforms_alike(beta, torch, device, tiles)
         close(model.transform(on(torch, device, X)).cpu().numpy(), W.cpu().numpy(), 1e-7)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_frozen_components_stay(name, torch, device):
     X, given = entries(1.0), initial()
@@ -133,6 +135,7 @@ def test_frozen_components_stay(name, torch, device):
     close(result.H.cpu().numpy(), expected.H, 1e-8)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("shape", [(1, 9), (9, 1), (5, 130)])
 def test_odd_shapes_agree_with_numpy(shape, torch, device):
     X = entries(1.0, shape=shape) + 0.1
@@ -144,6 +147,7 @@ def test_odd_shapes_agree_with_numpy(shape, torch, device):
         close(result.W.cpu().numpy() @ result.H.cpu().numpy(), expected.W @ expected.H, 1e-8)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_rows_in_pieces(name, torch, device, monkeypatch):
     monkeypatch.setattr(beta_losses, "TILED_ENTRIES", 10 * K)

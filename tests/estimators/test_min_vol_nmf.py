@@ -110,6 +110,7 @@ def test_signed_data(planted):
     )
 
 
+@pytest.mark.slow
 def test_dask_agrees(model, planted):
     other = MinVolNMF(4).fit(as_container(planted.X, "dask-one-chunk"))
     np.testing.assert_allclose(plain(other.components_), model.components_, rtol=1e-6)

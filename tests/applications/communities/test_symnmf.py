@@ -72,6 +72,7 @@ def test_symnmf_recovers_memberships_better_than_the_search_for_pure_nodes(kind)
     assert found["auto"] > found["symnmf"] - 0.01
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(("k", "between"), [(3, 4.0), (4, 5.0)])
 def test_communities_that_avoid_themselves_are_left_to_pure_nodes(k, between):
     apart = mixed_membership_graph(500, k, mean_degree=100, alpha=0.2, between=between, rng=1)
@@ -116,6 +117,7 @@ def test_conferences_of_football_are_found():
     assert clustering_accuracy(found.y, MixedMembership(12).fit(found.X).labels_) > 0.85
 
 
+@pytest.mark.covering(0)
 @pytest.mark.filterwarnings("ignore:.*have no edges")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_two_parties_with_very_uneven_degrees_are_told_apart_as_well_as_by_the_best(seed):

@@ -290,6 +290,7 @@ def test_what_was_fitted_is_what_is_asked_for(planted):
         texts.transform(planted.X)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("method", ["nmf", "kl", "spa"])
 def test_scikit_learn_contract(planted, method):
     model = TopicModel(3, method=method, random_state=0)
