@@ -63,7 +63,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Perturb before any test module is imported; worker processes get the option too."""
+    """Set up what test modules meet when they are imported; worker processes get the option too."""
+    # After every 700 new objects, as is the default, the garbage collector takes one twentieth of the time of
+    # all tests.
+    gc.set_threshold(50_000, 20, 20)
     seed = config.getoption("--perturb-lapack")
     if seed is not None:
         perturb(setattr, seed)
@@ -146,12 +149,8 @@ def _look_types_up() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector modules and tests, which stay to the end, and let it look seldom.
-
-    After every 700 new objects, as is the default, it takes one twentieth of the time of all tests.
-    """
+    """Spare the garbage collector modules and tests, which stay to the end."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:
