@@ -75,7 +75,7 @@ class UnknownNameError(InvalidParameterError):
             The value that was given.
         known : iterable of str
             The names that exist.
-        other : str
+        other : str, default ""
             What may be given instead of a name.
 
         Returns

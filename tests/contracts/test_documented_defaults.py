@@ -13,7 +13,7 @@ import pytest
 import nonneg
 
 SOURCE = Path(nonneg.__file__).parent
-DOCUMENTED = re.compile(r"^\s*(?P<names>[\w, ]+?) : .*?\bdefault (?P<value>.+?)\.?$", re.MULTILINE)
+DOCUMENTED = re.compile(r"^\s*(?P<names>[\w, ]+?) : .*?(?:\bdefault (?P<values>.+?)\.?)?$", re.MULTILINE)
 
 
 @cache
@@ -24,6 +24,7 @@ def documented_and_actual(path: Path) -> list[tuple[str, object, object]]:
 
 def _pairs(path: Path) -> Iterator[tuple[str, object, object]]:
     """Yield names with their documented and their actual defaults, where both are literals."""
+    # A default that is not documented is None, as a parameter that is optional.
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
@@ -39,9 +40,15 @@ def _pairs(path: Path) -> Iterator[tuple[str, object, object]]:
         defaults |= dict(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
         actual = {place.arg: default for place, default in defaults.items() if default is not None}
         for match in DOCUMENTED.finditer(text):
-            for name in match["names"].split(", "):
+            names, text_of_all = match["names"].split(", "), match["values"] or "None"
+            several = re.split(", | and ", text_of_all)
+            if len(several) != len(names):
+                several = [text_of_all] * len(names)
+            for name, value in zip(names, several, strict=True):
+                if match["values"] is None and name not in actual:
+                    continue  # there is no default
                 try:
-                    pair = ast.literal_eval(match["value"].strip("`")), ast.literal_eval(actual[name])
+                    pair = ast.literal_eval(value.strip("`")), ast.literal_eval(actual[name])
                 except (ValueError, SyntaxError):  # words, or the name of a constant
                     continue
                 yield f"{node.name}({name})", *pair
@@ -60,13 +67,18 @@ def test_documented_defaults_are_the_defaults(layer):
 
 def test_they_are_found():
     found = [pair for path in sorted(SOURCE.rglob("*.py")) for pair in documented_and_actual(path)]
-    assert len(found) > 150
+    assert sum(documented is not None for _, documented, _ in found) > 350
     assert ("separable_dirichlet(n_samples)", 200, 200) in found
 
 
 def test_a_difference_is_found(tmp_path):
     path = tmp_path / "file.py"
     path.write_text(
-        'def f(a=1, *, b="x"):\n    """Do.\n\n    a : int, default 2\n    b : str, default "x"\n    """\n'
+        'def f(a=1, *, b="x", c=True, d=3, e=4, g=None):\n'
+        '    """Do.\n\n    a : int, default 2\n    b : str, default "x"\n    c : bool\n'
+        '    d, e : int, default 3 and 5\n    g : int, optional\n    """\n'
     )
-    assert list(documented_and_actual(path)) == [("f(a)", 2, 1), ("f(b)", "x", "x")]
+    assert documented_and_actual(path) == [
+        *[("f(a)", 2, 1), ("f(b)", "x", "x"), ("f(c)", None, True), ("f(d)", 3, 3), ("f(e)", 5, 4)],
+        ("f(g)", None, None),
+    ]

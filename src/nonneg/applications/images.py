@@ -62,7 +62,7 @@ def show_components(
         Titles of the pictures; numbers by default.
     n_columns : int, optional
         Number of columns; None makes the grid about square.
-    columns_first : bool
+    columns_first : bool, default False
         Whether the pixels of a picture are stored column by column, as in MATLAB.
 
     Returns

@@ -140,20 +140,20 @@ def cone_rank_one(
     rng : None, int, Generator, RandomState or SeedSequence
         Source of random numbers. With None and ``seeding="farthest"`` the first initialization is
         deterministic.
-    seeding : {"farthest", "plus-plus"}
+    seeding : {"farthest", "plus-plus"}, default "farthest"
         The next centroid is the sample farthest from the previous ones (the paper's rule), or a random
         sample, drawn with probability proportional to one minus its largest cosine with them.
-    n_init : int
+    n_init : int, default 1
         Number of initializations, each with its own first centroid; the clusters with the smallest relative
         error are kept. With the same `rng`, more of them never increase the error by more than 1e-8.
     sample_weight : array of shape (n_samples,), optional
         An integer weight counts as that many equal samples.
-    tol : float
+    tol : float, default 1e-10
         Relative residual of the leading singular pairs of the clusters; at least 100 times the machine
         epsilon of the data.
-    max_iter : int
+    max_iter : int, default 300
         Maximum number of iterations for these; each is one pass over the data.
-    bounds : bool
+    bounds : bool, default True
         Whether the result keeps the data, which `size_angles`, `bounds` and `certificate` need.
     n_jobs : int, optional
         Number of threads; all cores by default.

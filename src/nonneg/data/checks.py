@@ -57,24 +57,24 @@ def checked_data(
         The data.
     sample_weight, mask : array, optional
         Row weights, and which entries were observed.
-    missing : {"error", "mask"}
+    missing : {"error", "mask"}, default "error"
         What NaN means.
-    positive, signed : bool
+    positive, signed : bool, default False
         Whether zeros are rejected, and whether negative entries are accepted.
-    who : str
+    who : str, default "factorize"
         The function or class that messages name.
-    masks : bool
+    masks : bool, default True
         Whether that one accepts ``missing="mask"``, which messages then recommend.
     convert : callable, optional
         How data on the host become an array or a sparse matrix: `numpy.asarray` by default, scikit-learn's
         `validate_data` in an estimator.
     check_shape : callable, optional
         Called with arrays that `convert` does not see: tensors, Dask arrays and what is read from disk.
-    verbose : int
+    verbose : int, default 0
         Whether a file that is read block by block shows how far it was read.
     device : torch.device, optional
         Where data of the host are worked on; what does not fit there is streamed.
-    sparse_arrays : bool
+    sparse_arrays : bool, default False
         Whether sparse tensors and CuPy's sparse matrices stay on their device; otherwise they become SciPy's.
 
     Returns

@@ -14,9 +14,9 @@ def tfidf(counts: SparseMatrix, *, logarithmic: bool = False, smooth: bool = Tru
     ----------
     counts : scipy.sparse matrix or array of shape (n_documents, n_words)
         Word counts; never changed.
-    logarithmic : bool
+    logarithmic : bool, default False
         Whether counts are replaced by ``1 + log(count)`` (sublinear term frequency).
-    smooth : bool
+    smooth : bool, default True
         Whether the weight of a word is smoothed as in the notes; otherwise it is
         ``log(n_documents / documents with w)``, and words in every document vanish.
 

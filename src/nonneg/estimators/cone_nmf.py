@@ -40,21 +40,21 @@ class ConeNMF(OnlineConeEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto"
+    n_components : int or "auto", default "auto"
         The number of cones, at most the number of distinct directions among the samples. "auto" estimates it
         by `nonneg.compare_ranks`.
     first : int, "random" or None
         The sample that is the first centroid. None takes the one farthest from the mean direction, whatever
         `random_state` is.
-    seeding : {"farthest", "plus-plus"}
+    seeding : {"farthest", "plus-plus"}, default "farthest"
         The next centroid is the sample farthest from the previous ones (the paper's rule), or a random
         sample, drawn with probability proportional to one minus its largest cosine with them.
-    n_init : int
+    n_init : int, default 1
         Number of initializations; the clusters with the smallest error are kept. All first centroids but the
         first one are random.
     random_state : int, RandomState, Generator or None
         Random numbers, for random first centroids and ``seeding="plus-plus"``.
-    bounds : bool
+    bounds : bool, default True
         Whether `fit` also finds the smallest cones around the clusters, and with them bounds on the error
         (`basis_`, `size_angles_` and most of `certificate_`). It takes several more passes over the data;
         `certify` does it later.

@@ -81,7 +81,7 @@ class ConsensusNMF(FactorizingEstimator):
         Maximum number of iterations of a restart.
     tol : float, default 1e-4
         Tolerance of the stopping rule of the solver.
-    alpha_W, alpha_H, l1_ratio : float
+    alpha_W, alpha_H, l1_ratio : float, default 0.0, "same" and 0.0
         Penalties, as in :class:`nonneg.NMF`.
     random_state : int, RandomState, Generator or None
         Where the seeds of the restarts come from.

@@ -31,30 +31,30 @@ class MinVolNMF(FactorizingEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto"
+    n_components : int or "auto", default "auto"
         The number of components, the vertices of the simplex. "auto" estimates it with `compare_ranks`.
-    nonnegative : bool
+    nonnegative : bool, default True
         Whether the components are nonnegative. If not, X may have negative entries.
-    constraint : {"sum-to-one", "at-most-one"}
+    constraint : {"sum-to-one", "at-most-one"}, default "sum-to-one"
         The sums of the rows of W. With "at-most-one" the origin is one more vertex: shade.
     lam : float or None
         Weight of the volume, in the unit of X squared. None derives it from the noise level.
     noise : float or None
         Standard deviation of the noise in an entry of X; None estimates it from the singular values.
-    init : {"auto", "mv-dual", "snpa", "vca"} or array of shape (n_components, n_features)
+    init : {"auto", "mv-dual", "snpa", "vca"} or array of shape (n_components, n_features), default "auto"
         Initial components. "auto" keeps the best of MV-Dual and of descents from extreme samples.
-    n_init : int
+    n_init : int, default 1
         Number of restarts, of which the one with the smallest objective is kept; more than one needs
         ``init="vca"``, which draws random numbers.
-    max_iter : int
+    max_iter : int, default 200
         Maximum number of iterations; 0 returns the initialization.
-    tol : float
+    tol : float, default 0.001
         Stop when the projected gradient is at most `tol` times that of the volume term.
     random_state : int, RandomState, Generator or None
         Random numbers, for ``init="vca"``.
     n_jobs : int or None
         Number of threads; None uses all cores.
-    verbose : int
+    verbose : int, default 0
         1 shows a line with objective, rate and time left.
     callback : callable, optional
         Called with a `Progress` after each iteration; True stops.

@@ -98,7 +98,7 @@ class NMF(ScalingEstimator):
         `fresh_restarts_max_iter`.
     fresh_restarts_max_iter : int, default 30
         See `fresh_restarts`.
-    max_no_improvement : int or None
+    max_no_improvement : int or None, default 10
         Accepted for compatibility with MiniBatchNMF; `partial_fit` never stops early.
     transform_max_iter : int or None
         Maximum number of sweeps over a row in `transform`, for losses other than Frobenius, whose rows are

@@ -42,43 +42,43 @@ class PurificationNMF(OnlinePurification):
 
     Parameters
     ----------
-    n_components : int or "auto"
+    n_components : int or "auto", default "auto"
         The number of features. "auto" is the number of features in `init` if that is an array, otherwise an
         estimate by `nonneg.compare_ranks`.
-    init : {"auto", "anchors", "cone", "nmf"} or array of shape (n_components, n_features)
+    init : {"auto", "anchors", "cone", "nmf"} or array of shape (n_components, n_features), default "auto"
         The warm start: samples that show one feature alone (successive projections), the directions of cones
         (also named "cr1"), fifty iterations of NMF, or given features. For cones and NMF, negative entries
         count as zeros. "auto" uses NMF if the mean sample is nonnegative up to its standard error, and
         anchors otherwise.
-    fallback : {"auto", "nmf"} or None
+    fallback : {"auto", "nmf"} or None, default "auto"
         "nmf" returns the features of NMF, with a warning, if purification is not plausible for the data; see
         Notes. "auto" does so for ``init="auto"`` and trusts an `init` that you chose. None always keeps the
         features of purification.
-    update : {"regression", "covariance"}
+    update : {"regression", "covariance"}, default "regression"
         The regression on decoded weights, or the published update.
-    decode : {"auto", "unshifted", "shifted", "linear"}
+    decode : {"auto", "unshifted", "shifted", "linear"}, default "auto"
         What happens to decoded values; see `nonneg.purify`.
-    threshold, threshold_decay, step_size, scale : float or "auto"
+    threshold, threshold_decay, step_size, scale : float or "auto", default "auto"
         The initial threshold, its decay, the step size, and the scale of the covariance update; see
         `nonneg.purify`.
-    pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}
+    pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}, default "auto"
         Which one; see `nonneg.purify`.
-    balance : bool
+    balance : bool, default False
         Whether features are scaled first so that weights have equal second moments.
     normalize : None, "l1" or "l2"
         Scale the features found by `fit` to norm one, and the weights accordingly.
     batch_size : int or None
         The number of samples in a mini-batch. None: `fit` uses all samples in every iteration, and
         `partial_fit` updates the features after 1024 samples.
-    max_iter : int
+    max_iter : int, default 100
         Maximum number of iterations.
     tol : float or None
         When to stop; see `nonneg.purify`.
-    forget_factor : float
+    forget_factor : float, default 0.7
         The weight of the past at each update of `partial_fit`.
     random_state : int, RandomState, Generator or None
         For ``init="nmf"``, which draws random numbers.
-    verbose : int
+    verbose : int, default 0
         1 shows a line with rate and time left.
     n_jobs : int or None
         Number of threads; None uses all cores.

@@ -35,7 +35,7 @@ class SeparableNMF(FactorizingEstimator):
     n_components : int or None
         The number of anchors. None lets the convex methods choose it at the largest drop of the sorted row
         maxima.
-    method : str
+    method : str, default "merit"
         A name in `nonneg.separable.METHODS`: "merit" (convex, memory linear in the samples), "fast-gradient"
         (convex, for a few thousand samples), or a greedy one: "spa", "snpa", "xray", "fast-anchor",
         "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or, with averages of samples as
@@ -49,7 +49,7 @@ class SeparableNMF(FactorizingEstimator):
         Convex methods: the stopping tolerance; None is the default of the method.
     max_iter : int or None
         Convex methods: maximum number of iterations; None is the default of the method.
-    sum_to_one : bool or "auto"
+    sum_to_one : bool or "auto", default "auto"
         Whether the weights of a sample sum to one, or are only nonnegative. "auto" looks at the data: they do
         if the features of every sample sum to one.
     energy : float or None
@@ -59,7 +59,7 @@ class SeparableNMF(FactorizingEstimator):
         Look for anchors among samples divided by this norm.
     reduce : int or None
         Look for anchors in the projection onto this number of leading directions.
-    centered : bool
+    centered : bool, default False
         Whether the mean is subtracted before that projection.
     merge : float or None
         Keep one of the samples whose distances are below this fraction of the largest norm.
@@ -67,7 +67,7 @@ class SeparableNMF(FactorizingEstimator):
         Random numbers, for methods that use them.
     n_jobs : int or None
         Number of threads; None uses all cores.
-    verbose : int
+    verbose : int, default 0
         1 shows a line with objective, rate and time left.
     callback : callable, optional
         Convex methods: called with a `Progress` after each iteration; True stops.

@@ -48,37 +48,37 @@ class TransformNMF(FactorizingEstimator):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default 2
         The number of templates.
-    method : {"auto", "tl", "jd", "dct"}
+    method : {"auto", "tl", "jd", "dct"}, default "auto"
         "tl" learns all together, "jd" the transform first, "dct" keeps the discrete cosine transform
         (Itakura-Saito NMF). "auto" chooses among the transform of "tl", the DCT and blends on the geodesic
         between them, and keeps the one that explains held-out frames best (see `choice_`).
-    reference : {"dct", "dct-iv"}
+    reference : {"dct", "dct-iv"}, default "dct"
         The fixed transform of "auto" and "dct": the DCT of type II, or of type IV for lapped frames.
-    eps0 : float or "auto"
+    eps0 : float or "auto", default "auto"
         Added to variances and model: power below which differences hardly count. "auto" is a tenth of the
         mean square of the frames.
-    n_init : int
+    n_init : int, default 1
         The number of restarts; the best is kept.
     init : tuple, array, {"random", "dct", "dct-iv", "jd"} or None
         An initialization (transform, components, activations), or a transform; random ones; the discrete
         cosine transform, or a joint diagonalizer of the frames' covariances, with random factors. None is
         `reference` for "auto", and otherwise "random".
-    max_iter : int
+    max_iter : int, default 200
         Maximum number of iterations; for "jd" of each stage.
-    tol : float
+    tol : float, default 1e-7
         Stop when the objective decreases by less than this per entry in ten iterations; 0 never stops.
-    average_frames : int
+    average_frames : int, default 1
         Estimate variances over this number of neighboring frames, for a single realization.
-    averaging : {"moving", "block"}
+    averaging : {"moving", "block"}, default "moving"
         Around every frame, or over blocks of frames, which then share their activations.
     method_params : dict or None
         Further parameters of the method, as in `learn_transform`: ``n_nmf_updates``, ``n_rotation_updates``,
         ``line_search``, ``retraction``, ``max_trials``, ``objective`` and ``l1``.
     random_state : int, RandomState, Generator or None
         For the initializations.
-    verbose : int
+    verbose : int, default 0
         1 shows a progress line.
     n_jobs : int or None
         Number of threads; None uses all cores.

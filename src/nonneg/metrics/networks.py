@@ -29,7 +29,7 @@ def overlapping_modularity(
     receiving : array-like of shape (n_nodes, n_communities), optional
         Directed graphs: memberships by the edges that a node receives, where `memberships` are those by the
         edges that it sends.
-    definition : {"shen", "nicosia"}
+    definition : {"shen", "nicosia"}, default "shen"
         How much an edge counts within a community: the product of the memberships of its ends (Shen, Cheng &
         Guo, 2009), which for one membership of 1 per row is Newman's modularity of a partition, or a product
         of logistic functions of them, which counts a membership above one half nearly as a whole (Nicosia,

@@ -37,7 +37,7 @@ def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> f
         Known memberships, one community per column.
     found : array-like or sparse array of shape (n_nodes, l)
         Estimated ones, in any order of the columns.
-    nan : {"error", "omit"}
+    nan : {"error", "omit"}, default "error"
         Whether nodes without memberships (isolated ones) raise an error or are left out.
 
     Returns
@@ -64,7 +64,7 @@ def match_memberships(true: Any, found: Any, *, nan: str = "error") -> RankMatch
         Known memberships.
     found : array-like or sparse array of shape (n_nodes, l)
         Estimated ones; l may differ from k.
-    nan : {"error", "omit"}
+    nan : {"error", "omit"}, default "error"
         See `averaged_rank_correlation`.
 
     Returns

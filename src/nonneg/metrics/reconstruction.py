@@ -62,7 +62,7 @@ def beta_divergence(
         The factor W.
     H : array-like of shape (k, n_features)
         The factor H.
-    beta_loss : float or {"frobenius", "kullback-leibler", "itakura-saito"}
+    beta_loss : float or {"frobenius", "kullback-leibler", "itakura-saito"}, default 2.0
         2 is half the squared error, 1 the generalized Kullback-Leibler and 0 the Itakura-Saito divergence.
     sample_weight : array-like of shape (n_samples,), optional
         Sample weights.

@@ -53,7 +53,7 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
         The sources; none silent.
     found : array-like of shape (n_sources, n_samples)
         The estimates, in any order; none silent.
-    distortion : {"filter", "gain"}
+    distortion : {"filter", "gain"}, default "filter"
         The distortion that is allowed between a source and its estimate: a filter of 512 samples (by
         `mir_eval`, standard in papers), or a gain only (no dependency, and stricter).
 

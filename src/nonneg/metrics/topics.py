@@ -21,7 +21,7 @@ def top_words(topics: Any, n_words: int = 20) -> IntArray:
     ----------
     topics : array-like or sparse matrix of shape (n_topics, n_words)
         The weight of each word in each topic.
-    n_words : int
+    n_words : int, default 20
         Number of words; fewer where the vocabulary is smaller.
 
     Returns
@@ -51,7 +51,7 @@ def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> F
         Counts or weights; the word occurs where the entry is not zero.
     words : array-like of int of shape (n_topics, n)
         The top words of every topic, the most important first, as `top_words` returns them.
-    smoothing : float
+    smoothing : float, default 0.01
         Added to the counts of pairs, so that the logarithm exists for pairs that never co-occur.
 
     Returns
@@ -129,7 +129,7 @@ def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> Float
         not zero, and every document is one window.
     words : sequence of sequences of str, or array-like of int of shape (n_topics, n)
         The top words of every topic, at least two: tokens, or columns of the counts (see `top_words`).
-    window_size : int
+    window_size : int, default 110
         Tokens: the length of the sliding window. A shorter document is one window.
 
     Returns

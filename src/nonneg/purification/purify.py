@@ -77,32 +77,32 @@ def purify(
     init : array of shape (n_components, n_features)
         The initial features, one per row: linearly independent, each with most of a true feature and little
         of the others.
-    update : {"regression", "covariance"}
+    update : {"regression", "covariance"}, default "regression"
         How features follow from decoded weights x: "regression" uses Cov(y, x) Cov(x, x)^+; "covariance" uses
         r E[(y - y')(x - x')'] as Algorithm 1 does, which on a finite sample has an error of about 0.8 n /
         sqrt(N).
-    decode : {"auto", "unshifted", "shifted", "linear"}
+    decode : {"auto", "unshifted", "shifted", "linear"}, default "auto"
         What happens to the values A^+ y: those above the threshold are kept ("unshifted", for the regression
         update), reduced by the threshold ("shifted", the paper's ReLU, for the covariance update), or all
         values are kept ("linear", which fails and exists for comparison).
-    threshold : float, array of shape (n_components,) or "auto"
+    threshold : float, array of shape (n_components,) or "auto", default "auto"
         The initial threshold, in units of the weights: the paper's alpha. "auto" lies above the bulk of the
         decoded values.
-    threshold_decay : float or "auto"
+    threshold_decay : float or "auto", default "auto"
         The factor by which the threshold decays in each iteration. "auto" is 0.8 for unshifted decoding,
         where the threshold never falls below three times the noise that negative values show, and 1
         otherwise.
-    step_size : float or "auto"
+    step_size : float or "auto", default "auto"
         The step size in (0, 1]: the paper's eta. "auto" begins with 1 (covariance: 1/2) and halves when the
         features change more and more.
-    scale : float, array of shape (n_components,) or "auto"
+    scale : float, array of shape (n_components,) or "auto", default "auto"
         The scale of the covariance update: the paper's r. "auto" preserves the share that each feature has
         of itself.
-    pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}
+    pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}, default "auto"
         Which A^+. "min-infinity" is the paper's, n linear programs per iteration; "-highs" solves them with
         SciPy's HiGHS without warm starts. "auto" uses it for the covariance update if it costs at most a
         tenth of the products, and Moore-Penrose otherwise, which did better under unbiased noise.
-    balance : bool
+    balance : bool, default False
         Whether features are scaled first so that the decoded weights have equal second moments (Section 6).
         The default update with an automatic threshold does not depend on it; a given `threshold` or `scale`
         does.
@@ -113,12 +113,12 @@ def purify(
         The number of samples in the mini-batch of an iteration: the next rows, cyclically (their order must
         carry no information), or the next samples of the stream. None uses all samples in every iteration;
         for an iterator it means 10,000, or 200 per component if that is more.
-    max_iter : int
+    max_iter : int, default 100
         Maximum number of iterations.
     tol : float, optional
         Stop when no feature changed by more than this share of its l1 norm in two iterations. Default: 1e-10,
         or 1e-5 for float32; 0 never stops.
-    check_init : {"error", "report"}
+    check_init : {"error", "report"}, default "error"
         Whether an `init` that is not a warm start, judged by the data, is rejected or only reported.
     sample_weight : array of shape (n_samples,), optional
         Sample weights; an integer weight is equivalent to repeating the sample. Not for streams.
@@ -127,7 +127,7 @@ def purify(
     callback : callable, optional
         Called with a `Progress` after each iteration, whose `state.H` are the current features; returning
         True stops.
-    verbose : int
+    verbose : int, default 0
         1 shows a line with rate and time left.
     checkpoint : str or path, optional
         A folder in which the run is saved, and from which it resumes; not for streams.

@@ -22,7 +22,7 @@ class MixingRecorder:
     ----------
     true : array-like of shape (n_components, n_features)
         The true features, in the order of `init`.
-    beta : float
+    beta : float, default 4.0
         Weight of the negative part in the potential; see `nonneg.metrics.Mixing.potential`.
 
     Attributes
@@ -61,13 +61,13 @@ def perturbed_features(
     ----------
     true : array-like of shape (n_components, n_features)
         The true features, one per row.
-    level : float
+    level : float, default 0.1
         The size l = ||E||_s of the mixing.
-    signs : {"both", "positive", "negative"}
+    signs : {"both", "positive", "negative"}, default "both"
         Signs of the entries of E.
-    diagonal : float
+    diagonal : float, default 0.0
         Entries of Sigma are uniform in [1 - diagonal, 1 + diagonal].
-    outside : float
+    outside : float, default 0.0
         The l1 norm of each column of N, which lies outside the span of the true features.
     rng : None, int, Generator, RandomState or SeedSequence
         Draws Sigma, E and N.

@@ -172,7 +172,7 @@ def compare_ranks(
         Nonnegative data; never changed.
     methods : sequence of str, optional
         Names of methods of `estimate_rank`; all by default.
-    k_min, k_max : int
+    k_min, k_max : int, default 2 and None
         The range of the candidates; see `estimate_rank`.
     candidates : sequence of int, optional
         The ranks to choose from.
@@ -182,13 +182,13 @@ def compare_ranks(
         The maximum number of samples that cross-validation and stability use; None uses all.
     mask : bool array or sparse matrix of the shape of X, optional
         True where observed.
-    missing : {"error", "mask"}
+    missing : {"error", "mask"}, default "error"
         What NaN means.
     rng : None, int, Generator, RandomState or SeedSequence
         Draws folds, initializations and samples.
     n_jobs : int, optional
         Number of threads; all cores by default.
-    verbose : int
+    verbose : int, default 0
         1 shows how many fits are done.
     checkpoint : str or Path, optional
         Folder in which cross-validation and stability are saved after every candidate. The same call resumes

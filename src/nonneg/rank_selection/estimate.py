@@ -69,12 +69,12 @@ def estimate_rank(
     ----------
     X : array-like, sparse matrix, dask array or DataMatrix of shape (n_samples, n_features)
         The data; never changed. Negative entries are allowed for the singular-value ratio only.
-    method : {"singular-value-ratio", "cross-validation", "stability"}
+    method : {"singular-value-ratio", "cross-validation", "stability"}, default "singular-value-ratio"
         "singular-value-ratio" returns the last rank k with a large ratio of the k-th singular value to the
         next. "cross-validation" returns the smallest rank that predicts held-out entries as well as the best
         one. "stability" returns the largest rank for which restarts from random factors agree as well as for
         the best one.
-    k_min : int
+    k_min : int, default 2
         The smallest candidate. The ratio of the first two singular values of nonnegative data is nearly
         always the largest one and says that the mean is not zero, so 1 is not a candidate by default.
     k_max : int, optional
@@ -94,7 +94,7 @@ def estimate_rank(
         all.
     mask : bool array or sparse matrix of the shape of X, optional
         True where observed. The singular values treat missing entries as zeros, with a warning.
-    missing : {"error", "mask"}
+    missing : {"error", "mask"}, default "error"
         What NaN means: an error, or an entry that was not observed.
     rng : None, int, Generator, RandomState or SeedSequence
         Draws folds, initializations and samples. The singular-value ratio does not depend on it: None
@@ -102,7 +102,7 @@ def estimate_rank(
     n_jobs : int, optional
         Number of threads; all cores by default. Folds and restarts run in parallel, and no result depends
         on it.
-    verbose : int
+    verbose : int, default 0
         1 shows how many fits are done.
     checkpoint : str or Path, optional
         Folder in which cross-validation and stability are saved after every candidate. The same call resumes

@@ -77,21 +77,21 @@ def css_nmf(
         The data, one point per row, in this process.
     n_components : int
         The number of vertices.
-    lam : float or "auto"
+    lam : float or "auto", default "auto"
         The weight. "auto" makes the trace of C equal to `n_components`, as it is without noise: fitted noise
         raises the trace, the penalty lowers it.
-    threshold : float
+    threshold : float, default 0.95
         The samples that are averaged have a row sum in C of at least this, as in the authors' code, and at
         least half of the largest diagonal entry in their cluster.
-    aggregate : {"mean", "median"}
+    aggregate : {"mean", "median"}, default "mean"
         How samples are averaged.
-    max_iter : int
+    max_iter : int, default 150
         Maximum number of iterations.
-    tol : float
+    tol : float, default 1e-8
         Stop when an iteration changed the diagonal by at most this fraction (1-norm).
     callback : callable, optional
         Called with a `Progress` after each iteration; True stops.
-    verbose : int
+    verbose : int, default 0
         1 shows a line with the objective.
     memory_limit : float
         In bytes. Five arrays of n_samples by n_samples must fit.

@@ -80,12 +80,12 @@ def fast_gradient(
         The data, one point per row, in this process.
     n_components : int or None
         The number of anchors; None uses the largest drop of the diagonal and needs a number as `lam`.
-    lam : float or "auto"
+    lam : float or "auto", default "auto"
         The weight. "auto" balances the error of successive projections with the trace, and adapts the weight
         at every restart so that the trace tends to n_components / 2 + 1, as the authors' code does.
-    max_iter : int
+    max_iter : int, default 150
         Maximum number of iterations.
-    tol : float
+    tol : float, default 1e-8
         Stop when an iteration changed the diagonal by at most this fraction (1-norm).
     init : array of int, optional
         Anchors from which "auto" takes the weight, in place of those of successive projections. The initial
@@ -94,7 +94,7 @@ def fast_gradient(
         Random numbers for the entries of p.
     callback : callable, optional
         Called with a `Progress` after each iteration; True stops.
-    verbose : int
+    verbose : int, default 0
         1 shows a line with the objective.
     memory_limit : float
         In bytes. Five arrays of n_samples by n_samples must fit.

@@ -70,7 +70,7 @@ def select_anchors(
     n_components : int, optional
         The number of anchors. None lets the convex methods choose it: "merit" selects the anchors that stand
         out from the noise, "fast-gradient" those before the largest drop of the sorted row maxima.
-    method : str
+    method : str, default "merit"
         A name in `nonneg.separable.METHODS`: "merit", "fast-gradient", "spa", "snpa", "xray", "fast-anchor",
         "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or one that averages samples:
         "smoothed-spa", "smoothed-vca" or "pp-spa".
@@ -93,7 +93,7 @@ def select_anchors(
         Second step: divide every sample by this norm. Samples that are all zeros are left out.
     reduce : int, optional
         Third step: project the samples onto this number of leading directions, at least `n_components`.
-    centered : bool
+    centered : bool, default False
         Whether the mean is subtracted before that projection (PCA) or not (SVD).
     merge : float, optional
         Fourth step: keep one of the samples whose distances are below this fraction of the largest norm.
@@ -101,7 +101,7 @@ def select_anchors(
         Random numbers, for methods that use them.
     n_jobs : int or None
         Number of threads; None uses all cores.
-    verbose : int
+    verbose : int, default 0
         Convex methods: 1 shows a line with objective, rate and time left.
     callback : callable, optional
         Convex methods: called with a `Progress` after each iteration; True stops.

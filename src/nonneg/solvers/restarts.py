@@ -124,11 +124,11 @@ def run_restarts(
         One per restart.
     solver, beta, penalties
         As for a single run.
-    init : str
+    init : str, default "random"
         A name in `INITS`.
     max_iter, tol, free
         As for a single run.
-    prune : bool
+    prune : bool, default False
         Whether to stop restarts that fall behind. Without it, all of them end as single runs do.
     begin : callable, optional
         Returns a restart, given its number and generator; by default one from `init`.

@@ -42,24 +42,24 @@ def joint_diagonalize(
     ----------
     covariances : array of shape (n_matrices, m, m)
         Symmetric and positive semidefinite; never changed. A `FrameCovariances` is accepted too.
-    eps0 : float
+    eps0 : float, default 0.0
         Added to their diagonals; must be positive where a matrix is singular.
-    n_init : int
+    n_init : int, default 1
         The number of restarts; the best is kept.
     init : None, "random", "dct" or array of shape (m, m)
         The initialization: random, the DCT, or a given orthogonal matrix.
     prune_every : int, optional
         Restart pruning: the number of iterations between two prunings. A restart is given up if it would not
         reach the best one by `max_iter` even at the rate of its last `prune_every` iterations.
-    max_iter : int
+    max_iter : int, default 1000
         Maximum number of iterations.
-    tol : float
+    tol : float, default 1e-8
         Stop when the Frobenius norm of the skew gradient, over twice the number of matrices, is below it.
     rng : None, int, Generator, RandomState or SeedSequence
         The source of random initializations.
     n_jobs : int or None
         Number of threads; None uses all cores.
-    verbose : int
+    verbose : int, default 0
         1 shows a progress line.
     callback : callable, optional
         Called with a `Progress` after each iteration; returns True to stop.

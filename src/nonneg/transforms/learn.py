@@ -55,27 +55,27 @@ def learn_transform(
         accepted too.
     n_components : int
         The number of components.
-    method : {"tl", "jd", "dct"}
+    method : {"tl", "jd", "dct"}, default "tl"
         "tl" learns transform and factors together (TL-NMF). "jd" first diagonalizes the covariances of the
         frames and then factors the variances (JD+NMF): as good when there are many realizations, not when
         there are few. "dct" keeps the discrete cosine transform, for comparison.
-    eps0 : float
+    eps0 : float, default 5e-7
         Added to variances and model, in units of power: part of the objective, above 0 unless every frame has
         at least as many realizations as samples. The paper has 5e-7 for its sounds, 1e-8 for its other data.
-    n_init : int
+    n_init : int, default 1
         The number of restarts; the best is kept.
     init : None, {"random", "dct", "dct-iv", "jd"}, array or tuple
         A random initialization; a DCT of type II or IV, or for "tl" a joint diagonalizer, with random
         factors; a transform; or ``(transform, components, activations)``; arrays may have a leading axis of
         restarts. Restarts that are not given are random.
-    cross_initialize : bool
+    cross_initialize : bool, default False
         Whether both methods are run, each also from the solutions of the other (Appendix G).
     prune_every : int, optional
         Restart pruning: the number of iterations between two prunings. A restart is given up if it would not
         reach the best one by `max_iter` even at the rate of its last `prune_every` iterations.
-    max_iter : int
+    max_iter : int, default 200
         Maximum number of iterations; for "jd" of each stage.
-    tol : float
+    tol : float, default 1e-7
         Stop when the loss of no restart decreased by more than this per entry of the variances in ten
         iterations; the first stage of "jd" stops when the norm of its skew gradient, over twice the number of
         frames, is below it. 0 never stops.
@@ -83,7 +83,7 @@ def learn_transform(
         The source of random initializations; restart number i depends on it and on i alone.
     n_jobs : int or None
         Number of threads; None uses all cores.
-    verbose : int
+    verbose : int, default 0
         1 shows a progress line.
     callback : callable, optional
         Called with a `Progress` after each iteration; returns True to stop.

@@ -67,7 +67,7 @@ def read_sound(
     ----------
     path : str or path
         Such as a .wav or .flac file.
-    channel : int, "mean" or "all"
+    channel : int, "mean" or "all", default "mean"
         Which channel of several, from 0, or their mean, or all of them.
     rate : int, optional
         Resample to this rate in hertz; by default the rate of the file is kept.

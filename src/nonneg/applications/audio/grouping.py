@@ -36,7 +36,7 @@ def group_components(
         What each component is made of.
     n_groups : int
         At most as many as components.
-    by : {"features", "activations", "templates", "both", "harmonic-percussive"}
+    by : {"features", "activations", "templates", "both", "harmonic-percussive"}, default "features"
         "features": by how likely two components belong to the same source, given how rough, sparse and
         asymmetric their activations are, the centroid, width and envelope of their templates, and whether
         they sound together or one after the other. "activations" and "templates": they sound at the same

@@ -24,10 +24,10 @@ def wiener_masks(
         Nonnegative: the variances that a component represents.
     groups : array-like of int of shape (n_components,), optional
         The source of each component, from 0; by default each component is its own source.
-    floor : float
+    floor : float, default 0.0
         A variance that every coefficient has in addition to the components, such as eps0 of the loss: each
         source has an equal share of it.
-    exponent : float
+    exponent : float, default 1.0
         The power of the sources whose ratios are the masks: 1 where the factors model variances, 2 where they
         model magnitudes.
 

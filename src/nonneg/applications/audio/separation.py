@@ -48,7 +48,7 @@ class SourceSeparation(SavableEstimator):
     n_sources : int or None
         The number of sources. None is the number of sources with training recordings or named in `grouping`,
         otherwise 2. Beyond those with training recordings, sources are learned from the recording itself.
-    method : {"stft", "cqt", "transform", "tl", "jd", "dct"}
+    method : {"stft", "cqt", "transform", "tl", "jd", "dct"}, default "stft"
         NMF of a magnitude spectrogram: of a short-time Fourier transform ("stft") or of a constant-Q
         transform ("cqt", see `ConstantQ`), with activations that are smooth in time. The others use
         orthogonal transforms of frames: one that is learned together with the components (TL-NMF, "tl") or
@@ -57,7 +57,7 @@ class SourceSeparation(SavableEstimator):
     n_components : int or None
         The total number of components. None: with "stft" and "cqt" eight per source, or one if that is
         enough; with the other methods one.
-    grouping : str, dict or array-like of shape (n_components,)
+    grouping : str, dict or array-like of shape (n_components,), default "features"
         Which components belong to the same source: found by `group_components`, whose `by` it is ("features",
         "activations", "templates", "both", or "harmonic-percussive", with which half of the components are
         smooth in time and the others over frequency); the components of each source by its name, as in
@@ -68,14 +68,14 @@ class SourceSeparation(SavableEstimator):
         (longer if one component per source is enough and the spectrogram becomes more concentrated), a
         quarter of a frame apart, with a Hann window; with the other methods 512 samples, half a frame apart,
         with tapered ends.
-    lapped : bool
+    lapped : bool, default False
         For the methods other than "stft": frames are folded as in the MDCT (`LappedFraming`), and the learned
         transform is a lapped one.
-    recordings : {"aligned", "consecutive"}
+    recordings : {"aligned", "consecutive"}, default "aligned"
         What several recordings are. "aligned": realizations of the same piece, of equal length, in which the
         same notes sound at the same time; they share activations, which improves the estimate of variances.
         "consecutive": pieces of any length, as if one followed the other; they share only templates.
-    eps0, average_frames : float or "auto", int
+    eps0, average_frames : float or "auto", int, default "auto" and 1
         For the methods other than "stft": the floor of the variances, and the number of neighboring frames
         that are averaged; see `TransformNMF`.
     init : str, array or None
@@ -94,7 +94,7 @@ class SourceSeparation(SavableEstimator):
         With the others as in `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
-    verbose : int
+    verbose : int, default 0
         1 shows progress, with the rate and the time left.
     n_jobs : int or None
         Number of threads; None uses all cores.
@@ -340,7 +340,7 @@ class SourceSeparation(SavableEstimator):
 
         Parameters
         ----------
-        n_atoms : int
+        n_atoms : int, default 8
             Maximum number of atoms.
 
         Returns

@@ -64,12 +64,12 @@ def leading_eigenvectors(
         Symmetric, float64.
     k : int
         How many, below the number of nodes.
-    spectrum : {"auto", "magnitude", "algebraic"}
+    spectrum : {"auto", "magnitude", "algebraic"}, default "magnitude"
         Which eigenvalues count as leading: those of largest magnitude, the largest ones, or ("auto") the
         largest ones and negative ones that are clearly larger in magnitude and do not belong to a single hub.
     rng : None, int, Generator, RandomState or SeedSequence
         None starts from a vector that depends on the number of nodes alone; otherwise it is drawn from here.
-    verbose : int
+    verbose : int, default 0
         1 shows a line with the number of products so far.
 
     Returns

@@ -138,13 +138,13 @@ def as_graph(
     symmetrize : {"sum", "mean", "max"} or None
         How the two weights of a pair are combined to make a directed graph undirected. None leaves it
         directed.
-    self_loops : {"drop", "keep"}
+    self_loops : {"drop", "keep"}, default "drop"
         Whether edges from a node to itself are left out, with a warning that counts them, or stay on the
         diagonal.
     names : sequence of str, optional
         Names of the nodes; those of the graph, or of a data frame's columns, by default. Of a table first
         those of the rows, then those of the columns.
-    kind : {"auto", "undirected", "directed", "bipartite"}
+    kind : {"auto", "undirected", "directed", "bipartite"}, default "auto"
         What kind of graph it is. "auto": a matrix that is not symmetric is a directed graph; a graph whose
         nodes fall into two sides without an edge within either is bipartite.
 

@@ -61,24 +61,24 @@ class MixedMembership(CommunityResults, SavableEstimator):
         The number of communities. "auto" is the median of three estimates: the largest gap between
         eigenvalues, the informative eigenvalues of the non-backtracking matrix, and the number that predicts
         hidden edges best.
-    method : str
+    method : str, default "auto"
         "auto" (the default) is "symnmf", or "smoothed-spa" if most of the leading eigenvalues of the
         normalized adjacency matrix are below zero.
         "smoothed-spa", "pp-spa" and "css-nmf" average nearly pure nodes; "spa", "snpa", "fast-anchor",
         "preconditioned-spa" and "vca" are greedy; "merit", "merit-0" (the same without row sparsity) and
         "fast-gradient" convex; "geonmf" and "spoc" are complete methods.
-    recovery : {"least-squares", "simplex"}
+    recovery : {"least-squares", "simplex"}, default "least-squares"
         How memberships follow from pure nodes: by a linear system, with negative values set to zero and rows
         divided by their sum, as the authors' script does, or by fully constrained least squares. "symnmf",
         "geonmf" and "spoc" have their own.
-    energy : float
+    energy : float, default 0.99
         Pure nodes are searched for among the nodes with the largest rows that account for this fraction of
         the squared norm. Not for "symnmf", "geonmf" and "spoc".
     n_candidates : int or None
         Convex methods compare all pairs of nodes: the number of nodes they consider, half of them extreme
         ones, half an even sample. None considers 10,000 if more than 20,000 account for the energy, and all
         otherwise.
-    choice : {"row-maxima", "spread"}
+    choice : {"row-maxima", "spread"}, default "row-maxima"
         Convex methods: how pure nodes are chosen from the coefficients: those with the largest row maxima, as
         the authors do, or by successive projections on the rows times their row maxima, which avoid near
         duplicates.
@@ -88,19 +88,19 @@ class MixedMembership(CommunityResults, SavableEstimator):
         others rather than among themselves. None: as the authors of "merit", "spoc" and "geonmf" do,
         otherwise "auto". "symnmf" uses the largest ones of the normalized matrix. If it is given, the sides
         of a bipartite graph are not looked for.
-    unreached : {"auto", "mean", "uniform", "zero", "nan"}
+    unreached : {"auto", "mean", "uniform", "zero", "nan"}, default "auto"
         The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
         of the others, uniform, zeros or NaN. "auto" does as the authors of the method do: the mean; for
         "spoc" and "geonmf" the result as it is.
-    weight : str or None
+    weight : str or None, default "weight"
         networkx graphs: the attribute that contains the weight of an edge; None counts every edge as 1.
-    kind : {"auto", "undirected", "directed", "bipartite"}
+    kind : {"auto", "undirected", "directed", "bipartite"}, default "auto"
         What kind of graph it is. Nodes of a directed graph have memberships by the edges that they send and
         by those that they receive. The communities of a bipartite graph span both sides. "auto" detects it: a
         matrix that is not symmetric is directed, a table that is not square is bipartite.
     symmetrize : {"sum", "mean", "max"} or None
         Makes a directed graph undirected: how the two weights of a pair are combined.
-    self_loops : {"drop", "keep"}
+    self_loops : {"drop", "keep"}, default "drop"
         Whether edges from a node to itself are dropped (a warning counts them) or stay on the diagonal.
     tol : float or None
         Convex methods: the duality gap at which to stop. None is the authors' value for graphs, 0.25, for
@@ -114,7 +114,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
     random_state : int, RandomState, Generator or None
         The seed of methods that draw random numbers ("geonmf", "vca", "fast-gradient") and of the edges that
         ``n_communities="auto"`` hides.
-    verbose : int
+    verbose : int, default 0
         1 shows progress.
     n_jobs : int or None
         Number of threads; None uses all cores.

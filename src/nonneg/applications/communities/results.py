@@ -91,7 +91,7 @@ class CommunityResults:
 
         Parameters
         ----------
-        n : int
+        n : int, default 10
             Maximum number of nodes per community.
 
         Returns
@@ -158,7 +158,7 @@ class CommunityResults:
         ----------
         threshold : float
             See `communities`.
-        fuzzy : bool
+        fuzzy : bool, default True
             Whether to return a `cdlib.FuzzyNodeClustering`, which has the memberships as
             ``allocation_matrix``, or a `cdlib.NodeClustering`.
 

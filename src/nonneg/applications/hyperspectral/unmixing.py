@@ -41,33 +41,33 @@ class Unmixing(SavableEstimator):
 
     Parameters
     ----------
-    n_endmembers : int, "auto" or None
+    n_endmembers : int, "auto" or None, default "auto"
         The number of endmembers. "auto" and None estimate it (`n_endmembers_estimate_`), or leave it to the
         method if that can find it, as "merit" can.
-    method : str
+    method : str, default "auto"
         How endmembers are found. "auto" sets corrupt pixels aside, looks for pure pixels and, if the data
         suggest that there are none or too few, for the smallest simplex around the pixels; it also finds dark
         materials. Or "min-volume" (`nonneg.MinVolNMF`), or a name in `nonneg.separable.METHODS`, such as
         "snpa", which returns pixels, or "merit", which is convex, for images of a few thousand pixels.
-    constraint : {"normalized", "sum-to-one", "at-most-one", "nonnegative"}
+    constraint : {"normalized", "sum-to-one", "at-most-one", "nonnegative"}, default "normalized"
         The constraint on the abundances of a pixel. "sum-to-one": fully constrained least squares (FCLS), for
         images of even brightness. "at-most-one": the same with shade as one more endmember. "nonnegative":
         nonnegative least squares. "normalized": FCLS with a separate brightness for every pixel, from a fifth
         to five times that of the endmembers.
-    normalize : {"auto", "l1", "l2"} or None
+    normalize : {"auto", "l1", "l2"} or None, default "auto"
         Search for pure pixels among spectra divided by this norm, whatever their brightness. "auto": "l1" for
         methods that average pixels; the others would return the noise of dark pixels, which it magnifies. For
         "min-volume", "l1" if the constraint leaves the brightness free; abundances are then shares of light.
         `method="auto"` leaves the brightness free by itself.
-    whiten : bool or "auto"
+    whiten : bool or "auto", default "auto"
         Divide every band by the standard deviation of its noise in the search. "auto" does so if that is
         uneven and the endmembers leave nothing but noise.
-    smooth : int
+    smooth : int, default 1
         Search among averages of square windows of this odd number of pixels, for noisy images; 1 for none.
     reduce : int or None
         Search in this number of leading directions. The cube is then read block by block and never kept in
         memory; only `reduce` numbers per pixel and the abundance maps are.
-    negative_tol : float
+    negative_tol : float, default 0.05
         Entries below zero, down to this fraction of the largest one, are set to zero, and a warning counts
         them; entries further below are an error.
     tol, max_iter : float, int, optional
@@ -76,7 +76,7 @@ class Unmixing(SavableEstimator):
         Further parameters of the method.
     random_state : int, RandomState, Generator or None
         The seed of methods that draw random numbers.
-    verbose : int
+    verbose : int, default 0
         1 shows the progress of convex methods and of the mapping.
     n_jobs : int or None
         Number of threads; None uses all cores.

@@ -61,7 +61,7 @@ def match_signatures(
         COSMIC's order. None comes with nonneg; COSMIC has them at cancer.sanger.ac.uk/signatures.
     threshold : float, default 0.85
         Smallest cosine of a match. It also has to exceed what shuffled channels reach.
-    rng : None, int, Generator or RandomState
+    rng : None, int, Generator or RandomState, default 0
         Random numbers for the shuffling.
 
     Returns

@@ -307,7 +307,7 @@ class MutationalSignatures(SavableEstimator):
             Nominal coverage of the intervals.
         n_bootstrap : int, default 100
             Number of catalogs drawn for each tumor, from Poisson distributions with its counts as means.
-        rng : None, int, Generator or RandomState
+        rng : None, int, Generator or RandomState, default 0
             Random numbers for the draws.
 
         Returns
@@ -346,7 +346,7 @@ class MutationalSignatures(SavableEstimator):
             Known signatures, such as COSMIC's table, which does not come with nonneg.
         threshold : float, default 0.85
             Smallest cosine of a match. It also has to exceed what shuffled channels reach.
-        rng : None, int, Generator or RandomState
+        rng : None, int, Generator or RandomState, default 0
             Random numbers for the shuffling.
 
         Returns

@@ -77,7 +77,7 @@ class EditableTopics(ExplorableTopics):
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
             The documents of the fit. The method of the model is applied to those of them in which this topic
             has the largest proportion.
-        into : int
+        into : int, default 2
             Number of topics that take its place.
 
         Returns

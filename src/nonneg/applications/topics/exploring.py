@@ -23,7 +23,7 @@ class ExplorableTopics(FittedTopics):
 
         Parameters
         ----------
-        n_words : int
+        n_words : int, default 3
             Number of words for a topic without a name.
 
         Returns

@@ -124,7 +124,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
 
         Parameters
         ----------
-        n : int
+        n : int, default 10
             Maximum number of words; words of weight zero are left out.
 
         Returns
@@ -145,7 +145,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         ----------
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
             The documents to choose from.
-        n : int
+        n : int, default 3
             Maximum number of documents per topic.
         proportions : array of shape (n_documents, n_topics), optional
             Those of X, if they are known.
@@ -174,7 +174,7 @@ class FittedTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEst
         ----------
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
             Documents in which every top word occurs, such as those of the fit.
-        measure : {"umass", "npmi", "c_v"}
+        measure : {"umass", "npmi", "c_v"}, default "umass"
             See `nonneg.metrics`: `umass_coherence`, `npmi_coherence` and `cv_coherence`, the last with
             sliding windows over texts, and with documents as windows for counts.
         n_words : int

@@ -34,10 +34,10 @@ class TopicModel(StreamedTopics):
 
     Parameters
     ----------
-    n_topics : int, "auto" or sequence of int
+    n_topics : int, "auto" or sequence of int, default 10
         The number of topics. "auto" compares numbers from 2 to 50, a sequence those in it, and selects the
         largest one whose top words stay the same when documents are left out [4]_ (see `selection_`).
-    method : str
+    method : str, default "nmf"
         "nmf" (default): least squares on TF-IDF weights, balanced so that large subjects do not take all
         topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational latent
         Dirichlet allocation. Or anchor words, by a method in `nonneg.separable.METHODS` ("merit", "spa",
@@ -49,7 +49,7 @@ class TopicModel(StreamedTopics):
         "nmf": words that guide topics, by the name of the topic, such as ``{"sports": ["game", "team"]}``.
         These topics have these names (see `topic_names_`); there may be more topics than names. A warning
         names the words that are not in the vocabulary or not used.
-    balance : bool
+    balance : bool, default True
         "nmf": whether documents are balanced: each is divided by the root of the sum of its similarities to
         all others; otherwise each has unit length.
     min_documents : float, optional
@@ -58,13 +58,13 @@ class TopicModel(StreamedTopics):
         they are set aside, and topics are found without them. None is a tenth of an average topic,
         ``n_documents / (10 n_topics)``; 0 for the published weights [3]_, where a group of any size is a
         topic.
-    duplicates : {"merge", "keep"}
+    duplicates : {"merge", "keep"}, default "merge"
         "merge": of documents that share 90 % of their words (among those used, ten or more) only the first is
         used in the search for topics, and the certificate counts the others. All get topic proportions.
     min_df : int, optional
         Words in fewer documents are not used. They stay in the vocabulary, with weight zero. None for a tenth
         of the root of the number of documents, and at least 2.
-    max_df : float
+    max_df : float, default 1.0
         Words in more than this fraction of the documents are not used; words in all documents never are.
     stop_words : None, "english" or list of str
         Texts: words that are not counted.
@@ -80,7 +80,7 @@ class TopicModel(StreamedTopics):
         `LatentDirichletAllocation`.
     random_state : int, RandomState, Generator or None
         The seed of methods that draw random numbers.
-    verbose : int
+    verbose : int, default 0
         1 shows progress.
     half_life : float, optional
         `partial_fit`: the number of documents after which the past counts half. None (default) never forgets.

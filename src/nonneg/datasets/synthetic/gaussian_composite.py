@@ -106,7 +106,7 @@ def gaussian_composite_model(
         Length M of a frame.
     n_components : int, default 5
         Number K of components.
-    shape, scale : float
+    shape, scale : float, default 1.0 and 2.0
         Of the Gamma distribution of all entries of both factors.
     transform : array of shape (frame_length, frame_length), optional
         An orthogonal matrix; the type-II DCT by default.
@@ -159,7 +159,7 @@ def gaussian_composite(
         Length M of a frame.
     n_components : int, default 5
         Number K of components.
-    shape, scale : float
+    shape, scale : float, default 1.0 and 2.0
         Of the Gamma distribution of all entries of both factors.
     transform : array of shape (frame_length, frame_length), optional
         An orthogonal matrix; the type-II DCT by default.

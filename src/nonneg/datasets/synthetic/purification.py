@@ -160,12 +160,12 @@ def purification_model(
         Number n of true features.
     sparsity : float, default 3
         Expected number s of nonzero weights, at most n: each is nonzero with probability s / n.
-    weights : {"binary", "uniform", "heavy"}
+    weights : {"binary", "uniform", "heavy"}, default "binary"
         Nonzero weights are 1, uniform on [0, 1], or follow a power law of exponent 1.5 on [0.05, 1].
-    features : {"sparse", "uniform", "signed"} or array of shape (n_components, n_features)
+    features : {"sparse", "uniform", "signed"} or array of shape (n_components, n_features), default "sparse"
         "sparse": a tenth of the entries is uniform and one more is large; "uniform": all are uniform;
         "signed": all are normal. Rows are scaled to l1 norm one. An array is used as given.
-    noise : {"none", "adversarial", "correlated", "unbiased"}
+    noise : {"none", "adversarial", "correlated", "unbiased"}, default "none"
         "adversarial": (N1) with one of five fixed sign patterns, drawn for each sample; "correlated": (N1)
         with a pattern that follows from the weights; "unbiased": (N2), independent and uniform.
     noise_level : float, default 0

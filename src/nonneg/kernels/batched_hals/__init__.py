@@ -22,9 +22,9 @@ def batched_hals(
         The matrices G.
     cross : array of shape (batch, n_rows, k)
         The rows c.
-    max_passes : int
+    max_passes : int, default 1
         Maximum number of passes over the components.
-    shrink : float
+    shrink : float, default 0.0
         A row stops when a pass changes it by at most this fraction of its first pass.
 
     Returns

@@ -130,18 +130,18 @@ def kl_passes(
         Sums of the columns of O, over the entries that count.
     order : array of int, optional
         The components to update; all by default.
-    l1, l2 : float
+    l1, l2 : float, default 0.0
         The penalties.
-    max_rounds : int
+    max_rounds : int, default 1
         Maximum number of full gradients of a row, each of which selects the components to sweep.
-    max_sweeps : int
+    max_sweeps : int, default 1
         Maximum number of sweeps over these components in a round.
-    shrink : float
+    shrink : float, default 0.0
         A round ends when a sweep changes the row by at most this fraction of its first sweep.
-    tol : float
+    tol : float, default 0.0
         A row stops when its residual is at most this, and each round ends with a Newton step on the positive
         components; 0 does all rounds without it.
-    unit : float
+    unit : float, default 1.0
         The unit of x and v in logarithms: about the size of x, so that sums of them keep their digits.
 
     Returns

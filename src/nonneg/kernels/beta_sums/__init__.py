@@ -62,7 +62,7 @@ def ratio_sums(
         Weights of the rows on the right.
     wanted : array of bool of shape (n_left,), optional
         Rows that matter; what is returned for others may be anything.
-    want_loss : bool
+    want_loss : bool, default False
         Whether to return losses.
 
     Returns

@@ -28,7 +28,7 @@ def block_pivoting(
         The rows c.
     max_pivots : int, optional
         Maximum number of exchanges; rows that need more are flagged. 20 + 5 k by default.
-    in_place : bool
+    in_place : bool, default False
         Whether the result may take the memory of `factor`, which spares a GPU an array.
 
     Returns

@@ -74,7 +74,7 @@ def advance_residuals(
         The factor of the old column and the weight gained; keep + gain - cut is 1.
     leaving : array of int of shape (n_points,), optional
         The vertices that lose weight; -1 for none.
-    cut : number or array of shape (n_points,)
+    cut : number or array of shape (n_points,), default 0.0
         The weight lost.
 
     Returns

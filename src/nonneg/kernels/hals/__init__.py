@@ -39,9 +39,9 @@ def hals_passes(
         The rows c.
     order : sequence of int, optional
         The components to update, in this order; all by default.
-    max_passes : int
+    max_passes : int, default 1
         Maximum number of passes over the components.
-    shrink : float
+    shrink : float, default 0.0
         A row stops when a pass changes it by at most this fraction of its first pass.
 
     Returns

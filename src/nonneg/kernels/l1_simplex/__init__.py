@@ -37,7 +37,7 @@ def minimum_l1_rows(
         Of full column rank, float64.
     bases : array of int of shape (n, n), optional
         The initial bases: those of the solution for a similar A.
-    tol : float
+    tol : float, default 1e-9
         By what the dual solution may violate its bounds.
     max_pivots : int, optional
         Maximum number of pivots per row; 50 n by default.

@@ -25,7 +25,7 @@ def update_factors(
         Rows of sum 1; not changed.
     n_updates : int
         Updates of both factors.
-    l1 : float
+    l1 : float, default 0.0
         Weight of the sum of the activations.
 
     Returns

@@ -45,7 +45,7 @@ def ratio_sums(
         Lower bound of the model.
     weights : array of shape (n_columns,), optional
         Weights of the columns.
-    product, second, logs : bool
+    product, second, logs : bool, default True, False and False
         Which sums are wanted.
 
     Returns

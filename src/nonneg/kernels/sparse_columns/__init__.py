@@ -78,7 +78,7 @@ def no_entries(n_columns: int, *, exact: bool = True, capacity: int = GROWTH) ->
     ----------
     n_columns : int
         The number of columns.
-    exact : bool
+    exact : bool, default True
         Whether the weights are integers.
     capacity : int
         Number of places per column.
@@ -100,7 +100,7 @@ def columns_of(matrix: Any, *, total: float = 1.0) -> SparseColumns:
     ----------
     matrix : array or sparse matrix of shape (n, n)
         Nonnegative entries.
-    total : float
+    total : float, default 1.0
         The weights are the entries times this.
 
     Returns
@@ -163,11 +163,11 @@ def step_columns(
         The weight gained; 0 leaves a column as it is.
     total : float
         The divisor of the new weights.
-    keep : number or array of shape (n_columns,)
+    keep : number or array of shape (n_columns,), default 1
         The factor of the old weights.
     leaving : array of int of shape (n_columns,), optional
         The rows that lose weight; -1 for none.
-    cut : number or array of shape (n_columns,)
+    cut : number or array of shape (n_columns,), default 0
         The weight lost. Entries that reach zero are dropped.
 
     Returns

@@ -131,9 +131,9 @@ def tl_step(
         One row per frame.
     components : array of shape (batch, k, m)
         Rows of sum 1.
-    n_nmf_updates, n_rotation_updates : int
+    n_nmf_updates, n_rotation_updates : int, default 10 and 1
         Updates of the factors and of the transform per iteration.
-    max_trials : int
+    max_trials : int, default 20
         Steps that a search may try.
     moments : tuple of array, optional
         Those that came with `frames`; None computes them.
@@ -215,9 +215,9 @@ def jd_step(
         Rows are atoms.
     frames : array of shape (batch, rank * n_frames, m)
         Virtual realizations, transformed.
-    n_rotation_updates : int
+    n_rotation_updates : int, default 1
         Rotations in an iteration.
-    max_trials : int
+    max_trials : int, default 30
         Steps that a search may try.
 
     Returns
@@ -277,7 +277,7 @@ def nmf_step(
         One row per frame.
     components : array of shape (batch, k, m)
         Rows of sum 1.
-    n_nmf_updates : int
+    n_nmf_updates : int, default 10
         Updates of both factors in an iteration.
 
     Returns

@@ -79,7 +79,7 @@ def merit(
         not show the noise level, it uses the largest ratio of two successive scores (row maximum times
         distance from the anchors so far). With ``choice="row-maxima"``, the largest drop of the sorted row
         maxima (`SelectionResult.curve`).
-    lam : float, "auto", "paper" or "printed"
+    lam : float, "auto", "paper" or "printed", default "auto"
         Weight of the row sparsity as in (18) of the paper, nonnegative; 0 is MERIT(0). "auto" is half the
         mean squared residual ``||X - W H||^2 / N`` of a sample, with the K anchors of successive projections
         as W and the best mixtures of them as H; with fully corrective steps, 0.3 to 1 times
@@ -87,9 +87,9 @@ def merit(
         `nonneg.separable.merit.penalty_weight`. "paper" is ``||X - W H|| / (2 K)`` as in the
         authors' code, half of what the paper prints: "printed" is ``||X - W H|| / Phi(H)``, where Phi is the
         smoothed sum of the row maxima, close to K.
-    mu : float
+    mu : float, default 1e-5
         Smoothing of the row sparsity, positive.
-    max_iter : int
+    max_iter : int, default 100
         Maximum number of iterations.
     tol : float, optional
         Stop at an iterate whose duality gap is at most this: a fraction of the objective with
@@ -97,11 +97,11 @@ def merit(
         times the mean squared norm of a sample by default).
     init : None, array of int or matrix
         A cold start from zero, or a warm start from anchors or coefficients.
-    t_init : {"auto", "paper", "authors"} or int
+    t_init : {"auto", "paper", "authors"} or int, default "auto"
         The iteration at which a warm start continues: "auto" is the root mean square norm of a sample over
         that of its residual, "paper" the inverse of the latter alone, which depends on the unit of X; see
         `nonneg.separable.merit.initialization.first_iteration`.
-    steps : {"auto", "open-loop", "line-search", "away", "pairwise", "fully-corrective"}
+    steps : {"auto", "open-loop", "line-search", "away", "pairwise", "fully-corrective"}, default "auto"
         "auto" is "fully-corrective", but "open-loop" with parameters of the published run: `lam` of 0,
         "paper" or "printed", `t_init` or `skip_converged`. "open-loop" is the published 2 / (t + 2). The
         others depart from the published iterates. With "line-search", "away" and "pairwise" every column has
@@ -113,7 +113,7 @@ def merit(
         The number of steps over the vertices in use after each call of the oracle, so that a small duality
         gap takes fewer calls; 10 with "pairwise", otherwise none. Not with "open-loop" and
         "fully-corrective".
-    skip_converged : bool
+    skip_converged : bool, default False
         Whether columns whose part of the duality gap is within their share of `tol` are skipped, until a scan
         of all columns. This also departs from the published iterates, and needs a positive `tol`.
     residual_tol : float, optional
@@ -122,13 +122,13 @@ def merit(
         Stop when an iteration changed the objective by at most this fraction.
     anchor_window : int, optional
         Stop when the anchors were the same for this number of iterations.
-    choice : {"auto", "spread", "row-maxima"}
+    choice : {"auto", "spread", "row-maxima"}, default "auto"
         How anchors are chosen given C. "spread" selects one after another the sample with the largest product
         of its row maximum and its distance from the hull of the anchors so far, so that near-duplicates of an
         anchor are not selected as well. "auto" compares these anchors with those of successive projections,
         and returns those that leave the smaller residuals. "row-maxima" selects the largest row maxima, as
         published.
-    ties : {"farthest", "first"}
+    ties : {"farthest", "first"}, default "farthest"
         "row-maxima": tie-breaking where more rows share a maximum than are needed: one after another the
         point farthest from the mixtures of the anchors so far, or the lowest index, as in the authors' code.
     recovery : bool, optional
@@ -136,7 +136,7 @@ def merit(
         anchors; by default where points times anchors are at most a million.
     callback : callable, optional
         Called with a `Progress` after each iteration; True stops.
-    verbose : int
+    verbose : int, default 0
         1 shows a line with objective, rate and time left.
     checkpoint : str or path, optional
         A folder in which the run is saved, and from which it is resumed.
