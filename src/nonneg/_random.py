@@ -32,6 +32,11 @@ def generator(seed: Seed = None) -> np.random.Generator:
     )
 
 
+def whole_number(rng: np.random.Generator) -> int:
+    """Draw a seed for what accepts whole numbers of 32 bits alone, such as scikit-learn."""
+    return int(rng.integers(2**31 - 1))
+
+
 def spawn(seed: Seed, n_streams: int) -> list[np.random.Generator]:
     """Return independent generators, one for each repeat of an experiment."""
     # Stream number i depends on the seed and on i alone, not on how many streams are requested or who uses

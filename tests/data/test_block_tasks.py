@@ -110,3 +110,12 @@ def test_a_block_that_moves_is_aligned(X, form):
     block = cloudpickle.loads(sent, buffers=[one.view(np.uint8) for one in came])
     assert block.values.flags.aligned
     np.testing.assert_array_equal(block.values, make_block(0, form(X), None, None).values)
+
+
+def test_lists_are_joined_in_the_order_of_the_chunks():
+    rng = np.random.default_rng(0)
+    for n_chunks in (2, 7, 16):
+        single = [Result({}, {(0, index): ([index],)}) for index in range(n_chunks)]
+        for _ in range(4):
+            results = [single[index] for index in rng.permutation(n_chunks)]
+            assert total_of(add_results(*results)) == (list(range(n_chunks)),)

@@ -228,3 +228,23 @@ def test_partial_fit_functions_score_certify_and_rank(tmp_path):
     assert estimate_rank(given).rank == estimate_rank(whole).rank
     with pytest.raises(ShapeError, match="expecting 12 features"):
         model.transform(stored(X[:, :5], tmp_path, memory=1000))
+
+
+def test_entries_that_were_not_observed_are_counted(form, tmp_path):
+    X = entries()
+    X[3, 4] = X[3, 5] = X[90, 0] = np.nan
+    data = checked_data(stored(X, tmp_path, form), missing="mask")
+    assert data.n_missing == 3
+    assert data.observed_weight() == N * M - 3
+    assert data.count_nonzero() == np.count_nonzero(np.nan_to_num(X))
+    assert data.total() == pytest.approx(np.nansum(X))
+    assert checked_data(stored(entries(), tmp_path, form)).n_missing == 0
+
+
+def test_columns_beyond_32_bits_are_read():
+    n_columns = 2**31 + 5
+    indices, indptr = np.array([7, n_columns - 1]), np.arange(3)
+    matrix = CompressedRows(np.array([1.0, 2.0]), indices, indptr, (2, n_columns), "arrays", 10**6)
+    rows = matrix.read_rows(0, 2)
+    assert rows.shape == (2, n_columns)
+    assert rows.indices.tolist() == [7, n_columns - 1]

@@ -244,3 +244,19 @@ def test_the_command_refuses_it_in_one_line(tmp_path, capsys):
     assert "--variable" in said
     assert "comma-separated text" in said
     assert len(said.strip().splitlines()) == 1
+
+
+def test_blanks_before_the_name_of_a_row(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines('  "x y" 1 2', "   z 3 4", ' "u ""v""" 5 6'))
+    found = read_table(path)
+    assert found.row_names == ("x y", "z", 'u "v"')
+    np.testing.assert_array_equal(found.X, [[1, 2], [3, 4], [5, 6]])
+
+
+def test_a_row_without_a_name_keeps_its_entries(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text(lines("\ta\tb", "x\t1\t2", "\t3\t4", " y \t5\t6"))
+    found = read_table(path)
+    assert found.row_names == ("x", "", "y")
+    np.testing.assert_array_equal(found.X, [[1, 2], [3, 4], [5, 6]])

@@ -150,3 +150,16 @@ def test_a_zero_row_of_a_start_comes_alive(counts, rng):
     factor, _, _ = kernels.kl_passes(csr, np.zeros((80, 3)), rng.random((50, 3)) + 0.1, np.full(3, 25.0))
     assert np.all(factor.sum(axis=1) > 0)
     assert np.all(np.isfinite(factor))
+
+
+@pytest.mark.parametrize("kernel", [kernels, portable])
+def test_a_step_that_gains_nothing_is_shortened(kernel):
+    # The whole step exchanges the two entries.
+    x, v, d = (np.array([row]) for row in ([1.5, 1.5], [1.0, 2.0], [1.0, -1.0]))
+    slope, _ = portable.newton_terms(x, v, None, 0.0, FLOOR)
+    slopes, none = np.sum(slope * d, axis=1), np.zeros(1)
+    assert slopes[0] < 0
+    tries = () if kernel is kernels else (kernels.TRIES,)
+    got, step = kernel.line_search(x, v.copy(), d, None, 0.0, FLOOR, none, none, slopes, *tries)
+    np.testing.assert_allclose(step, 0.4)
+    np.testing.assert_allclose(got, v + 0.4 * d)

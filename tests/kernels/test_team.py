@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
 import time
+import types
 
 import numba
 import numpy as np
@@ -217,3 +219,44 @@ def test_arrays_of_other_kinds_are_left_to_numpy(any_size):
         np.testing.assert_array_equal(DenseMatrix(repeated, np).times(np.ones((30, 5))), 435.0)
         whole = np.full((40, 30), 2)
         np.testing.assert_array_equal(DenseMatrix(whole, np).times(np.ones((30, 5), dtype=int)), 60)
+
+
+def test_every_thread_gets_a_few_chunks(monkeypatch):
+    seen = []
+
+    def run_at(task, address, n_rows, size, *, operations, n_threads):
+        given = ctypes.cast(address, ctypes.POINTER(ctypes.c_int64))[:4]
+        seen.append((size, given, n_rows, n_threads))
+
+    monkeypatch.setattr(team, "run_at", run_at)
+    array = np.zeros(3)
+
+    def sizes(n_rows, parts=1, n_threads=2):
+        done = team.run(
+            None, [5, 6], (array,), n_rows, chunk_size=10, operations=1.0, parts=parts, n_threads=n_threads
+        )
+        return seen[-1][0] if done else None
+
+    assert [sizes(100), sizes(100, 3), sizes(91, 1, 4), sizes(100, 1, 16)] == [50, 20, 30, 10]
+    assert seen[0] == (50, [5, 6, 50, array.ctypes.data], 100, 2)
+    assert [sizes(10), sizes(11), sizes(100, n_threads=1)] == [None, 10, None]
+
+
+def test_one_thread_works_on_ranges_of_rows():
+    task = types.SimpleNamespace(dispatcher=lambda address, start, stop: ranges.append((start, stop)))
+    ranges = []
+    team.run_at(task, 0, 25, 10, operations=1e12, n_threads=1)
+    assert ranges == [(0, 10), (10, 20), (20, 25)]
+    ranges.clear()
+    team.run_at(task, 0, 10, 10, operations=1e12, n_threads=4)
+    team.run_at(task, 0, 0, 10, operations=1e12, n_threads=4)
+    assert ranges == [(0, 10)]
+
+
+def test_a_helper_that_is_woken_is_awake():
+    helper = team._Helper.__new__(team._Helper)
+    helper.asleep, helper.ready = True, threading.Lock()
+    helper.ready.acquire()
+    helper.wake()
+    assert not helper.asleep
+    assert not helper.ready.locked()

@@ -9,6 +9,7 @@ from tests.references.purification import paper_update
 from nonneg import purify
 from nonneg.data import as_data_matrix
 from nonneg.purification.decode import Decoder, decode, initial_threshold, weight_scales
+from nonneg.purification.iteration import PurificationState, effective_threshold
 from nonneg.purification.moments import moments_of
 from nonneg.purification.update import regression_target
 
@@ -98,3 +99,21 @@ def test_features_of_any_size_give_the_same_answer(planted):
     np.testing.assert_allclose(other.W * sizes, one.W, rtol=1e-8, atol=1e-10)
     units = purify(1e5 * data.X, 1e5 * init, max_iter=20, tol=0)
     np.testing.assert_allclose(units.H / 1e5, one.H, rtol=1e-8, atol=1e-12)
+
+
+def test_a_state_of_longer_features_has_smaller_weights():
+    rng = np.random.default_rng(0)
+    H, (threshold, noise, scale, reference) = rng.random((3, 5)), rng.random((4, 3))
+    state = PurificationState(H, threshold, noise, scale, reference, 0.5, balancing=np.ones(5))
+    factors = np.array([2.0, 0.25, 10.0])
+    other = state.rescaled(factors)
+    np.testing.assert_allclose(other.H, factors[:, None] * H)
+    for mine, theirs in ((threshold, other.threshold), (noise, other.noise), (scale, other.weight_scale)):
+        np.testing.assert_allclose(theirs, mine / factors)
+    np.testing.assert_allclose(other.reference, reference / factors)
+    assert other.balancing is None
+    assert other.step_size == 0.5
+    for rule in ("unshifted", "shifted"):
+        np.testing.assert_allclose(
+            effective_threshold(other, rule), effective_threshold(state, rule) / factors
+        )

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from nonneg.data.streamed import StreamedMatrix
+from nonneg.io.stored_sparse import CompressedRows
 from nonneg.report.quality import component_strengths, observed_relative_error
 from nonneg.report.separation_page import MOST_PANELS, SeparationShown, _activation_drawing
 
@@ -221,3 +223,20 @@ def test_activations_are_of_components_and_of_sources_where_there_are_many():
     assert "3 (voice)" not in many
     assert few.count("voice") == 2
     assert many.count("voice") == 1
+
+
+def test_relative_error_of_data_on_disk(factors):
+    W, H = factors
+    X = W @ H + np.random.default_rng(1).random((50, 20))
+    X[np.median(X) > X] = 0.0
+    expected = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
+    csr = sparse.csr_array(X)
+    stored = CompressedRows(csr.data, csr.indices, csr.indptr, csr.shape, "arrays", 4000)
+    assert observed_relative_error(StreamedMatrix(stored), W, H) == pytest.approx(expected, rel=1e-10)
+    X[3, 4] = X[7, 0] = np.nan
+    seen = ~np.isnan(X)
+    expected = np.linalg.norm((X - W @ H)[seen]) / np.linalg.norm(X[seen])
+    csr = sparse.csr_array(X)
+    stored = CompressedRows(csr.data, csr.indices, csr.indptr, csr.shape, "arrays", 4000)
+    masked = StreamedMatrix(stored, missing="mask")
+    assert observed_relative_error(masked, W, H) == pytest.approx(expected, rel=1e-10)

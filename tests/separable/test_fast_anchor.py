@@ -95,3 +95,13 @@ def test_copies_of_anchors_cost_no_pass():
     result = fast_anchor(as_data_matrix(X), 6)
     assert sorted(result.anchors) == list(range(6))
     assert result.n_passes == 7
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_picks_far_from_zero_are_those_of_the_slow_version(seed):
+    # Squared norms exceed squared distances by 15 digits.
+    X = 1e7 + np.random.default_rng(seed).random((60, 6))
+    picks, first = by_hand(X, 5)
+    result = fast_anchor(as_data_matrix(X), 5)
+    assert result.anchors.tolist() == picks
+    assert fast_anchor(as_data_matrix(X), 5, clean_up=False).anchors.tolist() == first

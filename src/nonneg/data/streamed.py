@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace
+from array_api_compat import numpy as array_api_numpy
 
 from nonneg._arrays import to_numpy
 from nonneg._threads import parallel_for
@@ -73,7 +73,7 @@ class StreamedMatrix(DataMatrix):
         self.stored = stored
         self.shape = (int(stored.shape[0]), int(stored.shape[1]))
         self.dtype = stored.working_dtype
-        self.xp = array_namespace(np.empty(0))
+        self.xp: Any = array_api_numpy
         self.weights = None if weights is None else np.asarray(weights, dtype=self.dtype)
         self.has_mask = mask is not None or missing == "mask"
         self._mask, self._nan_is_missing = mask, missing == "mask"

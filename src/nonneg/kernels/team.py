@@ -233,9 +233,8 @@ class _Helper:
             self.ready.acquire()
 
     def wake(self) -> None:
-        if self.asleep:
-            self.asleep = False
-            self.ready.release()
+        self.asleep = False
+        self.ready.release()
 
 
 class Team:

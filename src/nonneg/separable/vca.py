@@ -113,4 +113,4 @@ def _largest_norm(block: LocalMatrix) -> tuple[tuple[()], tuple[list[float]]]:
 
 def _widened(block: LocalMatrix, *, constant: float) -> tuple[tuple[Array], tuple[()]]:
     rows = block.dense_rows(0, block.shape[0])
-    return (block.xp.concat([rows, rows[:, :1] * 0.0 + constant], axis=1),), ()
+    return (block.xp.concat([rows, block.xp.full_like(rows[:, :1], constant)], axis=1),), ()

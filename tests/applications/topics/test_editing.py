@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,12 @@ import scipy.sparse as sp
 
 import nonneg
 from nonneg.applications import TopicModel
+from nonneg.applications.topics.proportions import (
+    GroupedEncoder,
+    LeastSquaresEncoder,
+    SplitEncoder,
+    check_encoder,
+)
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.metrics import clustering_accuracy, top_words, umass_coherence
 
@@ -193,3 +200,24 @@ def test_damaged_encoders_are_refused(models, planted, tmp_path):
         np.savez(tmp_path / "damaged.npz", **arrays | {groups: value})
         with pytest.raises(FileFormatError):
             nonneg.load(tmp_path / "damaged.npz")
+
+
+def test_parts_of_an_encoder_fit_together():
+    base, within = LeastSquaresEncoder(np.ones((2, 4))), LeastSquaresEncoder(np.ones((3, 2)))
+    split = SplitEncoder(base, within, np.array([1, 3]), 1, np.full(3, 1 / 3))
+    check_encoder(split, 4, 4)
+    check_encoder(GroupedEncoder(split, np.array([0, 2, 1, 1])), 3, 4)
+    for damaged in (
+        *(replace(split, topic=topic) for topic in (-1, 2)),
+        *(replace(split, words=np.array(words)) for words in ([-1, 3], [1, 4], [1, 2, 3])),
+        replace(split, prior=np.full(2, 0.5)),
+        replace(split, base=LeastSquaresEncoder(np.ones((2, 5)))),
+    ):
+        with pytest.raises(FileFormatError, match="for other words or topics"):
+            check_encoder(damaged, 4, 4)
+    for encoder, n_topics, n_words in (
+        *((split, 5, 4), (base, 3, 4), (base, 2, 5), (GroupedEncoder(split, np.array([0, 2, 0, 2])), 3, 4)),
+        *((GroupedEncoder(split, np.array([0, 1, 1])), 2, 4), (GroupedEncoder(base, np.array([0, 1])), 3, 4)),
+    ):
+        with pytest.raises(FileFormatError, match="for other words or topics"):
+            check_encoder(encoder, n_topics, n_words)

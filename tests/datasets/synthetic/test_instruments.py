@@ -9,6 +9,7 @@ from scipy.signal import butter, sosfilt
 from nonneg.applications.audio import STFT
 from nonneg.applications.audio.grouping import roughness
 from nonneg.datasets import instrument_sound
+from nonneg.datasets.synthetic.instruments import _chord, _pitches
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 NAMES = ("piano", "plucked", "violin", "bass", "drums", "speech")
@@ -54,3 +55,14 @@ def test_the_bass_drum_is_on_the_first_and_third_beat():
         ]
         energy += (low**2).reshape(-1, 8, eighth).sum(axis=(0, 2))
     assert set(np.argsort(energy)[-2:]) == {0, 4}
+
+
+def test_the_notes_of_a_chord_differ():
+    rng = np.random.default_rng(0)
+    pitches = _pitches(196.0, rng)
+    assert len(pitches) == 6
+    assert np.all(np.diff(pitches) > 0)
+    chords = [_chord(pitches, [1, 3], rng) for _ in range(100)]
+    assert {len(chord) for chord in chords} == {1, 3}
+    assert all(len(set(chord)) == len(chord) for chord in chords)
+    assert set(np.concatenate(chords)) == set(pitches)

@@ -10,7 +10,7 @@ from tests.references.containers import TORCH, as_container
 from nonneg import select_anchors
 from nonneg.certificates.certificate import Verdict
 from nonneg.data import as_data_matrix
-from nonneg.separable.merit.alternatives import mixture_probability
+from nonneg.separable.merit.alternatives import competition, leading_directions, mixture_probability
 from nonneg.separable.merit.choice import apart, choose_anchors, last_drop, number_of_anchors
 from nonneg.separable.merit.penalty_weight import NumberEstimate, penalty_weight
 from nonneg.separable.merit.residuals import (
@@ -231,3 +231,38 @@ def test_mixtures_beside_a_purer_sample_are_doubted():
     one, many = (mixture_probability(np.append(apart_from_it, np.ones(n)), 0.15, 1.0) for n in (1, 50))
     assert many < 0.1 * one
     assert mixture_probability(close, 0.0, 0.0) == 1.0
+
+
+def test_there_may_be_no_candidates():
+    none = np.zeros(0, dtype=np.intp)
+    found = apart(as_data_matrix(np.eye(3)), none, np.zeros(0), 2)
+    assert [len(part) for part in found] == [0, 0, 0]
+
+
+def test_how_far_points_reach_toward_a_vertex():
+    place = np.array([5.0, 7.0])
+    vertices = place + np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    points = place + np.array([[0.4, 0.3], [0.0, 0.0], [0.6, 0.6]])
+    distances, reached = competition(vertices, points)
+    np.testing.assert_allclose(distances, [np.sqrt(0.5), 1.0, 1.0])
+    # The second point is the first vertex itself.
+    for found, expected in zip(reached, [[0.3, -0.2], [0.4, 0.0, 0.6], [0.3, 0.0, 0.6]], strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    distances, reached = competition(vertices[[0, 1, 1]], points)
+    np.testing.assert_allclose(distances, [1.0, 0.0, 0.0], atol=1e-7)
+    assert [len(found) for found in reached[1:]] == [1, 1]
+
+
+def test_the_noise_is_that_beside_the_leading_directions():
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(12, 2)))[0]
+    X = rng.normal(size=(600, 2)) * [5.0, 3.0] @ directions.T
+    noisy = X + 0.1 * rng.normal(size=X.shape)
+    found, noise = leading_directions(noisy - noisy.mean(axis=0), 2)
+    assert found.shape == (12, 2)
+    np.testing.assert_allclose(np.linalg.svd(found.T @ directions)[1], 1.0, atol=1e-3)
+    assert noise == pytest.approx(0.1, rel=0.05)
+    assert leading_directions(X - X.mean(axis=0), 2)[1] == 0.0  # rounding errors
+    # Without a direction beside them, the smallest one bounds the noise.
+    plane = rng.normal(size=(600, 2)) * [5.0, 3.0]
+    assert leading_directions(plane - plane.mean(axis=0), 2)[1] == pytest.approx(3.0, rel=0.1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._random import Seed
+from nonneg._random import Seed, generator, whole_number
 from nonneg._registry import Registry
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import ApplicationMethod
@@ -213,9 +213,7 @@ def _legacy(rng: Seed) -> Any:
     # scikit-learn takes whole numbers and its own kind of generator.
     if rng is None or isinstance(rng, int | np.integer | np.random.RandomState):
         return rng
-    from nonneg._random import generator
-
-    return int(generator(rng).integers(2**31 - 1))
+    return whole_number(generator(rng))
 
 
 OF_NMF = frozenset(inspect.signature(NMF).parameters) - {

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from nonneg._random import generator
+from nonneg._random import generator, whole_number
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.methods import FoundTopics, Task
 from nonneg.applications.topics.quality import topic_npmi
@@ -70,7 +70,7 @@ def compare_numbers(
     """Compare candidate numbers of topics, and recommend one."""
     rng = generator(task.rng)
     # The same numbers are drawn for every candidate and sample, whatever comes before.
-    seed = int(rng.integers(2**31 - 1))
+    seed = whole_number(rng)
     params = {**COARSE.get(method, {}), **task.params, "callback": None, "checkpoint": None}
     params = {name: value for name, value in params.items() if value is not None}
     rough = replace(task, params=params, rng=seed, verbose=0)

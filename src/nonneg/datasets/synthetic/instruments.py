@@ -108,11 +108,16 @@ def _pitches(lowest: float, random: np.random.Generator, n_octaves: int = 2) -> 
     return root * 2.0 ** (np.sort(chosen) / 12)
 
 
+def _chord(pitches: FloatArray, sizes: list[int], random: np.random.Generator) -> FloatArray:
+    """Draw notes that sound together, as many as one of the sizes."""
+    return random.choice(pitches, size=random.choice(sizes), replace=False)
+
+
 def _piano(n_samples: int, rate: int, random: np.random.Generator, tempo: float | None) -> FloatArray:
     pitches, sound = _pitches(196.0, random), np.zeros(n_samples)
     time = np.arange(round(1.6 * rate)) / rate
     for begin in _onsets(n_samples, rate, random, 0.6, tempo):
-        for pitch in random.choice(pitches, size=random.choice([1, 1, 2, 3]), replace=False):
+        for pitch in _chord(pitches, [1, 1, 2, 3], random):
             note = np.zeros(len(time))
             for partial in range(1, 13):
                 # Stiff strings: the partials are a little sharp.
@@ -203,7 +208,7 @@ def _organ(n_samples: int, rate: int, random: np.random.Generator, tempo: float 
     while begin < n_samples:
         time = np.arange(round(random.uniform(0.6, 1.6) * rate)) / rate
         ends = np.minimum(1.0, np.minimum(time, time[::-1]) / 0.03)
-        for pitch in random.choice(pitches, size=random.choice([1, 2, 3]), replace=False):
+        for pitch in _chord(pitches, [1, 2, 3], random):
             for multiple, size in stops:
                 if multiple * pitch < 0.45 * rate:
                     phase = random.uniform(0, 2 * np.pi)

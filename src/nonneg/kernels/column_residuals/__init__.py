@@ -200,7 +200,7 @@ def _over_columns(
         for part in _dense_parts(points, start, stop):
             wanted = [index[part] for index in indices]
             named = np.unique(np.concatenate([index[index >= 0] for index in wanted]))
-            places = [np.where(index >= 0, np.searchsorted(named, index), -1) for index in wanted]
+            places = [np.where(index >= 0, np.searchsorted(named, index), index) for index in wanted]
             own, source, views = points[part].toarray(), points[named].toarray(), [of[part] for of in arrays]
             kernel(own, source, *places, *numbers, *views, 0, len(own))
 

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 from array_api_compat import device as device_of
+from array_api_compat import numpy as array_api_numpy
 
 from nonneg._arrays import is_cuda_tensor, numpy_dtype, to_device, to_float64
 from nonneg._typing import Array, FloatArray, IntArray
@@ -295,7 +296,7 @@ class CenteredPoints:
         self.shape = dictionary.points.shape
         self.n = self.shape[0]
         self.sparse = sp.issparse(dictionary.points)
-        self.xp: Any = array_namespace(np.empty(0) if self.sparse else dictionary.points)
+        self.xp: Any = array_api_numpy if self.sparse else array_namespace(dictionary.points)
         self.device = None if self.sparse else device_of(dictionary.points)
         self.square = sum(
             float(self.xp.sum(part * part))
