@@ -260,3 +260,12 @@ def test_a_row_without_a_name_keeps_its_entries(tmp_path):
     found = read_table(path)
     assert found.row_names == ("x", "", "y")
     np.testing.assert_array_equal(found.X, [[1, 2], [3, 4], [5, 6]])
+
+
+def test_an_empty_first_cell_makes_a_header(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines(",2,9", "x,1,2", "y,3,4"))
+    found = read_table(path)
+    assert (found.column_names, found.row_names) == (("2", "9"), ("x", "y"))
+    path.write_text(lines(",2,9", ",3,4", "5,6,7"))  # entries that are missing
+    np.testing.assert_array_equal(read_table(path).X, [[np.nan, 2, 9], [np.nan, 3, 4], [5, 6, 7]])

@@ -4,8 +4,9 @@ First the suite runs once with coverage, which says for every line the tests tha
 .mutants/ until a source file changes). Each sampled mutant then runs those tests in a copy of the tree, those
 of its own module first, and if they pass the tests in the folder of its layer.
 Tuning constants are spared, which no fact fixes: floats, integers above 2 that are added, multiplied or
-compared by size, products with a constant that has a name, and whether a limit like that is met exactly. So
-are texts, Triton kernels, and arguments that only ask for a copy or a check.
+compared by size, sizes of blocks (`1 << 20`), products with a constant that has a name, whether a limit like
+that is met exactly, and estimates of the work (`operations=`), which choose the number of threads. So are
+texts, Triton kernels, and arguments that only ask for a copy or a check.
 A test kills a mutant only if it passes in the same copy of the tree without it.
 """
 

@@ -118,8 +118,13 @@ def mutants_of(path: Path) -> list[Mutant]:
         ):
             spared |= {id(inner) for inner in ast.walk(node)}
 
-    # Factors, summands and limits above 2 are tuning constants, which no fact fixes.
+    # Factors, summands and limits above 2 are tuning constants, which no fact fixes; so are sizes of blocks
+    # (`1 << 20`) and estimates of the work, which choose the number of threads.
     for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift) and _is_constant(node):
+            spared |= {id(inner) for inner in ast.walk(node)}
+        if isinstance(node, ast.keyword) and node.arg == "operations":
+            spared |= {id(inner) for inner in ast.walk(node.value)}
         if isinstance(node, ast.Call):
             spared |= {id(value) for value in _without_effect(node)}
         if isinstance(node, ast.BinOp):
@@ -178,6 +183,10 @@ def _without_effect(call: ast.Call) -> Iterator[ast.expr]:
     for keyword in call.keywords:
         if (keyword.arg, getattr(keyword.value, "value", None)) in SAFE:
             yield keyword.value
+
+
+def _is_constant(node: ast.BinOp) -> bool:
+    return isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
 
 
 def _is_large(node: ast.expr) -> bool:

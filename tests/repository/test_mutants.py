@@ -21,7 +21,7 @@ def f(x: int | None, y: bool = True) -> int:
 
 def g(x):
     pairs = zip(x.astype(int, copy=False), x.copy(copy=True), strict=True)
-    return min(x, 40), pairs
+    return min(x, 40), pairs, h(1 << 20, 1 << x, operations=2 * x)
 '''
 
 
@@ -47,6 +47,7 @@ def test_mutants_of_operators_numbers_and_names(tmp_path, monkeypatch):
         (13, "max", "min"),
         (17, "True", "False"),
         (18, "min", "max"),
+        (18, "1", "2"),
     }
     assert "            - 2)" in mutants.mutated(SOURCE, found[12, "+", "-"])
     assert len(mutants.sampled([path], 100, 0)) == len(found)

@@ -159,7 +159,7 @@ def _left_by_mixtures(
         weights = xp.where(weights > 0, weights, xp.zeros_like(weights))
         sums = xp.sum(weights, axis=1)[:, None]
         if sum_to_one:  # all are zero where a sample is so far off that its weights are rounding
-            weights = xp.where(sums > 0, weights, equal + xp.zeros_like(weights))
+            weights = xp.where(sums > 0, weights, xp.full_like(weights, equal))
         sums = xp.where(sums > (0 if sum_to_one else 1), sums, xp.ones_like(sums))
         left = rows - weights / sums @ vertices
         squares = [xp.max(xp.sum(each * each, axis=1)) for each in (left, rows)]

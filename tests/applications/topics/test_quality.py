@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from nonneg import load
 from nonneg.applications import TopicModel
 from nonneg.applications.topics import duplicates
-from nonneg.applications.topics.certify import _differ
+from nonneg.applications.topics.certify import _covered, _differ, _exclusive, _left_out, _supported
 from nonneg.applications.topics.documents import used_words
 from nonneg.applications.topics.duplicates import first_copies
 from nonneg.applications.topics.quality import Support
@@ -168,3 +168,23 @@ def test_wrong_limits():
 def test_tags_say_what_a_topic_model_reads():
     tags = get_tags(TopicModel()).input_tags
     assert (tags.sparse, tags.string, tags.positive_only) == (True, True, True)
+
+
+def test_what_is_said_of_documents_and_anchor_words():
+    for n_thin in (0, 1, 10, 11):
+        counts = np.array([40] * 5 + [1] * n_thin)
+        found = _supported(Support(counts, 2.5))
+        assert (found.number, found.threshold, found.holds) == (counts.min(), 3, n_thin == 0)
+        assert ("topic 5 (1)" in found.sentence) == (n_thin > 0)
+        assert ("15 (1)" in found.sentence, " and 1 more" in found.sentence) == (False, n_thin == 11)
+    found = _left_out(Support(np.array([5, 4]), 2.0, n_copies=2, n_set_aside=3), 20)
+    assert found.number == pytest.approx(15 / 20)
+    assert "from 15 of 20 documents: 2 share" in found.sentence
+    assert [(_covered(n, 8).number, _covered(n, 8).holds) for n in (0, 2)] == [(1.0, True), (0.75, False)]
+    components = np.array([[3.0, 0.0, 1.0, 2.0], [1.0, 5.0, 1.0, 0.0]])
+    for anchors, share, name in (([0, 1], 0.75, "a"), ([3, 2], 0.5, "c"), ([2, 0], 0.25, "a")):
+        found = _exclusive(
+            components, np.array(anchors), [{0: "a", 1: "b", 2: "c", 3: "d"}[at] for at in anchors]
+        )
+        assert (found.number, found.holds) == (share, share >= 0.5)
+        assert f"{name!r}, has {100 * share:.0f} %" in found.sentence

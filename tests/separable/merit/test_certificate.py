@@ -197,6 +197,7 @@ def test_the_bound_is_stated():
 
 def test_a_gap_that_was_asked_for():
     assert duality_gap_statement(10.0, 0.5, tol=1.0).holds
+    assert [duality_gap_statement(10.0, 0.5, tol=tol).threshold for tol in (0.0, 1.0)] == [None, 1.0]
     missed = duality_gap_statement(10.0, 0.5, tol=0.1)
     assert missed.verdict is Verdict.FAILS
     assert missed.threshold == 0.1
