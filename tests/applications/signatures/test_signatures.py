@@ -11,6 +11,7 @@ import pytest
 import nonneg
 from nonneg.applications import MutationalSignatures
 from nonneg.applications.signatures import CHANNELS, SUBSTITUTIONS, match_signatures
+from nonneg.applications.signatures.catalog import read_signatures
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
@@ -160,3 +161,20 @@ def test_wrong_tables_are_refused():
         MutationalSignatures([2, 200]).fit(counts)
     with pytest.raises(InvalidDataError, match="no mutations"):
         MutationalSignatures(2).fit(np.zeros((96, 3)))
+
+
+def test_references_are_read_by_rows_and_by_columns():
+    weights = np.random.default_rng(0).random((4, 96))
+    shares, order = weights / weights.sum(axis=1, keepdims=True), np.random.default_rng(1).permutation(96)
+    frame = pandas.DataFrame(weights[:, order], index=[*"wxyz"], columns=[CHANNELS[at] for at in order])
+    for table, expected in ((weights, "0123"), (weights.T, "0123"), (frame, "wxyz"), (frame.T, "wxyz")):
+        found, names = read_signatures(table)
+        np.testing.assert_allclose(found, shares)
+        assert names == [*expected]
+    for wrong, error in (
+        (weights[:, :95], ShapeError),
+        (-weights, InvalidDataError),
+        (0 * weights, InvalidDataError),
+    ):
+        with pytest.raises(error):
+            read_signatures(wrong)
