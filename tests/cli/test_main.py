@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -80,6 +81,19 @@ def test_examples_are_shown_and_can_be_typed(command, capsys):
         typed = shlex.split(line.split(" | ")[-1].split(" > ")[0].removeprefix('eval "$(').removesuffix(')"'))
         parser, _ = build_parser(typed[1:])
         assert parser.parse_args(typed[1:]).command == command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_states_the_defaults(command):
+    _, parser = build_parser([command])
+    stated = [
+        (said[1], action.default)
+        for action in parser._actions
+        if isinstance(action.default, int | float)
+        and (said := re.search(r"\(default: ([-+.e\d]+)\)", action.help or ""))
+    ]
+    assert [float(said) for said, _ in stated] == [float(default) for _, default in stated]
+    assert stated or command not in ("fit", "topics", "rank")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

@@ -104,6 +104,14 @@ def test_small_singular_values_survive_the_squaring(rng):
     np.testing.assert_allclose(found[:10], true[:10], rtol=1e-3)
 
 
+def test_one_small_singular_value_after_large_ones_survives_the_squaring(rng):
+    left = np.linalg.qr(rng.standard_normal((60, 4)))[0]
+    right = np.linalg.qr(rng.standard_normal((20, 4)))[0]
+    true = np.array([1.0, 0.9, 0.8, 1e-9])
+    found = leading_singular_values(as_data_matrix((left * true) @ right.T), 4)
+    np.testing.assert_allclose(found, true, rtol=1e-3)
+
+
 def test_float32_data_keep_their_type_and_lose_no_more_than_it(rng):
     X = rng.gamma(1.0, size=(40, 25)).astype(np.float32)
     U, s, _ = truncated_svd(as_data_matrix(X), 3)

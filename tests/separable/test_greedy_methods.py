@@ -10,6 +10,7 @@ from nonneg.data import as_data_matrix
 from nonneg.datasets import middle_points, separable_dirichlet
 from nonneg.separable import METHODS, select_anchors
 from nonneg.separable.translated_spa import best_lift, lifted_projections
+from nonneg.separable.vca import _with_constant
 
 ALIKE = ("fortran", "csc", "dask", "dask-one-chunk", "dask-sparse", "streamed-sparse")
 GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
@@ -158,6 +159,12 @@ def test_vca_uses_principal_components_for_noisy_data(noisy):
     high = found(noisy.X, 6, "vca")
     assert high.facts["projection"] == "plane"
     assert high.facts["snr"] == pytest.approx(25, abs=3)
+
+
+def test_the_constant_that_vca_adds_to_noisy_samples_is_their_largest_norm_wherever_they_are(noisy):
+    wider = np.asarray(_with_constant(as_data_matrix(as_container(noisy.X, "dask")), 6).array)
+    norms = np.linalg.norm(wider[:, :-1], axis=1)
+    np.testing.assert_allclose(wider[:, -1], norms.max(), rtol=1e-12)
 
 
 def test_fast_anchor_corrects_a_pick_in_the_second_round():

@@ -12,7 +12,7 @@ from nonneg.datasets import gaussian_composite
 from nonneg.transforms.initialization import dct_iv_matrix, dct_matrix
 from nonneg.transforms.rotations.geodesic import geodesic, matched_atoms
 from nonneg.transforms.rotations.group import random_orthogonal
-from nonneg.transforms.selection import choice_statement, held_out_blocks, learn_chosen
+from nonneg.transforms.selection import TransformChoice, choice_statement, held_out_blocks, learn_chosen
 
 
 @pytest.mark.parametrize("m", [2, 3, 8, 21])
@@ -87,3 +87,9 @@ def test_averages_longer_than_a_held_out_block_leave_nothing_to_choose_by():
     _, choice = learn_chosen(Y, 2, **options)
     assert choice.held_out == ()
     assert choice_statement(choice).verdict == "not verifiable"
+
+
+def test_the_statement_compares_the_fixed_the_learned_and_the_chosen_transform():
+    choice = TransformChoice(0.5, (0.0, 0.5, 0.75, 1.0), (-1.5, -1.75, -1.625, -1.25), (0.1,) * 4, 60, 20)
+    sentence = choice_statement(choice).sentence
+    assert "-1.5 for the DCT, -1.25 for the learned transform and -1.75 for the chosen one" in sentence

@@ -30,11 +30,9 @@ def _device(block: LocalMatrix) -> Any:
     return array.device if block.container == "array" and array is not None else None
 
 
-def projected(data: DataMatrix, basis: Any, *, offset: Any = None, scale: Any = None) -> DataMatrix:
+def projected(data: DataMatrix, basis: Any, *, offset: Any = None) -> DataMatrix:
     """Return the projected samples (x - offset) basis."""
     basis = np.asarray(basis, dtype=np.float64)
-    if scale is not None:
-        basis = basis * scale
     shift = None if offset is None else data.to_device((offset @ basis)[None, :])
     (points,), _ = data.map_reduce_rows(_reduced, basis=data.to_device(basis), shift=shift)
     return as_data_matrix(points)
