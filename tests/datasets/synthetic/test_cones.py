@@ -9,7 +9,8 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
 @pytest.mark.parametrize(
-    ("count", "length", "angle"), [(1, 3, 0.4), (10, 200, 0.81), (40, 1600, 1.21), (1, 3, np.pi / 2)]
+    ("count", "length", "angle"),
+    [(1, 3, 0.4), (10, 200, 0.81), (40, 1600, 1.21), (1, 3, np.nextafter(np.pi / 2, 2))],
 )
 def test_directions_are_nonnegative_and_equiangular(count, length, angle):
     directions = equiangular_directions(count, length, angle, rng=0)

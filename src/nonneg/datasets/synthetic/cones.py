@@ -68,7 +68,8 @@ def equiangular_directions(
     """
     n_directions = checked_count("n_directions", n_directions)
     n_features = checked_count("n_features", n_features)
-    if not isinstance(angle, Real) or not 0 < angle <= np.pi / 2:
+    # A computed right angle may be larger by a last digit.
+    if not isinstance(angle, Real) or not 0 < angle <= np.pi / 2 + 1e-12:
         raise InvalidParameterError(
             f"The angle between nonnegative vectors must be in (0, pi / 2]. Got {angle!r}."
         )
