@@ -41,9 +41,13 @@ def _stability(found: RankConsensus, at: int) -> Statement:
     silhouette, share = float(found.stability[at]), float(found.recurrence[at])
     stable = bool(are_stable(found)[at])
     rare = share <= MAJORITY < STABLE <= silhouette
+    # One cluster has no others to be compared with, and its measure is another one.
+    has = "one minus the mean distance between its restarts is"
+    if found.n_components > 1:
+        has = "its cluster has a mean silhouette of"
     return Statement(
         f"stability-{at}",
-        f"Component {at} {'is' if stable else 'is not'} stable: its cluster has a mean silhouette of "
+        f"Component {at} {'is' if stable else 'is not'} stable: {has} "
         f"{silhouette:.2f} (threshold {STABLE}), {'but only' if rare else 'and'} {100 * share:.0f}% of "
         f"{found.n_restarts} restarts have a component in it{' (more than half needed)' if rare else ''}.",
         silhouette,
@@ -58,8 +62,8 @@ def _error(found: RankConsensus, resampled: bool) -> Statement:
         sentence = "Restarts saw resampled data, so their errors cannot be compared with the consensus."
         return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
     best = float(np.sqrt(2.0 * max(found.best_loss, 0.0)))
-    if best == 0.0 or not np.isfinite(best):
-        sentence = "The best restart is exact, so errors cannot be compared."
+    if best == 0.0 or not np.isfinite(found.error / best):
+        sentence = "The best restart is exact up to rounding, so errors cannot be compared."
         return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
     excess = found.error / best - 1.0
     return Statement(

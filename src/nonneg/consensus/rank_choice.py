@@ -30,14 +30,19 @@ def recommended(found: Sequence[RankConsensus], *, resampled: bool = False) -> t
     while len(stable) > 1 and _fits_noise(found, stable[-1]):
         dropped.append(stable.pop())
     best, at = found[stable[-1]], stable[-1]
+    largest = f"{best.n_components} is the largest of {len(found)} ranks whose components are"
+    if dropped:
+        largest = f"The components of rank {best.n_components} are"
     reason = (
-        f"{best.n_components} is the largest of {len(found)} ranks whose components are all about as stable "
-        f"as those of the most stable rank: its least stable one has a silhouette of {least[at]:.2f}; the "
-        f"highest of all ranks is {least.max():.2f}."
+        f"{largest} all about as stable as those of the most stable rank: its least stable one has a "
+        f"silhouette of {least[at]:.2f}; the highest of all ranks is {least.max():.2f}."
     )
     if dropped:
         ranks = " and ".join(str(found[each].n_components) for each in reversed(dropped))
-        reason += f" {ranks} would be as stable, but lower the error no more than still larger ranks do."
+        reason += (
+            f" {ranks} would be as stable, but lower the error hardly more per component than still larger "
+            "ranks do."
+        )
     if best.silhouette < STABLE:
         reason += f" Its mean silhouette of {best.silhouette:.2f} is below {STABLE}: restarts hardly agree."
     elif at == len(found) - 1:

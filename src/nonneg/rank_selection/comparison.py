@@ -267,7 +267,7 @@ def automatic_rank(data: DataMatrix, *, n_jobs: int | None = None, verbose: int 
     ratio = estimates[spectrum.NAME]
     if len(estimates) == 1 and ratio.curve is not None:
         why = _step_words(ratio)
-        why = f"The spectrum has a step there: {why}." if why else " ".join(left_out.values())
+        why = f"The spectrum has a step: {why}." if why else " ".join(left_out.values())
         reason = f"{_capital(ratio.reason)} {why}"
     return RankComparison(rank, reason, estimates, left_out)
 
@@ -308,7 +308,7 @@ def recommend(estimates: Mapping[str, RankResult], *, incomplete: bool = False) 
         return ranks[cross_validation.NAME], f"{said}. Cross-validation is followed: {why}."
     ratio = estimates.get(spectrum.NAME)
     if ratio is not None and ratio.curve is not None and (step := _step_words(ratio)):
-        return ratio.rank, f"{said}. The spectrum has a step there: {step}."
+        return ratio.rank, f"{said}. The spectrum has a step: {step}."
     for one, other in (
         (cross_validation.NAME, spectrum.NAME),
         (cross_validation.NAME, stability.NAME),
@@ -338,7 +338,9 @@ def _step_words(ratio: RankResult) -> str:
         return "condition (92) of Theorem 9 holds"
     ordered = np.sort(curve.mean)
     if len(ordered) > 1 and ordered[-1] > CLEAR * ordered[-2]:
-        return f"the ratio {ordered[-1]:.3g} is {ordered[-1] / ordered[-2]:.2g} times the second largest"
+        top = curve.candidates[int(np.argmax(curve.mean))]
+        times = f"{ordered[-1] / ordered[-2]:.2g} times"
+        return f"the ratio at {top}, {ordered[-1]:.3g}, is {times} the second largest"
     return ""
 
 

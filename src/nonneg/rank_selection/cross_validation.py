@@ -260,7 +260,7 @@ def _reason(curve: RankCurve, rank: int, best: int, kind: str, n_folds: int) -> 
     if rank == best:
         compared = f"the least of {len(curve.candidates)} candidates"
     else:
-        compared = f"within one standard error of the least, {least[0]:.4g} at {best}"
+        compared = f"within one standard error or rounding of the least, {least[0]:.4g} at {best}"
     return (
         f"with {rank} components {error[0]:.4g} of the squares of held-out entries is not explained, "
         f"{compared} ({n_folds} folds, {what})."

@@ -12,6 +12,8 @@ from nonneg.cones.geometry.bounds import mean_squared_sine
 from nonneg.cones.geometry.spectrum import RatioCondition, ratio_condition
 from nonneg.rank_selection.candidates import RankProblem
 
+# Sums of squares may turn a right angle into a slightly larger one.
+ROUNDING = 1e-9
 CONDITION, SPECTRUM, GUARANTEE = "ratio-condition", "cone-spectrum", "ratio-guarantee"
 
 
@@ -51,8 +53,8 @@ def _condition(found: RatioCondition, problem: RankProblem, facts: dict[str, Any
     )
     sentence = (
         f"{k} equal cones have squared singular values on three levels. Divided by the number of samples, "
-        f"the observed ones differ from the best such levels by {found.deviation:.3g}, {verb} condition (92) "
-        f"allows ({found.largest_epsilon:.3g}).{hint}"
+        f"the observed ones differ from three levels, the means of theirs, by {found.deviation:.3g}, {verb} "
+        f"condition (92) allows ({found.largest_epsilon:.3g}).{hint}"
     )
     levels = {
         "first_level": found.spectrum.first,
@@ -69,8 +71,8 @@ def _cones(found: RatioCondition, facts: dict[str, Any]) -> Statement:
     angles = implied_angles(found)
     if angles is None:
         sentence = (
-            f"No {facts['n_cones']} circular cones of equal size at equal angles have such a spectrum (Lemma "
-            "14)."
+            f"No {facts['n_cones']} circular cones of equal size, at equal angles of at most 90 degrees, "
+            "have such a spectrum (Lemma 14)."
         )
         return Statement(SPECTRUM, sentence, None, None, Verdict.FAILS, facts)
     size, between = angles
@@ -111,11 +113,12 @@ def implied_angles(found: RatioCondition) -> tuple[float, float] | None:
         return None
     # (87): the floor is f(alpha) times the mean squared length over n_features - 1.
     share = levels.floor * (levels.n_features - 1) / length
-    if not float(mean_squared_sine(1e-6)) < share < float(mean_squared_sine(math.pi / 2)):
+    if not 0.0 < share < float(mean_squared_sine(math.pi / 2)):
         return None
-    size = float(brentq(lambda angle: float(mean_squared_sine(angle)) - share, 1e-6, math.pi / 2))
+    size = float(brentq(lambda angle: float(mean_squared_sine(angle)) - share, 0.0, math.pi / 2, xtol=1e-300))
     weight = (length * (1.0 - share) - levels.floor) / levels.n_cones
     cosine = 1.0 - levels.gap / weight if weight > 0 else 2.0
-    if not 0.0 <= cosine < 1.0:
+    # Axes of nonnegative samples are at most at right angles, up to rounding.
+    if not -ROUNDING <= cosine < 1.0:
         return None
-    return size, math.acos(cosine)
+    return size, math.acos(max(cosine, 0.0))

@@ -56,7 +56,10 @@ def singular_value_ratio(problem: RankProblem, *, tolerance: float = TOLERANCE, 
             f"the last with at least {100 * (1 - tolerance):.0f}% of the logarithm of the largest, "
             f"{ratios[top]:.4g} at {candidates[top]},"
         )
-    reason = f"the ratio of singular values {rank} and {rank + 1} {of}is {ratios[at]:.4g}, {which} {among}."
+    least = "at least " if values[rank] < problem.noise else ""
+    reason = (
+        f"the ratio of singular values {rank} and {rank + 1} {of}is {least}{ratios[at]:.4g}, {which} {among}."
+    )
     return problem.answer(
         rank,
         reason,

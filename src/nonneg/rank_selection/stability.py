@@ -98,8 +98,8 @@ def stability(
     rank = largest_as_stable(curves[0], n_init - 1)
     at = candidates.index(rank)
     reason = (
-        f"{rank} is the largest number of components for which {n_init} restarts agree as well as for "
-        f"the best: matched components have a mean cosine of {measures[at][0][0]:.4f}; cophenetic "
+        f"{rank} is the largest of {len(candidates)} candidates for which {n_init} restarts agree as well as "
+        f"for the best: matched components have a mean cosine of {measures[at][0][0]:.4f}; cophenetic "
         f"correlation {measures[at][1][0]:.3f}, dispersion {measures[at][2][0]:.3f} on {len(points)} samples."
     )
     return problem.answer(rank, reason, NAME, scores=scores_of(curves[0]), curves=curves)

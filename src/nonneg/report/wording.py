@@ -137,7 +137,7 @@ def hints(record: Mapping[str, Any]) -> list[str]:
         columns = dominance["columns"]
         found.append(
             f"{_listed(columns)} outweigh{'s' * (len(columns) == 1)} the other "
-            f"{dominance['n_columns'] - len(columns)} columns, which hardly count. --scale max balances "
+            f"{dominance['n_columns'] - len(columns)} columns, which may hardly count. --scale max balances "
             f"them; --drop leaves {'it' if len(columns) == 1 else 'them'} out."
         )
     return found

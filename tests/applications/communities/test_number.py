@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from nonneg import load
 from nonneg.applications import MixedMembership
-from nonneg.applications.communities.number import _recommended, bethe_hessian_count, count_communities
+from nonneg.applications.communities.number import bethe_hessian_count, count_communities
 from nonneg.datasets import load_southern_women, mixed_membership_graph
 from nonneg.exceptions import InvalidParameterError
 
@@ -32,16 +32,6 @@ def test_a_random_graph_is_one_community():
     rng = np.random.default_rng(0)
     upper = sp.csr_array(np.triu(rng.random((300, 300)) < 0.1, 1).astype(float))
     assert count_communities(upper + upper.T, rng=0).n_communities == 1
-
-
-def test_the_estimates_are_combined_and_the_reason_says_how():
-    names = ("eigengap", "non-backtracking", "held-out edges")
-    assert _recommended(dict(zip(names, (4, 4, 4), strict=True))) == (4, "All three estimates say 4.")
-    k, reason = _recommended(dict(zip(names, (4, 2, 4), strict=True)))
-    assert (k, reason[:27]) == (4, "Two of three estimates say ")
-    k, reason = _recommended(dict(zip(names, (3, 7, 5), strict=True)))
-    assert k == 5
-    assert "is their median" in reason
 
 
 def test_auto_is_a_number_of_communities_of_the_estimator(tmp_path):

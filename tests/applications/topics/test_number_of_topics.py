@@ -123,4 +123,4 @@ def test_documents_without_subjects_are_called_so(rng):
     counts = rng.poisson(0.5, (150, 60))
     model = TopicModel([2, 4], random_state=0, max_iter=20).fit(counts)
     assert max(model.selection_["modularity"]) < 0.3
-    assert model.selection_["reason"].startswith("No number of topics divides the documents clearly")
+    assert model.selection_["reason"].startswith("None of the numbers of topics that were tried")

@@ -137,7 +137,7 @@ def test_topics_may_share_half_of_their_top_words():
     for shared, holds in ((1, True), (2, False)):
         words = np.array([[2, 0], [2, 1]]) if shared == 1 else np.array([[2, 3], [2, 3]])
         found = _differ(components, words)
-        assert (found.number, found.threshold, found.holds) == (shared, 1.0, holds)
+        assert (found.number, found.threshold, found.holds) == (shared / 2, 0.5, holds)
 
 
 def test_the_limit_on_words_grows_with_the_collection():

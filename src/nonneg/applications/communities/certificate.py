@@ -43,8 +43,8 @@ def _gap(pairs: Eigenpairs, following: float) -> Statement:
     last = abs(float(pairs.values[-1]))
     gap = (last - abs(following)) / last
     sentence = (
-        f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is {gap:.1%} larger in magnitude than "
-        f"the next ({following:.4g}); with a gap of 0, the eigenvectors would not be determined."
+        f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) exceeds the next ({following:.4g}) "
+        f"in magnitude by {gap:.1%} of itself; with a gap of 0, the eigenvectors would not be determined."
     )
     if gap < 0:
         sentence = (
@@ -67,7 +67,7 @@ def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statem
     what = "The eigenvectors reach" if METHODS[search.method].geometric else "The communities reach"
     sentence = (
         f"{what} {n_nodes - lost - n_isolated} of {n_nodes} nodes; {lost} have no "
-        f"coordinate above rounding (most lie in small components), and {n_isolated} have no edges."
+        f"coordinate above rounding, and {n_isolated} have no edges."
     )
     verdict = Verdict.HOLDS if share == 0 else Verdict.FAILS
     return Statement(

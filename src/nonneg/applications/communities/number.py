@@ -12,7 +12,7 @@ import scipy.sparse.linalg as sla
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
-from nonneg.applications.communities.eigenvectors import DENSE_NODES
+from nonneg.applications.communities.eigenvectors import DENSE_NODES, NO_VALUE
 from nonneg.applications.communities.symnmf import normalized_adjacency
 
 EIGENGAP, BETHE, HELD_OUT = "eigengap", "non-backtracking", "held-out edges"
@@ -94,20 +94,22 @@ def count_communities(
     most = max(1, min(MOST if adjacency.shape[0] <= MANY_NODES else MOST // 2, smaller // 3))
     candidates = np.arange(1, most + 1)
     if most == 1:
-        return CommunityCount(1, "The graph is too small for more than one.", {}, candidates, {})
+        return CommunityCount(1, "The graph is too small to estimate the number.", {}, candidates, {})
     gaps = _eigengaps(adjacency, most)
     errors = _held_out_errors(adjacency, most, n_first, generator(rng))
+    # Equal eigenvalues have gaps of the size of rounding; the first that are left out may be equal too.
+    widest = int(np.argmax(gaps[1:])) if gaps[1:].max() > NO_VALUE else most - 2
     estimates = {
-        EIGENGAP: int(candidates[1:][np.argmax(gaps[1:])]),
+        EIGENGAP: int(candidates[1:][widest]),
         BETHE: bethe_hessian_count(adjacency, most, n_first),
         HELD_OUT: int(candidates[np.argmin(errors)]),
     }
     curves = {EIGENGAP: gaps, HELD_OUT: errors}
-    k, reason = _recommended(estimates)
+    k, reason = _recommended(estimates, most)
     return CommunityCount(k, reason, estimates, candidates, curves)
 
 
-def _recommended(estimates: Mapping[str, int]) -> tuple[int, str]:
+def _recommended(estimates: Mapping[str, int], most: int) -> tuple[int, str]:
     k = int(np.median(list(estimates.values())))
     said = ", ".join(f"{name} {count}" for name, count in estimates.items())
     agree = [name for name, count in estimates.items() if count == k]
@@ -117,6 +119,8 @@ def _recommended(estimates: Mapping[str, int]) -> tuple[int, str]:
         reason = f"Two of three estimates say {k} ({said})."
     else:
         reason = f"The estimates differ ({said}); {k} is their median."
+    if k == most:
+        reason += " Larger numbers were not tried."
     return k, reason
 
 

@@ -35,19 +35,22 @@ def topic_statements(
 def _differ(components: FloatArray, words: IntArray) -> Statement:
     sets = [{int(word) for word in row if components[at, word] > 0} for at, row in enumerate(words)]
     shared = np.array([[len(one & other) for other in sets] for one in sets])
-    upper, size = np.triu(shared, 1), words.shape[1]
-    most = int(upper.max(initial=0))
-    first, second = np.unravel_index(int(np.argmax(upper)), upper.shape)
-    few = 2 * most <= size
+    # A topic may have fewer words than are listed: two with the same three words do not differ.
+    sizes = np.array([len(one) for one in sets])
+    upper, shorter = np.triu(shared, 1), np.minimum(sizes[:, None], sizes)
+    parts = upper / np.maximum(shorter, 1)
+    first, second = np.unravel_index(int(np.argmax(parts)), parts.shape)
+    largest, most, size = float(parts.max()), int(upper[first, second]), int(shorter[first, second])
+    few = largest <= 0.5
     return Statement(
         "topics-differ",
-        f"No two topics share more than half of their {size} top words: at most {most}."
+        f"No two topics share more than half of their top words: at most {most} of {size}."
         if few
         else f"Topics {first} and {second} share {most} of their {size} top words: fewer topics may suffice.",
-        most,
-        size / 2,
+        largest,
+        0.5,
         Verdict.HOLDS if few else Verdict.FAILS,
-        {"similarity_count": int(upper.sum()), "n_top_words": size},
+        {"similarity_count": int(upper.sum()), "n_top_words": words.shape[1]},
     )
 
 
@@ -56,12 +59,13 @@ def _supported(support: Support) -> Statement:
     limit, total = math.ceil(support.limit), int(support.counts.sum())
     listed = ", ".join(f"{topic} ({support.counts[topic]})" for topic in thin[:10])
     more = f" and {len(thin) - 10} more" if len(thin) > 10 else ""
+    once = " Copies count once." if support.n_copies else ""
     return Statement(
         "topics-supported",
-        f"Every topic is the main topic of at least {least} documents (copies count once)."
+        f"Every topic is the main topic of at least {least} documents.{once}"
         if not len(thin)
         else f"Fewer than {limit} of {total} documents have one of these as their main topic: topic "
-        f"{listed}{more}. Copies count once. Fewer topics may suffice.",
+        f"{listed}{more}.{once} Fewer topics may suffice.",
         least,
         limit,
         Verdict.FAILS if len(thin) else Verdict.HOLDS,

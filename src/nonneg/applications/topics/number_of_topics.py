@@ -159,17 +159,21 @@ def recommended(modularity: FloatArray) -> tuple[int, tuple[int, int]]:
 
 def _reason(numbers: list[int], modularity: list[float], at: int, near: tuple[int, int]) -> str:
     low, high = numbers[near[0]], numbers[near[1]]
+    between = np.round(modularity[near[0] : near[1] + 1], 6)
+    some = "Numbers" if between.min() >= NEAR * between.max() else "Some numbers"
     if modularity[at] < CLEAR:
         return (
-            f"No number of topics divides the documents clearly: their modularity is {CLEAR:g} or more in "
-            f"collections with distinct subjects, and {modularity[at]:.2f} at most here, with {numbers[at]} "
-            "topics. Choose the number by what the topics are for."
+            "None of the numbers of topics that were tried divides the documents clearly: their modularity "
+            f"is {CLEAR:g} or more in collections with distinct subjects, and {modularity[at]:.2f} at most "
+            f"here, with {numbers[at]} topics. Choose the number by what the topics are for."
         )
     ending = " Larger numbers were not tried." if at == len(numbers) - 1 > 0 else ""
     around = (
-        f"Numbers from {low} to {high} divide them nearly as well: compare topics for some of these."
+        f"{some} from {low} to {high} divide them nearly as well: compare topics for some of these."
         if low < high
-        else "No other number comes near."
+        else "No other number that was tried comes near."
+        if len(numbers) > 1
+        else "No other number was tried."
     )
     return (
         f"{numbers[at]} topics divide the documents most clearly (modularity {modularity[at]:.2f}). "

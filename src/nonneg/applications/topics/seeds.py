@@ -82,8 +82,12 @@ def _column(word: Any, known: Mapping[str, int], n_words: int) -> int | None:
 
 def seed_statement(components: FloatArray, seeds: Mapping[str, IntArray]) -> Statement:
     """Say how many seed words have their largest weight in their own topic; these are the first ones."""
-    best = np.argmax(components, axis=0)
-    shares = {name: float(np.mean(best[places] == at)) for at, (name, places) in enumerate(seeds.items())}
+    second, best = (
+        np.sort(components, axis=0)[-2:] if len(components) > 1 else (0.0 * components[0], components[0])
+    )
+    # A word with the same weight in two topics, or with none, does not belong to either.
+    alone = (components == best) & (best > second)
+    shares = {name: float(np.mean(alone[at, places])) for at, (name, places) in enumerate(seeds.items())}
     worst = min(shares, key=lambda name: (shares[name], name))
     share = shares[worst]
     return Statement(

@@ -1,0 +1,313 @@
+"""Data built against what is said of consensus, ranks, topics and communities: none makes it false."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg import NMF, ConsensusNMF, compare_ranks, estimate_rank
+from nonneg.applications import TopicModel
+from nonneg.applications.communities.certificate import _gap, _reached
+from nonneg.applications.communities.eigenvectors import Eigenpairs
+from nonneg.applications.communities.number import _recommended, count_communities
+from nonneg.applications.topics.certify import topic_statements
+from nonneg.applications.topics.number_of_topics import _reason, recommended
+from nonneg.applications.topics.quality import Support
+from nonneg.applications.topics.seeds import seed_statement
+from nonneg.certificates import Verdict
+from nonneg.cones.geometry.spectrum import RatioCondition, predicted_spectrum, ratio_condition
+from nonneg.consensus.certificate import consensus_certificate
+from nonneg.consensus.rank_choice import recommended as recommended_rank
+from nonneg.consensus.result import RankConsensus, RestartTable
+from nonneg.rank_selection.comparison import recommend
+from nonneg.rank_selection.cross_validation import _reason as held_out_reason
+from nonneg.rank_selection.cross_validation import smallest_as_good
+from nonneg.rank_selection.ratio_certificate import implied_angles
+from nonneg.rank_selection.result import RankCurve, RankResult
+from nonneg.report import wording
+from nonneg.report.quality import dominance
+
+RESTARTS = RestartTable(
+    np.repeat([1, 2, 3], 4), *(np.zeros(12, int) for _ in range(4)), np.array([True, True, True, False] * 3)
+)
+
+
+def consensus_of(stability, **facts):
+    """Return the consensus of one rank with some facts."""
+    k = len(stability)
+    plain = {
+        "n_components": k, "spectra": np.eye(k), "stability": np.array(stability), "usage": np.ones(k),
+        "recurrence": np.ones(k), "silhouette": float(np.mean(stability)), "error": 1.0, "cophenetic": 1.0,
+        "labels": np.arange(k), "density": np.zeros(k), "distances": np.zeros((k, k)),
+        "distance_labels": np.arange(k), "n_restarts": 4, "n_outliers": 0, "best_loss": 0.5,
+    }  # fmt: skip
+    return RankConsensus(**{**plain, **facts})
+
+
+def test_a_single_component_is_not_said_to_have_a_silhouette():
+    said = consensus_certificate(consensus_of([0.9]), RESTARTS)["stability-0"].sentence
+    assert "one minus the mean distance between its restarts is 0.90" in said
+    assert "silhouette" not in said
+    assert (
+        "mean silhouette of 0.90"
+        in consensus_certificate(consensus_of([0.9, 0.9]), RESTARTS)["stability-1"].sentence
+    )
+
+
+def test_half_of_the_restarts_are_no_majority_and_a_tie_of_two_minima_is_not_stable():
+    # Two local minima with half of the restarts each: every cluster is tight.
+    found = consensus_of([1.0, 1.0, 0.79], recurrence=np.array([0.5, 0.75, 1.0]))
+    verdicts = [consensus_certificate(found, RESTARTS)[f"stability-{at}"].verdict for at in range(3)]
+    assert verdicts == [Verdict.FAILS, Verdict.HOLDS, Verdict.FAILS]
+    assert "but only 50% of 4 restarts" in consensus_certificate(found, RESTARTS)["stability-0"].sentence
+
+
+@pytest.mark.parametrize("clustering", ["kmeans", "matched"])
+@pytest.mark.filterwarnings("ignore:density_threshold")
+def test_more_components_than_the_data_have_are_not_stable(clustering, rng):
+    X = np.outer(rng.random(30), rng.random(9))  # every nonnegative split of one component is exact
+    model = ConsensusNMF(3, n_init=5, random_state=0, clustering=clustering).fit(X)
+    stable = [model.certificate_[f"stability-{at}"].verdict for at in range(3)]
+    assert stable == [Verdict.FAILS] * 3
+    assert model.certificate_["consensus-error"].verdict is Verdict.NOT_VERIFIABLE
+
+
+@pytest.mark.parametrize(("error", "loss"), [(1e-9, 0.0), (1.0, 1e-320 / 2), (math.inf, 0.5), (1.0, -1e-20)])
+def test_errors_that_rounding_decides_are_not_compared(error, loss):
+    statement = consensus_certificate(consensus_of([1.0, 1.0], error=error, best_loss=loss), RESTARTS)
+    assert statement["consensus-error"].number is None or math.isfinite(statement["consensus-error"].number)
+
+
+def test_a_rank_is_not_said_to_be_the_largest_stable_one_if_a_larger_one_is_as_stable():
+    errors = {2: 4.0, 3: 2.0, 4: 1.9, 5: 1.82}  # the fourth and fifth component fit noise alike
+    found = [consensus_of([0.95] * k, error=error) for k, error in errors.items()]
+    found[-1] = consensus_of([0.2] * 5, error=errors[5])
+    rank, reason = recommended_rank(found)
+    assert rank == 3
+    assert reason.startswith("The components of rank 3 are all about as stable")
+    # Per component, rank 4 lowers the error somewhat more than rank 5 does.
+    fall = [errors[k] ** 2 - errors[k + 1] ** 2 for k in (3, 4)]
+    assert fall[0] > fall[1]
+    assert "4 would be as stable, but lower the error hardly more per component" in reason
+    rank, reason = recommended_rank(found[:2])
+    assert rank == 3
+    assert reason.startswith("3 is the largest of 2 ranks")
+
+
+@pytest.mark.parametrize(("n_features", "k"), [(50, 3), (10, 2), (7, 5)])
+@pytest.mark.parametrize("size", [1e-9, 1e-7, 1e-3, 0.2, 0.5])
+@pytest.mark.parametrize("between", [1e-3, 1.0, math.pi / 2])
+def test_cones_whose_spectrum_it_is_are_not_denied(n_features, k, size, between):
+    # Cones narrower than 1e-6 were said not to exist, and so were some at right angles, by rounding.
+    spectrum = predicted_spectrum(n_features, k, size, between)
+    for wobble in (-1e-12, 0.0, 1e-12):
+        changed = type(spectrum)(spectrum.floor, spectrum.gap * (1.0 + wobble), spectrum.first, k, n_features)
+        found = implied_angles(RatioCondition(changed, 0.0, 0.0, True))
+        assert found is not None
+        assert found[0] == pytest.approx(size, rel=1e-3)
+        assert found[1] == pytest.approx(between, rel=1e-3)
+
+
+def test_levels_in_the_middle_of_the_values_may_be_nearer_than_their_means():
+    # The means are not the nearest levels: with these, no more than 0.1 is left, and the means leave 0.15.
+    values = np.array([9.0, 2.0, 2.0, 2.0, 1.8, 1.0, 1.0, 1.0, 0.8])
+    found = ratio_condition(np.sqrt(values), 5, 1.0, 9)
+    assert found.deviation == pytest.approx(0.15)
+    middle = max(np.abs(values[1:5] - 1.9).max(), np.abs(values[5:] - 0.9).max())
+    assert middle == pytest.approx(0.1)
+    X = np.diag(np.sqrt(np.r_[9.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 0.8, 0.7]))
+    sentence = estimate_rank(X, candidates=[4]).certificate["ratio-condition"].sentence
+    assert "three levels, the means of theirs" in sentence
+    assert "best" not in sentence
+
+
+def test_a_ratio_to_a_value_that_is_rounding_is_a_bound():
+    X = np.diag([8.0, 4.0, 2.0, 0.0, 0.0, 0.0, 0.0])
+    assert "singular values 3 and 4 is at least" in estimate_rank(X).reason
+    X = np.diag([8.0, 7.0, 6.0, 0.01, 0.01, 0.01, 0.01])
+    assert "singular values 3 and 4 is 600, the largest" in estimate_rank(X).reason
+
+
+def rank_of(method, rank, candidates, mean):
+    """Return an estimate with one curve."""
+    curve = RankCurve("singular-value ratio", candidates, np.array(mean), np.zeros(len(mean)))
+    return RankResult(rank, {}, "so.", method, np.ones(3), 3, 2, 9, (curve,))
+
+
+def test_the_ratio_that_is_quoted_is_not_said_to_be_that_of_another_rank():
+    ratio = rank_of("singular-value-ratio", 5, (2, 3, 4, 5, 6), [1.1, 100.0, 1.1, 12.0, 1.1])
+    other = rank_of("stability", 2, (2, 3), [0.9, 0.8])
+    rank, reason = recommend({"singular-value-ratio": ratio, "stability": other})
+    assert rank == 5
+    assert "the ratio at 3, 100, is 8.3 times the second largest" in reason
+
+
+def test_an_error_that_is_equal_up_to_rounding_is_not_said_to_be_within_a_standard_error():
+    errors = np.array([[3e-9, 1e-9], [3e-9, 1e-9], [3e-9, 1e-9]])
+    assert smallest_as_good([2, 3], errors) == (2, 3)
+    curve = RankCurve("held-out error", (2, 3), errors.mean(axis=0), errors.std(axis=0, ddof=1), "smaller")
+    assert "within one standard error or rounding of the least, 1e-09 at 3" in held_out_reason(
+        curve, 2, 3, "wold", 3
+    )
+
+
+def test_restarts_say_nothing_of_ranks_that_were_not_tried(rng):
+    X = rng.random((20, 12))
+    found = compare_ranks(X, methods=["stability"], candidates=[2, 5], rng=0, method_params={"n_init": 3})
+    assert "is the largest of 2 candidates" in found.estimates["stability"].reason
+
+
+def statements(components, counts, n_empty=0, n=10, anchors=None, **support):
+    """Return the statements about topics by name."""
+    components = np.asarray(components, dtype=float)
+    words = np.argsort(-components, axis=1, kind="stable")[:, :10]
+    known = Support(np.asarray(counts), 2.0, **support)
+    found = topic_statements(components, words, anchors, "abcdefghijkl", n_empty, n, known)
+    return {each.name: each for each in found}
+
+
+def test_two_topics_of_the_same_three_words_do_not_differ():
+    components = np.zeros((3, 12))
+    components[:2, :3], components[2, 3:] = 1 / 3, 1 / 9
+    found = statements(components, [4, 4, 4])["topics-differ"]
+    assert found.verdict is Verdict.FAILS
+    assert "Topics 0 and 1 share 3 of their 3 top words" in found.sentence
+    assert (found.number, found.threshold) == (1.0, 0.5)
+    # One of three is less than half; and a topic of one word inside another shares all of it.
+    components[1, :3] = 0.0
+    components[1, 2:5] = 1 / 3
+    found = statements(components, [4, 4, 4])["topics-differ"]
+    assert "Topics 1 and 2 share 2 of their 3" in found.sentence
+    assert statements(np.eye(3, 12), [4, 4, 4])["topics-differ"].holds
+    assert statements(np.ones((1, 12)), [4])["topics-differ"].holds
+
+
+def test_half_of_the_words_is_not_more_than_half():
+    components = np.zeros((2, 12))
+    components[0, :4], components[1, 2:6] = 0.25, 0.25
+    found = statements(components, [4, 4])["topics-differ"]
+    assert found.holds
+    assert "at most 2 of 4" in found.sentence
+    assert found.quantities["similarity_count"] == 2
+
+
+def test_copies_that_were_not_looked_for_are_not_said_to_count_once(rng):
+    X = rng.poisson(1.0, (40, 30))
+    model = TopicModel(2, random_state=0).partial_fit(X)
+    model.partial_fit(np.repeat(X[:2], 2, axis=0))  # copies in a later batch, too small for a new fit
+    assert "opies" not in model.certificate_["topics-supported"].sentence
+    sentence = statements(np.eye(2, 12), [1, 9], n_copies=3)["topics-supported"].sentence
+    assert sentence.startswith("Fewer than 2 of 10 documents")
+    assert "topic 0 (1). Copies count once. Fewer" in sentence
+    assert statements(np.eye(2, 12), [2, 9])["topics-supported"].sentence.endswith("at least 2 documents.")
+
+
+def test_the_least_exclusive_anchor_is_the_one_that_is_named():
+    components = np.array([[0.5, 0.2, 0.3], [0.1, 0.2, 0.7]])
+    found = statements(components, [4, 4], anchors=np.array([0, 1]))["anchors-exclusive"]
+    assert found.number == 0.5
+    assert "'b', has 50 %" in found.sentence
+    assert found.holds
+    found = statements(components * [[1], [0]], [4, 4], anchors=np.array([0, 1]))["anchors-exclusive"]
+    assert (found.number, found.quantities["mean_share"]) == (0.0, 0.5)
+    found = statements(components, [4, 4], n_empty=3, n=12)["documents-covered"]
+    assert (found.number, found.verdict) == (0.75, Verdict.FAILS)
+    assert found.sentence.startswith("9 of 12 documents")
+
+
+def test_seed_words_without_weight_or_with_equal_weights_are_not_in_their_topic():
+    # A word that is in no topic was counted for the first one, and a tie for the first of both.
+    components = np.array([[0.0, 0.5, 0.3, 0.2], [0.0, 0.5, 0.1, 0.4]])
+    found = seed_statement(components, {"one": np.array([0, 1, 2]), "two": np.array([3])})
+    assert found.number == pytest.approx(1 / 3)
+    assert found.verdict is Verdict.FAILS
+    assert "'one', 33% have" in found.sentence
+    assert found.quantities["mean_share"] == pytest.approx(2 / 3)
+    alone = seed_statement(components[:1], {"one": np.array([0, 1])})
+    assert (alone.number, alone.holds) == (0.5, True)
+    assert alone.sentence.endswith("in that topic.")
+
+
+def test_reasons_for_a_number_of_topics_speak_of_numbers_that_were_tried():
+    def reason(numbers, modularity):
+        return _reason(numbers, modularity, *recommended(np.array(modularity)))
+
+    assert reason([4], [0.5]).endswith("No other number was tried.")
+    assert "No other number that was tried comes near." in reason([4, 5], [0.5, 0.2])
+    assert "None of the numbers of topics that were tried" in reason([50], [0.2])
+    # Between two numbers that divide the documents as well is one that does not.
+    assert "Some numbers from 2 to 4" in reason([2, 3, 4], [0.5, 0.3, 0.5])
+    assert "Numbers from 2 to 4" in reason([2, 3, 4, 5], [0.49, 0.5, 0.49, 0.3])
+    assert reason([2, 3], [0.3, 0.5]).endswith("Larger numbers were not tried.")
+    assert "not tried" not in reason([2, 3], [0.5, 0.3])
+
+
+def cliques(count, size):
+    """Return separate cliques of one size."""
+    return sp.csr_array(sp.block_diag([np.ones((size, size)) - np.eye(size)] * count))
+
+
+def test_a_number_of_communities_at_the_end_of_the_range_is_said_to_be():
+    found = count_communities(cliques(40, 3), rng=0)  # 30 is the largest candidate
+    assert found.n_communities == 30
+    assert set(found.estimates.values()) == {30}  # gaps between equal eigenvalues are rounding
+    assert found.reason.endswith("Larger numbers were not tried.")
+    found = count_communities(cliques(4, 9), rng=0)
+    assert found.n_communities == 4
+    assert "not tried" not in found.reason
+
+
+def test_a_graph_of_two_pairs_is_not_said_to_have_one_community():
+    found = count_communities(cliques(2, 2), rng=0)
+    assert found.reason == "The graph is too small to estimate the number."
+
+
+@pytest.mark.parametrize(
+    ("counts", "k", "words"),
+    [
+        ((3, 3, 3), 3, "All three estimates say 3."),
+        ((3, 5, 3), 3, "Two of three estimates say 3 (a 3, b 5, c 3)."),
+        ((9, 2, 4), 4, "The estimates differ (a 9, b 2, c 4); 4 is their median."),
+        ((9, 2, 9), 9, "Two of three estimates say 9 (a 9, b 2, c 9). Larger numbers were not tried."),
+    ],
+)
+def test_the_median_of_estimates_and_who_agrees_with_it(counts, k, words):
+    assert _recommended(dict(zip("abc", counts, strict=True)), 9) == (k, words)
+
+
+def test_a_gap_is_not_said_to_be_twice_what_it_is():
+    # 2 is 100 % larger than 1, and exceeds it by half of itself.
+    pairs = Eigenpairs(np.array([4.0, 2.0]), np.eye(2), 0.0, 1.0)
+    found = _gap(pairs, 1.0)
+    assert found.number == 0.5
+    assert "exceeds the next (1) in magnitude by 50.0% of itself" in found.sentence
+    assert _gap(pairs, -1.999).verdict is Verdict.FAILS
+    assert "no larger in magnitude than one below zero" in _gap(pairs, -3.0).sentence
+
+
+def test_nodes_far_away_in_a_large_component_are_not_said_to_lie_in_small_ones():
+    class Search:
+        method = "spoc"
+
+    found = _reached(Search, 10, 2, 1)
+    assert found.number == pytest.approx(0.3)
+    assert found.sentence == (
+        "The eigenvectors reach 7 of 10 nodes; 2 have no coordinate above rounding, and 1 have no edges."
+    )
+    assert _reached(Search, 10, 0, 0).holds
+
+
+def test_a_column_that_outweighs_the_others_may_leave_them_well_explained(rng):
+    # A constant column costs one component, and the others are explained as if it were not there.
+    X = np.column_stack([np.full(40, 1000.0), rng.random((40, 2)) @ rng.random((2, 9))])
+    found = dominance(X, "frobenius", None)
+    assert found["columns"] == ["0"]
+    assert found["share"] == pytest.approx(np.sum(X[:, 0] ** 2) / np.sum(X**2))
+    model = NMF(3, max_iter=2000, tol=1e-9, random_state=0).fit(X)
+    rest = (X - model.transform(X) @ model.components_)[:, 1:]
+    assert np.linalg.norm(rest) < 0.01 * np.linalg.norm(X[:, 1:])
+    (hint,) = wording.hints({"result": {"dominance": found}})
+    assert "0 outweighs the other 9 columns, which may hardly count." in hint
