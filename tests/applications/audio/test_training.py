@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,8 +66,15 @@ def test_templates_of_the_recording_itself_help_where_training_is_of_another_ins
     np.testing.assert_allclose(found.sum(axis=0), true.sum(axis=0), atol=1e-13)
     # A number of components is kept to.
     assert len(SourceSeparation(n_components=16, **FAST).fit(MIXTURE, RATE, training=SOLOS).groups_) == 16
-    empty = np.zeros((0, model.model_.components_.shape[1])), np.zeros(0, dtype=np.intp)
-    monkeypatch.setattr(trained, "_own_templates", lambda *_: empty)
+    n_frames, n_bins = len(model.activations_), model.model_.components_.shape[1]
+    # The model of the recording is the mean of one with trained templates and one with its own.
+    trained_too, own = (
+        model.activations_[:, part] @ model.model_.components_[part]
+        for part in (slice(-16), slice(-16, None))
+    )
+    assert 0.8 < trained_too.sum() / own.sum() < 1.25
+    empty = SimpleNamespace(W=np.zeros((n_frames, 0)), H=np.zeros((0, n_bins)))
+    monkeypatch.setattr(trained, "_own_templates", lambda *_: (empty, np.zeros(0, dtype=np.intp)))
     without = SourceSeparation(**FAST).fit_separate(true.sum(axis=0), RATE, training=SOLOS)
     ours, theirs = (separation_scores(true, one, distortion="gain").sdr.mean() for one in (found, without))
     assert ours > theirs + 1

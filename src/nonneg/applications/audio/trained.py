@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,13 @@ from nonneg.applications.audio.spectrogram import (
     low_framing,
     spectrogram_framing,
 )
+from nonneg.certificates.certificate import Certificate
 from nonneg.data import as_data_matrix
 from nonneg.estimators import NMF
 from nonneg.exceptions import InvalidParameterError
+from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.certificate import certify
 from nonneg.solvers.factorize import run_factorization
 from nonneg.solvers.result import FactorizationResult
 
@@ -108,8 +112,7 @@ def fit_trained(
     if given.n_components is None and not n_free and len(labels) + n_own <= max(V.shape):
         own, found = _own_templates(V, model.components_, activations, labels, given)
         labels = np.concatenate([labels, found])
-        joined = _normalized(np.concatenate([model.components_, own])).astype(V.dtype)
-        model, activations = _model_of(encoded(V, joined, given), given)
+        model, activations = _model_of(_average(V, model.result_, own), given)
     if n_free:
         found = group_components(
             activations[:, len(labels) :],
@@ -232,10 +235,26 @@ def _fit_recording(
     return _model_of(encoded(V, H, given), given)
 
 
+def _average(V: FloatArray, one: FactorizationResult, other: FactorizationResult) -> FactorizationResult:
+    """Return the mean of two models of a recording as one model with the templates of both.
+
+    Activations fitted to the templates of both prefer those of the recording itself, which explain it better
+    and tell its sources apart less well.
+    """
+    H = np.concatenate([one.H, other.H])
+    sums = H.sum(axis=1)
+    W = 0.5 * np.concatenate([one.W, other.W], axis=1) * sums
+    H = _normalized(H).astype(V.dtype)
+    data, W = as_data_matrix(V), W.astype(V.dtype)
+    loss = objective(data, W, H.T, beta=1.0, penalties=Penalties())
+    statements = certify(data, W, H.T, beta=1.0, penalties=Penalties(), free=None)
+    return replace(one, W=W, H=H, loss=loss, certificate=Certificate(tuple(statements)))
+
+
 def _own_templates(
     V: FloatArray, trained: FloatArray, activations: FloatArray, labels: IntArray, given: Any
-) -> tuple[FloatArray, IntArray]:
-    """Return templates of the recording itself, and the source that the trained templates give each to.
+) -> tuple[FactorizationResult, IntArray]:
+    """Return a model of the recording alone, and the source that the trained templates give each template to.
 
     Its own templates fit a recording better than any from elsewhere, but nobody knows whose they are.
     """
@@ -245,13 +264,13 @@ def _own_templates(
         solver="auto", checkpoint=None if given.checkpoint is None else Path(given.checkpoint) / "own",
         **methods.search_of(given, methods.SPECTROGRAM_SEARCH),
     )  # fmt: skip
-    H = model.components_
+    H = np.asarray(model.components_)
     tiny = np.finfo(V.dtype).tiny
     parts = [np.square(activations[:, labels == at] @ trained[labels == at]) for at in range(given.n_sources)]
     # The energy of the recording in the mask of a component, by source.
     mixed = np.square(V) / np.maximum(W @ H, tiny) / np.maximum(sum(parts), tiny)
     energies = np.stack([np.einsum("tk,kt->k", W, H @ (mixed * part).T) for part in parts], axis=1)
-    return H, np.argmax(energies, axis=1)
+    return replace(model.result_, W=W, H=H), np.argmax(energies, axis=1)
 
 
 def encoded(V: FloatArray, H: FloatArray, given: Any) -> FactorizationResult:
