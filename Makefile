@@ -79,7 +79,7 @@ static: quick
 bench: $(DEV) $(VENV)/.ready-bench ## race the peers and print the table
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html
+docs: $(DEV) $(VENV)/.ready-docs ## build the site into docs/_build/html, and check its pages (in Chromium, if it is installed)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python -m pytest -q -n 0 tests/repository/test_site.py
 	@echo docs/_build/html/index.html

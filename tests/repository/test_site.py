@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.report.browser import CHROMIUM, QUIET
+from tests.repository.site_check import faults_of
 
 SITE = Path(__file__).resolve().parents[2] / "docs" / "_build" / "html"
 pytestmark = pytest.mark.skipif(not (SITE / "searchindex.js").exists(), reason="make docs has not been run")
@@ -65,14 +66,12 @@ def test_search_finds_what_people_look_for(tmp_path):
     assert {query: pages for query, pages in found.items() if not WANTED[query] & set(pages)} == {}
 
 
+@pytest.mark.slow  # minutes: `make docs` runs it
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
-@pytest.mark.parametrize("width", [400, 1280])
-def test_no_page_is_wider_than_the_screen(width, tmp_path):
-    pages = [page for folder in (SITE, SITE / "guide") for page in sorted(folder.glob("*.html"))]
-    names = [page.relative_to(SITE).as_posix() for page in pages if not page.name.startswith("_")]
-    beyond = "page.documentElement.scrollWidth - page.documentElement.clientWidth"
-    found = dict(zip(names, map(int, frames_of(names, width, beyond, tmp_path)), strict=True))
-    assert {name: pixels for name, pixels in found.items() if pixels > 0} == {}
+def test_every_page_is_laid_out_well_at_two_widths(tmp_path):
+    pages = (page.relative_to(SITE) for page in sorted(SITE.rglob("*.html")))
+    shown = [page.as_posix() for page in pages if page.parts[0] not in ("_static", "_downloads")]
+    assert faults_of(SITE, shown, tmp_path) == []
 
 
 def test_no_page_loads_anything_from_elsewhere():

@@ -80,7 +80,7 @@ def image_shape(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def add_device(group: Any, default: str = "the processor") -> None:
+def add_device(group: Any, default: str = "the CPU") -> None:
     """Declare --device."""
     group.add_argument(
         "--device", metavar="NAME",

@@ -82,7 +82,7 @@ def _add_model_arguments(group: Any) -> None:
         "--alpha-H",
         type=arguments.number_or_name,
         metavar="A",
-        help="weight of the penalty on H (default: same)",
+        help="weight of the penalty on H (default: that of --alpha-W)",
     )
     group.add_argument(
         "--l1-ratio", type=float, metavar="R", help="mix of L1 and L2 in the penalties, from 0 (L2) to 1 (L1)"

@@ -1,0 +1,40 @@
+"""The check of pages in a browser sees what it looks for, and accepts a page without faults."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.report.browser import CHROMIUM
+from tests.repository.site_check import faults_of
+
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
+GOOD = """<p>A sentence with <code>`code`</code> and <a href="#"><code class="xref">a target</code></a>.</p>
+<div style="overflow-x: auto"><p style="width: 900px">wide, but scrolled</p></div>"""
+FAULTS = {
+    "wider than the screen": "<p style='width: 900px'>wide</p>",
+    "beyond the screen": "<p style='width: 900px'>wide</p>",
+    "squeezed": "<p style='width: 9px; overflow-wrap: anywhere'>letter by letter</p>",
+    "overlaps": "<p>one line</p><p style='margin-top: -2em'>another line</p>",
+    "no image": "<img src='none.png'>",
+    "message": "<div class='system-message'>Unknown role</div>",
+    "no such target": "<code class='xref'>nonneg.nothing</code>",
+    r"markup: .*\\lVert": r"<p>\lVert X \rVert</p>",
+    r"markup: .*\*\*bold": "<p>**bold**</p>",
+    r"markup: .*doc": "<p>{doc}`page`</p>",
+    "ouch": "<script>console.error('ouch')</script>",
+}
+
+
+def test_every_fault_is_seen_and_nothing_else(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    pages = {"good.html": GOOD} | {f"{i}.html": body for i, body in enumerate(FAULTS.values())}
+    for name, body in pages.items():
+        page = f"<!doctype html><title>x</title><body><article>{body}</article></body>"
+        (site / name).write_text(page, encoding="utf-8")
+    found = faults_of(site, pages, tmp_path / "profile")
+    for i, fault in enumerate(FAULTS):
+        mine = [text for text in found if text.startswith(f"{i}.html ") or f"{i}.html (" in text]
+        assert any(re.search(fault, text) for text in mine), (fault, mine)
+    assert not [text for text in found if "good.html" in text]
