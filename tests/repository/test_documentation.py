@@ -212,3 +212,21 @@ def test_page_of_solvers_says_what_the_registry_declares(solver_table, tmp_path)
     assert written.startswith(solver_table.table(SOLVERS))
     assert f"\n- `hals`: {SOLVERS['hals'].summary}. `tol` bounds the {SOLVERS['hals'].tol}.\n" in written
     assert "| `kl-cd` | KL | yes | KL | - | - | - | yes | yes | yes |" in written
+
+
+def ragged_rows(text: str) -> list[str]:
+    """Return the rows of tables with more or fewer cells than the header, which are cut or filled up."""
+    found, n_cells = [], 0
+    for line in re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL).splitlines():
+        bars = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        if n_cells and bars and bars != n_cells:
+            found.append(line)
+        n_cells = (n_cells or bars) if bars else 0
+    return found
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_header():
+    assert ragged_rows("| a | b |\n|---|---|\n| 1 | 2 | 3 |\n| `x \\| y` | 2 |\n\n| a |\n") == [
+        "| 1 | 2 | 3 |"
+    ]
+    assert {page.name: rows for page in PAGES if (rows := ragged_rows(page.read_text("utf-8")))} == {}
