@@ -1,0 +1,42 @@
+"""What the report of a separation says of its sources and transform."""
+
+from __future__ import annotations
+
+import pytest
+
+from nonneg.report.separation_page import _chosen_transform, _is_fixed, separation_sentence
+
+
+def record(*shares, names=None, files=("song.wav",)):
+    names = names or [f"source {at + 1}" for at in range(len(shares))]
+    sources = [{"energy_share": share, "name": name} for share, name in zip(shares, names, strict=True)]
+    return {"sources": sources, "data": {"files": list(files)}}
+
+
+def test_sources_are_named_where_they_have_names():
+    assert separation_sentence(record(1.0)) == "1 source: all of song.wav."
+    two = separation_sentence(record(0.75, 0.25))
+    assert two == "2 sources with 75.0% and 25.0% of the energy of song.wav."
+    named = separation_sentence(record(0.75, 0.2, 0.05, names=["drums", "bass", "voice"]))
+    assert named == "3 sources of song.wav: drums with 75.0%, bass with 20.0% and voice with 5.0% of the energy."
+    turned = separation_sentence(record(0.75, 0.25, names=["source 2", "source 1"]))
+    assert turned == "2 sources of song.wav: source 2 with 75.0% and source 1 with 25.0% of the energy."
+    several = separation_sentence(record(0.5, 0.5, files=["a.wav", "b.wav"]))
+    assert several.endswith("of the energy of 2 recordings.")
+
+
+@pytest.mark.parametrize(
+    ("method", "fraction", "fixed", "words"),
+    [
+        ("dct", None, True, "a chosen transform"),
+        ("tl", None, False, "a chosen transform"),
+        ("transform", 0, True, "the cosine transform, which"),
+        ("transform", 1, False, "a learned transform, which"),
+        ("transform", 0.5, False, "a blend at 50.0% of the way from the cosine to the learned transform"),
+    ],
+)
+def test_a_transform_is_fixed_or_learned_or_between(method, fraction, fixed, words):
+    choice = None if fraction is None else {"fraction": fraction}
+    result = {"method": method, "transform_choice": choice}
+    assert _is_fixed(result) is fixed
+    assert _chosen_transform(result).startswith(words)
