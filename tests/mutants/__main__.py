@@ -144,7 +144,7 @@ def tests_near(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
 def is_compiled(path: str) -> bool:
     """Tell whether a file has functions that are compiled: no test is seen to execute their lines."""
     text = (ROOT / path).read_text(encoding="utf-8")
-    return any(word in text for word in ("@jit", "@part", "@intrinsic"))
+    return any(word in text for word in ("@jit", "@part", "@intrinsic", "@overload("))
 
 
 def tests_of_layer(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
