@@ -1,0 +1,348 @@
+"""The parts of compiled kernels, one by one and not compiled, against formulas of NumPy."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.kernels.plain import plain
+
+from nonneg.kernels.self_dictionary import numba_kernels as compiled
+
+SCAN = "nonneg.kernels.self_dictionary.numba_kernels"
+OBJECTIVES = "nonneg.kernels.transforms.objectives_numba"
+NEWTON = "nonneg.kernels.kl_newton.numba"
+
+
+def test_compiled_kernels_stay_compiled():
+    module = plain(SCAN)
+    assert module is not compiled
+    assert sys.modules[SCAN] is compiled
+    assert hasattr(compiled.fill_dense, "py_func")
+    assert not hasattr(module.fill_dense, "py_func")
+
+
+@pytest.fixture
+def scan(rng):
+    """Return points, residuals, and a penalty with listed entries."""
+    n, m = 11, 5
+    points, center = rng.standard_normal((n, m)), rng.standard_normal(m)
+    residual, base = rng.standard_normal((n, m)), rng.random(n)
+    listed = np.where(rng.random((n, n)) < 0.3, rng.random((n, n)), 0.0)  # of a column, at rows
+    csr = sp.csr_array(listed)
+    scores = (points - center) @ residual.T + base[:, None] + listed.T
+    return points, center, residual, base, (csr.indptr, csr.indices, csr.data), scores
+
+
+def test_points_are_centered_and_scaled(scan):
+    points, center, _, base, _, _ = scan
+    kernels, inverse = plain(SCAN), 0.5
+    out = np.full((11, 6), 9.0)
+    kernels.fill_dense(points, center, inverse, 2, 7, out)
+    np.testing.assert_allclose(out[2:7, :5], (points[2:7] - center) * inverse)
+    assert (out[2:7, 5] == 0).all()
+    assert (out[[0, 1, 7]] == 9.0).all()
+    sparse = sp.csr_array(np.where(np.abs(points) < 0.7, 0.0, points))
+    tile = np.full((5, 6), 9.0)
+    kernels.fill_sparse_tile(
+        sparse.indptr, sparse.indices, sparse.data, center, inverse, base, 3.0, 2, 7, tile
+    )
+    np.testing.assert_allclose(tile[:, :5], (sparse.toarray()[2:7] - center) * inverse)
+    np.testing.assert_allclose(tile[:, 5], 3.0 * base[2:7])
+
+
+def test_residuals_are_scaled_so_that_no_score_exceeds_one(scan):
+    _, _, residual, _, _, _ = scan
+    residual = residual.copy()
+    residual[3] = 0.0
+    columns, out, sizes = np.array([4, 3]), np.empty((2, 6)), np.empty(2)
+    plain(SCAN).fill_columns(residual, columns, 2.0, 0.5, out, sizes)
+    expected = 2.0 * np.linalg.norm(residual[columns], axis=1) + 0.5
+    np.testing.assert_allclose(sizes, expected)
+    np.testing.assert_allclose(out[:, :5], 2.0 * residual[columns] / expected[:, None])
+    np.testing.assert_allclose(out[:, 5], 0.5 / expected)
+    plain(SCAN).fill_columns(residual, columns, 2.0, 0.0, out, sizes)
+    assert sizes[1] == 0.0
+    assert (out[1] == 0.0).all()
+
+
+def test_listed_entries_are_added_in_their_rows(scan):
+    *_, (indptr, rows, extra), _ = scan
+    listed = sp.csr_array((extra, rows, indptr), shape=(11, 11)).toarray()
+    columns, sizes = np.array([7, 0, 10]), np.array([2.0, 4.0, 0.0])
+    scores = np.zeros((4, 3))
+    plain(SCAN).add_listed(scores, 3, 4, columns, indptr, rows, extra, sizes)
+    np.testing.assert_allclose(scores[:, :2], (listed[columns[:2], 3:7] / sizes[:2, None]).T)
+    assert (scores[:, 2] == 0.0).all()
+    kernels = plain(SCAN)
+    found = [[kernels._extra_at(indptr, rows, extra, c, n) for n in range(11)] for c in range(11)]
+    np.testing.assert_array_equal(found, listed)
+
+
+@pytest.mark.parametrize("n", [3, 16, 17, 40])
+def test_the_two_lowest_scores_and_where_the_lowest_is(n, rng):
+    scores = rng.random((n, 6))
+    if n > 16:
+        scores[[3, 12], 0] = -1.0  # a tie: the first of both, and the other is the second lowest
+    best, second, index = np.full(6, np.inf), np.full(6, np.inf), np.zeros(6, dtype=int)
+    half = n // 2
+    kernels = plain(SCAN)
+    kernels.lowest_two(scores[:half], 5, best, second, index)
+    kernels.lowest_two(scores[half:], 5 + half, best, second, index)
+    np.testing.assert_array_equal(index, 5 + np.argmin(scores, axis=0))
+    np.testing.assert_array_equal([best, second], np.sort(scores, axis=0)[:2])
+    nothing = np.zeros(7, dtype=int), np.zeros(0, dtype=int), np.zeros(0)
+    best, second, index = np.full(6, np.inf), np.full(6, np.inf), np.zeros(6, dtype=int)
+    kernels.take_block(scores, 0, np.arange(6), *nothing, np.ones(6), best, second, index)
+    np.testing.assert_array_equal(index, np.argmin(scores, axis=0))
+
+
+@pytest.mark.parametrize("place", range(16))
+def test_each_of_sixteen_rows_may_be_the_lowest(place):
+    scores = np.ones((16, 2))
+    scores[place, 1] = 0.0
+    lowest = np.empty(2)
+    kernels = plain(SCAN)
+    kernels._lowest_of_eight(scores, 0, lowest, True)
+    kernels._lowest_of_eight(scores, 8, lowest, False)
+    np.testing.assert_array_equal(lowest, [1.0, 0.0])
+
+
+def test_scores_that_may_be_lowest_are_evaluated_exactly(scan):
+    points, center, residual, base, listed, scores = scan
+    columns = np.array([2, 9, 5])
+    exact, index = np.full(3, np.inf), np.zeros(3, dtype=int)
+    kernels = plain(SCAN)
+    rough = scores[4:, columns]
+    threshold = np.array([np.inf, np.median(rough[:, 1]), -np.inf])
+    kernels.decide_dense(rough, 4, threshold, points, center, residual, columns, base, *listed, exact, index)
+    np.testing.assert_array_equal(index, [4 + rough[:, 0].argmin(), 4 + rough[:, 1].argmin(), 0])
+    np.testing.assert_allclose(exact[:2], rough[:, :2].min(axis=0))
+    assert exact[2] == np.inf
+    sparse = sp.csr_array(np.where(np.abs(points) < 0.7, 0.0, points))
+    plain_scores = sparse.toarray() @ residual[columns].T + base[:, None]
+    plain_scores += sp.csr_array((listed[2], listed[1], listed[0]), shape=(11, 11)).toarray()[columns].T
+    exact, index = np.full(3, np.inf), np.zeros(3, dtype=int)
+    kernels.decide_sparse(
+        plain_scores, 0, threshold + np.array([0.0, 9.0, 0.0]), sparse.indptr, sparse.indices, sparse.data, residual,
+        columns, base, *listed, exact, index,
+    )  # fmt: skip
+    np.testing.assert_array_equal(index[:2], plain_scores[:, :2].argmin(axis=0))
+    np.testing.assert_allclose(exact[:2], plain_scores[:, :2].min(axis=0))
+
+
+@pytest.mark.parametrize("tol", [0.0, 0.05, 10.0])
+@pytest.mark.parametrize("width", [2, 11])
+def test_the_whole_scan_finds_the_lowest_scores(tol, width, scan):
+    points, center, residual, base, listed, scores = scan
+    radius, scale = np.linalg.norm(points - center, axis=1).max(), base.max()
+    rounded = np.zeros((11, 6), dtype=np.float32)
+    rounded[:, :5] = (points - center) / radius
+    rounded[:, 5] = base / scale
+    found = np.full(11, -1)
+    plain(SCAN).scan_dense(
+        rounded, points, center, residual, np.arange(11), radius, scale, base, *listed, tol, 4, width, found,
+        1, 9,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found[1:9], scores[:, 1:9].argmin(axis=0))
+    assert (found[[0, 9, 10]] == -1).all()
+
+
+def test_radii_of_groups(rng):
+    rounded, order = rng.random((9, 3)).astype(np.float32), rng.permutation(9)
+    starts, centers, stretch = np.array([0, 4, 4, 9]), rng.random((3, 3)), rng.random((3, 3))
+    radii = np.full(3, -1.0)
+    plain(SCAN).group_radii(rounded, order, starts, centers, stretch, radii, 0, 3)
+    for g in range(3):
+        inside = (rounded[order[starts[g] : starts[g + 1]]].astype(float) - centers[g]) @ stretch
+        largest = np.linalg.norm(inside, axis=1).max(initial=0.0)
+        assert largest <= radii[g] <= largest * (1.0 + 1e-5)
+
+
+def test_groups_that_may_hold_a_better_point(rng):
+    along, radii, norms = rng.random((3, 8)), rng.random(3), rng.random(8)
+    threshold, marks = rng.random(8) - 0.3, np.zeros((3, 8), dtype=np.uint8)
+    n_alive = plain(SCAN).mark_alive(along, radii, norms, threshold, 0.05, marks)
+    expected = along - radii[:, None] * norms <= threshold + 0.05
+    np.testing.assert_array_equal(marks, expected)
+    assert n_alive == expected.sum() > 0
+    exact = np.zeros((1, 1)), np.zeros(1), np.zeros(1), np.zeros(1)
+    assert plain(SCAN).mark_alive(*exact, 0.0, np.zeros((1, 1), dtype=np.uint8)) == 1  # equal is alive
+
+
+def test_four_scores_at_once(rng):
+    points, row = rng.random((9, 5)).astype(np.float32), rng.random(5).astype(np.float32)
+    np.testing.assert_allclose(plain(SCAN)._four_scores(points, 3, row), points[3:7] @ row, rtol=1e-6)
+
+
+@pytest.mark.parametrize("tol", [0.0, 0.5])
+def test_leaders_and_groups_find_the_lowest_scores(tol, scan):
+    points, center, residual, base, listed, scores = scan
+    kernels, columns = plain(SCAN), np.arange(8)
+    sizes = np.abs(scores).max(axis=0)[:8]
+    leaders = np.array([6, 1, 10])
+    exact, index, threshold = np.empty(8), np.empty(8, dtype=int), np.empty(8)
+    rough = (scores[leaders][:, :8] / sizes).T
+    kernels.decide_leaders(
+        rough, leaders, tol, sizes, points, center, residual, columns, base, *listed, exact, index, threshold
+    )
+    np.testing.assert_array_equal(index, leaders[scores[leaders][:, :8].argmin(axis=0)])
+    np.testing.assert_allclose(exact, scores[leaders][:, :8].min(axis=0))
+    np.testing.assert_allclose(threshold, exact / sizes + tol)
+    # Three groups of four places; a place without a point of its own repeats one.
+    members, starts = np.r_[np.arange(11), 0], np.array([0, 4, 8, 12])
+    plain_points = np.column_stack([points - center, base]).astype(np.float32)[members]
+    scaled = (np.column_stack([residual[:8], np.ones(8)]) / sizes[:, None]).astype(np.float32)
+    along, radii, norms = np.full((3, 8), -9.0), np.zeros(3), np.zeros(8)
+    marks = np.ones((3, 8), dtype=np.uint8)
+    kernels.decide_groups(
+        marks, along, radii, norms, starts, plain_points, members, scaled, max(tol, 1e-5), sizes, points,
+        center, residual, columns, base, *listed, exact, index, threshold,
+    )  # fmt: skip
+    np.testing.assert_array_equal(index, scores[:, :8].argmin(axis=0))
+    np.testing.assert_allclose(exact, scores[:, :8].min(axis=0))
+
+
+@pytest.mark.parametrize("n_realizations", [1, 2, 4, 6])
+def test_powers_gradients_and_curvatures(n_realizations, rng):
+    kernels = plain(OBJECTIVES)
+    X, inverse = rng.standard_normal((n_realizations, 4, 7)), rng.random((4, 7))
+    V = np.full((4, 7), 9.0)
+    kernels.power_of(X, V)
+    np.testing.assert_allclose(V, np.sum(X**2, axis=0))
+    pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+    cross = np.full((6, 7), 9.0)
+    kernels.cross_power_of(X, cross)
+    np.testing.assert_allclose(cross, [np.sum(X[:, a] * X[:, b], axis=0) for a, b in pairs])
+    gradient = np.full((4, 4), 9.0)
+    kernels.skew_gradient(cross, inverse, gradient)
+    expected = np.zeros((4, 4))
+    for (a, b), row in zip(pairs, cross, strict=True):
+        expected[a, b] = np.sum((inverse[a] - inverse[b]) * row)
+    np.testing.assert_allclose(gradient, expected - expected.T)
+    curvature = np.full((4, 4), 9.0)
+    kernels.curvature_of(V, inverse, curvature)
+    np.testing.assert_allclose(curvature, V @ inverse.T + inverse @ V.T)
+    assert kernels.inner(V, inverse) == pytest.approx(np.sum(V * inverse))
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 19])
+@pytest.mark.parametrize("scale", [1.0, 1e-50, 1e50])
+def test_sums_of_logarithms_do_not_overflow(n, scale, rng):
+    A = scale * (0.5 + rng.random((3, n)))
+    assert plain(OBJECTIVES).sum_of_logs(A, 0.0) == pytest.approx(np.log(A).sum(), rel=1e-12)
+    assert plain(OBJECTIVES).sum_of_logs(A, scale) == pytest.approx(np.log(A + scale).sum(), rel=1e-12)
+
+
+def test_the_three_objectives(rng):
+    V, inverse, eps = rng.random((3, 9)), rng.random((3, 9)), 0.1
+    ratio = (V + eps) * inverse
+    C = np.sum(ratio) - np.sum(np.log(inverse))
+    L = 27 + np.sum(np.log(V + eps))
+    found = plain(OBJECTIVES).measured(V, eps, inverse, np.empty((3, 9)))
+    np.testing.assert_allclose(found, [C, L, np.sum(ratio - 1 - np.log(ratio))])
+    assert found[0] == pytest.approx(found[1] + found[2])
+
+
+def divergence(x, v):
+    return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / v), 0.0) - x + v
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_divergences_of_rows_are_added(dtype, rng):
+    kernels = plain(NEWTON)
+    x, v = rng.poisson(2.0, (6, 5)).astype(dtype), (0.2 + rng.random((5, 5))).astype(dtype)
+    weights = (0.5 + rng.random(6)).astype(dtype)
+    low, losses = dtype(0.3), np.zeros(5)
+    model = np.maximum(v, low)
+    tolerance = {"rtol": 1e-5 if dtype == np.float32 else 1e-12}
+    kernels.add_losses(x, 4, v, 1, low, weights, losses)
+    expected = weights[4] * divergence(x[4], model[1])
+    np.testing.assert_allclose(losses, expected, **tolerance)
+    if dtype == np.float32:
+        kernels.add_four_losses(x, 2, v, 1, low, weights, losses)
+        expected = expected + np.sum(weights[2:6, None] * divergence(x[2:6], model[1:5]), axis=0)
+        np.testing.assert_allclose(losses, expected, **tolerance)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 2])
+def test_gradients_and_diagonals_of_rows(k, count, rng):
+    slope, curvature = rng.standard_normal((2, 6)), rng.random((2, 6))
+    H, row = rng.random((k, 6)), rng.random((4, k))
+    gradient, diagonal = np.full((4, k), 9.0), np.full((4, k), 9.0)
+    plain(NEWTON).products(slope, curvature, H, H**2, gradient, diagonal, 1, count, 0.3, 0.7, row)
+    rows = slice(1, 1 + count)
+    np.testing.assert_allclose(gradient[rows], slope[:count] @ H.T + 0.3 + 0.7 * row[rows])
+    np.testing.assert_allclose(diagonal[rows], curvature[:count] @ (H**2).T + 0.7)
+    assert (gradient[1 + count :] == 9.0).all()
+    assert (gradient[0] == 9.0).all()
+
+
+def test_steps_along_a_direction_lower_the_divergence(rng):
+    kernels = plain(NEWTON)
+    x, v, d = rng.poisson(3.0, (3, 6)).astype(float), 0.5 + rng.random((2, 6)), rng.standard_normal((2, 6))
+    low = 1e-3
+    for t in (0.0, 0.1, 0.4):
+        model = np.maximum(v[1] + t * d[0], low)
+        found = kernels.slope_along(x, 2, v, 1, d, 0, t, low)
+        assert found == pytest.approx(np.sum(d[0] * (1 - x[2] / model)))
+    start = np.sum(d[0] * (1 - x[2] / v[1]))
+    way = d if start < 0 else -d
+    linear, quadratic = 0.01, 0.02
+    down = -(-abs(start) + linear)
+    t = kernels.step_along(x, 2, v, 1, way, 0, linear, quadratic, down, 20, low)
+
+    def loss(t):
+        penalty = linear * t + 0.5 * quadratic * t * t
+        return np.sum(divergence(x[2], np.maximum(v[1] + t * way[0], low))) + penalty
+
+    assert 0.0 < t <= 1.0
+    assert loss(t) < loss(0.0)
+    assert kernels.step_along(x, 2, v, 1, way, 0, linear, quadratic, 0.0, 20, low) == 0.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_sums_for_the_other_factor(count, rng):
+    slope, curvature, new = rng.standard_normal((4, 5)), rng.random((4, 5)), rng.random((7, 3))
+    weights, sums, curvatures = rng.random(7), np.ones((3, 5)), np.ones((4, 5))
+    plain(NEWTON).add_sums(slope, curvature, new, weights, 2, count, sums, curvatures)
+    rows, w = slice(2, 2 + count), weights[2 : 2 + count]
+    np.testing.assert_allclose(sums, 1 + (w[:, None] * new[rows]).T @ slope[:count])
+    squares = np.column_stack([new[rows] ** 2, np.ones(count)])
+    np.testing.assert_allclose(curvatures, 1 + (w[:, None] * squares).T @ curvature[:count])
+
+
+def test_correlations_of_a_gram_matrix(rng):
+    A = rng.random((6, 3))
+    gram = A.T @ A
+    gram[1], gram[:, 1] = 0.0, 0.0
+    padded = np.full((3, 8), 9.0)
+    plain(NEWTON).correlate(gram, padded)
+    scale = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
+    expected = gram / np.outer(scale, scale)
+    expected[1, 1] = 1.0
+    np.testing.assert_allclose(padded[:, :3], expected)
+    assert (padded[:, 3:] == 0.0).all()
+    Ht, means = rng.random((7, 3)), 0.5 + rng.random(7)
+    plain(NEWTON).shared_model(Ht, means, np.empty((3, 3)), padded)
+    model = Ht.T @ (Ht / means[:, None])
+    scale = np.sqrt(np.diag(model))
+    np.testing.assert_allclose(padded[:, :3], model / np.outer(scale, scale))
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.4])
+def test_the_multiplicative_step(l2, rng):
+    x, H, start = rng.poisson(2.0, (3, 6)).astype(float), 0.1 + rng.random((2, 6)), 0.1 + rng.random((3, 2))
+    v, new = np.zeros((1, 6)), np.zeros((3, 2))
+    plain(NEWTON).multiplicative(x, 1, v, 0, H, start, 0.3, l2, 1e-9, 1e-30, 1e9, new)
+    model = start[1] @ H
+    pull, cost = (x[1] / model) @ H.T, 0.3 + H.sum(axis=1)
+    ratio = pull / cost
+    if l2:
+        ratio = 2 * pull / (cost + np.sqrt(cost**2 + 4 * l2 * start[1] * pull))
+    np.testing.assert_allclose(new[1], start[1] * ratio)
+    np.testing.assert_allclose(v[0], new[1] @ H)
+    assert (new[[0, 2]] == 0).all()
