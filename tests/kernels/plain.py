@@ -8,22 +8,29 @@ import sys
 
 import numba
 
+# They have no kernels of numbers, and numba lets the machine code's cache be made only once.
+SHARED = {"nonneg.kernels", *(f"nonneg.kernels.{name}" for name in ("jit", "clock", "machine_code", "team"))}
+for shared in SHARED:
+    importlib.import_module(shared)
+
 
 @functools.cache
 def plain(name):
     """Return another copy of a module whose kernels are not compiled, nor those that it imports."""
-    kept = {key: sys.modules.pop(key) for key in list(sys.modules) if key.startswith("nonneg.kernels")}
+    kept = {key: sys.modules.pop(key) for key in _kernels()}
+    names = {key: vars(sys.modules[key]).copy() for key in SHARED if key in sys.modules}
     before = numba.config.DISABLE_JIT
-    parents = {key: vars(module).copy() for key, module in kept.items()}
     try:
         numba.config.DISABLE_JIT = True
         return importlib.import_module(name)
     finally:
         numba.config.DISABLE_JIT = before
-        for key in [key for key in sys.modules if key.startswith("nonneg.kernels")]:
+        for key in _kernels():
             del sys.modules[key]
         sys.modules.update(kept)
-        for key, names in parents.items():
-            vars(kept[key]).update(names)
-        if "nonneg.kernels" in kept:  # the package is an attribute of the one above
-            sys.modules["nonneg"].kernels = kept["nonneg.kernels"]
+        for key, attributes in names.items():  # a package has its modules as attributes
+            vars(sys.modules[key]).update(attributes)
+
+
+def _kernels():
+    return [key for key in sys.modules if key.startswith("nonneg.kernels.") and key not in SHARED]

@@ -126,8 +126,8 @@ def test_scores_that_may_be_lowest_are_evaluated_exactly(scan):
     plain_scores += sp.csr_array((listed[2], listed[1], listed[0]), shape=(11, 11)).toarray()[columns].T
     exact, index = np.full(3, np.inf), np.zeros(3, dtype=int)
     kernels.decide_sparse(
-        plain_scores, 0, threshold + np.array([0.0, 9.0, 0.0]), sparse.indptr, sparse.indices, sparse.data, residual,
-        columns, base, *listed, exact, index,
+        plain_scores, 0, threshold + np.array([0.0, 9.0, 0.0]), sparse.indptr, sparse.indices, sparse.data,
+        residual, columns, base, *listed, exact, index,
     )  # fmt: skip
     np.testing.assert_array_equal(index[:2], plain_scores[:, :2].argmin(axis=0))
     np.testing.assert_allclose(exact[:2], plain_scores[:, :2].min(axis=0))
