@@ -1,0 +1,177 @@
+"""Pixels, noise and subspaces of images against plain definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.ndimage import generic_filter
+
+from nonneg.applications.hyperspectral import pixels as module
+from nonneg.applications.hyperspectral.noise import (
+    band_noise,
+    inverse_gram,
+    noise_scale,
+    smoothed_spectra,
+    usual_pixels,
+)
+from nonneg.applications.hyperspectral.pixels import ImagePixels, _as_slice, _checked_mask, _working_type
+from nonneg.applications.hyperspectral.robust import LOWEST, Subspace
+from nonneg.exceptions import (
+    DataChangedWarning,
+    InvalidDataError,
+    NegativeDataError,
+    NonFiniteDataError,
+    NonnegWarning,
+    ShapeError,
+)
+from nonneg.io.cube import Cube
+
+
+@pytest.fixture
+def values(rng):
+    return 0.1 + rng.random((5, 4, 6))
+
+
+def test_pixels_in_the_bands_that_count(values, monkeypatch):
+    cube = Cube(values, bands=np.isin(np.arange(6), [0, 2, 3]), scale=10.0)
+    mask = np.ones((5, 4), dtype=bool)
+    mask[1, 2] = False
+    expected = values[mask][:, [0, 2, 3]] / 10.0
+    for size in (1, 1 << 24):
+        monkeypatch.setattr(module, "BLOCK_BYTES", size)
+        found = ImagePixels(cube, mask, 0.05)
+        np.testing.assert_allclose(found.gathered(), expected)
+        blocks = list(found.blocks())
+        assert len(blocks) == (5 if size == 1 else 1)
+        np.testing.assert_array_equal(
+            np.concatenate([block.pixels for block in blocks]), np.flatnonzero(mask)
+        )
+        np.testing.assert_allclose(found.spectrum(3, 1), values[3, 1, [0, 2, 3]] / 10.0)
+        assert (found.smallest, found.largest) == pytest.approx((expected.min(), expected.max()))
+        assert found.passes == 2
+    plain = ImagePixels(Cube(values), None, 0.05).gathered()
+    assert np.shares_memory(plain, values)
+    every = ImagePixels(Cube(values), None, 0.05).every(5)
+    np.testing.assert_array_equal(every, values.reshape(-1, 6)[::4])
+
+
+def test_entries_below_zero_are_counted_and_clipped(values):
+    values[0, 0, :2], values[3, 3, 5] = -0.01, -0.02
+    values[2, 2] = 0.0
+    found = ImagePixels(Cube(values), None, 0.05)
+    matrix = found.gathered()
+    np.testing.assert_array_equal(matrix, np.maximum(values, 0.0).reshape(-1, 6))
+    assert (found.n_clipped, found.n_clipped_pixels, found.n_zero) == (3, 2, 1)
+    with pytest.warns(NonnegWarning) as told:
+        found.tell()
+    assert [each.category for each in told] == [DataChangedWarning, NonnegWarning]
+    assert str(told[0].message).startswith("3 entries below zero in 2 of 20 pixels (down to -0.02")
+    assert str(told[1].message).startswith("1 of 20 pixels are zero in every band")
+    values[4, 0, 0] = -1.0
+    with pytest.raises(NegativeDataError, match="entries down to -1, where the largest"):
+        ImagePixels(Cube(values), None, 0.05).gathered()
+    assert ImagePixels(Cube(values), None, 2.0).gathered().min() == 0.0
+
+
+def test_pixels_without_data_are_left_out(values):
+    values[1, 1], values[2, 3, 0] = -9.0, -9.0
+    found = ImagePixels(Cube(values, no_data=-9.0), None, 99.0)
+    assert len(found.gathered()) == 19
+    assert not found.mask[1, 1]
+    assert found.n_partly_empty == 1
+    with pytest.raises(NegativeDataError, match="1 pixels have the no-data value, -9"):
+        ImagePixels(Cube(values, no_data=-9.0), None, 0.05).gathered()
+    values[1, 1], values[2, 3, 0] = np.nan, 0.5
+    assert len(ImagePixels(Cube(values, no_data=np.nan), None, 0.05).gathered()) == 19
+    values[4, 2, 1] = np.inf
+    with pytest.raises(NonFiniteDataError, match=r"at least 1 entries.*row 4, column 2"):
+        ImagePixels(Cube(values, no_data=np.nan), None, 0.05).gathered()
+    with pytest.raises(InvalidDataError, match="leave no pixels"):
+        ImagePixels(Cube(values), np.zeros((5, 4), dtype=bool), 0.05).gathered()
+    with pytest.raises(InvalidDataError, match="zero or below"):
+        ImagePixels(Cube(np.zeros((2, 2, 3))), None, 0.05).gathered()
+
+
+def test_masks_and_types():
+    assert _checked_mask(np.array([[0, 255]]), (1, 2)).tolist() == [[False, True]]
+    assert _checked_mask(np.array([[0, 1]]), (1, 2)).tolist() == [[False, True]]
+    with pytest.raises(ShapeError, match="values from 0 to 2"):
+        _checked_mask(np.array([[0, 2]]), (1, 2))
+    with pytest.raises(ShapeError, match=r"\(1, 2\), got \(2, 1\)"):
+        _checked_mask(np.ones((2, 1)), (1, 2))
+    kinds = {"u1": "f4", "i2": "f4", "i4": "f8", "f4": "f4", "f8": "f8", ">f4": "f4"}
+    assert {name: np.dtype(_working_type(np.dtype(name))).str[1:] for name in kinds} == kinds
+    assert _as_slice(np.array([2, 3, 4])) == slice(2, 5)
+    assert _as_slice(np.array([2])) == slice(2, 3)
+    np.testing.assert_array_equal(_as_slice(np.array([2, 4])), [2, 4])
+
+
+def test_noise_is_what_other_bands_do_not_predict(rng):
+    X = rng.random((200, 3)) @ rng.random((3, 8)) + rng.standard_normal((200, 8)) * np.linspace(0.01, 0.1, 8)
+    found = band_noise(X.T @ X, 200)
+    for band in range(8):
+        others = np.delete(X, band, axis=1)
+        left = X[:, band] - others @ np.linalg.lstsq(others, X[:, band], rcond=None)[0]
+        assert found[band] == pytest.approx(np.sqrt(np.sum(left**2) / (200 - 8 + 1)), rel=1e-5)
+    singular = np.ones((2, 2))
+    assert np.isfinite(inverse_gram(singular)).all()
+    np.testing.assert_allclose(inverse_gram(X.T @ X) @ (X.T @ X), np.eye(8), atol=1e-4)
+
+
+def test_bands_are_divided_by_uneven_noise(rng):
+    signal = rng.dirichlet(np.ones(3), 2000) @ (0.5 + rng.random((3, 20)))
+    sizes = np.where(np.arange(20) < 10, 0.005, 0.05)
+    noisy = signal + rng.standard_normal((2000, 20)) * sizes
+    scale = noise_scale(noisy, 3, "auto")
+    assert np.median(scale) == pytest.approx(1.0)
+    assert 5.0 < scale[10:].mean() / scale[:10].mean() < 15.0
+    assert noise_scale(noisy, 3, False) is None
+    even = signal + 0.01 * rng.standard_normal((2000, 20))
+    assert noise_scale(even, 3, "auto") is None
+    assert noise_scale(even, 3, True) is not None
+    assert noise_scale(signal, 3, True) is None  # nothing to measure
+    assert noise_scale(noisy[:39], 3, True) is None
+
+
+def test_corrupt_pixels_are_unusual(rng):
+    X = rng.dirichlet(np.ones(3), 300) @ rng.random((3, 20)) + 0.002 * rng.standard_normal((300, 20))
+    X[[5, 100]] += rng.random((2, 20))
+    usual = usual_pixels(X, 3)
+    assert set(np.flatnonzero(~usual)) == {5, 100}
+    assert usual_pixels(X[:20], 3).all()
+    assert usual_pixels(X[:, :1], 3).all()
+
+
+def test_smoothed_pixels_are_means_of_those_that_are_used(values):
+    mask = np.ones((5, 4), dtype=bool)
+    mask[2, 1] = False
+    pixels = ImagePixels(Cube(values), mask, 0.05)
+    found = smoothed_spectra(pixels, pixels.gathered(), 3)
+    for band in range(6):
+        image = np.where(mask, values[:, :, band], np.nan)
+        expected = generic_filter(image, np.nanmean, size=3, mode="constant", cval=np.nan)
+        np.testing.assert_allclose(found[:, band], expected[mask])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_subspace_of_the_endmembers(k, rng):
+    n, m = 50, 8
+    spectra = rng.random((n, 3)) @ rng.random((3, m)) + 0.01 * rng.standard_normal((n, m))
+    found = Subspace.of(spectra, k, np.ones(m))
+    _, values, right = np.linalg.svd(spectra, full_matrices=False)
+    np.testing.assert_allclose(found.basis @ found.basis.T, right[:k].T @ right[:k], atol=1e-9)
+    np.testing.assert_allclose(found.points, spectra @ found.basis)
+    np.testing.assert_allclose(found.sums, found.basis.sum(axis=0))
+    mean = math.sqrt(np.sum(values[k:] ** 2) / (n * (m - k)))
+    largest = values[k] / (math.sqrt(n) + math.sqrt(m))
+    floor = max(LOWEST * values[k - 1], 1e-7 * values[0]) / math.sqrt(n)
+    assert found.noise == pytest.approx(max(mean, largest, floor))
+    assert not found.exact
+    assert Subspace.of(spectra, 9, np.ones(m)) is None
+    low = rng.random((n, 2)) @ rng.random((2, m))
+    assert Subspace.of(low, 2, np.ones(m)).exact
+    assert Subspace.of(low, 3, np.ones(m)) is None
+    faint = np.diag([1.0, 1e-5, 0.0])
+    assert Subspace.of(faint, 2, np.ones(3)).noise == pytest.approx(max(LOWEST * 1e-5, 1e-7) / math.sqrt(3))
