@@ -80,6 +80,13 @@ def test_the_work_decides_how_many_threads_are_woken(monkeypatch):
     assert found == [1, 1, 2, 10, 16]
     with threads(1):
         assert _threads.threads_for(1e12, 1e-5) == 1
+        assert _threads.team_size(1e12) == 1
+
+
+def test_the_work_decides_the_size_of_a_team():
+    with threads(64):
+        found = [_threads.team_size(work) for work in (0.0, 0.99e5, 1e5, 4.1e5, 1e9)]
+    assert found == [1, 1, 10, 20, 64]
 
 
 @pytest.mark.parametrize("n_jobs", [2, 5])

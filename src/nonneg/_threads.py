@@ -235,7 +235,7 @@ def team_size(operations: float) -> int:
     most = current_threads()
     if most == 1 or operations < SMALLEST_TASK:
         return 1
-    return max(1, min(most, int(math.sqrt(operations / (RATE * AWAKE)))))
+    return min(most, int(math.sqrt(operations / (RATE * AWAKE))))  # at least 10 for the smallest task
 
 
 def parallel_for(

@@ -135,3 +135,71 @@ def test_statements_of_data_are_plain_and_travel_as_json():
 def test_wrong_counts_are_refused():
     with pytest.raises(ShapeError, match="got 2, 2, 3 and 2 of them"):
         certificate([0.1, 0.1], [0.4, 1.2], counts=[1, 1, 1])
+
+
+def test_clusters_of_one_point_count():
+    alone = certificate([0.1, 0.0], [0.4, 1.2], counts=[10, 1])
+    assert alone["size-angles"].quantities["clusters"] == 2
+    assert alone["cones-in-orthant"].quantities["cones"] == 2
+    assert alone["geometric-assumption"].number == pytest.approx(0.8)
+
+
+def test_quantities_are_those_of_the_clusters():
+    found = certificate(
+        [0.1, 0.3, 0.2],
+        [0.3, 0.7, 1.3],
+        error=0.04,
+        counts=[10, 5, 20],
+        squared_norms=[5.0, 10.0, 2.0],
+        lower_angles=[0.1, 0.28, 0.15],
+        outside=[0.5, 0.2, 0.1],
+    )
+    assert found["size-angles"].quantities == {
+        "smallest": 0.1,
+        "mean": pytest.approx(0.2),
+        "largest": 0.3,
+        "largest_gap": pytest.approx(0.05),
+        "clusters": 3,
+    }
+    expected = found["expected-error"].quantities
+    assert expected["smallest_mean_squared_length"] == pytest.approx(0.1)
+    assert expected["largest_mean_squared_length"] == pytest.approx(2.0)
+    assert expected["mean_estimated_angle"] == pytest.approx(np.mean([0.1 * 1.1, 0.3 * 1.2, 0.2 * 1.05]))
+    assert expected["relative_error"] == 0.04
+    assert found["cluster-bound"].quantities["error_about_axes"] > 0
+    assert found["largest-angle-bound"].threshold == pytest.approx(np.sin(0.3))
+    assert found["geometric-assumption"].quantities["required"] == pytest.approx(3 * 0.3 + 0.2)
+    assert found["limiting-error"].number == 0.04
+    assert found["limiting-error"].threshold == found["expected-error"].threshold
+
+
+def test_an_error_within_rounding_is_said_to_be():
+    bound = np.sin(0.2)
+    for error, rounding, words in (
+        (0.15, 0.0, "at most"),
+        (0.25, 0.2, "up to rounding at most"),
+        (0.5, 0.1, "above"),
+        (0.2, 0.0, "above"),
+    ):
+        found = certificate([0.2, 0.2], [0.2, 1.3], error=error, rounding=rounding)["largest-angle-bound"]
+        assert f"is {words} {bound:.4g}" in found.sentence
+        assert found.holds is bool(error <= bound + rounding)
+    exact = certificate([0.2, 0.2], [0.2, 1.3], error=np.sin(0.2), rounding=0.0)
+    assert exact["largest-angle-bound"].holds
+    assert exact["exact-clustering-bound"].holds
+    assert "up to rounding" not in exact["exact-clustering-bound"].sentence
+    near = certificate([0.2, 0.2], [0.2, 1.3], error=0.25, rounding=0.2)
+    assert near["exact-clustering-bound"].sentence.endswith("it is 0.25, up to rounding.")
+
+
+def test_a_cone_that_touches_the_border_lies_in_the_orthant():
+    found = certificate([0.25, 0.25], [0.25, np.pi / 2 - 0.5])["cones-in-orthant"]
+    assert found.quantities["cones_in_orthant"] >= 1
+    out = certificate([0.3, 0.25], [0.25, 1.0])["cones-in-orthant"]
+    assert out.quantities == {
+        "cones_in_orthant": 1,
+        "cones": 2,
+        "smallest_room": pytest.approx(-0.05),
+    }
+    assert out.sentence.startswith("1 of 2 cones reach out")
+    assert "by up to 0.05 radians" in out.sentence

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from nonneg.cones import directions
 from nonneg.cones.directions import leading_directions
 from nonneg.data import as_data_matrix
 
@@ -145,3 +146,34 @@ def test_no_unit_of_the_data_is_too_small_or_too_large(clustered, scale):
     np.testing.assert_allclose(found.directions, expected.directions, rtol=1e-12)
     np.testing.assert_allclose(found.squared_values / scale**2, expected.squared_values, rtol=1e-12)
     assert found.residuals.max() < 1e-9
+
+
+def test_a_start_that_is_the_answer_takes_one_pass():
+    X = np.outer([1.0, 2.0, 3.0], np.ones(4))
+    found = leading_directions(as_data_matrix(X), np.zeros((3, 1), dtype=int), np.ones((1, 4)))
+    assert found.n_passes == 1
+    assert found.squared_values[0] == pytest.approx(14 * 4)
+    np.testing.assert_allclose(found.products[:, 0], [2.0, 4.0, 6.0])
+
+
+@pytest.mark.parametrize(("max_iter", "n_passes"), [(1, 1), (2, 1), (3, 3), (5, 5)])
+def test_no_more_passes_than_allowed_and_values_of_their_own(clustered, max_iter, n_passes):
+    X, labels = clustered
+    found = leading_directions(as_data_matrix(X), labels, np.ones((K, 25)), max_iter=max_iter, tol=0.0)
+    assert found.n_passes == n_passes  # a step takes a pass, and the check of what is returned another one
+    own = (X * found.directions[labels[:, 0]]).sum(axis=1) ** 2
+    sums = [own[labels[:, 0] == cluster].sum() for cluster in range(K)]
+    np.testing.assert_allclose(found.squared_values, sums, rtol=1e-12)
+
+
+def test_a_solution_that_fails_its_check_is_improved_a_few_times(clustered, monkeypatch):
+    X, labels = clustered
+    checks = []
+    restart = directions._Search.restart
+    monkeypatch.setattr(
+        directions._Search, "restart", lambda self, images: (checks.append(1), restart(self, images))
+    )
+    # Whoever looks at combined images finds them exact, and products of their own are never good enough.
+    monkeypatch.setattr(directions._Search, "residuals", lambda self: np.full(K, 1.0 if self.fresh else 0.0))
+    leading_directions(as_data_matrix(X), labels, np.ones((K, 25)))
+    assert len(checks) == directions._CHECKS

@@ -62,3 +62,28 @@ def test_a_warm_start_needs_few_pivots_and_gives_the_same_solution():
 def test_it_gives_up_where_it_is_told_to():
     A = normal(np.random.default_rng(0), 60, 12)
     assert minimum_l1_rows(A, max_pivots=2).n_pivots.min() == -1
+
+
+@pytest.mark.parametrize("max_pivots", [0, 1, 2, 1000])
+def test_implementations_give_up_alike(max_pivots):
+    A = normal(np.random.default_rng(4), 30, 5)
+    compiled = minimum_l1_rows(A, max_pivots=max_pivots)
+    rows, dual, steps = np.zeros((5, 30)), np.zeros((5, 5)), np.zeros(5, dtype=int)
+    targets = np.eye(5) + PERTURBATION * np.random.default_rng(0).uniform(0.5, 1.0, (5, 5))
+    bases = initial_bases(A)
+    l1_rows(A, targets, bases, rows, dual, steps, 1e-9, max_pivots, 0, 5)
+    np.testing.assert_array_equal(compiled.n_pivots, steps)
+    np.testing.assert_array_equal(np.sort(compiled.bases, axis=1), np.sort(bases, axis=1))
+    np.testing.assert_allclose(compiled.rows, rows, atol=1e-10)
+    np.testing.assert_allclose(compiled.dual, dual, atol=1e-10)
+    assert (steps == -1).any() == (max_pivots < 1000)
+    # Feasible whatever the basis is.
+    np.testing.assert_allclose(rows @ A, np.eye(5), atol=1e-10)
+
+
+def test_many_pivots_stay_accurate():
+    A = normal(np.random.default_rng(5), 150, 40)
+    found = minimum_l1_rows(A)
+    assert found.n_pivots.max() > 80  # the inverse is computed anew now and then
+    assert np.abs(A @ found.dual.T).max() <= 1 + 1e-8
+    np.testing.assert_allclose(np.abs(found.rows).sum(axis=1), np.diagonal(found.dual), rtol=1e-7)

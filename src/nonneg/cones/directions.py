@@ -48,7 +48,7 @@ def leading_directions(
     search.images, n_passes, checks = images / units, 1, 0
     while True:
         moving = search.residuals() > tol
-        if not moving.any() or n_passes >= max_iter - 1:
+        if not moving.any() or checks >= _CHECKS or n_passes >= max_iter - 1:
             if search.fresh:
                 break
             # The images were combined from others: what is returned rests on products of its own.
@@ -56,8 +56,6 @@ def leading_directions(
             products, images = _apply(data, labels, search.vectors, all_clusters)
             search.restart(images / units)
             n_passes, checks = n_passes + 1, checks + 1
-            if checks >= _CHECKS or n_passes >= max_iter:
-                break
             continue
         directions = search.residual_directions(moving)
         _, images = _apply(data, labels, directions, moving)

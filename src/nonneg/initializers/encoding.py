@@ -42,5 +42,5 @@ def _encode_rows(
 
 
 def _ratio(xp: Namespace, numerator: Array, denominator: Array) -> Array:
-    safe = xp.where(denominator > 0, denominator, xp.ones_like(denominator))
-    return xp.where(denominator > 0, numerator / safe, xp.zeros_like(numerator))
+    # Where the denominator is zero, so is the entry that the ratio multiplies.
+    return numerator / xp.where(denominator > 0, denominator, xp.ones_like(denominator))

@@ -129,9 +129,6 @@ def l1_rows(A, targets, bases, out, dual, n_pivots, tol, max_pivots, start, stop
             signs[j] = 1.0 if values[j] >= 0 else -1.0
         n_pivots[i] = -1
         for pivot in range(max_pivots):
-            if pivot > 0 and pivot % REFACTORIZE == 0:
-                _invert_rows(A, basis, work, inverse)
-                _vector_times(targets[i], inverse, values)
             _matrix_times(inverse, signs, y)
             _matrix_times(A, y, z)
             best, entering = 1.0 + tol, -1
@@ -154,6 +151,9 @@ def l1_rows(A, targets, bases, out, dual, n_pivots, tol, max_pivots, start, stop
             inside[entering] = True
             basis[place] = entering
             _exchange(inverse, coefficients, place)
+            if pivot % REFACTORIZE == 0:
+                _invert_rows(A, basis, work, inverse)
+                _vector_times(targets[i], inverse, values)
         _invert_rows(A, basis, work, inverse)
         for k in range(m):
             out[i, k] = 0.0
