@@ -81,7 +81,8 @@ def silhouettes_of(distances: FloatArray, labels: IntArray, k: int) -> FloatArra
     others = np.where(sizes > 0, sums / np.maximum(sizes, 1), np.inf)
     others[np.arange(n), labels] = np.inf
     other = others.min(axis=1)
-    found = np.where(np.isfinite(other), (other - own) / np.maximum(np.maximum(own, other), 1e-300), 0.0)
+    other = np.where(np.isfinite(other), other, own)  # without another cluster there is nothing to compare
+    found = (other - own) / np.maximum(np.maximum(own, other), 1e-300)
     # A component on its own is in no cluster at all (Rousseeuw 1987).
     return np.where(sizes[labels] > 1, found, 0.0)
 

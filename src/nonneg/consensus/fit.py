@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +116,7 @@ class ConsensusProblem:
 
 def candidates_of(n_components: Any, caller: str) -> list[int]:
     """Return the candidates in ascending order."""
-    if isinstance(n_components, Integral) and not isinstance(n_components, bool):
-        values = np.array([n_components])
-    else:
-        values = np.asarray(list(n_components))
+    values = np.asarray(list(n_components) if isinstance(n_components, Iterable) else [n_components])
     whole = values.size > 0 and values.ndim == 1 and values.dtype.kind in "iu" and (values >= 1).all()
     if not whole:
         raise InvalidParameterError(
