@@ -53,6 +53,8 @@ NAMES = {
 LIMITS = ("min", "max", "minimum", "maximum", "clip")
 # One more copy, one more validation, one check less that nothing fails.
 SAFE = (("copy", False), ("prefer_skip_nested_validation", True), ("strict", True))
+# Arguments that say how much work there is, in which pieces threads take it, and how a drawing looks.
+FORM = ("operations", "chunk_size", "figsize", "linewidth", "fontsize", "labelsize")
 
 
 @dataclass(frozen=True)
@@ -119,12 +121,15 @@ def mutants_of(path: Path) -> list[Mutant]:
             spared |= {id(inner) for inner in ast.walk(node)}
 
     # Factors, summands and limits above 2 are tuning constants, which no fact fixes; so are sizes of blocks
-    # (`1 << 20`) and estimates of the work, which choose the number of threads.
+    # (`1 << 20`), estimates of the work, which choose the number of threads, and the form of drawings.
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift) and _is_constant(node):
             spared |= {id(inner) for inner in ast.walk(node)}
-        if isinstance(node, ast.keyword) and node.arg == "operations":
+        if isinstance(node, ast.keyword) and node.arg in FORM:
             spared |= {id(inner) for inner in ast.walk(node.value)}
+        # Whether several threads share the work: both ways give the same numbers.
+        if isinstance(node, ast.Compare) and any(_calls(side, "team_size") for side in ast.walk(node)):
+            spared |= {id(inner) for inner in ast.walk(node)}
         if isinstance(node, ast.Call):
             spared |= {id(value) for value in _without_effect(node)}
         if isinstance(node, ast.BinOp):
@@ -183,6 +188,10 @@ def _without_effect(call: ast.Call) -> Iterator[ast.expr]:
     for keyword in call.keywords:
         if (keyword.arg, getattr(keyword.value, "value", None)) in SAFE:
             yield keyword.value
+
+
+def _calls(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
 def _is_constant(node: ast.BinOp) -> bool:

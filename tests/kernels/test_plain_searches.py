@@ -1,0 +1,210 @@
+"""Line searches, tridiagonal systems, cones and Gram matrices, not compiled, against formulas of NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.optimize
+import scipy.sparse as sp
+from tests.kernels.plain import plain
+
+from nonneg.kernels.dual_constraints import constraint_sums
+from nonneg.kernels.grams import (
+    DenseGrams,
+    ListedGrams,
+    MaskedGrams,
+    SharedGram,
+    gram_matrices,
+    numpy_gram,
+    quadratic_form,
+)
+
+TRANSFORMS = "nonneg.kernels.transforms.numba"
+TRIDIAGONAL = "nonneg.kernels.shifted_tridiagonal"
+DIAGONAL = "nonneg.kernels.dominating_diagonal.numba"
+
+
+def cubic(t, c3=1.0, c2=-3.0, c1=-1.0):
+    return c3 * t**3 + c2 * t**2 + c1 * t + 5.0
+
+
+def test_a_bracket_is_cut_at_the_minimum_of_a_polynomial():
+    kernels = plain(TRANSFORMS)
+    # Through values at 0, 3 and 2.6 and the slope at 0, the cubic is itself; it is lowest near 2.155.
+    lowest = (6.0 + np.sqrt(36.0 + 12.0)) / 6.0
+    found = kernels.next_step(0.0, cubic(0.0), -1.0, 3.0, cubic(3.0), 2.6, cubic(2.6), False)
+    assert found == pytest.approx(lowest)
+    # A parabola: (t - 1)^2 from 0 to 3.
+    parabola = kernels.next_step(0.0, 1.0, -2.0, 3.0, 4.0, 0.0, 0.0, True)
+    assert parabola == pytest.approx(1.0)
+    # Too near an end, or not finite: in half.
+    assert kernels.next_step(0.0, 1.0, -0.01, 3.0, 4.0, 0.0, 0.0, True) == 1.5
+    assert kernels.next_step(0.0, 1.0, -2.0, 3.0, np.inf, 0.0, 0.0, True) == 1.5
+    assert [kernels.free_slot(*pair) for pair in ((0, 0), (0, 1), (1, 0), (2, 0), (1, 2))] == [1, 2, 2, 1, 0]
+
+
+def test_frames_are_exchanged_and_measured(rng):
+    kernels = plain(TRANSFORMS)
+    X = rng.standard_normal((3, 4, 5))
+    frames = np.zeros((4, 15))
+    kernels.exchange(frames, X, False)
+    np.testing.assert_array_equal(frames, np.concatenate(list(X), axis=1))
+    back = np.zeros_like(X)
+    kernels.exchange(frames, back, True)
+    np.testing.assert_array_equal(back, X)
+    V, cross = np.zeros((1, 4, 5)), np.zeros((1, 6, 5))
+    kernels.moment_range(frames[None], np.zeros_like(X), V, cross, 0, 1)
+    np.testing.assert_allclose(V[0], np.sum(X**2, axis=0))
+    np.testing.assert_allclose(cross[0, 0], np.sum(X[:, 0] * X[:, 1], axis=0))
+    facts, inverse = np.zeros((3, 2)), rng.random((2, 4, 5))
+    kernels.measure_range(V, 0.1, inverse, facts, 0, 2)
+    for p in range(2):
+        ratio = (V[0] + 0.1) * inverse[p]
+        L = 20 + np.sum(np.log(V[0] + 0.1))
+        np.testing.assert_allclose(
+            facts[:, p], [ratio.sum() - np.log(inverse[p]).sum(), L, np.sum(ratio - 1 - np.log(ratio))]
+        )
+    likelihoods = np.zeros(1)
+    kernels.likelihood_range(V, 0.1, likelihoods, 0, 1)
+    assert likelihoods[0] == pytest.approx(20 + np.sum(np.log(V[0] + 0.1)))
+
+
+@pytest.mark.parametrize("learning", [True, False])
+def test_rotations_lower_their_objective_and_stay_orthogonal(learning, rng):
+    kernels = plain(TRANSFORMS)
+    R, m, n, eps = 3, 4, 6, 1e-3
+    v = rng.standard_normal((R, m, n))
+    transform = np.linalg.qr(rng.standard_normal((m, m)))[0]
+    X = transform @ v
+    V, inverse = np.sum(X**2, axis=0), 0.5 + rng.random((m, n))
+    before = np.concatenate(list(X), axis=1)[None]
+    moments = [V[None].copy(), np.zeros((1, m, n)), np.zeros((1, 6, n)), np.zeros((1, 6, n))]
+    kernels.moment_range(before, np.zeros_like(X), moments[0], moments[2], 0, 1)
+    workspace = (
+        np.zeros((3, m, m)), np.zeros((10, m, m)), np.zeros((3, R, m, n)), np.zeros((4, m, n)),
+        np.zeros((3, 6, n)),
+    )  # fmt: skip
+    new, after, facts, model = (
+        transform[None].copy(),
+        np.zeros_like(before),
+        np.zeros((3, 1)),
+        inverse[None].copy(),
+    )
+    kernels.rotate_range(
+        v, eps, learning, new, (before, after), moments, model, 3, 20, facts, workspace, 0, 1
+    )
+
+    def objective(phi):
+        power = np.sum((phi @ v) ** 2, axis=0)
+        return np.sum(power * inverse) if learning else np.sum(np.log(power + eps))
+
+    assert objective(new[0]) < objective(transform)
+    np.testing.assert_allclose(new[0] @ new[0].T, np.eye(m), atol=1e-10)
+    np.testing.assert_allclose(after[0], np.concatenate(list(new[0] @ v), axis=1))
+    np.testing.assert_allclose(moments[1][0], np.sum((new[0] @ v) ** 2, axis=0))
+    if learning:
+        crosses = [(a, b) for a in range(m) for b in range(a + 1, m)]
+        turned = new[0] @ v
+        np.testing.assert_allclose(
+            moments[3][0], [np.sum(turned[:, a] * turned[:, b], axis=0) for a, b in crosses]
+        )
+    assert facts[2, 0] == 1.0
+    assert facts[1, 0] > 0.0
+
+
+@pytest.mark.parametrize("m", [1, 2, 6])
+def test_sums_of_solutions_of_tridiagonal_systems(m, rng):
+    A = np.tril(np.triu(rng.random((m, m)), -1))
+    A = A @ A.T
+    T = np.diag(np.diag(A)) + np.diag(np.diag(A, 1), 1) + np.diag(np.diag(A, 1), -1) if m > 1 else A
+    T += 3.0 * np.eye(m)
+    shifts, scales, Y = np.array([0.5, 2.0]), np.array([1.0, -0.3]), rng.random((m, 3))
+    out = np.full((m, 3), 9.0)
+    plain(TRIDIAGONAL).sum_of_solutions(np.diag(T).copy(), np.diag(T, 1).copy(), shifts, scales, Y, out)
+    expected = sum(
+        scale * np.linalg.solve(T + shift * np.eye(m), Y) for shift, scale in zip(shifts, scales, strict=True)
+    )
+    np.testing.assert_allclose(out, expected)
+
+
+def test_rows_are_projected_onto_the_cone_of_their_diagonal(rng):
+    n = 5
+    C, weights = 1.5 * rng.standard_normal((n, n)), 0.5 + rng.random(n)
+    weights[3] = 0.0
+    found = plain(DIAGONAL).dominating_diagonal(C, weights, 100)
+    for i in range(n):
+        if weights[i] == 0.0:
+            expected = np.maximum(C[i], 0.0)
+            expected[i] = min(expected[i], 1.0)
+            np.testing.assert_allclose(found[i], expected)
+            continue
+
+        def distance(level, i=i):
+            row = np.clip(C[i], 0.0, weights * level / weights[i])
+            row[i] = level
+            return np.sum((row - C[i]) ** 2)
+
+        best = scipy.optimize.minimize_scalar(
+            distance, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10}
+        )
+        lowest = min(best.fun, distance(0.0), distance(1.0))
+        assert np.sum((found[i] - C[i]) ** 2) == pytest.approx(lowest, abs=1e-8)
+        assert 0.0 <= found[i, i] <= 1.0
+        others = np.delete(np.arange(n), i)
+        assert (found[i, others] <= weights[others] * found[i, i] / weights[i] + 1e-12).all()
+    given = C.copy()
+    assert plain(DIAGONAL).dominating_diagonal(C, weights, 100, out=given) is given
+    np.testing.assert_array_equal(given, found)
+
+
+@pytest.fixture
+def grams(rng):
+    other, mask = rng.random((7, 3)), rng.random((5, 7)) < 0.6
+    exact = np.array([other[row].T @ other[row] for row in mask])
+    listed, missing = sp.csr_array(mask), sp.csr_array(~mask)
+    return {
+        "listed": (ListedGrams(np.zeros((3, 3)), 1.0, other, listed.indptr, listed.indices), exact),
+        "missing": (ListedGrams(other.T @ other, -1.0, other, missing.indptr, missing.indices), exact),
+        "masked": (MaskedGrams(mask, other), exact),
+        "dense": (DenseGrams(exact), exact),
+        "shared": (SharedGram(other.T @ other), np.tile(other.T @ other, (5, 1, 1))),
+    }
+
+
+@pytest.mark.parametrize("kind", ["listed", "missing", "masked", "dense", "shared"])
+def test_gram_matrices_of_every_kind(kind, grams, rng):
+    gram, exact = grams[kind]
+    factor = rng.random((5, 3))
+    found = gram_matrices(gram)
+    np.testing.assert_allclose(np.broadcast_to(found, exact.shape), exact, atol=1e-12)
+    forms = np.einsum("ia,iab,ib->", factor, exact, factor)
+    assert quadratic_form(factor, gram) == pytest.approx(forms)
+    ridged = gram.plus_ridge(0.3)
+    assert quadratic_form(factor, ridged) == pytest.approx(forms + 0.3 * np.sum(factor**2))
+    np.testing.assert_allclose(
+        np.broadcast_to(gram_matrices(ridged), exact.shape), exact + 0.3 * np.eye(3), atol=1e-12
+    )
+    assert quadratic_form(factor, gram.plus_ridge(0.0)) == pytest.approx(forms)
+    both = gram + (SharedGram(np.eye(3)) if kind == "shared" else DenseGrams(np.tile(np.eye(3), (5, 1, 1))))
+    np.testing.assert_allclose(
+        np.broadcast_to(gram_matrices(both), exact.shape), exact + np.eye(3), atol=1e-12
+    )
+    if kind != "shared":
+        np.testing.assert_allclose(numpy_gram(gram).dense().matrices, exact, atol=1e-12)
+        if kind != "dense":
+            np.testing.assert_allclose(gram.dense_rows(1, 4), exact[1:4], atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 300, 1100])
+def test_sums_of_violated_constraints_are_upper_bounds(n, rng):
+    points, residual, levels = (
+        rng.standard_normal((n, 4)),
+        rng.standard_normal((n, 4)),
+        rng.standard_normal(n),
+    )
+    radius = np.linalg.norm(points, axis=1).max()
+    found = constraint_sums(lambda start, stop: points[start:stop], n, radius, residual, levels)
+    exact = np.maximum(levels[None, :] - points @ residual.T, 0.0).sum(axis=1)
+    assert (found >= exact).all()
+    np.testing.assert_allclose(found, exact, rtol=1e-3, atol=1e-4 * n)
