@@ -115,3 +115,56 @@ def test_roots_of_a_matrix_up_to_its_size(rng):
     largest = np.linalg.eigvalsh(matrix)[-1]
     np.testing.assert_allclose(root @ root, matrix / largest, atol=1e-12)
     np.testing.assert_allclose(root @ inverse, np.eye(4), atol=1e-9)
+
+
+def exact_vertices(X, R, slope):
+    """The lowest index among the lowest scores, in float64."""
+    center = dictionary_of(X).center
+    scores = (X - center) @ R.T + slope.base[:, None]
+    for column in range(len(X)):
+        listed = slice(slope.indptr[column], slope.indptr[column + 1])
+        scores[slope.rows[listed], column] += slope.extra[listed]
+    return scores
+
+
+@pytest.mark.parametrize("penalized", [False, True])
+@pytest.mark.parametrize("leader", [0, 450])
+def test_groups_alone_find_the_vertices(monkeypatch, penalized, leader):
+    monkeypatch.setattr(host_scan, "FEWEST_POINTS", 100)
+    monkeypatch.setattr(grouped_scan, "WORTH_IT", np.inf)  # never the plain scan
+    rng = np.random.default_rng(6)
+    n = 900
+    X = rng.dirichlet(np.full(6, 0.3), size=n)
+    X[500:540] = X[20:60]
+    R = X @ rng.standard_normal((6, 6)) * 0.1
+    slope = slope_of(n, rng, penalized=penalized)
+    dictionary = dictionary_of(X)
+    groups = host_scan.point_groups(dictionary)
+    groups.leaders = np.array([leader])  # far from the vertex of most columns
+    found = minimizing_vertices(dictionary, R, slope)
+    scores = exact_vertices(X, R, slope)
+    lowest = scores.min(axis=0)
+    np.testing.assert_allclose(scores[found, np.arange(n)], lowest, rtol=0, atol=1e-15)
+    # Of equal points the first one.
+    assert not np.isin(found, np.arange(500, 540)).any() or penalized
+
+
+def test_points_that_float32_cannot_tell_are_told_by_their_exact_scores(monkeypatch):
+    monkeypatch.setattr(host_scan, "FEWEST_POINTS", 100)
+    monkeypatch.setattr(grouped_scan, "WORTH_IT", np.inf)
+    rng = np.random.default_rng(7)
+    n = 400
+    X = rng.dirichlet(np.ones(4), size=n)
+    vertex = np.array([1.0, 0.0, 0.0, 0.0])
+    # Lower scores the higher the index: the last of them wins, not the first that is close.
+    near = [10, 50, 200, 333, 390]
+    for at, row in enumerate(near):
+        X[row] = vertex + 1e-10 * at * np.array([1.0, 0.0, 0.0, -1.0])
+    R = np.tile([-1.0, 0.0, 0.0, 1.0], (n, 1)) * (1.0 + rng.random((n, 1)))
+    slope = slope_of(n, rng, penalized=False)
+    for leader in (0, 10, 390):
+        dictionary = dictionary_of(X)
+        host_scan.point_groups(dictionary).leaders = np.array([leader])
+        assert (minimizing_vertices(dictionary, R, slope) == 390).all()
+    monkeypatch.setattr(host_scan, "FEWEST_POINTS", 10**9)
+    assert (minimizing_vertices(dictionary_of(X), R, slope) == 390).all()
