@@ -141,6 +141,8 @@ def looks(name, replace):
     """Draw one of them, figures of matplotlib instead of SVG; `replace` sets attributes of modules."""
     for module in (figures, sound_figures, topics, scenes, consensus):
         replace(module, "svg_text", lambda figure, title: Titled((title, figure)))
+    places = np.array([[0.0, 1.0], [0.2, 0.9], [0.5, 0.5], [0.52, 0.5], [1.0, 0.0], [0.9, 0.3], [0.1, 0.2]])
+    replace(graph_drawing, "placed_nodes", lambda adjacency, memberships: places)
     replace(curves, "svg_element", lambda figure, title: Titled((title, figure)))
     return json.loads(json.dumps(looks_of(DRAWINGS[name]())))
 
