@@ -113,8 +113,11 @@ def test_warm_start():
 def test_lemma_1(inside, omega):
     limit, holds = 2 / math.sqrt(3), inside and omega < 1.15
     support = "is contained in" if inside else "extends beyond"
-        f"Lemma 1, {MODEL}: the support of C {support} the anchors, and omega = {omega:.4g} is "
-        f"{'below' if omega < 1.15 else 'not below'} 2/sqrt(K) = {limit:.4g}"
+    below = "below" if omega < 1.15 else "not below"
+    sentence = (
+        f"Lemma 1, {MODEL}: the support of C {support} the anchors, and omega = {omega:.4g} is {below} "
+        f"2/sqrt(K) = {limit:.4g}"
+    )
     found = lemma_1_statement(with_(inside=inside, omega=omega))
     verdict = Verdict.HOLDS if holds else Verdict.NOT_VERIFIABLE
     assert parts(found) == ("lemma-1", sentence + ("." if holds else UNMET), omega, limit, verdict)
