@@ -157,11 +157,11 @@ class StreamedMatrix(DataMatrix):
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
-        return self.map_reduce_rows(_transposed_times, W, n_out=0)[1][0]
+        return self.map_reduce_rows(_transposed_times, W)[1][0]
 
     def weighted_gram(self, W: SampleArray) -> Array:
         """Return W' diag(weights) W."""
-        return self.map_reduce_rows(_weighted_gram, W, n_out=0)[1][0]
+        return self.map_reduce_rows(_weighted_gram, W)[1][0]
 
     def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
