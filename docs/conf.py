@@ -68,6 +68,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "remove_config_comments": True,
     "matplotlib_animations": False,
+    "capture_repr": ("_repr_html_",),  # not the names of axes and displays below a figure
     "write_computation_times": False,  # its page loads scripts from elsewhere
 }
 
@@ -103,6 +104,16 @@ def leave_out_what_scikit_learn_documents(app, what, name, obj, skip, options):
     return True if INHERITED.fullmatch(name) else None
 
 
+NUMBER = re.compile(r"(?:[-+\d\s.,e±%<>=/()\[\]:;]|\b(?:to|of|s)\b)+")
+
+
+def keep_numbers_on_one_line(app, doctree):
+    """Mark the cells of tables that consist of numbers, such as 0.5 ± 0.1; they are not wrapped."""
+    for cell in doctree.findall(nodes.entry):
+        if len(cell.astext()) <= 24 and NUMBER.fullmatch(cell.astext()):
+            cell["classes"].append("number")
+
+
 def show_formula(self, node):
     """Write an inline formula as MathML."""
     self.body.append(convert(node.astext()))
@@ -135,6 +146,7 @@ def setup(app):
     """Register the above with Sphinx."""
     app.add_html_math_renderer("mathml", (show_formula, None), (show_display, None))
     app.connect("build-finished", write_llms_txt)
+    app.connect("doctree-read", keep_numbers_on_one_line)
     app.connect("autodoc-skip-member", leave_out_what_scikit_learn_documents)
     app.connect("autodoc-process-docstring", draw_the_tree_of_errors)
 

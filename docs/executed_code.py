@@ -62,7 +62,11 @@ def run_python(code: str, namespace: dict[str, Any]) -> str:
             value = eval(compile(ast.Expression(node.value), "<page>", "eval"), namespace)  # noqa: S307
             text = repr(value)
             # Objects without words of their own, such as axes and displays, say nothing to a reader.
-            if value is not None and not _ADDRESS.search(text):
+            if (
+                value is not None
+                and not _ADDRESS.search(text)
+                and not type(value).__name__.endswith("Display")
+            ):
                 print(text)  # noqa: T201 -- into the output of the block
     return out.getvalue()
 
@@ -77,7 +81,7 @@ def run_console(code: str) -> str:
             done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr)
-            said += done.stdout.rstrip().splitlines()[:MAX_LINES]
+            said += done.stdout.replace(f"{Path.cwd()}/", "").rstrip().splitlines()[:MAX_LINES]
     return "\n".join(said)
 
 
@@ -111,7 +115,8 @@ def show_output(app: Any, page: str, source: list[str]) -> None:
     if app.builder.format == "html" and EXECUTED.fullmatch(page):
         import numpy as np
 
-        with np.printoptions(precision=4, threshold=60, edgeitems=3, linewidth=100):
+        # Numbers as numbers: 0.5, not np.float64(0.5).
+        with np.printoptions(precision=4, threshold=60, edgeitems=3, linewidth=100, legacy="1.25"):
             source[0] = executed(source[0], page, Path(app.srcdir) / "_generated" / "outputs")
 
 

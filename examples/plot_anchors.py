@@ -29,7 +29,9 @@ for snr in ratios:
             np.mean([metrics.anchors_found(draw.anchors, s) for draw, s in zip(draws, selected, strict=True)])
         )
 for method, shares in found.items():
-    print(method, [f"{share:.2f}" for share in shares])
+    print(
+        f"{method}:", ", ".join(f"{share:.2f} at {snr} dB" for snr, share in zip(ratios, shares, strict=True))
+    )
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for method, shares in found.items():

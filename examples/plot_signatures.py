@@ -50,8 +50,13 @@ for at, (one, other) in enumerate(zip(low[0], high[0], strict=True)):
 # %%
 # Figures
 # -------
-# The signatures in the usual six colors, and how the restarts agree.
+# The signatures in the usual six colors.
 
 plot_signatures(model)
+plt.show()
+
+# %%
+# How the restarts agree.
+
 plot_consensus(model)
 plt.show()

@@ -230,3 +230,25 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_header():
         "| 1 | 2 | 3 |"
     ]
     assert {page.name: rows for page in PAGES if (rows := ragged_rows(page.read_text("utf-8")))} == {}
+
+
+def broken_paragraphs(text: str) -> list[str]:
+    """Return the lines of paragraphs that begin like an item of a list, and would become one."""
+    item = re.compile(r"\s*([-+*]|\d+[.)]) ")
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    paragraphs = [paragraph.splitlines() for paragraph in re.split(r"\n\s*\n", prose)]
+    return [
+        line
+        for first, *others in filter(None, paragraphs)
+        for line in others
+        if item.match(line)
+        and not line.startswith(" ")
+        and not (item.match(first) or first.startswith("<!--"))
+    ]
+
+
+def test_no_line_of_a_paragraph_becomes_a_list():
+    assert broken_paragraphs("A step of 2 / (t\n+ 2) is taken.\n\n- an item\n- another\n") == [
+        "+ 2) is taken."
+    ]
+    assert {page: lines for page in PAGES if (lines := broken_paragraphs(page.read_text("utf-8")))} == {}
