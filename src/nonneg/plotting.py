@@ -44,7 +44,7 @@ class ComponentsDisplay:
         Shape of a component that is an image.
     names : sequence of str, optional
         Names of the features.
-    n_top : int, default=10
+    n_top : int, default 10
         Number of features that a bar chart shows.
 
     Attributes
@@ -67,7 +67,7 @@ class ComponentsDisplay:
 
         Parameters
         ----------
-        n_columns : int, default=6
+        n_columns : int, default 6
             Number of images or bar charts side by side.
 
         Returns
@@ -224,9 +224,9 @@ def plot_components(
     names : sequence of str, optional
         Names of the features: show the largest ones of each component as bars. By default those that
         the model was fitted with. Without names, components are shown as curves.
-    n_top : int, default=10
+    n_top : int, default 10
         Number of features that a bar chart shows.
-    n_columns : int, default=6
+    n_columns : int, default 6
         Number of images side by side; half as many bar charts.
 
     Returns
@@ -264,7 +264,7 @@ def plot_history(model: Any, *, x: str = "iteration", ax: Any = None, **line: An
     ----------
     model : estimator, result or History
         A fitted estimator, the result of a function, or its history.
-    x : {"iteration", "seconds"}, default="iteration"
+    x : {"iteration", "seconds"}, default "iteration"
         What the horizontal axis shows.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default. Call it again with the same axes to compare fits.

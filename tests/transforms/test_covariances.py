@@ -157,9 +157,9 @@ def test_bad_covariances(given: np.ndarray, error: type[Exception], words: str) 
 
 def test_chunked_arrays_are_refused_by_name() -> None:
     da = pytest.importorskip("dask.array")
-    with pytest.raises(DataTypeError, match=r"got a dask array\. Compute it"):
+    with pytest.raises(DataTypeError, match=r"got a Dask array\. Compute it"):
         learn_transform(da.from_array(GOOD), 2)
-    with pytest.raises(DataTypeError, match=r"got a dask array\. Compute it"):
+    with pytest.raises(DataTypeError, match=r"got a Dask array\. Compute it"):
         joint_diagonalize(da.from_array(np.stack([np.eye(3)] * 4)))
 
 

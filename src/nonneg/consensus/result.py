@@ -19,7 +19,7 @@ class RankConsensus:
     n_components : int
         The rank.
     spectra : array of shape (n_components, n_features)
-        The median of the unit-length components of each cluster, scaled to sum one, in the unit in which X
+        The median of the unit-length components of each cluster, scaled to sum to one, in the unit in which X
         was factorized (columns divided by `column_scale_`). Those with the largest share of usage come first.
     stability : array of shape (n_components,)
         Mean silhouette of the components in each cluster: 1 where all restarts agree.
@@ -119,7 +119,7 @@ class RestartTable:
         return len(self.n_components)
 
     def of(self, k: int) -> Any:
-        """Return the places of the restarts of one rank.
+        """Return the indices of the restarts of one rank.
 
         Parameters
         ----------
@@ -129,6 +129,6 @@ class RestartTable:
         Returns
         -------
         array of int
-            Places in the arrays of the table.
+            Indices into the arrays of the table.
         """
         return np.flatnonzero(self.n_components == k)

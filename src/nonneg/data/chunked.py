@@ -164,7 +164,7 @@ class ChunkedMatrix(DataMatrix):
 
     def _rows_of(self, W: SampleArray, cluster: Cluster | None) -> tuple[Rows, int]:
         if not isinstance(W, da.Array) or tuple(W.chunks[0]) != self.row_chunks:
-            raise ShapeError(f"Expected a dask array with row chunks {self.row_chunks}, got {W!r}.")
+            raise ShapeError(f"Expected a Dask array with row chunks {self.row_chunks}, got {W!r}.")
         owner, rows, index = getattr(W, "_nonneg_rows", (None, None, 0))
         if rows is None or owner is not cluster:
             blocks = W.to_delayed().ravel().tolist()

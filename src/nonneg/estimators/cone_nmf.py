@@ -161,7 +161,7 @@ class ConeNMF(OnlineConeEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             Nonnegative data; never changed.
         y : Any
             Ignored.
@@ -171,7 +171,7 @@ class ConeNMF(OnlineConeEstimator):
         Returns
         -------
         ConeNMF
-            Itself.
+            The fitted estimator.
         """
         self._fit(X, sample_weight)
         return self
@@ -182,7 +182,7 @@ class ConeNMF(OnlineConeEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             Nonnegative data; never changed.
         y : Any
             Ignored.
@@ -204,7 +204,7 @@ class ConeNMF(OnlineConeEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             Nonnegative data; never changed.
         y : Any
             Ignored.
@@ -274,13 +274,13 @@ class ConeNMF(OnlineConeEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             Nonnegative data; never changed.
 
         Returns
         -------
         array of int of shape (n_samples,)
-            From 0; -1 for samples of zeros. A dask array for dask data.
+            From 0; -1 for samples of zeros. A Dask array for Dask data.
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False)
@@ -292,7 +292,7 @@ class ConeNMF(OnlineConeEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             Nonnegative data; never changed.
 
         Returns
@@ -310,7 +310,7 @@ class ConeNMF(OnlineConeEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data of the fit.
         sample_weight : array of shape (n_samples,), optional
             Those of the fit.

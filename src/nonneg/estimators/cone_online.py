@@ -62,7 +62,7 @@ class OnlineConeEstimator(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The batch; never changed. It may be as small as one sample.
         y : Any
             Ignored.

@@ -26,7 +26,7 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
     who = type(estimator).__name__
     if is_dask(X):
         raise DataTypeError(
-            f"{who} needs all frames at once: expected an array, got a dask array. Compute it."
+            f"{who} needs all frames at once: expected an array, got a Dask array. Compute it."
         )
     if is_anndata(X):
         raise DataTypeError(

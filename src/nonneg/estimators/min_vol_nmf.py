@@ -194,7 +194,7 @@ class MinVolNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never modified.
         y : Any
             Ignored.
@@ -202,7 +202,7 @@ class MinVolNMF(FactorizingEstimator):
         Returns
         -------
         MinVolNMF
-            Itself.
+            The fitted estimator.
         """
         self._fit(X)
         return self
@@ -213,7 +213,7 @@ class MinVolNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never modified.
         y : Any
             Ignored.
@@ -262,7 +262,7 @@ class MinVolNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never modified.
 
         Returns

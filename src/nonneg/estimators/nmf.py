@@ -278,7 +278,7 @@ class NMF(ScalingEstimator):
         mask: Any = None,
         frozen_components: Sequence[int] | None = None,
     ) -> NMF:
-        """Learn a NMF model for the data X.
+        """Learn an NMF model for the data X.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class NMF(ScalingEstimator):
         mask: Any = None,
         frozen_components: Sequence[int] | None = None,
     ) -> Any:
-        """Learn a NMF model for the data X and return the transformed data.
+        """Learn an NMF model for the data X and return the transformed data.
 
         Parameters
         ----------

@@ -236,7 +236,7 @@ class PurificationNMF(OnlinePurification):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never changed.
         y : Any
             Ignored.
@@ -246,7 +246,7 @@ class PurificationNMF(OnlinePurification):
         Returns
         -------
         PurificationNMF
-            Itself.
+            The fitted estimator.
         """
         self._fit(X, sample_weight)
         return self
@@ -257,7 +257,7 @@ class PurificationNMF(OnlinePurification):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never changed.
         y : Any
             Ignored.
@@ -322,7 +322,7 @@ class PurificationNMF(OnlinePurification):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never changed.
 
         Returns

@@ -102,7 +102,7 @@ class OnlinePurification(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The batch; never changed. The first one must be large enough for the initialization.
         y : Any
             Ignored.
@@ -112,7 +112,7 @@ class OnlinePurification(FactorizingEstimator):
         Returns
         -------
         PurificationNMF
-            Itself.
+            The fitted estimator.
 
         Notes
         -----

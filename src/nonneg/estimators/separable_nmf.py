@@ -213,7 +213,7 @@ class SeparableNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never modified.
         y : Any
             Ignored.
@@ -221,7 +221,7 @@ class SeparableNMF(FactorizingEstimator):
         Returns
         -------
         SeparableNMF
-            Itself.
+            The fitted estimator.
         """
         self._fit(X)
         return self
@@ -232,7 +232,7 @@ class SeparableNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never modified.
         y : Any
             Ignored.
@@ -286,7 +286,7 @@ class SeparableNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or dask array of shape (n_samples, n_features)
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never modified.
 
         Returns

@@ -229,7 +229,7 @@ class TransformNMF(FactorizingEstimator):
         Returns
         -------
         TransformNMF
-            Itself.
+            The fitted estimator.
         """
         self._fit(X)
         return self

@@ -70,7 +70,7 @@ def purify(
 
     Parameters
     ----------
-    X : array, sparse matrix, tensor, dask array, or a stream of batches of them
+    X : array, sparse matrix, tensor, Dask array, or a stream of batches of them
         One sample per row, negative entries allowed; never changed. A stream is an iterator, which is read
         once, or an iterable or a function without arguments, which are read again when they end. One batch
         is in memory at a time.

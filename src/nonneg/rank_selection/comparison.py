@@ -168,7 +168,7 @@ def compare_ranks(
 
     Parameters
     ----------
-    X : array-like, sparse matrix, dask array or DataMatrix of shape (n_samples, n_features)
+    X : array-like, sparse matrix, Dask array or DataMatrix of shape (n_samples, n_features)
         Nonnegative data; never changed.
     methods : sequence of str, optional
         Names of methods of `estimate_rank`; all by default.

@@ -67,7 +67,7 @@ def estimate_rank(
 
     Parameters
     ----------
-    X : array-like, sparse matrix, dask array or DataMatrix of shape (n_samples, n_features)
+    X : array-like, sparse matrix, Dask array or DataMatrix of shape (n_samples, n_features)
         The data; never changed. Negative entries are allowed for the singular-value ratio only.
     method : {"singular-value-ratio", "cross-validation", "stability"}, default "singular-value-ratio"
         "singular-value-ratio" returns the last rank k with a large ratio of the k-th singular value to the

@@ -64,7 +64,7 @@ def select_anchors(
 
     Parameters
     ----------
-    X : array, sparse matrix, tensor or dask array of shape (n_samples, n_features)
+    X : array, sparse matrix, tensor or Dask array of shape (n_samples, n_features)
         The data, one sample per row; never modified. A sparse tensor stays on its device with "spa" and is
         copied to host memory by the other methods.
     n_components : int, optional

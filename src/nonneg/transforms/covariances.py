@@ -260,7 +260,7 @@ def _assembled(
 
 def _checked(Y: Any, name: str) -> Array:
     if is_dask(Y):
-        raise DataTypeError(f"{name} is needed as a whole: expected an array, got a dask array. Compute it.")
+        raise DataTypeError(f"{name} is needed as a whole: expected an array, got a Dask array. Compute it.")
     if not is_array_api_obj(Y):
         try:
             Y = np.asarray(Y)

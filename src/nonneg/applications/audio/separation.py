@@ -217,7 +217,7 @@ class SourceSeparation(SavableEstimator):
         Returns
         -------
         SourceSeparation
-            Itself.
+            The fitted estimator.
         """
         solos = checked_training(training)
         METHODS.find(self.method)

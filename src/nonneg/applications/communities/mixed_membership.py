@@ -289,7 +289,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
         Returns
         -------
         MixedMembership
-            Itself.
+            The fitted estimator.
         """
         name = METHODS.name_of(self.method)
         options = self._options(name)

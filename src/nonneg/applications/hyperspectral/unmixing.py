@@ -222,7 +222,7 @@ class Unmixing(SavableEstimator):
         Returns
         -------
         Unmixing
-            Itself.
+            The fitted estimator.
         """
         constraint = checked_constraint(self.constraint)
         search = self._checked_search()

@@ -266,7 +266,7 @@ class TopicModel(StreamedTopics):
         Returns
         -------
         TopicModel
-            Itself.
+            The fitted estimator.
         """
         self._fit(X)
         return self

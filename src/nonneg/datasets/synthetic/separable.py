@@ -147,8 +147,8 @@ def middle_points(
     Notes
     -----
     The setting of figures 2 and 3 of the MERIT paper and of section 4.1 of Gillis & Luce (2018). Anchors have
-    uniform entries scaled to sum one. The noise is not random: every midpoint moves away from the mean of the
-    anchors, in proportion to its distance from it, and the anchors stay clean.
+    uniform entries scaled to sum to one. The noise is not random: every midpoint moves away from the mean
+    of the anchors, in proportion to its distance from it, and the anchors stay clean.
     """
     _check_counts(max(n_components, 1), n_features, n_components)
     _check_ratio(snr)
