@@ -52,6 +52,18 @@ def test_what_it_cannot_do_is_left_to_the_other_version(case, torch):
     assert device_lanczos(data, 4, np.random.default_rng(1), tol=1e-9, max_passes=300) is None
 
 
+@pytest.mark.parametrize(("repeated", "left"), [(7, False), (8, True), (9, True)])
+def test_as_many_equal_values_as_a_block_is_wide_are_left_to_the_other_version(repeated, left, torch):
+    rng = np.random.default_rng(0)
+    sizes = np.concatenate([np.full(repeated, 2.0), 0.8 ** np.arange(1, 121 - repeated)])
+    Q = np.linalg.qr(rng.standard_normal((120, 120)))[0]
+    data = as_data_matrix(torch.asarray(Q * sizes @ Q.T))
+    found = device_lanczos(data, 10, np.random.default_rng(1), tol=1e-9, max_passes=300)
+    assert (found is None) is left
+    if found is not None:
+        np.testing.assert_allclose(found[0], np.sort(sizes**2)[::-1][:10], rtol=1e-7)
+
+
 @pytest.mark.parametrize("gives_up", [False, True])
 def test_data_on_a_gpu_stay_there_unless_it_gives_up(gives_up, torch, monkeypatch):
     X = np.random.default_rng(0).random((120, 80)) * 0.8 ** np.arange(80)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
@@ -66,6 +67,22 @@ def test_the_certificate_states_the_stability_of_each_component(model):
     for wrong in (9, [3], "3", 3.5, None):
         with pytest.raises(InvalidParameterError, match=r"was not among the candidates \[2, 3, 4, 5, 6\]"):
             other.use_rank(wrong)
+
+
+@pytest.mark.parametrize("resample", [None, "bootstrap"])
+def test_a_rank_chosen_by_hand_says_what_is_recommended(model, monkeypatch, resample):
+    seen = []
+    monkeypatch.setattr(
+        "nonneg.estimators.consensus_nmf.recommended",
+        lambda ranks, *, resampled: seen.append((ranks, resampled)) or (4, "four, for a reason."),
+    )
+    chosen = copy.copy(model).set_params(resample=resample).use_rank(3)
+    assert chosen.rank_reason_ == "3 components were chosen by hand. Recommended: four, for a reason."
+    assert seen == [(model.ranks_, resample is not None)]
+    assert chosen.n_components_ == 3
+    np.testing.assert_array_equal(chosen.stability_, model.ranks_[1].stability)
+    assert chosen.reconstruction_err_ == model.ranks_[1].error
+    assert chosen.n_iter_ == model.restarts_.n_iter[model.restarts_.of(3)].max()
 
 
 def test_a_restart_is_an_nmf_with_its_seed(model, planted_counts):

@@ -12,7 +12,7 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers import nonzero_encoding
 from nonneg.solvers.nonzero_encoding import _placed, _ranges, _Rows, encode_on_gpu
 
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")]
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:Sparse ")]
 
 
 @pytest.fixture

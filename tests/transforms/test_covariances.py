@@ -17,7 +17,7 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     ShapeError,
 )
-from nonneg.transforms import covariances_of, frame_covariances
+from nonneg.transforms import covariances, covariances_of, frame_covariances
 from nonneg.transforms.certificate import covariance_statement
 from nonneg.transforms.rotations import random_orthogonal
 
@@ -171,3 +171,26 @@ def test_the_certificate_bounds_what_was_left_out(discarded, eps0, bound):
     statement = covariance_statement(data, eps0)
     assert f"change L by at most {bound} for any transform" in statement.sentence
     assert statement.holds
+
+
+@pytest.mark.parametrize(("S", "M"), [(4, 6), (9, 6)])
+def test_the_error_is_the_largest_over_frames_and_entries(S: int, M: int, monkeypatch: Any) -> None:
+    # Half of the largest eigenvalue counts as rounding here, so that much is left out.
+    monkeypatch.setattr(covariances, "NEGLIGIBLE", 0.5 / min(S, M))
+    Y = np.random.default_rng(7).standard_normal((S, 5, M))
+    Y[:, 2] *= 10.0
+    data = frame_covariances(Y)
+    sigma = np.einsum("sni,snj->nij", Y, Y) / S
+    virtual = np.einsum("rni,rnj->nij", data.virtual, data.virtual)
+    found = np.abs(np.diagonal(virtual - sigma, axis1=1, axis2=2)).max(axis=1)
+    expected = (found / np.diagonal(sigma, axis1=1, axis2=2).max(axis=1)).max()
+    assert data.error == pytest.approx(expected, rel=1e-9)
+    assert data.error > 0.05
+    values = np.linalg.eigvalsh(sigma)
+    kept = values > 0.5 * values[:, -1:]
+    np.testing.assert_allclose(data.discarded, np.where(kept, 0.0, values).sum(axis=1), rtol=1e-9)
+    assert data.rank == kept.sum(axis=1).max()
+    # The largest first, zeros where a frame has fewer.
+    sizes = np.square(data.virtual).sum(axis=2)
+    expected_sizes = np.where(kept, values, 0.0)[:, ::-1][:, : data.rank].T
+    np.testing.assert_allclose(sizes, expected_sizes, rtol=1e-9, atol=1e-12)

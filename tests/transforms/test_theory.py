@@ -139,6 +139,16 @@ def test_divergence_is_zero_from_the_smaller_side_on(shape, k):
         theory.exact_factors(V, min(shape) - 1)
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3)])
+def test_power_of_zero_has_exact_factors_too(shape):
+    V = np.random.default_rng(9).random(shape)
+    V[1] = 0.0
+    V[2, 0] = 0.0
+    W, H = theory.exact_factors(V, 4)
+    np.testing.assert_allclose(W @ H, V, atol=1e-15)
+    np.testing.assert_allclose(H.sum(axis=1), 1.0)
+
+
 def test_what_is_refused():
     for wrong in (0, 1.5, "few"):
         with pytest.raises(InvalidParameterError, match="n_realizations must be an integer of at least 1"):

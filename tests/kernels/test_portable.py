@@ -1,0 +1,284 @@
+"""Kernels in array operations, which run where compiled ones do not, against plain formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg.kernels import grams, rows
+from nonneg.kernels.beta_products import array_api as beta_kernels
+from nonneg.kernels.block_pivoting.exchanges import PATIENCE, PivotedRows
+from nonneg.kernels.dual_constraints import constraint_sums
+from nonneg.kernels.newton_targets.array_api import along, residuals
+from nonneg.kernels.sparse_products import array_api as sparse_kernels
+from nonneg.kernels.sparse_products.plan import make_plan
+
+BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
+
+
+@pytest.fixture
+def csr():
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((11, 7)) < 0.4, rng.random((11, 7)), 0.0)
+    dense[4] = 0.0
+    return sp.csr_array(dense)
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Sparse ", "ignore:Triton is not installed")
+@pytest.mark.parametrize("gathered", [1, 10, 1 << 25])
+def test_sparse_products_without_triton(torch, csr, rng, monkeypatch, gathered):
+    monkeypatch.setattr(sparse_kernels, "GATHERED", gathered)
+    left, right = rng.random((11, 3)), rng.random((7, 3))
+    indptr, indices, data, A, B = (
+        torch.asarray(part) for part in (csr.indptr, csr.indices, csr.data, left, right)
+    )
+    np.testing.assert_allclose(sparse_kernels.sparse_times(indptr, indices, data, B), csr @ right)
+    entries = (left @ right.T)[csr.tocoo().coords]
+    np.testing.assert_allclose(sparse_kernels.sampled_product(indptr, indices, A, B), entries)
+    np.testing.assert_allclose(sparse_kernels.row_sums(indptr, data), csr.sum(axis=1))
+    nothing = sparse_kernels.sampled_product(0 * indptr, indices[:0], A, B)
+    assert nothing.shape == (0,)
+
+
+@pytest.mark.parametrize(("part", "block"), [(2, 5), (3, 100), (100, 4), (100, 100)])
+def test_a_plan_cuts_rows_and_groups_them(csr, part, block):
+    plan = make_plan(csr.indptr, part, block)
+    lengths = np.diff(csr.indptr)
+    assert plan.part == part
+    firsts, lasts, begins, ends = (np.array(each) for each in zip(*plan.blocks, strict=True))
+    assert (firsts[0], lasts[-1]) == (0, 11)
+    np.testing.assert_array_equal(firsts[1:], lasts[:-1])
+    np.testing.assert_array_equal(begins, csr.indptr[firsts])
+    np.testing.assert_array_equal(ends, csr.indptr[lasts])
+    if block == 100:
+        assert len(plan.blocks) == 1
+    else:
+        assert len(plan.blocks) > 1
+        assert max(ends - begins) <= block + lengths.max()
+    if lengths.max() <= part:
+        assert plan.n_parts == 11
+        assert plan.rows is plan.begins is plan.starts is None
+        return
+    counts = np.maximum(1, np.ceil(lengths / part).astype(int))
+    assert plan.n_parts == counts.sum()
+    np.testing.assert_array_equal(plan.rows, np.repeat(np.arange(11), counts))
+    np.testing.assert_array_equal(plan.starts, np.append(0, np.cumsum(counts)))
+    seen = [
+        entry
+        for row, begin in zip(plan.rows, plan.begins, strict=True)
+        for entry in range(begin, min(begin + part, csr.indptr[row + 1]))
+    ]
+    assert seen == list(range(csr.nnz))
+
+
+def test_defaults_of_a_plan_and_no_rows():
+    plan = make_plan(np.array([0, 3000, 3001]))
+    assert (plan.n_parts, plan.part) == (3, 2048)
+    assert plan.begins.tolist() == [0, 2048, 3000]
+    empty = make_plan(np.array([0]))
+    assert (empty.n_parts, empty.blocks) == (0, ())
+
+
+class Given(PivotedRows):
+    """Rows of which only the supports matter."""
+
+    def solve(self):
+        raise NotImplementedError
+
+
+def test_all_wrong_components_are_exchanged_while_that_makes_progress():
+    todo = Given(np, np.eye(4), np.zeros((2, 4)), np.zeros((2, 4), dtype=bool))
+    wrong = np.array([[True, False, True, False], [False, True, True, True]])
+    todo.exchange(wrong.sum(axis=1), wrong)
+    np.testing.assert_array_equal(todo.passive, wrong)
+    np.testing.assert_array_equal(todo.fewest, [2, 3])
+    for left in range(PATIENCE, 0, -1):  # no progress: all are exchanged a few times more
+        np.testing.assert_array_equal(todo.patience, left)
+        before = todo.passive.copy()
+        todo.exchange(wrong.sum(axis=1), wrong)
+        np.testing.assert_array_equal(todo.passive, before ^ wrong)
+    before = todo.passive.copy()
+    todo.exchange(wrong.sum(axis=1), wrong)
+    last = np.array([[False, False, True, False], [False, False, False, True]])
+    np.testing.assert_array_equal(todo.passive, before ^ last)
+    # Progress of one row brings back its patience.
+    todo.exchange(np.array([1, 3]), wrong)
+    np.testing.assert_array_equal(todo.patience, [PATIENCE, -2])
+    todo.keep(np.array([1]))
+    assert todo.passive.shape == todo.cross.shape == (1, 4)
+    assert (todo.fewest.tolist(), todo.patience.tolist()) == ([3], [-2])
+
+
+def divergence(x, v, beta):
+    if beta == 1:
+        return np.where(x > 0, x * np.log(np.where(x > 0, x, 1) / v), 0) - x + v
+    if beta == 0:
+        return x / v - np.log(np.where(x > 0, x, v) / v) - 1
+    own = np.where(x > 0, np.where(x > 0, x, 1.0) ** beta, 0.0)
+    return (own + (beta - 1) * v**beta - beta * x * v ** (beta - 1)) / (beta * (beta - 1))
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_derivatives_and_losses_of_entries(beta, rng):
+    x, v, weights = rng.random((6, 5)) + 0.1, rng.random((6, 5)) + 0.1, rng.random((6, 5))
+    v[0, 0], bound = 1e-9, 1e-3
+    safe = np.maximum(v, bound)
+    ratio, power = beta_kernels.ratio_terms(x, v, beta, bound)
+    np.testing.assert_allclose(ratio, x * safe ** (beta - 2))
+    if beta == 1:
+        assert power is None
+        assert beta_kernels.ratio_terms(x, v, beta, bound, weights)[1] is weights
+    else:
+        np.testing.assert_allclose(power, safe ** (beta - 1))
+        np.testing.assert_allclose(
+            beta_kernels.ratio_terms(x, v, beta, bound, weights)[1], weights * safe ** (beta - 1)
+        )
+    terms = divergence(x, v if beta == 2 else safe, beta)
+    np.testing.assert_allclose(beta_kernels.row_losses(x, v, beta, bound), terms.sum(axis=1), rtol=1e-9)
+    both = beta_kernels.row_losses(x, v, beta, bound, weights, x > 0.5)
+    np.testing.assert_allclose(both, (terms * weights * (x > 0.5)).sum(axis=1), rtol=1e-9)
+    columns = beta_kernels.column_losses(x, v, beta, bound, weights[:, 0], weights)
+    np.testing.assert_allclose(columns, weights[:, 0] @ (terms * weights), rtol=1e-9)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_second_derivatives_are_true_or_those_of_the_majorizer(beta, weighted, rng):
+    x, v = rng.random((4, 5)) + 0.1, rng.random((4, 5)) + 0.2
+    weights = rng.random((4, 5)) if weighted else None
+    scale = 1.0 if weights is None else weights
+    slope = scale * (v ** (beta - 1) - x * v ** (beta - 2))
+    true = scale * ((beta - 1) * v ** (beta - 2) + (2 - beta) * x * v ** (beta - 3))
+    plain = scale * v ** (beta - 2)
+    found = beta_kernels.newton_terms(x, v, weights, beta, 1e-12)
+    np.testing.assert_allclose(found[0], slope, atol=1e-12)
+    np.testing.assert_allclose(found[1], true if 1 <= beta <= 2 else plain)
+    exact = np.array([True, False, True, False])
+    found = beta_kernels.newton_terms(x, v, weights, beta, 1e-12, exact=exact)
+    expected = true if 1 <= beta <= 2 else np.where(exact[:, None], true, plain)
+    np.testing.assert_allclose(found[1], expected)
+    if beta == 1.5:  # bounded where the model is small
+        found = beta_kernels.newton_terms(x, v, weights, beta, 1e-12, curvature_bound=0.5)
+        bounded = scale * (0.5 * np.maximum(v, 0.5) ** -0.5 + 0.5 * x * v**-1.5)
+        np.testing.assert_allclose(found[1], bounded)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_a_step_lowers_the_loss_and_rows_without_descent_stay(beta, rng):
+    x, v, d = rng.random((8, 6)) + 0.1, rng.random((8, 6)) + 0.5, rng.random((8, 6)) - 0.5
+    linear, quadratic = 0.1 * rng.random(8), 0.1 * rng.random(8)
+    slopes = np.sum((v ** (beta - 1) - x * v ** (beta - 2)) * d, axis=1) + linear
+    moved, t = beta_kernels.line_search(x, v, d, None, beta, 1e-9, linear, quadratic, slopes, 12)
+    np.testing.assert_allclose(moved, v + t[:, None] * d)
+    assert ((t > 0) == (slopes < 0)).all()
+    assert (t <= 1).all()
+
+    def value(t):
+        return divergence(x, v + t[:, None] * d, beta).sum(axis=1) + t * (linear + 0.5 * quadratic * t)
+
+    down = slopes < 0
+    assert down.any()
+    assert (value(t)[down] < value(0 * t)[down]).all()
+
+
+def test_slopes_along_steps_and_residuals(rng):
+    factor, gradient, step = rng.random((5, 3)), rng.standard_normal((5, 3)), rng.standard_normal((5, 3))
+    factor[0] = 0.0
+    factor[1, 1] = 0.0
+    linear, quadratic, slopes = along(factor, gradient, step, 0.3, 0.7)
+    np.testing.assert_allclose(linear, np.sum((0.3 + 0.7 * factor) * step, axis=1))
+    np.testing.assert_allclose(quadratic, 0.7 * np.sum(step**2, axis=1))
+    np.testing.assert_allclose(slopes, np.sum(gradient * step, axis=1))
+    projected = factor - np.maximum(factor - gradient, 0.0)
+    size = np.linalg.norm(factor, axis=1)
+    expected = np.linalg.norm(projected, axis=1) / np.where(size > 0, size, 1.0)
+    np.testing.assert_allclose(residuals(factor, gradient), expected)
+
+
+@pytest.mark.parametrize("host", [True, False])
+@pytest.mark.parametrize("n_columns", [5, 300])
+def test_dual_constraints_are_bounded_from_above_and_nearly_exact(host, n_columns, rng):
+    xp = np if host else pytest.importorskip("array_api_strict")
+    points, residual = rng.standard_normal((40, 6)), rng.standard_normal((n_columns, 6))
+    levels = rng.random(n_columns)
+    exact = np.maximum(levels - points @ residual.T, 0.0).sum(axis=1)
+    given = xp.asarray(points)
+    radius = float(np.linalg.norm(points, axis=1).max())
+    found = constraint_sums(
+        lambda start, stop: given[start:stop, :], 40, radius, xp.asarray(residual), xp.asarray(levels)
+    )
+    assert (found >= exact).all()
+    np.testing.assert_allclose(found, exact, rtol=1e-3, atol=1e-3)
+
+
+def all_grams(rng):
+    """Masks of rows and the same Gram matrices in every form."""
+    mask, other = rng.random((6, 9)) < 0.6, rng.random((9, 3))
+    plain = np.einsum("ij,ja,jb->iab", mask, other, other)
+    listed, lost = sp.csr_array(mask), sp.csr_array(~mask)
+    return plain, {
+        "listed": grams.ListedGrams(np.zeros((3, 3)), 1.0, other, listed.indptr, listed.indices),
+        "missing": grams.ListedGrams(other.T @ other, -1.0, other, lost.indptr, lost.indices),
+        "dense": grams.DenseGrams(plain),
+        "masked": grams.MaskedGrams(mask, other),
+    }
+
+
+@pytest.mark.parametrize("entries", [1, 1 << 24])
+def test_gram_matrices_of_rows_in_every_form(entries, rng, monkeypatch):
+    monkeypatch.setattr(grams, "CHUNK_ENTRIES", entries)
+    plain, forms = all_grams(rng)
+    factor = rng.random((6, 3))
+    ridged = plain + 0.5 * np.eye(3)
+    for name, gram in forms.items():
+        np.testing.assert_allclose(grams.gram_matrices(gram), plain, rtol=1e-10, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(grams.gram_matrices(gram.plus_ridge(0.5)), ridged, rtol=1e-10, atol=1e-12)
+        twice = grams.gram_matrices(gram.plus_ridge(0.25).plus_ridge(0.25))
+        np.testing.assert_allclose(twice, ridged, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            grams.gram_matrices(gram + forms["dense"]), 2 * plain, rtol=1e-10, atol=1e-12
+        )
+        for one, matrices in ((gram, plain), (gram.plus_ridge(0.5), ridged)):
+            value = np.einsum("ia,iab,ib->", factor, matrices, factor)
+            assert grams.quadratic_form(factor, one) == pytest.approx(value)
+        if name != "dense":
+            np.testing.assert_allclose(gram.dense_rows(2, 5), plain[2:5], rtol=1e-10, atol=1e-12)
+
+
+def test_one_gram_matrix_for_all_rows(rng):
+    A, factor = rng.random((7, 3)), rng.random((5, 3))
+    gram = grams.SharedGram(A.T @ A)
+    assert grams.quadratic_form(factor, gram) == pytest.approx(np.sum((factor @ A.T) ** 2))
+    np.testing.assert_allclose(grams.gram_matrices(gram.plus_ridge(0.5)), A.T @ A + 0.5 * np.eye(3))
+    assert gram.plus_ridge(0.0) is gram
+    np.testing.assert_allclose((gram + gram).matrix, 2 * A.T @ A)
+
+
+@pytest.mark.torch
+def test_sums_on_other_devices_take_many_rows_at_once(torch, rng, monkeypatch):
+    a = rng.random((10, 4))
+    seen = []
+    given = torch.asarray(a)
+
+    def total(part):
+        seen.append(part.shape[0])
+        return part.sum()
+
+    assert float(rows.sum_rows(total, given)) == pytest.approx(a.sum())
+    assert seen == [10]
+    seen.clear()
+    monkeypatch.setattr(rows, "GPU_ENTRIES", 12)
+    assert float(rows.sum_rows(total, given)) == pytest.approx(a.sum())
+    assert seen == [3, 3, 3, 1]
+
+
+def test_sums_of_entries(rng):
+    a, b = rng.standard_normal((9, 4)), rng.standard_normal((9, 4))
+    a[a > 1] = 0.0
+    assert rows.absolute_sum(a) == pytest.approx(np.abs(a).sum())
+    assert rows.product_sum(a, b) == pytest.approx(np.sum(a * b))
+    assert rows.nonzero_count(a) == np.count_nonzero(a)
+    np.testing.assert_allclose(rows.extrapolated(a, b, 0.4), np.maximum(a + 0.4 * (a - b), 0))
+    np.testing.assert_array_equal(rows.converted(a, 2.0, np.float32), (2.0 * a).astype(np.float32))
