@@ -217,10 +217,9 @@ def cone_rank_one(
             found = leading_directions(data, clusters.labels, found.directions, tol=tol, max_iter=max_iter)
         W = memberships(data, clusters.labels, found.products, n_components)
         H = data.to_device(found.directions)
-        whole = data.squared_norm()
         # Projections on unit vectors: what they explain of the squares and what they leave add up to all.
-        left = 1.0 - float(found.squared_values.sum()) / whole if whole > 0 else 0.0
-        error = relative_error_from_square(data, W, H.T, left) if whole > 0 else 0.0
+        left = 1.0 - float(found.squared_values.sum()) / data.squared_norm()
+        error = relative_error_from_square(data, W, H.T, left)
     return ConeResult(
         labels=clusters.labels[:, 0],
         W=W,

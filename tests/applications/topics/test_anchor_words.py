@@ -7,6 +7,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
+from nonneg.applications import TopicModel
 from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words, start_iteration
 from nonneg.applications.topics.term_weights import (
     balanced_documents,
@@ -117,3 +118,10 @@ def test_merit_goes_on_from_the_anchors_of_successive_projections(weights):
 def test_an_option_that_xray_does_not_have_is_refused(weights):
     with pytest.raises(UnsupportedError, match="method='xray' does not accept lam"):
         find_anchor_words(reduced_words(weights, 6), 3, method="xray", lam=1.0)
+
+
+def test_given_anchors_take_no_iterations(rng):
+    counts = rng.poisson(1.0, (30, 8))
+    model = TopicModel(2, method="spa", anchors=[1, 4], min_df=1).fit(counts)
+    assert model.n_iter_ == 0
+    np.testing.assert_array_equal(model.anchor_indices_, [1, 4])
