@@ -6,6 +6,7 @@ import csv
 import re
 from array import array
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -139,7 +140,7 @@ def _cells(
         if cells and cells[0] and cells[0][0] not in COMMENTS:
             if columns is None:
                 yield number, len(cells) if len(cells) > N_CELLS else limit, cells
-            elif chosen := [cells[at] for at in columns if at < len(cells)]:
+            elif chosen := [cells[at] for at in takewhile(len(cells).__gt__, columns)]:
                 yield number, 0, chosen
 
 
