@@ -9,8 +9,10 @@ import nonneg
 
 # What they hold grows while a fit, a report or a drawing is made.
 GROWING = {
-    "Checkpoint", "ComponentsDisplay", "ConeStream", "ConsensusDisplay", "Content", "HistoryDisplay",
-    "Mixtures", "Outcome", "RankDisplay", "Restart", "_Converged", "_Slot",
+    "applications.consensus_plots.ConsensusDisplay", "cli.terminal.Outcome", "cones.streaming.ConeStream",
+    "data.device_blocks._Slot", "estimators.stored_fields.Content", "hyperspectral.abundances.Mixtures",
+    "iteration.checkpoint.Checkpoint", "merit.frank_wolfe._Converged", "nonneg.plotting.ComponentsDisplay",
+    "nonneg.plotting.HistoryDisplay", "nonneg.plotting.RankDisplay", "solvers.restarts.Restart",
 }  # fmt: skip
 
 
@@ -21,7 +23,10 @@ def data_classes():
                 called = decorator.func if isinstance(decorator, ast.Call) else decorator
                 if getattr(called, "id", getattr(called, "attr", "")) == "dataclass":
                     words = getattr(decorator, "keywords", [])
-                    yield node.name, {word.arg: ast.literal_eval(word.value) for word in words}
+                    yield (
+                        f"{path.parent.name}.{path.stem}.{node.name}",
+                        {word.arg: ast.literal_eval(word.value) for word in words},
+                    )
 
 
 def test_data_classes_are_frozen():

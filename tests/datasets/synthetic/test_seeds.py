@@ -18,6 +18,7 @@ FRAMES = {"n_frames": 12, "frame_length": 6, "n_components": 3}
 CONES = {"n_samples": 30, "n_features": 12, "n_cones": 3}
 SCENE = {"height": 9, "width": 7, "n_bands": 20, "n_materials": 4}
 SOUND = {"seconds": 2.0, "rate": 8000}
+LONGER = {"seconds": 7.3, "rate": 5513}
 
 # Generator, options, and the weighted mean of every array that it draws with the seed 7.
 DRAWN: list[tuple[str, dict[str, Any], list[float]]] = [
@@ -123,6 +124,17 @@ DRAWN: list[tuple[str, dict[str, Any], list[float]]] = [
     ("instrument_sound", SOUND | {"instrument": "drums", "tempo": 120.0}, [0.032776891]),
     ("instrument_sound", SOUND | {"instrument": "congas"}, [0.036173583]),
     ("instrument_sound", SOUND | {"instrument": "speech"}, [0.045762743]),
+    ("instrument_sound", LONGER | {"instrument": "piano"}, [0.044104024]),
+    ("instrument_sound", LONGER | {"instrument": "plucked"}, [0.015481245]),
+    ("instrument_sound", LONGER | {"instrument": "marimba"}, [0.046040546]),
+    ("instrument_sound", LONGER | {"instrument": "violin"}, [0.052121766]),
+    ("instrument_sound", LONGER | {"instrument": "flute"}, [0.049965198]),
+    ("instrument_sound", LONGER | {"instrument": "brass"}, [0.033083395]),
+    ("instrument_sound", LONGER | {"instrument": "organ"}, [0.05259083]),
+    ("instrument_sound", LONGER | {"instrument": "bass"}, [0.049238407]),
+    ("instrument_sound", LONGER | {"instrument": "drums"}, [0.034569582]),
+    ("instrument_sound", LONGER | {"instrument": "congas"}, [0.036898146]),
+    ("instrument_sound", LONGER | {"instrument": "speech"}, [0.043389236]),
 ]
 
 
