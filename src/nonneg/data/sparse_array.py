@@ -313,7 +313,7 @@ def _among(keys: Array, found: Array) -> Array:
     xp = array_namespace(keys)
     n_found = int(found.shape[0])
     if n_found == 0:
-        return xp.zeros_like(keys) > 0
+        return xp.zeros_like(keys, dtype=xp.bool)
     at = xp.clip(xp.searchsorted(found, keys), max=n_found - 1)
     return xp.take(found, at) == keys
 
