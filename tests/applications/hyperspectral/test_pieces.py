@@ -173,5 +173,6 @@ def test_the_subspace_of_the_endmembers(k, rng):
     low = rng.random((n, 2)) @ rng.random((2, m))
     assert Subspace.of(low, 2, np.ones(m)).exact
     assert Subspace.of(low, 3, np.ones(m)) is None
-    faint = np.diag([1.0, 1e-5, 0.0])
-    assert Subspace.of(faint, 2, np.ones(3)).noise == pytest.approx(max(LOWEST * 1e-5, 1e-7) / math.sqrt(3))
+    faint = np.diag([4.0, 4e-5, 0.0])
+    assert LOWEST * 4e-5 < 4e-7
+    assert Subspace.of(faint, 2, np.ones(3)).noise == pytest.approx(4e-7 / math.sqrt(3))

@@ -262,3 +262,12 @@ def test_smoothing_weighs_periods_by_their_documents(rng):
     smooth, width = _smoothed(sums, counts)
     total, known = _kernel_sums(sums, counts, width, itself=True)
     np.testing.assert_allclose(smooth, total / known[:, None])
+
+
+def test_given_numbers_of_topics_are_all_tried(monkeypatch, rng):
+    monkeypatch.setattr(number_of_topics, "_is_hopeless", lambda modularity: len(modularity) >= 2)
+    counts = rng.poisson(1.0, (60, 12))
+    given = TopicModel([2, 3, 4], min_df=1, random_state=0).fit(counts)
+    assert given.selection_["candidates"] == [2, 3, 4]
+    auto = TopicModel("auto", min_df=1, random_state=0).fit(counts)
+    assert auto.selection_["candidates"] == [2, 3]
