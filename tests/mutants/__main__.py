@@ -5,8 +5,9 @@ First the suite runs once with coverage, which says for every line the tests tha
 of its own module first, and if they pass the tests in the folder of its layer.
 Tuning constants are spared, which no fact fixes: floats, integers above 2 that are added, multiplied or
 compared by size, sizes of blocks (`1 << 20`), products with a constant that has a name, whether a limit like
-that is met exactly, and estimates of the work (`operations=`), which choose the number of threads. So are
-texts, Triton kernels, and arguments that only ask for a copy or a check.
+that is met exactly, and what chooses the number of threads and the pieces that they take (`operations=`,
+`chunk_size=`, comparisons with `team_size`). So are texts, Triton kernels, sizes of figures, lines and
+letters, and arguments that only ask for a copy or a check.
 A test kills a mutant only if it passes in the same copy of the tree without it.
 """
 

@@ -138,7 +138,9 @@ def test_a_fitted_model_wants_what_it_was_fitted_to(rng):
         other.transform(np.ones((2, 5)))
     # Fitted again to other things, it forgets the first.
     assert model.fit(rng.poisson(1.0, (12, 6))).vectorizer_ is None
+    other.feature_names_in_ = np.array([f"w{at}" for at in range(6)], dtype=object)  # as of a data frame
     assert other.fit(texts).vectorizer_ is not None
+    assert not hasattr(other, "feature_names_in_")
 
 
 @pytest.mark.parametrize("normalized", [False, True])
