@@ -80,11 +80,11 @@ class ConsensusProblem:
         self,
         *,
         seed: Seed,
-        folder: Path | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable[[Progress], bool | None] | None = None,
-        caller: str = "ConsensusNMF",
+        folder: Path | None,
+        n_jobs: int | None,
+        verbose: int,
+        callback: Callable[[Progress], bool | None] | None,
+        caller: str,
     ) -> tuple[list[RankConsensus], RestartTable]:
         """Run the restarts and combine those of each rank."""
         root, store = self.root_and_store(seed, folder)
