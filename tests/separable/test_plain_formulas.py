@@ -7,13 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from nonneg import select_anchors
 from nonneg.data import as_data_matrix
+from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import InvalidDataError
 from nonneg.separable import near_duplicates
 from nonneg.separable.merit import fully_corrective
 from nonneg.separable.merit.fully_corrective import FullyCorrective, _row_bounds
+from nonneg.separable.merit.initialization import from_anchors
 from nonneg.separable.near_duplicates import representatives
-from nonneg.separable.preconditioned_spa import smallest_ellipsoid
+from nonneg.separable.preconditioned_spa import preconditioned_spa, smallest_ellipsoid
 from nonneg.separable.translated_spa import best_lift, lifted_spa
 
 
@@ -164,3 +167,58 @@ def test_lifted_projections_are_projections_of_lifted_samples(seed):
     assert found.facts["height"] == pytest.approx(height)
     assert found.method == "lifted-spa"
     np.testing.assert_allclose(found.scores, np.sqrt(scores))
+
+
+@pytest.mark.parametrize("preconditioner", ["whitening", "spa", "ellipsoid"])
+def test_preconditioners_are_those_of_the_papers(preconditioner, rng):
+    X = rng.dirichlet(np.ones(3), 40) @ (rng.random((3, 5)) + np.eye(3, 5) * [2, 1, 0.3, 1, 1])
+    found = preconditioned_spa(as_data_matrix(X), 3, preconditioner=preconditioner)
+    _, s, V = np.linalg.svd(X, full_matrices=False)
+    points = X @ V[:3].T
+    if preconditioner == "whitening":
+        change = np.diag(1 / s[:3])
+    elif preconditioner == "spa":
+        change = np.linalg.inv(points[plain_spa(points, 3)[0]])
+    else:
+        values, vectors = np.linalg.eigh(smallest_ellipsoid(points, tol=1e-9))
+        change = (vectors * np.sqrt(values)) @ vectors.T
+    assert found.facts["preconditioner"] == preconditioner
+    assert found.facts["condition"] == pytest.approx(np.linalg.cond(change), rel=1e-4)
+    # On the ellipsoid all have the same length, and rounding decides which is first.
+    assert set(found.anchors) == set(plain_spa(points @ change, 3)[0])
+    assert found.method == "preconditioned-spa"
+    assert found.best_left is None
+
+
+def plain_spa(points, k):
+    left, anchors, scores = points.copy(), [], []
+    for _ in range(k):
+        squares = (left**2).sum(axis=1)
+        anchors.append(int(squares.argmax()))
+        scores.append(squares.max())
+        direction = left[anchors[-1]] / np.linalg.norm(left[anchors[-1]])
+        left = left - np.outer(left @ direction, direction)
+    return anchors, np.sqrt(scores)
+
+
+def test_samples_that_span_too_little_are_not_preconditioned(rng):
+    X = np.outer(rng.random(9), rng.random(4)) + np.outer(rng.random(9), rng.random(4))
+    with pytest.raises(InvalidDataError, match="X has rank 2, which is less than n_components=3"):
+        preconditioned_spa(as_data_matrix(X), 3)
+    assert preconditioned_spa(as_data_matrix(X), 2).n_components == 2
+    with pytest.raises(InvalidDataError, match="n_components=5 is more than 4"):
+        preconditioned_spa(as_data_matrix(X), 5)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e-3])
+def test_a_warm_start_continues_at_the_same_iteration_in_every_unit(unit):
+    data = separable_dirichlet(70, 15, 6, snr=15, rng=5)
+    spa = select_anchors(data.X, 6, method="spa")
+    found = select_anchors(
+        unit * data.X, 6, init=spa.anchors, method_params={"lam": 0.2 * unit**2, "steps": "open-loop"},
+        max_iter=2, tol=0.0,
+    )  # fmt: skip
+    W = from_anchors(as_data_matrix(data.X), spa.anchors).coefficients.toarray()
+    left = data.X - W.T @ data.X
+    size = np.sqrt((left**2).sum() / (data.X**2).sum())
+    assert found.facts["t_init"] == max(1, round(1 / size))

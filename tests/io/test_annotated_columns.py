@@ -1,0 +1,132 @@
+"""Columns and matrices of .h5ad files, and what goes into them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.exceptions import FileFormatError
+from nonneg.integrations.anndata import _record, _statements, _writable
+from nonneg.io.h5ad import read, read_cell_column
+from nonneg.io.table import ReadOptions
+
+h5py = pytest.importorskip("h5py")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "cells.h5ad"
+    X = np.arange(12.0).reshape(3, 4)
+    with h5py.File(path, "w") as h5:
+        h5["X"] = X
+        layers = h5.create_group("layers")
+        for name, matrix in (("rows", sp.csr_array(X)), ("columns", sp.csc_array(X))):
+            group = layers.create_group(name)
+            group.attrs["encoding-type"] = f"{matrix.format}_matrix"
+            group.attrs["shape"] = X.shape
+            group["data"], group["indices"], group["indptr"] = matrix.data, matrix.indices, matrix.indptr
+        obs = h5.create_group("obs")
+        obs.attrs["_index"] = "name"
+        obs["name"] = np.array([b"c0", b"c1", b"c2"])
+        obs["count"] = np.array([3, 1, 2])
+        obs["words"] = np.array([b"x", b"y", b"x"])
+        kind = obs.create_group("kind")
+        kind["categories"], kind["codes"] = np.array([b"T", b"B"]), np.array([1, -1, 0])
+        whole = obs.create_group("whole")
+        whole["values"] = np.array([5, 6, 7])
+        damaged = obs.create_group("damaged")
+        damaged["categories"], damaged["codes"] = np.array([b"T", b"B"]), np.array([1, 2, 0])
+        var = h5.create_group("var")
+        var.attrs["_index"] = "name"
+        var["name"] = np.array([b"g0", b"g1", b"g2", b"g3"])
+        var["highly_variable"] = np.array([True, False, True, False])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("count", ("3", "1", "2")),
+        ("words", ("x", "y", "x")),
+        ("kind", ("B", "none", "T")),
+        ("whole", ("5", "6", "7")),
+    ],
+)
+def test_columns_of_cells_are_text(name, values, file):
+    assert read_cell_column(file, name) == values
+
+
+def test_columns_that_there_are_not(file):
+    with pytest.raises(
+        FileFormatError, match=r"no column 'tissue' of cells. It contains: count, damaged, kind"
+    ):
+        read_cell_column(file, "tissue")
+    with pytest.raises(FileFormatError, match="'damaged' has codes without a category"):
+        read_cell_column(file, "damaged")
+
+
+@pytest.mark.parametrize("variable", [None, "X", "layers/rows", "layers/columns"])
+@pytest.mark.parametrize("marked", [False, True])
+def test_matrices_with_their_names(variable, marked, file):
+    found = read(file, ReadOptions(variable=variable, highly_variable=marked))
+    X = np.arange(12.0).reshape(3, 4)
+    kept = [0, 2] if marked else [0, 1, 2, 3]
+    matrix = found.X.toarray() if sp.issparse(found.X) else found.X
+    np.testing.assert_array_equal(matrix, X[:, kept])
+    assert list(found.row_names) == ["c0", "c1", "c2"]
+    assert list(found.column_names) == [f"g{at}" for at in kept]
+
+
+def test_matrices_that_there_are_not(file):
+    with pytest.raises(
+        FileFormatError, match=r"contains no 'Y'. It contains: X, layers/columns, layers/rows"
+    ):
+        read(file, ReadOptions(variable="Y"))
+
+
+def test_parameters_are_written_as_numbers_words_and_lists():
+    class Thing:
+        def __str__(self):
+            return "thing"
+
+    found = _writable(
+        {
+            "none": None, "count": 3, "flag": True, "word": "x", "list": [1, 2.5], "range": range(3),
+            "mixed": [1, "a"],
+            "array": np.array([1.0]), "texts": np.array(["a"]), "inner": {"a": None, 1: (2, 3)},
+            "thing": Thing(), "last": 0.5,
+        }
+    )  # fmt: skip
+    assert list(found) == [
+        "count", "flag", "word", "list", "range", "mixed", "array", "texts", "inner", "thing", "last",
+    ]  # fmt: skip
+    assert (found["count"], found["flag"], found["word"], found["last"]) == (3, True, "x", 0.5)
+    np.testing.assert_array_equal(found["list"], [1, 2.5])
+    np.testing.assert_array_equal(found["range"], [0, 1, 2])
+    assert (found["mixed"], found["texts"], found["thing"]) == ("[1, 'a']", "['a']", "thing")
+    np.testing.assert_array_equal(found["array"], [1.0])
+    assert list(found["inner"]) == ["1"]
+    np.testing.assert_array_equal(found["inner"]["1"], [2, 3])
+
+
+def test_a_fit_is_recorded_with_its_statements():
+    model = SimpleNamespace(
+        get_params=lambda deep: {"a": 1, "b": None, "deep": deep}, n_iter_=7,
+        certificate_=[
+            Statement("one", "Said.", 0.5, None, Verdict.HOLDS),
+            Statement("two", "Not.", None, 2.0, Verdict.FAILS),
+        ],
+    )  # fmt: skip
+    assert _statements(model) == {
+        "one": {"sentence": "Said.", "verdict": str(Verdict.HOLDS), "number": 0.5},
+        "two": {"sentence": "Not.", "verdict": str(Verdict.FAILS), "threshold": 2.0},
+    }
+    found = _record(model, {"a": 2})
+    assert found["params"] == {"a": 2, "deep": False}
+    assert (found["n_iter"], found["estimator"]) == (7, "SimpleNamespace")
+    assert "reconstruction_err" not in found
+    assert _statements(SimpleNamespace()) == {}
