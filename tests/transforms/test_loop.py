@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.transforms.cases import composite_frames
 
 from nonneg.iteration import History, Run, StopReason
 from nonneg.iteration.loop import Stalled
-from nonneg.transforms import loop, theory
+from nonneg.transforms import frame_covariances, loop, theory
+from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.loop import (
     BatchRun,
     SmallDecrease,
@@ -18,7 +20,8 @@ from nonneg.transforms.loop import (
     last_values,
     restart_history,
 )
-from nonneg.transforms.state import TransformState
+from nonneg.transforms.options import TransformOptions
+from nonneg.transforms.state import FactorState, TransformState
 
 NAN = float("nan")
 
@@ -173,3 +176,29 @@ def test_the_bounds_of_a_divergence_come_from_four_searches(monkeypatch):
     assert (bounds.divergence, bounds.largest, bounds.gap) == (0.5, 2.0, 1.5)
     deviation = theory.uniform_deviation(found, true)
     assert bounds.deviation == pytest.approx(15 * deviation**2 / (1 - deviation))
+
+
+@pytest.mark.parametrize("method", ["tl", "jd", "nmf"])
+def test_every_part_counts_its_iterations_and_knows_its_rule(method, monkeypatch):
+    data = frame_covariances(composite_frames(4, 12, 6, 3))
+    options = TransformOptions(eps0=1e-3)
+    state = initial_state(data, 3, init=None, n_init=2, rng=0)
+    given = data
+    if method == "nmf":
+        state = FactorState(state.activations, state.components, state.restarts)
+        given = data.variances(np.eye(6))[None]
+    elif method == "jd":
+        state = replace(state, activations=None, components=None)
+    seen = {}
+
+    def noted(step, state, **more):
+        seen.update(more)
+        return iterate(step, state, **more)
+
+    iterate = loop.iterate
+    monkeypatch.setattr(loop, "iterate", noted)
+    run = loop.LoopOptions(3, tol=1e-9, gradient_tol=1e-9).run(method, state, given, options)
+    assert run.state.n_done == 3
+    assert run.n_iter.tolist() == [3, 3]
+    rule = seen["stop"]
+    assert rule == (SmallGradient(1e-9) if method == "jd" else SmallDecrease(1e-9, 12 * 6))

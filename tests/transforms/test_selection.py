@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 from tests.transforms.cases import composite_frames
 
 from nonneg import TransformNMF, learn_transform, load
 from nonneg.datasets import gaussian_composite
+from nonneg.transforms import selection
 from nonneg.transforms.initialization import dct_iv_matrix, dct_matrix
 from nonneg.transforms.rotations.geodesic import geodesic, matched_atoms
 from nonneg.transforms.rotations.group import random_orthogonal
@@ -93,3 +95,65 @@ def test_the_statement_compares_the_fixed_the_learned_and_the_chosen_transform()
     choice = TransformChoice(0.5, (0.0, 0.5, 0.75, 1.0), (-1.5, -1.75, -1.625, -1.25), (0.1,) * 4, 60, 20)
     sentence = choice_statement(choice).sentence
     assert "-1.5 for the DCT, -1.25 for the learned transform and -1.75 for the chosen one" in sentence
+
+
+@pytest.mark.parametrize("n_frames", [23, 24, 35, 36, 96, 97, 400])
+def test_a_third_of_the_blocks_is_held_out(n_frames):
+    train, blocks = held_out_blocks(n_frames)
+    n_blocks = min(n_frames // 4, 24) // 3 * 3
+    if n_blocks < 6:
+        assert blocks == []
+        np.testing.assert_array_equal(train, np.arange(n_frames))
+        return
+    edges = np.round(np.linspace(0, n_frames, n_blocks + 1)).astype(int)
+    expected = [list(range(edges[at], edges[at + 1])) for at in range(2, n_blocks, 3)]
+    assert [block.tolist() for block in blocks] == expected
+    held = {frame for block in expected for frame in block}
+    near = {frame + step for frame in held for step in (-1, 0, 1)}
+    np.testing.assert_array_equal(train, [frame for frame in range(n_frames) if frame not in near])
+
+
+def test_the_best_candidate_must_be_better_with_confidence():
+    sizes = [2, 2, 4]
+    weights = np.array(sizes) / 8
+    flat = np.zeros((5, 3))
+    better = flat.copy()
+    better[3] = [-1.0, -1.1, -0.9]
+    found = selection._chosen(better, sizes, 20, "dct")
+    assert (found.fraction, found.name) == (0.75, "blend")
+    assert (found.n_train, found.n_held_out, found.reference) == (20, 8, "dct")
+    assert found.held_out == pytest.approx(better @ weights)
+    spread = (better[3] - better[3] @ weights) ** 2 @ weights
+    assert found.standard_errors == pytest.approx((0, 0, 0, np.sqrt(spread / 2), 0))
+    # As good on average, but not on every block.
+    better[3] = [-9.0, 8.0, -2.0]
+    unsure = selection._chosen(better, sizes, 20, "dct")
+    assert (unsure.fraction, unsure.name) == (0.0, "dct")
+    limit = scipy.stats.t.ppf(0.975, 2)
+    for margin, fraction in ((1.02, 1.0), (0.98, 0.0)):
+        values = flat.copy()
+        values[4] = [-1.0, 1.0, 0.0]
+        error = np.sqrt((values[4] - values[4] @ weights) ** 2 @ weights / 2)
+        values[4] -= margin * limit * error
+        assert selection._chosen(values, sizes, 20, "dct").fraction == fraction
+    assert selection._chosen(better - [[0], [0], [0], [0], [99]], sizes, 20, "dct").name == "learned"
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
+def test_a_choice_travels_as_plain_values_and_is_stated(fraction):
+    choice = TransformChoice(fraction, (0.0, 0.5, 1.0), (3.0, 2.5, 2.0), (0.0, 0.1, 0.2), 30, 12)
+    plain = choice.as_dict()
+    assert plain["held_out"] == [3.0, 2.5, 2.0]
+    assert TransformChoice.from_dict(plain) == choice
+    found = choice_statement(choice)
+    at = (0.0, 0.5, 1.0).index(fraction)
+    assert (found.number, found.threshold) == (choice.held_out[at], 3.0)
+    assert found.quantities == {
+        "held_out_0": 3.0,
+        "held_out_0.5": 2.5,
+        "held_out_1": 2.0,
+        "fraction": fraction,
+        "standard_error": choice.standard_errors[at],
+    }
+    said = f"is 3 for the DCT, 2 for the learned transform and {choice.held_out[at]:g} for the chosen one."
+    assert f"on 12 held-out frames C per coefficient {said}" in found.sentence
