@@ -140,15 +140,17 @@ def test_a_resumed_run_says_where_it_continues(capsys, low_rank, tmp_path):
 def test_parts_of_a_job_are_counted(capsys, monkeypatch, live):
     monkeypatch.setattr(module, "is_live", lambda: live)
     monkeypatch.setattr(module, "line_start", lambda: "<")
-    clock = iter([100.0, 110.0, 110.1, 130.0])
+    clock = iter([100.0, 110.0, 110.1, 115.0, 130.0])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     counter = module.StepCounter("fits", 4, 1, interval=5.0)
     counter.done("first")
-    counter.done("second", 2)  # too soon to be shown
+    counter.done("second")  # too soon to be shown
+    counter.done("third")
     counter.done("last")
     said = capsys.readouterr().err
     first, last = "fits: 1 of 4 (first), about 30 s left", "fits: 4 of 4 (last), about 0 s left"
-    assert said == (f"<{first}<{last}\n" if live else f"{first}\n{last}\n")
+    third = "fits: 3 of 4 (third), about 5 s left"
+    assert said == (f"<{first}<{third}<{last}\n" if live else f"{first}\n{third}\n{last}\n")
 
 
 def test_the_last_part_is_shown_at_once_and_silence_is_kept(capsys):
@@ -165,13 +167,13 @@ def test_the_last_part_is_shown_at_once_and_silence_is_kept(capsys):
 def test_a_pass_says_what_it_has_read(capsys, monkeypatch, live):
     monkeypatch.setattr(module, "is_live", lambda: live)
     monkeypatch.setattr(module, "line_start", lambda: "<")
-    clock = iter([100.0, 101.0, 103.0, 103.5, 105.0])
+    clock = iter([100.0, 101.0, 103.0, 104.0, 105.0])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    report = module.PassReporter("folder/data.npy", 4_000_000_000, 1, interval=1.0)
+    report = module.PassReporter("folder/data.npy", 4_000_000_000, 1, interval=2.0)
     report.begin(2)
     report.update(0.25)
     report.update(0.5)  # too soon
-    assert report.seconds == 2.5
+    assert report.seconds == 3.0
     report.update(1.0)
     first = "data.npy: pass 2, 1 of 4 GB read, 0.5 GB/s"
     last = "data.npy: pass 2, 4 of 4 GB read, 1 GB/s"
