@@ -90,3 +90,21 @@ def draw(monkeypatch):
         return (drawn.pop() if drawn else figure).axes
 
     return drawing
+
+
+@pytest.fixture
+def page_contexts(monkeypatch):
+    """Let drawings be the arguments they were called with, and pages their contexts."""
+    from nonneg.report import anchor_page, community_page, consensus_page, separation_page, topic_page
+
+    for page in (anchor_page, community_page, consensus_page, separation_page, topic_page):
+        monkeypatch.setattr(page, "render", lambda template, context: (template, context))
+        monkeypatch.setattr(page, "drawing", lambda drawn: drawn)
+    drawings = {
+        anchor_page.figures: "strengths heat_map candidate_curve ranked_bars convergence",
+        topic_page.topic_figures: "tree course documents_per_period",
+        consensus_page.figures: "rank_plot clustergram density_plot usage_bars signature_bars",
+    }
+    for module, names in drawings.items():
+        for name in names.split():
+            monkeypatch.setattr(module, name, lambda *given, called=name, **more: (called, given, more))
