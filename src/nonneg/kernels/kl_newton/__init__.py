@@ -117,6 +117,7 @@ def kl_newton_iterations(
         turns, turns if free is None else np.asarray(free, dtype=np.int64), begun, rules, numbers,
         np.array([penalties.l1_H, penalties.l2_H], dtype=np.float64), tries, row_tries,
         W, before, Ht, plain, sums, curvatures, gram, total, columns, steps, now, losses,
+        True if dtype == np.float32 else None,
     )  # fmt: skip
     known = now[3] > 0
     changes = {

@@ -37,7 +37,7 @@ SHORTEST, NOTHING, FRACTION, SHORTEST_STEP, DAMPING = 5, 6, 7, 8, 9
 @part(fastmath={"contract", "nsz"}, error_model="numpy")
 def pass_over_rows(
     update, x, weights, W, before, momentum, fraction, Ht, means, damping, numbers, shortest, tries, order,
-    new, at_start, at_end, sums, curvatures, gram, total,
+    new, at_start, at_end, sums, curvatures, gram, total, single,
 ):  # fmt: skip
     """Move all rows and sum up what the update of H needs; see `solvers.newton_pass`."""
     n_rows, n = x.shape
@@ -84,7 +84,7 @@ def pass_over_rows(
                 times(start, i, H, v, i - begin)
             for r in range(count):
                 if momentum == 0:
-                    add_losses(x, i + r, v, i + r - begin, lower_bound, weights, at_start)
+                    add_losses(x, i + r, v, i + r - begin, lower_bound, weights, at_start, single)
                 terms(x, i + r, v, i + r - begin, lower_bound, slope, curvature, r)
             products(slope, curvature, H, squares, gradient, diagonal, i, count, l1, l2, start)
         targets_rows(
@@ -111,12 +111,12 @@ def pass_over_rows(
                 v[o, j] += kind(t) * slope[r, j]
         for first in range(begin, end, 4):
             count = min(4, end - first)
-            if count == 4 and x.itemsize == 4:
+            if single is not None and count == 4:
                 add_four_losses(x, first, v, first - begin, lower_bound, weights, at_end)
             for r in range(count):
                 i = first + r
-                if count < 4 or x.itemsize == 8:
-                    add_losses(x, i, v, i - begin, lower_bound, weights, at_end)
+                if single is None or count < 4:
+                    add_losses(x, i, v, i - begin, lower_bound, weights, at_end, single)
                 terms(x, i, v, i - begin, lower_bound, slope, curvature, r)
                 mean = kind(0)
                 for a in range(k):
@@ -164,11 +164,11 @@ def copy_to(target, source):
 @jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def descend(
     update, x, weights, weight, turns, free, begun, rules, numbers, of_H, tries, row_tries,
-    W, before, Ht, plain, sums, curvatures, gram, total, columns, steps, now, losses,
+    W, before, Ht, plain, sums, curvatures, gram, total, columns, steps, now, losses, single,
 ):  # fmt: skip
     """Do as many iterations as `losses` has entries; the state is updated in place.
 
-    `update` is the address of `kernels.hals.native.row_updates`.
+    `update` is the address of `kernels.hals.native.row_updates`, and `single` is None unless x is float32.
     """
     # The names are those of `NewtonState`; decisions are those of `NewtonProblem.candidates`.
     n_rows, k = W.shape
@@ -224,7 +224,7 @@ def descend(
         pass_over_rows(
             update, x, weights, W, before if now[KNOWN] > 0.0 else W, momentum, rules[FRACTION], chosen,
             means, rules[DAMPING], numbers, rules[SHORTEST_STEP], row_tries, turns,
-            new, at_start, at_end, new_sums, new_curvatures, new_gram, new_total,
+            new, at_start, at_end, new_sums, new_curvatures, new_gram, new_total, single,
         )  # fmt: skip
         loss = 0.0
         for j in range(n):

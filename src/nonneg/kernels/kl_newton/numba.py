@@ -77,11 +77,12 @@ def single_divergence(count, model):
 
 
 @part(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def add_losses(x, i, v, o, lower_bound, weights, losses):
-    """Add the divergences of a row to those of the columns."""
+def add_losses(x, i, v, o, lower_bound, weights, losses, single):
+    """Add the divergences of a row to those of the columns; `single` is None unless x is float32."""
+    # A branch on None is decided before the types are: one of these is compiled.
     weight = np.float64(weights[i])
     for j in range(x.shape[1]):
-        if x.itemsize == 8:
+        if single is None:
             value, entry = np.float64(max(v[o, j], lower_bound)), np.float64(x[i, j])
             losses[j] += weight * ((value - entry) + entry * log_ratio(entry, value))
         else:

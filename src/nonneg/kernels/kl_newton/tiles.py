@@ -25,7 +25,7 @@ ROWS = 128
 @jit(fastmath={"contract", "nsz"}, error_model="numpy")
 def pass_over_tiles(
     update, x, weights, W, before, momentum, fraction, Ht, H, squares, means, model, numbers, shortest, tries,
-    order, new, at_start, at_end, sums, curvatures, gram, total,
+    order, new, at_start, at_end, sums, curvatures, gram, total, single,
 ):  # fmt: skip
     """Move all rows and sum up what the update of H needs; see `newton_pass.newton_pass`."""
     n_rows, n = x.shape
@@ -53,7 +53,7 @@ def pass_over_tiles(
         np.dot(start[:m], H, v[:m])
         for r in range(m):
             if momentum == 0:
-                add_losses(x, begin + r, v, r, lower_bound, weights, at_start)
+                add_losses(x, begin + r, v, r, lower_bound, weights, at_start, single)
             terms(x, begin + r, v, r, lower_bound, slope, curvature, r)
         np.dot(slope[:m], Ht, gradient[:m])
         np.dot(curvature[:m], squares, diagonal[:m])
@@ -83,7 +83,7 @@ def pass_over_tiles(
         for r in range(m):
             i = begin + r
             weight = weights[i]
-            add_losses(x, i, v, r, lower_bound, weights, at_end)
+            add_losses(x, i, v, r, lower_bound, weights, at_end, single)
             terms(x, i, v, r, lower_bound, slope, curvature, r)
             mean = kind(0)
             for a in range(k):
@@ -147,7 +147,7 @@ def tiled_newton_pass(
         pass_over_tiles(
             update, x[start:stop], weights[start:stop], W[start:stop], before[start:stop], float(momentum),
             fraction, Ht, H, squares, means, model, numbers, shortest, tries, order, new[start:stop],
-            losses[0], losses[1], sums, curvatures, gram, total,
+            losses[0], losses[1], sums, curvatures, gram, total, True if dtype == np.float32 else None,
         )  # fmt: skip
         return losses, sums, curvatures, gram, total
 
