@@ -10,7 +10,7 @@ from tests.references.containers import FORMS, as_container, plain
 from nonneg import factorize
 from nonneg.data import as_data_matrix
 from nonneg.data.checks import checked_data
-from nonneg.data.observed import ListedObserved
+from nonneg.data.observed import ListedObserved, MissingEntries
 
 SHAPE = (20, 9)
 
@@ -93,3 +93,19 @@ def test_nothing_observed_is_factorized_without_nan(X):
     assert result.loss == 0.0
     assert np.isfinite(result.W).all()
     assert np.isfinite(result.H).all()
+
+
+def test_lists_have_integers_of_32_bits_however_they_are_given(rng):
+    # Kernels are compiled for the type of these: two types would be two versions of each.
+    places = sp.coo_array(rng.random((9, 7)) < 0.2)
+    rows, columns = (np.asarray(where, dtype=np.int64) for where in places.coords)
+    pattern = sp.coo_array((np.ones(rows.size, dtype=np.int8), (rows, columns)), shape=(9, 7))
+    wide = sp.csr_array(pattern)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for given in (MissingEntries(pattern), MissingEntries(wide)):
+        observed = ListedObserved(given)
+        grams = (observed.row_grams(np.ones((7, 2))), observed.column_grams(np.ones((9, 2))))
+        assert {array.dtype for gram in grams for array in (gram.indptr, gram.indices)} == {
+            np.dtype(np.int32)
+        }
+        np.testing.assert_array_equal(observed.dense_rows(0, 9), places.toarray() == 0)

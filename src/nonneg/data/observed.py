@@ -73,9 +73,12 @@ class ListedObserved(Observed):
         self._set(listed)
 
     def _set(self, listed: Any) -> None:
-        self.listed = listed
         self.shape = listed.shape
-        columns = sp.csc_array(listed)
+        # Integers of 32 bits where these suffice, whatever they were given as: kernels are compiled for them.
+        kind = sp.get_index_dtype(maxval=max(listed.nnz, *listed.shape))
+        indices, indptr = (array.astype(kind, copy=False) for array in (listed.indices, listed.indptr))
+        self.listed = sp.csr_array((listed.data, indices, indptr), shape=listed.shape)
+        columns = sp.csc_array(self.listed)
         self._columns = columns.indptr, columns.indices
 
     def _gram(self, other: Array, indptr: Array, indices: Array) -> ListedGrams:
