@@ -18,7 +18,7 @@ from nonneg.kernels.jit import jit, part
 # lines for it alone, in half of the time.
 
 
-@jit(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+@part(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def divergences(x, v, weights, beta, lower_bound, out):
     """Write the weighted divergence of every entry of the row x from the row v, in float64."""
     n = len(x)
@@ -265,7 +265,7 @@ def column_losses(
 ) -> Any:
     """Return the divergence of every column; see `kernels.beta_products.column_losses`."""
     losses = np.zeros(x.shape[1])
-    of_rows = np.ones(len(x)) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
+    of_rows = np.ones(len(x)) if row_weights is None else np.ascontiguousarray(row_weights, np.float64)
     given = np.ascontiguousarray(x), v, _weights(weights, v), of_rows
     column_losses_block(*given, _beta(beta), float(lower_bound), losses)
     return losses
