@@ -268,7 +268,8 @@ def test_smoothing_weighs_periods_by_their_documents(rng):
 
 def test_given_numbers_of_topics_are_all_tried(monkeypatch, rng):
     monkeypatch.setattr(number_of_topics, "_is_hopeless", lambda modularity: len(modularity) >= 2)
-    counts = rng.poisson(1.0, (60, 12))
+    monkeypatch.setattr(number_of_topics, "N_SAMPLES", 1)
+    counts = rng.poisson(1.0, (40, 12))
     given = TopicModel([2, 3, 4], min_df=1, random_state=0).fit(counts)
     assert given.selection_["candidates"] == [2, 3, 4]
     auto = TopicModel("auto", min_df=1, random_state=0).fit(counts)
