@@ -146,5 +146,13 @@ def test_consensus_and_signatures():
     assert len(figure.axes) == 2
     labels = [[text.get_text() for text in axes.get_xticklabels()] for axes in figure.axes]
     assert labels == [[""] * 6, ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"]]  # below the last panel only
+    figure = plot_signatures(np.arange(96.0)[None] / 4560, names=["one"])
+    (axes,) = figure.axes
+    np.testing.assert_allclose([bar.get_height() for bar in axes.patches], np.arange(96) / 45.6)
+    np.testing.assert_allclose([bar.get_x() for bar in axes.patches], np.arange(96) - 0.375)
+    assert (axes.get_xlim(), axes.get_title(loc="left"), axes.get_ylabel()) == ((-1, 96), "one", "%")
+    np.testing.assert_array_equal(axes.get_xticks(), [7.5, 23.5, 39.5, 55.5, 71.5, 87.5])
+    assert len({bar.get_facecolor() for bar in axes.patches[16:32]}) == 1
+    assert len({bar.get_facecolor() for bar in axes.patches}) == 6
     with pytest.raises(ShapeError):
         plot_signatures(np.ones((2, 90)))

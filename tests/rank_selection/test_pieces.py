@@ -98,6 +98,13 @@ def test_the_search_ends_when_errors_rise():
     noisy = np.array([[3.0, 1.0, 2.0, 1.1], [3.1, 1.1, 0.9, 1.1]])
     assert not _is_past_best(noisy, 2)
     assert not _is_past_best(rising[:, ::-1], 2)
+    # By more than the standard error of the difference: the deviation over the root of the number of folds.
+    excess = np.array([0.0, 1.0, 2.0, 5.0])  # a mean of 2 and a standard error of 1.08
+    for most, ended in ((0.9, True), (1.0, False)):
+        later = excess - most
+        errors = np.column_stack([np.full(4, 5.0), np.ones(4), 1.0 + later, 9.0 + np.zeros(4)])
+        assert later.std(ddof=1) / 2 == pytest.approx(1.0801, abs=1e-4)
+        assert _is_past_best(errors, 2) == ended
 
 
 def test_candidates_that_folds_allow():

@@ -301,3 +301,16 @@ def test_classes_beside_the_shares_of_components(monkeypatch):
     assert [(row["name"], row["count"]) for row in found["rows"]] == [("a", 3), ("b", 4)]
     assert [size for _, size in found["rows"][0]["shares"]] == [round(25.5), round(74.5)]
     assert fits._labels({"result": {}}) is None
+
+
+def test_facts_of_a_fit_have_eight_digits(make_fit):
+    record = dict(make_fit().record)
+    record["result"] |= {
+        "loss": 1.23456789012,
+        "reconstruction_err": 2.34567890123,
+        "relative_error": 0.0345678901,
+    }
+    facts = dict(dict(fits.wording.facts(record))["Result"])
+    assert facts["final loss"] == "1.2345679"
+    assert facts["reconstruction error"] == "2.3456789"
+    assert facts["relative error"] == "0.03456789"

@@ -55,8 +55,7 @@ def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:
     along, sorted_points = along[order], points[order]
     firsts, seconds = [], []
     slack = radius + 1e-12 * float(np.abs(along).max(initial=0.0))
-    offset = 1
-    while offset < n:
+    for offset in range(1, n):
         near = np.flatnonzero(along[offset:] - along[:-offset] <= slack)
         if not near.size:
             break
@@ -67,6 +66,5 @@ def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:
             close = some[np.einsum("ij,ij->i", gap, gap) <= radius**2]
             firsts.append(order[close])
             seconds.append(order[close + offset])
-        offset += 1
     nothing = np.empty(0, dtype=np.int64)
     return np.concatenate([nothing, *firsts]), np.concatenate([nothing, *seconds])

@@ -169,7 +169,7 @@ def _left_by_mixtures(
 
 def _pseudo_point_noise(found: SelectionResult, left: float, k: int, n_samples: int) -> float:
     # A pseudo-point is within the radius of its sample, and that within the noise of its mixture.
-    within = math.sqrt(max(1, k - 1)) + math.sqrt(2.0 * math.log(max(2, n_samples)))
+    within = math.sqrt(k - 1) + math.sqrt(2.0 * math.log(n_samples))
     return float(found.facts["radius"]) + max(left, float(found.facts["noise"]) * within)
 
 

@@ -170,6 +170,9 @@ def test_the_subspace_of_the_endmembers(k, rng):
     assert found.noise == pytest.approx(max(mean, largest, floor))
     assert not found.exact
     assert Subspace.of(spectra, 9, np.ones(m)) is None
+    whole = Subspace.of(spectra, m, np.ones(m))
+    assert (whole.exact, whole.varied) == (True, False)
+    assert whole.noise == pytest.approx(max(LOWEST * values[-1], 1e-7 * values[0]) / math.sqrt(n))
     low = rng.random((n, 2)) @ rng.random((2, m))
     assert Subspace.of(low, 2, np.ones(m)).exact
     assert Subspace.of(low, 3, np.ones(m)) is None
