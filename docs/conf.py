@@ -107,11 +107,14 @@ def leave_out_what_scikit_learn_documents(app, what, name, obj, skip, options):
 NUMBER = re.compile(r"(?:[-+\d\s.,e±%<>=/()\[\]:;]|\b(?:to|of|s)\b)+")
 
 
-def keep_numbers_on_one_line(app, doctree):
-    """Mark the cells of tables that consist of numbers, such as 0.5 ± 0.1; they are not wrapped."""
+def mark_cells(app, doctree):
+    """Mark the cells of tables that consist of numbers, such as 0.5 ± 0.1, and those with sentences."""
     for cell in doctree.findall(nodes.entry):
-        if len(cell.astext()) <= 24 and NUMBER.fullmatch(cell.astext()):
+        text = cell.astext()
+        if len(text) <= 24 and NUMBER.fullmatch(text):
             cell["classes"].append("number")
+        elif len(text) > 40:
+            cell["classes"].append("sentence")
 
 
 def show_formula(self, node):
@@ -146,7 +149,7 @@ def setup(app):
     """Register the above with Sphinx."""
     app.add_html_math_renderer("mathml", (show_formula, None), (show_display, None))
     app.connect("build-finished", write_llms_txt)
-    app.connect("doctree-read", keep_numbers_on_one_line)
+    app.connect("doctree-read", mark_cells)
     app.connect("autodoc-skip-member", leave_out_what_scikit_learn_documents)
     app.connect("autodoc-process-docstring", draw_the_tree_of_errors)
 
