@@ -74,6 +74,12 @@ def test_every_page_is_laid_out_well_at_two_widths(tmp_path):
     assert faults_of(SITE, shown, tmp_path) == []
 
 
+def test_programs_find_the_list_of_pages():
+    listed = set(re.findall(r"\]\(([^)]+)\)", (SITE / "llms.txt").read_text("utf-8")))
+    assert {"install.html", "tutorial.html", "citing.html", "guide/topics.html"} <= listed
+    assert [address for address in listed if not (SITE / address).exists()] == []
+
+
 def test_no_page_loads_anything_from_elsewhere():
     loaded = re.compile(r'<(?:script|img|link)[^>]*(?:src|href)="(https?://[^"]+)"[^>]*>')
     away = {
