@@ -239,7 +239,7 @@ def _frequencies(model: Any, source: int, rate: int) -> list[float]:
     """Return frequencies at which a source has most of its power, each partial once."""
     power, length = _power_by_source(model)[source], model.framing_.frame_length
     strongest = np.argsort(-power, kind="stable")[: 4 * _N_FREQUENCIES]
-    strongest = strongest[power[strongest] >= _LEAST_SHARE * power.sum()]
+    strongest = strongest[power[strongest] > _LEAST_SHARE * power.sum()]
     if length < 4 or len(strongest) == 0:  # too short for a sinusoid, or silent
         return []
     if _has_atoms(model):
