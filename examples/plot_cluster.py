@@ -34,7 +34,7 @@ if importlib.util.find_spec("distributed") is not None:
             fits[f"{len(X) // rows} chunks on 2 workers"] = NMF(**settings).fit(chunked)
 
 # %%
-# The curves lie on one another.
+# The three curves coincide.
 
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for (label, model), (style, width) in zip(fits.items(), [("-", 6), ("--", 3), (":", 2)], strict=False):

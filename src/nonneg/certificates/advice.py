@@ -43,8 +43,8 @@ ADVICE = {
         "The clusters may depend on the first centroid. Use n_init=10, or NMF with init='cone' where samples "
         "are mixtures."
     ),
-    "exact-clustering-bound": Advice("Nothing: the bound needs well-separated cones."),
-    "cones-in-orthant": Advice("Nothing: some cones reach beyond nonnegative data."),
+    "exact-clustering-bound": Advice("Nothing to do: the bound needs well-separated cones."),
+    "cones-in-orthant": Advice("Nothing to do: some cones reach beyond nonnegative data."),
     "sufficiently-scattered": Advice(
         "Other components may explain the data as well. Use fewer components, or samples that are purer."
     ),
@@ -52,7 +52,7 @@ ADVICE = {
     "anchor-margin": Advice("Use choice='spread', or merge near-duplicates with merge=0.001."),
     "conditioning": Advice("Ask for fewer anchors: one is a mixture of the others."),
     "largest-residual": Advice("Nothing if the data are noisy; otherwise ask for more anchors."),
-    "vertex-error": Advice("Nothing: the bound needs less noise."),
+    "vertex-error": Advice("Nothing to do: the bound needs less noise."),
     "isolated-samples": Advice(
         "Look at the samples named here: they are corrupt, or show a component of their own."
     ),
@@ -67,7 +67,7 @@ ADVICE = {
     "weight-correlation": Advice("Compare with NMF: correlated weights look like mixed features."),
     "noise-level": Advice("Compare with NMF: the noise hides the weights."),
     "balancing": Advice("Compare with balance=False."),
-    "plausible-beside-nmf": Advice("Nothing: the features of NMF were returned unless fallback=None."),
+    "plausible-beside-nmf": Advice("Nothing to do: the features of NMF were returned unless fallback=None."),
     "gaussian-bound": Advice("Use method='tl', or more realizations."),
     "factored-covariances": Advice("Use float64 data."),
     "ratio-condition": Advice("Compare with method='cross-validation'."),
@@ -88,14 +88,14 @@ ADVICE = {
     ),
     "inside-cone": Advice("Use method='symnmf' if few nodes belong to one community alone."),
     "sum-to-one": Advice("Use constraint='normalized'."),
-    "pure-pixels": Advice("Nothing: the endmembers were found without pure pixels."),
+    "pure-pixels": Advice("Nothing to do: the endmembers were found without pure pixels."),
 }
 OF_COMPONENTS = "stability-"
 UNSTABLE = Advice("Do not interpret this component, or use another number of components.")
 # Fits that stop early on purpose say so among the quantities of the statement.
 BY_DESIGN = {
-    "cones": Advice("Nothing: cones are not iterated. NMF with init='cone' continues from them."),
-    "separation": Advice("Nothing: after the search, all bins are refined by only a few iterations."),
+    "cones": Advice("Nothing to do: cones are not iterated. NMF with init='cone' continues from them."),
+    "separation": Advice("Nothing to do: after the search, all bins are refined by only a few iterations."),
 }
 
 
