@@ -307,10 +307,10 @@ def test_facts_of_a_fit_have_eight_digits(make_fit):
     record = dict(make_fit().record)
     record["result"] |= {
         "loss": 1.23456789012,
-        "reconstruction_err": 2.34567890123,
-        "relative_error": 0.0345678901,
+        "reconstruction_err": 2.34567812345,
+        "relative_error": 0.0345678123,
     }
     facts = dict(dict(fits.wording.facts(record))["Result"])
     assert facts["final loss"] == "1.2345679"
-    assert facts["reconstruction error"] == "2.3456789"
-    assert facts["relative error"] == "0.03456789"
+    assert facts["reconstruction error"] == "2.3456781"
+    assert facts["relative error"] == "0.034567812"
