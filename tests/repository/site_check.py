@@ -68,7 +68,8 @@ const look = (page, width) => {
   faults.push(...overlaps(article, page));
   if (width === WIDTHS[0]) {
     const missing = [...page.images].filter(image => !image.complete || !image.naturalWidth);
-    const dead = [...article.querySelectorAll(".xref")].filter(node => !node.closest("a, .domainindex-table"));
+    const links = "a, .domainindex-table";  // modules without a page of their own are listed there
+    const dead = [...article.querySelectorAll(".xref")].filter(node => !node.closest(links));
     faults.push(...missing.map(image => `no image: ${image.getAttribute("src")}`));
     faults.push(...dead.map(node => `no such target: ${name(node)}`), ...text(article));
     const messages = [...page.querySelectorAll(".system-message, .problematic")];
