@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg import NMF, SeparableNMF
+from nonneg import NMF, SeparableNMF, datasets
+from nonneg.cli import demo, unmix_inputs
 from nonneg.cli.results import write_csv, write_factor, write_names, write_proportions
 from nonneg.cli.table_inputs import _check_entries, _first, _listed, _reading, largest_entry, table_name
 from nonneg.cli.transform_inputs import SavedModel, feature_names, in_model_order, opened_model
@@ -182,3 +184,26 @@ def test_models_and_the_names_beside_them(model, tmp_path):
     assert feature_names(SavedModel(other, folder / "model.npz", "table")) == ["x", "y"]
     elsewhere = SavedModel(SeparableNMF(2), folder / "other.npz", "table")
     assert feature_names(elsewhere) is None
+
+
+def test_a_real_scene_has_the_wavelengths_of_its_sensor(monkeypatch):
+    found = SimpleNamespace(X=np.ones((6, 4)), y=None, sample_shape=(2, 3), extras={}, names=None)
+    for name in ("samson", "moffett", "indian_pines", "pavia_u_crop"):
+        monkeypatch.setattr(datasets, f"load_{name}", lambda: found)
+    for name in ("samson", "moffett", "indian-pines", "pavia-crop"):
+        cube = unmix_inputs._real(name, 2).cube
+        ends = unmix_inputs.RANGES.get(name)
+        if ends is None:
+            assert cube.wavelengths is None
+        else:
+            np.testing.assert_allclose(cube.wavelengths, np.linspace(*ends, 4))
+    assert "samson" in unmix_inputs.RANGES
+
+
+def test_the_race_of_the_demo_measures_time(monkeypatch):
+    monkeypatch.setattr(demo, "RACE", {"n_components": 2, "max_iter": 3, "random_state": 0})
+    began = time.perf_counter()
+    found = demo._scikit_learn(np.random.default_rng(0).random((20, 8)))
+    assert 0 < found["seconds"] < time.perf_counter() - began
+    assert found["n_iter"] == 3
+    assert 0 < found["relative_error"] < 1

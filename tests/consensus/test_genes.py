@@ -56,3 +56,23 @@ def test_genes_that_vary_more_than_their_mean_explains_are_chosen():
 def test_usages_of_other_samples_are_refused(table):
     with pytest.raises(ShapeError, match="49 samples"):
         score_spectra(table[0], table[1][:49])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_variable_genes_are_those_of_the_published_rule(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.negative_binomial(rng.gamma(2.0, 1.0, 40) + 0.1, 0.2, size=(60, 40)).astype(float)
+    counts[:, 7] = 0.0
+    tpm = counts / counts.sum(axis=1, keepdims=True) * 1e6
+    mean, variance = tpm.mean(axis=0), tpm.var(axis=0)
+    with np.errstate(invalid="ignore"):
+        fano = np.where(mean > 0, variance / mean, 0.0)
+    top = np.argsort(-mean)[:20]
+    slope = np.min(np.sqrt(variance[top]) / mean[top]) ** 2
+    inner = np.ones(40, dtype=bool)
+    for values in (mean, fano):
+        inner &= (values > np.quantile(values, 0.1)) & (values < np.quantile(values, 0.9))
+    ratio = np.where(mean > 0, fano / (slope * mean + np.median(fano[inner])), -1.0)
+    best = np.argsort(-ratio)
+    for n in range(1, 41):
+        np.testing.assert_array_equal(variable_genes(counts, n), np.sort(best[: min(n, 39)]))

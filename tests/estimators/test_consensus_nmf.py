@@ -42,6 +42,10 @@ def model():
     return ConsensusNMF(range(2, 7), n_init=8, random_state=0).fit(X)
 
 
+def test_ranks_two_to_ten_are_compared_by_default():
+    assert ConsensusNMF().n_components == tuple(range(2, 11))
+
+
 def test_planted_programs_and_their_number_are_found(model):
     _, H = planted()
     assert model.n_components_ == 4

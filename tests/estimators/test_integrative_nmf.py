@@ -202,6 +202,9 @@ def test_annotated_data_by_a_column(sets, tmp_path):
         InvalidParameterError, match=r"'sample' is not a column of adata\.obs\. Columns: 'donor'"
     ):
         found.transform(adata, batch_key="sample")
+    del adata.obs["donor"]
+    with pytest.raises(InvalidParameterError, match="Columns: none"):
+        found.transform(adata, batch_key="donor")
 
 
 def test_shared_programs_of_planted_data_sets_are_found_where_nmf_mixes_them():

@@ -18,7 +18,7 @@ from nonneg.exceptions import (
     NonnegWarning,
 )
 from nonneg.purification import perturbed_features
-from nonneg.purification.samples import is_stream, spread_rows
+from nonneg.purification.samples import _check_entries, _checked, is_stream, spread_rows
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +216,9 @@ def test_weights_are_repetitions_and_only_their_shares_matter(noisy, update, for
     given = {"threshold": 0.3, "threshold_decay": 1.0}
     many, few = (purify(X, init, sample_weight=w, **options, **given) for w in (weights, weights / 1000))
     np.testing.assert_allclose(few.H, many.H, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_columns", [None, 2])
+def test_a_missing_entry_cannot_be_masked(n_columns):
+    with pytest.raises(InvalidDataError, match="leave that sample or feature out"):
+        _check_entries(_checked([[1.0, np.nan], [0.0, 2.0]], n_columns))

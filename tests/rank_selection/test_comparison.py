@@ -12,9 +12,10 @@ import pytest
 import nonneg
 from nonneg import compare_ranks
 from nonneg.certificates.certificate import Certificate, Statement
+from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
-from nonneg.rank_selection import RankComparison, RankCurve, RankResult
-from nonneg.rank_selection.comparison import recommend
+from nonneg.rank_selection import RankComparison, RankCurve, RankResult, spectrum
+from nonneg.rank_selection.comparison import METHODS, automatic_rank, recommend
 
 RATIO, HELD_OUT, RESTARTS = "singular-value-ratio", "cross-validation", "stability"
 
@@ -165,3 +166,11 @@ def test_control_c_in_one_of_many_fits_ends_all(find, monkeypatch):
     monkeypatch.setattr("nonneg.iteration.loop._evaluate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         find(np.random.default_rng(0).random((20, 12)), candidates=[2, 3], rng=0)
+
+
+def test_methods_that_negative_entries_rule_out_are_all_named():
+    X = np.random.default_rng(0).standard_normal((12, 6))
+    found = automatic_rank(as_data_matrix(X))
+    assert set(found.estimates) == {spectrum.NAME}
+    assert set(found.left_out) == set(METHODS) - {spectrum.NAME}
+    assert all("negative entries" in why for why in found.left_out.values())

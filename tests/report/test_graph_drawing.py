@@ -166,3 +166,12 @@ def test_a_single_node_is_in_the_middle_and_nodes_without_ties_are_apart():
     np.testing.assert_array_equal(placed_nodes(sp.csr_array((1, 1)), np.ones((1, 2))), [[0.5, 0.5]])
     places = placed_nodes(sp.csr_array((2, 2)), np.ones((2, 1)))
     np.testing.assert_allclose(np.sort(places, axis=0), [[0, 0], [1, 1]])
+
+
+def test_huge_and_tiny_ties_look_like_others():
+    flows = np.array([[3.0, 1.0, 0.5], [1.0, 2.0, 0.0], [0.5, 0.0, 4.0]])
+    expected = drawing.community_picture(flows, np.array([5.0, 3.0, 2.0]), ("a", "b", "c"))
+    for scale in (1e200, 1e-200):
+        assert (
+            drawing.community_picture(scale * flows, np.array([5.0, 3.0, 2.0]), ("a", "b", "c")) == expected
+        )

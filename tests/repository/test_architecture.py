@@ -17,7 +17,7 @@ from nonneg.solvers.registry import SOLVERS
 
 PACKAGE = Path(nonneg.__file__).parent
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
-WAY = re.findall(r"^\| \d+ \| `([\w.]+)` \| `([\w/.]+)` \|", PAGE, re.MULTILINE)
+WAY = re.findall(r"^\| \d+\. `([\w.]+)` \| `([\w/.]+)` \|", PAGE, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from nonneg.exceptions import (
 from nonneg.iteration import StopReason
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.dispatch import ARRAY_STEPS
-from nonneg.transforms.initialization import dct_matrix, initial_state
+from nonneg.transforms.initialization import _given, dct_matrix, initial_state
 from nonneg.transforms.options import method_options
 from nonneg.transforms.rotations import orthogonality_error
 from nonneg.transforms.state import REORTHOGONALIZATION_PERIOD, reorthogonalized
@@ -232,3 +232,11 @@ def test_initialization_by_joint_diagonalization() -> None:
     assert found.likelihood == pytest.approx(jd.likelihood, rel=1e-10)
     with pytest.raises(UnsupportedError, match="n_nmf_updates"):
         joint_diagonalize(frame_covariances(Y), eps0=1e-3, method_params={"n_nmf_updates": 1})
+
+
+def test_a_list_of_rows_is_a_transform_and_other_lists_are_parts():
+    Q = np.eye(4)[::-1]
+    np.testing.assert_array_equal(_given(list(Q), 4, 9, 2)[0], Q[None])
+    np.testing.assert_array_equal(_given([Q], 4, 9, 2)[0], Q[None])
+    with pytest.raises(ShapeError, match="components of init"):
+        _given([Q, np.ones(2), np.ones((2, 9))], 4, 9, 2)

@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     NOT_VERIFIABLE = "not verifiable"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Statement:
     """One claim about a fit, and whether it holds.
 
@@ -143,7 +143,7 @@ class Statement:
         return f"Statement({self.name!r}, {numbers}, verdict={str(self.verdict)!r})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Certificate:
     """Statements about one fit, in the order in which they were made.
 

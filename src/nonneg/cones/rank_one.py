@@ -28,7 +28,7 @@ from nonneg.exceptions import InvalidParameterError
 _COMPARISON_TOL = 1e-4  # for initializations that are only compared: squared, the error is known to 1e-8
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class ConeResult:
     """Clusters of directions, and the factorization with one direction per cluster.
 

@@ -47,7 +47,7 @@ COLUMNS = {
 CLEAR = 1.5
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class RankComparison:
     """Estimates of the rank by several methods, and a recommendation.
 

@@ -15,7 +15,7 @@ from nonneg.certificates.certificate import Certificate
 from nonneg.exceptions import ShapeError
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class RankCurve:
     """One measure of every candidate, over folds or restarts where there are any.
 
@@ -88,7 +88,7 @@ class RankCurve:
         return f"RankCurve({self.name!r}, {len(self.candidates)} candidates, better={self.better!r})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class RankResult:
     """An estimate of the rank and its evidence.
 

@@ -16,6 +16,7 @@ from nonneg.applications.audio.affinity import (
 )
 from nonneg.applications.audio.continuity import Priors, _gradient, _value, factorize_with_priors
 from nonneg.applications.audio.masks import checked_groups, masked_frames, wiener_masks
+from nonneg.applications.audio.methods import spectrogram_params
 from nonneg.exceptions import InvalidParameterError, ShapeError
 
 
@@ -118,3 +119,42 @@ def test_updates_with_priors_are_the_published_ones(rng):
     model = W @ new_H
     divergence = np.sum(V * np.log(V / model) - V + model)
     assert run.history.loss[-1] == pytest.approx(divergence + _value(W, weights))
+
+
+def test_features_of_components_follow_their_formulas():
+    rng = np.random.default_rng(4)
+    W, H, frequencies = rng.random((9, 3)), rng.random((3, 5)), np.array([0.0, 100.0, 200.0, 300.0, 400.0])
+    W[:, 2] = [0, 0, 1, 0, 0, 0, 0, 0, 0]
+    found = component_features(W, H, frequencies)
+    T, A = H / H.sum(axis=1, keepdims=True), W / W.sum(axis=0)
+    steps = np.diff(np.vstack([np.zeros(3), A, np.zeros(3)]), axis=0)
+    rises, falls = (np.sum(np.clip(sign * steps, 0, None) ** 2, axis=0) for sign in (1, -1))
+    expected = {
+        "roughness": np.log(np.abs(steps).sum(axis=0) / 2),
+        "centroid": T @ np.log2(np.maximum(frequencies, 1.0)),
+        "asymmetry": np.log((rises + 1e-12) / (falls + 1e-12)),
+        "jumps": np.log(np.abs(np.diff(T, axis=1)).sum(axis=1) / 2),
+        "peakedness": np.log(np.sum(T**2, axis=1) * 5),
+    }
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
+    # A silent component and a flat template have no logarithm of zero.
+    still = component_features(np.zeros((9, 1)), np.ones((1, 5)), frequencies)
+    assert still["roughness"] == still["jumps"] == np.log(1e-3)
+
+
+@pytest.mark.parametrize("value", [True, -0.1, np.inf, "strong"])
+@pytest.mark.parametrize("name", ["continuity", "exponent", "mask_exponent"])
+def test_weights_and_exponents_are_numbers(name, value):
+    with pytest.raises(InvalidParameterError, match=f"{name} must be a (nonnegative )?number"):
+        spectrogram_params({name: value})
+
+
+def test_continuity_needs_the_loss_and_the_solver_it_is_made_for():
+    assert spectrogram_params({})["continuity"] == spectrogram_params({"continuity": None})["continuity"] > 0
+    assert spectrogram_params({"beta_loss": "itakura-saito"})["continuity"] == 0
+    assert spectrogram_params({"solver": "mu"})["continuity"] == 0
+    for plain in ({"beta_loss": "itakura-saito"}, {"solver": "mu"}):
+        with pytest.raises(InvalidParameterError, match="continuity"):
+            spectrogram_params({"continuity": 0.1, **plain})

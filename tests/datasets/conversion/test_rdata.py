@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from nonneg.datasets.conversion.rdata import read_rdata
+from nonneg.datasets.conversion.rdata import _Reader, read_rdata
 from nonneg.datasets.conversion.recipes import recipe_of
 from nonneg.exceptions import FileFormatError
 
@@ -150,3 +150,14 @@ def test_blood_cells(tmp_path):
     assert stored["data"].dtype == np.uint16
     assert made["labels.npz"]["y"].tolist() == [1, -1, 0, 1]
     assert made["labels.npz"]["classes"].tolist() == ["B", "NK"]
+
+
+def test_numbers_are_read_to_the_last_byte_and_not_beyond():
+    raw = struct.pack(">iid", 3, -1, 0.5)
+    reader = _Reader(raw, 0)
+    assert reader.numbers(0, ">i4").tolist() == []
+    assert reader.numbers(2, ">i4").tolist() == [3, -1]
+    assert reader.numbers(1, ">f8").tolist() == [0.5]
+    for count in (1, -1):
+        with pytest.raises(ValueError, match="ends before"):
+            reader.numbers(count, ">i4")

@@ -13,7 +13,8 @@ from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import InvalidParameterError
 from nonneg.iteration import StopReason
-from nonneg.separable.merit.merit import merit
+from nonneg.separable.merit import merit as merit_module
+from nonneg.separable.merit.merit import NumberEstimate, merit
 
 STEPS = ["open-loop", "line-search", "away", "pairwise"]
 
@@ -214,3 +215,20 @@ def test_a_penalty_that_outweighs_the_first_step_is_no_end(data):
 def test_an_iteration_to_go_on_from_needs_a_start(data):
     with pytest.raises(InvalidParameterError, match=r"t_init=5 is the iteration .* there is no warm start"):
         select_anchors(data.X, 6, method_params={"t_init": 5})
+
+
+@pytest.mark.parametrize("n_components", [6, None])
+def test_without_a_number_of_anchors_twice_the_estimated_number_are_candidates(
+    data, n_components, monkeypatch
+):
+    seen = []
+
+    def run(points, problem, warm, first, settings):
+        seen.append(settings.most)
+        return fully_corrective(points, problem, warm, first, settings)
+
+    fully_corrective = merit_module.run_fully_corrective
+    monkeypatch.setattr(merit_module, "run_fully_corrective", run)
+    monkeypatch.setattr(merit_module, "estimated_number", lambda _: NumberEstimate(6, 6))
+    merit(as_data_matrix(data.X), n_components)
+    assert seen == [70 if n_components else 12]
