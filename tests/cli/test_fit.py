@@ -62,6 +62,7 @@ def test_an_array_gives_factors_numbers_model_and_report(fake, array_file, tmp_p
     }
     expected = np.linalg.norm(X - W @ H) / np.linalg.norm(X)
     assert record["result"]["relative_error"] == pytest.approx(expected)
+    assert record["result"]["explained"] == pytest.approx(1 - expected**2)
     assert record["result"]["n_iter"] == len(record["history"]["loss"]) == 30
     assert record["result"]["stop_reason"] == {
         "name": "converged",
