@@ -75,7 +75,7 @@ class ListedObserved(Observed):
     def _set(self, listed: Any) -> None:
         self.shape = listed.shape
         # Integers of 32 bits where these suffice, whatever they were given as: kernels are compiled for them.
-        kind = sp.get_index_dtype(maxval=max(listed.nnz, *listed.shape))
+        kind = np.int32 if max(listed.nnz, *listed.shape) <= np.iinfo(np.int32).max else np.int64
         indices, indptr = (array.astype(kind, copy=False) for array in (listed.indices, listed.indptr))
         self.listed = sp.csr_array((listed.data, indices, indptr), shape=listed.shape)
         columns = sp.csc_array(self.listed)

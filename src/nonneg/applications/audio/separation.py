@@ -280,6 +280,9 @@ class SourceSeparation(SavableEstimator):
     def separate(self, signals: Any) -> Any:
         """Return the sources of a recording, by the components that were learned.
 
+        After a fit with training recordings, activations are fitted to all components at once, so the
+        sources of the recording of the fit differ slightly from those of `fit_separate`.
+
         Parameters
         ----------
         signals : array-like of shape (n_samples,) or (n_channels, n_samples), or list of arrays
