@@ -187,7 +187,7 @@ def test_a_cluster_whose_workers_stay_away_ends_the_fit(monkeypatch, X):
     monkeypatch.setattr("nonneg.data.cluster.NO_WORKERS", 0.5)
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
         client.as_current(),

@@ -171,7 +171,7 @@ def test_processes_and_a_cluster_give_the_same(model, planted_counts, backend):
     if backend == "dask":
         distributed = pytest.importorskip("distributed")
         cluster = distributed.Client(
-            processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+            processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"
         )
     else:
         cluster = joblib.parallel_config("threading")

@@ -51,7 +51,7 @@ def test_a_row_of_which_two_do_not_fit_is_refused(monkeypatch):
 
 
 def test_rows_of_a_sparse_matrix(rng):
-    X = sp.random_array((7, 5), density=0.5, rng=rng, format="csr")
+    X = sp.random_array((7, 5), density=0.5, random_state=rng, format="csr")
     matrix = CompressedRows(X.data, X.indices, X.indptr, X.shape, "file")
     for start, stop in ((0, 7), (2, 5), (3, 3)):
         np.testing.assert_array_equal(matrix.read_rows(start, stop).toarray(), X.toarray()[start:stop])
