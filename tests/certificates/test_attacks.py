@@ -236,7 +236,7 @@ def hidden_component(n, b):
     others = [np.full((size, size), value) for size, value in ((half, 1.0), (n - b - half, 0.9))]
     for block in others:
         np.fill_diagonal(block, 0.0)
-    return normalized_adjacency(sp.csr_array(sp.block_diag([hidden(weight), *others])), 0.25)
+    return normalized_adjacency(sp.csr_array(sp.block_diag([sp.coo_array(hidden(weight)), *others])), 0.25)
 
 
 def test_communities_whose_leading_eigenvector_the_first_vector_misses():

@@ -247,7 +247,7 @@ def test_reasons_for_a_number_of_topics_speak_of_numbers_that_were_tried():
 
 def cliques(count, size):
     """Return separate cliques of one size."""
-    return sp.csr_array(sp.block_diag([np.ones((size, size)) - np.eye(size)] * count))
+    return sp.csr_array(sp.block_diag([sp.coo_array(np.ones((size, size)) - np.eye(size))] * count))
 
 
 def test_a_number_of_communities_at_the_end_of_the_range_is_said_to_be():
