@@ -10,15 +10,21 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from nonneg import _arrays
 from nonneg._arrays import (
+    clipped,
     computed,
     is_cpu_tensor,
+    is_cuda_tensor,
     is_dask,
     is_float32,
     is_non_numpy,
     is_sparse_array,
     numpy_dtype,
     numpy_view,
+    on_gpu,
+    row_major,
+    scalar,
     tensor_view,
     to_device,
     to_float64,
@@ -79,6 +85,10 @@ def test_to_device_follows_the_other_array():
     assert found.dtype == array_api_strict.int64
     assert to_device(_strict(np.arange(3)), X, np.float32).dtype == np.float32
     assert to_device(X, X) is X
+    flags = to_device(_strict(X > 2), X)
+    assert flags.dtype == bool
+    assert to_device(_strict(np.arange(3)), X, np.int32).dtype == np.int32
+    assert to_device(np.asfortranarray(X), _strict(X)).dtype == array_api_strict.float32
 
 
 @pytest.mark.torch
@@ -88,6 +98,31 @@ def test_views_share_the_memory_of_cpu_tensors():
     assert np.shares_memory(numpy_view(tensor), tensor.detach().numpy())
     assert np.shares_memory(tensor_view(X).numpy(), X)
     assert numpy_view(X) is X
+
+
+@pytest.mark.torch
+def test_tensors_on_a_gpu_stay_there(monkeypatch):
+    tensor = _torch(X).detach()
+    assert not on_gpu(tensor)
+    assert row_major(tensor) is tensor
+    assert type(scalar(tensor[0, 0])) is float
+    monkeypatch.setattr(_arrays, "GPU_DEVICES", {"cpu"})  # as if host memory were a GPU's
+    assert on_gpu(tensor)
+    assert is_cuda_tensor(tensor)
+    assert not is_cpu_tensor(tensor)
+    assert numpy_view(tensor) is tensor
+    turned = tensor.T
+    assert not turned.is_contiguous()
+    assert row_major(turned).is_contiguous()
+    assert scalar(turned[0, 0]).shape == ()
+    assert not on_gpu(X)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, _strict, pytest.param(_torch, marks=pytest.mark.torch)])
+def test_bounds_of_every_container(convert):
+    for bounds in ({"low": 1.0}, {"high": 3.0}, {"low": 1.0, "high": 3.0}):
+        expected = np.clip(X, bounds.get("low"), bounds.get("high"))
+        np.testing.assert_array_equal(to_numpy(clipped(convert(X), **bounds)), expected)
 
 
 @pytest.mark.torch

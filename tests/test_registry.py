@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import FrozenInstanceError
 
 import pytest
 
@@ -55,6 +56,19 @@ def test_options_that_no_entry_accepts_are_refused_by_naming_the_accepted_ones()
         UnknownNameError, match=r"method='merit' does not accept lan\. It accepts.* mean 'lam'"
     ):
         METHODS.check_options("merit", ["lan"])
+
+
+def test_one_near_name_is_offered_and_good_options_hide_no_bad_ones():
+    close = Registry("method", {"a": Entry(len, "", options=frozenset({"lam1", "lam2"}))})
+    with pytest.raises(UnknownNameError, match=r"does not accept lam3\. It .* Did you mean 'lam[12]'\?$"):
+        close.check_options("a", ["lam1", "lam3"])
+
+
+def test_entries_are_constants_whose_options_are_named():
+    with pytest.raises(TypeError):
+        Entry(len, "", frozenset())
+    with pytest.raises(FrozenInstanceError):
+        METHODS["spa"].summary = ""
 
 
 def test_entries_can_be_registered_for_a_while():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.references.containers import sparse_array
 
 from nonneg._arrays import to_numpy
 from nonneg.data import as_data_matrix
-from nonneg.data.csr_arrays import csr_arrays, from_entries
+from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, from_entries, scipy_matrix
 from nonneg.data.sparse_array import ListedArrays, sparse_array_matrix
+from nonneg.exceptions import DataTypeError, InvalidDataError
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:Sparse")]
 
@@ -104,3 +106,111 @@ def test_nan_alone_lists_what_is_missing(X):
     assert not data.observed.lists_observed
     assert data.observed.weight(None) == X.size - 1
     assert sparse_array_matrix(sparse_array(X, "torch", "csr"), nan_is_missing=True).observed is None
+
+
+def compressed(torch, indptr, indices, values, shape):
+    parts = (torch.tensor(part) for part in (indptr, indices, np.asarray(values, dtype=np.float64)))
+    return torch.sparse_csr_tensor(*parts, size=shape, check_invariants=False)
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "values", "sorted_indices", "sorted_values"),
+    [
+        ([0, 2, 3], [1, 0, 2], [1, 2, 3], [0, 1, 2], [2, 1, 3]),  # only within a row
+        ([0, 2, 4], [0, 1, 0, 1], [1, 2, 3, 4], [0, 1, 0, 1], [1, 2, 3, 4]),
+        ([0, 2, 3], [1, 1, 2], [1, 2, 3], [1, 2], [3, 3]),  # one place twice
+        ([0, 1, 2], [2, 0], [1, 2], [2, 0], [1, 2]),
+        ([0, 0, 1], [2], [5], [2], [5]),
+        ([0, 0, 0], [], [], [], []),
+    ],
+)
+def test_columns_are_sorted_within_rows_and_repeated_ones_added(
+    indptr, indices, values, sorted_indices, sorted_values, torch
+):
+    given = compressed(torch, indptr, np.array(indices, dtype=np.int64), values, (2, 3))
+    found, turned = csr_arrays(given)
+    assert turned is None
+    assert found.indices.tolist() == sorted_indices
+    assert found.data.tolist() == sorted_values
+    assert found.indptr.dtype == found.indices.dtype == torch.int32
+    assert found.indptr.tolist()[-1] == found.nnz == len(sorted_indices)
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices"),
+    [
+        ([0, 1], [0, 1]),  # a row too few
+        ([0, 1, 1], [0, 1]),  # ends before the last entry
+        ([1, 1, 2], [0, 1]),
+        ([0, 3, 2], [0, 1]),
+        ([0, 1, 2], [0, 3]),
+        ([0, 1, 2], [-1, 0]),
+    ],
+)
+def test_index_arrays_of_no_matrix_are_refused(indptr, indices, torch):
+    with pytest.raises(InvalidDataError, match=r"do not describe a matrix of shape \(2, 3\)"):
+        csr_arrays(compressed(torch, indptr, indices, [1.0, 2.0], (2, 3)))
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_every_layout_is_the_same_matrix(layout, X):
+    found, turned = csr_arrays(sparse_array(X, "torch", layout))
+    np.testing.assert_array_equal(to_numpy(found.to_dense()), X)
+    assert (turned is None) == (layout != "csc")
+    if turned is not None:
+        np.testing.assert_array_equal(to_numpy(turned.to_dense()), X.T)
+    np.testing.assert_array_equal(scipy_matrix(sparse_array(X, "torch", layout)).toarray(), X)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil"])
+def test_matrices_with_the_attributes_of_cupy_s(form, rng):
+    """SciPy's have the same ones."""
+    X = np.where(rng.random((5, 3)) < 0.5, rng.random((5, 3)), 0.0)
+    found, turned = csr_arrays(sp.csr_matrix(X).asformat(form))
+    np.testing.assert_array_equal(found.to_scipy().toarray(), X)
+    assert found.shape == (5, 3)
+    assert (turned is None) == (form != "csc")
+    if turned is not None:
+        np.testing.assert_array_equal(turned.to_scipy().toarray(), X.T)
+
+
+def test_other_values_at_the_same_places(X):
+    csr = csr_arrays(sparse_array(X, "torch", "csr"))[0]
+    np.testing.assert_array_equal(to_numpy(csr.with_data(2 * csr.data).to_dense()), 2 * X)
+    kept = csr.plan
+    assert csr.with_data(csr.data).plan is kept
+    assert csr.as_torch().data is csr.data
+    np.testing.assert_array_equal(to_numpy(csr.rows_of_entries()), np.nonzero(X)[0])
+
+
+def test_small_whole_numbers_do_not_wrap_around(torch):
+    places = torch.tensor([[0, 0, 1], [1, 1, 0]])
+    counts = torch.sparse_coo_tensor(places, torch.tensor([100, 100, 3], dtype=torch.int8), (2, 2))
+    np.testing.assert_array_equal(scipy_matrix(counts).toarray(), [[0, 200], [3, 0]])
+    check_sparse_array(counts, mask=True)
+    with pytest.raises(DataTypeError, match=r"float32 or float64, got torch\.int8.*X\.to\(torch\.float32\)"):
+        check_sparse_array(counts)
+    with pytest.raises(DataTypeError, match=r"abs\(X\)\.to\(torch\.float32\)"):
+        scipy_matrix(counts.to(torch.complex64))
+
+
+def test_entries_that_are_vectors_are_refused(torch):
+    nested = torch.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.ones(2, 3), (2, 3))
+    with pytest.raises(DataTypeError, match="got one with 1 dense dimensions"):
+        check_sparse_array(nested)
+    blocks = torch.eye(4).to_sparse_bsr((2, 2))
+    with pytest.raises(DataTypeError, match=r"got torch\.sparse_bsr.*W\.to_sparse_csr\(\)"):
+        check_sparse_array(blocks, "W")
+
+
+def test_one_row_one_column_and_nothing(torch):
+    none = torch.empty(0, dtype=torch.float64)
+    empty = CsrArrays(torch.zeros(3, dtype=torch.int32), none.to(torch.int32), none, (2, 4))
+    assert empty.nnz == 0
+    np.testing.assert_array_equal(to_numpy(empty.transposed().to_dense()), np.zeros((4, 2)))
+    np.testing.assert_array_equal(to_numpy(empty.take_rows([1]).to_dense()), np.zeros((1, 4)))
+    for shape in ((1, 5), (5, 1), (1, 1)):
+        X = np.arange(1.0, 1.0 + shape[0] * shape[1]).reshape(shape)
+        csr = csr_arrays(torch.asarray(X).to_sparse_csr())[0]
+        np.testing.assert_array_equal(to_numpy(csr.to_dense()), X)
+        np.testing.assert_array_equal(to_numpy(csr.transposed().to_dense()), X.T)

@@ -304,3 +304,21 @@ def test_small_values_of_many_columns_are_as_exact_as_those_of_few(rng, lanczos)
     true = np.geomspace(1.0, 1e-5, 30)
     found = leading_singular_values(as_data_matrix((left * true) @ right.T), 30)
     np.testing.assert_allclose(found, true, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("smallest", "again"), [(1e-5, 1), (0.5, 0), (0.0, 1)])
+@pytest.mark.parametrize("route", ["gram", "lanczos"])
+def test_only_small_values_are_decomposed_again(route, smallest, again, rng, request, monkeypatch):
+    if route == "lanczos":
+        request.getfixturevalue("lanczos")
+    left, right = (np.linalg.qr(rng.standard_normal((n, 5)))[0] for n in (40, 30))
+    true = np.array([1.0, 0.9, 0.8, 0.7, smallest])
+    resolved, calls = values_module.resolve_small_singular_values, []
+    monkeypatch.setattr(
+        values_module,
+        "resolve_small_singular_values",
+        lambda *given: calls.append(given) or resolved(*given),
+    )
+    data = as_data_matrix((left * true) @ right.T)
+    np.testing.assert_allclose(leading_singular_values(data, 5), true, rtol=1e-4, atol=1e-8)
+    assert len(calls) == again

@@ -1,0 +1,65 @@
+"""How products of float32 tensors are computed: PyTorch's setting is changed for a block, and restored."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from nonneg._precision import chosen_products, float32_products, wants_tf32
+from nonneg.exceptions import UnknownNameError
+
+NEW, OLD = ("fp32_precision", ("ieee", "tf32")), ("allow_tf32", (False, True))
+
+
+def test_the_default_is_full_precision_and_blocks_may_be_nested():
+    assert not wants_tf32()
+    with float32_products("tf32"):
+        assert wants_tf32()
+        with float32_products("float32"):
+            assert not wants_tf32()
+        assert wants_tf32()
+    assert not wants_tf32()
+
+
+def test_an_error_and_an_unknown_name_leave_the_precision_as_it_was():
+    with pytest.raises(RuntimeError), float32_products("tf32"):
+        raise RuntimeError
+    assert not wants_tf32()
+    with pytest.raises(UnknownNameError, match="precision='tf16' is not known"), float32_products("tf16"):
+        pass
+
+
+@pytest.mark.parametrize(("name", "values"), [NEW, OLD], ids=["new", "old"])
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("wanted", [0, 1])
+def test_the_setting_of_pytorch_is_what_was_chosen_and_then_what_it_was(
+    name, values, before, wanted, monkeypatch
+):
+    matmul = SimpleNamespace(**{name: values[before]})
+    backends = SimpleNamespace(cuda=SimpleNamespace(matmul=matmul))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(backends=backends))
+    with float32_products(("float32", "tf32")[wanted]), chosen_products():
+        assert vars(matmul) == {name: values[wanted]}
+    assert vars(matmul) == {name: values[before]}
+    with pytest.raises(RuntimeError), float32_products(("float32", "tf32")[wanted]), chosen_products():
+        raise RuntimeError
+    assert vars(matmul) == {name: values[before]}
+
+
+@pytest.mark.parametrize("unset", ["none", "ieee"])
+def test_full_precision_under_any_name_is_left_alone(unset, monkeypatch):
+    class Fixed:
+        fp32_precision = property(lambda self: unset)  # setting it is an error
+
+    backends = SimpleNamespace(cuda=SimpleNamespace(matmul=Fixed()))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(backends=backends))
+    with chosen_products():
+        pass
+
+
+def test_without_pytorch_there_is_nothing_to_set(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with float32_products("tf32"), chosen_products():
+        assert wants_tf32()
