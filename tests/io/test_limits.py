@@ -1,0 +1,91 @@
+"""How far compressed files may expand: up to the limit and not a byte further, however they are read."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+
+import pytest
+
+from nonneg.exceptions import FileFormatError
+from nonneg.io import limits
+
+TEXT = b"first line\nsecond\n\nlast without an end"
+
+
+@pytest.fixture
+def path(tmp_path):
+    place = tmp_path / "text.gz"
+    place.write_bytes(gzip.compress(TEXT))
+    return place
+
+
+def limited(monkeypatch, n_bytes):
+    monkeypatch.setenv(limits.MAX_EXPANSION, "0")
+    monkeypatch.setattr(limits, "_ALWAYS", n_bytes)
+    monkeypatch.setattr(limits, "_STEP", 7)
+
+
+READERS = {
+    "read": lambda stream: stream.read(),
+    "read(-1)": lambda stream: stream.read(-1),
+    "read(None)": lambda stream: stream.read(None),
+    "read(1000)": lambda stream: stream.read(1000),
+    "read1": lambda stream: b"".join(iter(stream.read1, b"")),
+    "readline": lambda stream: b"".join(iter(stream.readline, b"")),
+    "readline(-1)": lambda stream: b"".join(iter(lambda: stream.readline(-1), b"")),
+    "readline(None)": lambda stream: b"".join(iter(lambda: stream.readline(None), b"")),
+    "readline(4)": lambda stream: b"".join(iter(lambda: stream.readline(4), b"")),
+    "lines": lambda stream: b"".join(stream),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_files_are_read_up_to_the_limit_and_not_beyond(reader, path, monkeypatch):
+    limited(monkeypatch, len(TEXT))
+    with limits.open_gzip(path) as stream:
+        assert READERS[reader](stream) == TEXT
+    limited(monkeypatch, len(TEXT) - 1)
+    with limits.open_gzip(path) as stream, pytest.raises(FileFormatError, match="expands to more than"):
+        READERS[reader](stream)
+
+
+def test_parts_are_as_long_as_was_asked_for(path):
+    with limits.open_gzip(path) as stream:
+        assert stream.read(0) == b""
+        assert stream.readline(0) == b""
+        assert stream.read(3) == TEXT[:3]
+        assert stream.readline(4) == TEXT[3:7]
+        assert stream.readline() == b"ine\n"
+        assert 0 < len(stream.read1(2)) <= 2
+    with limits.open_gzip_text(path) as text:
+        assert text.read() == TEXT.decode()
+
+
+def test_the_limit_is_a_multiple_of_the_size_of_the_file_but_never_small(path, monkeypatch):
+    assert limits.expansion_limit(path) == 2.0**30
+    size = path.stat().st_size
+    monkeypatch.setenv(limits.MAX_EXPANSION, " 3e9 ")
+    assert limits.expansion_limit(path) == 3e9 * size
+    monkeypatch.setenv(limits.MAX_EXPANSION, "much")
+    with pytest.raises(FileFormatError, match="NONNEG_MAX_EXPANSION='much' is not a number"):
+        limits.expansion_limit(path)
+
+
+def test_what_is_too_large_is_told_in_gigabytes(path, monkeypatch):
+    with pytest.raises(FileFormatError, match=r"more than 1\.07 GB, over 200 times its own size"):
+        limits.check_rows(1 << 28, path)
+    limits.check_rows(1 << 27, path)  # 8 bytes for each
+
+
+def test_archives_are_measured_by_all_their_members(tmp_path, monkeypatch):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a", b"x" * 60)
+        archive.writestr("b", b"y" * 40)
+    with zipfile.ZipFile(path) as archive:
+        limited(monkeypatch, 100)
+        limits.check_archive(archive, path)
+        limited(monkeypatch, 99)
+        with pytest.raises(FileFormatError, match="expands to more than"):
+            limits.check_archive(archive, path)
