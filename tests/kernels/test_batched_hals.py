@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels.batched_hals import array_api, triton
+from nonneg.kernels.batched_hals import array_api, batched_hals, triton
 from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
 
@@ -31,6 +31,12 @@ def test_every_factor_is_updated_as_alone(rng, max_passes, shrink):
         )
         np.testing.assert_allclose(new[i], alone, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(violation[i], own, rtol=1e-10)
+
+
+def test_one_pass_by_default(rng):
+    given = problem(rng, 2, 5, 3)
+    for found, expected in zip(batched_hals(*given), array_api.batched_hals(*given, 1, 0.0), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.torch

@@ -31,6 +31,18 @@ def test_realizations_one_after_the_other(rng):
     assert np.array_equal(frame_rows.sums_of_squares(one, 7), one * one)
 
 
+def test_numpy_frames_of_unequal_length_are_left_to_compiled_code(rng, monkeypatch):
+    X, weights = rng.standard_normal((1, 182, 50)), rng.random((1, 91, 50))
+    assert frame_rows._compiled(X) is compiled
+    assert frame_rows._compiled(X.astype(np.float32)) is None
+    assert frame_rows._compiled([X]) is None
+    offsets, counts = np.arange(0, 182, 2), np.full(91, 2)
+    monkeypatch.setattr(compiled, "sums_of_squares", lambda *given: "sums" if given[0] is X else None)
+    monkeypatch.setattr(compiled, "weighted_rows", lambda *given: "rows" if given[1] is weights else None)
+    assert frame_rows.sums_of_squares(X, 91, offsets, counts) == "sums"
+    assert frame_rows.weighted_rows(X, weights, offsets, counts) == "rows"
+
+
 def test_what_is_supported(rng):
     X = rng.standard_normal((1, 100, 50))
     assert compiled.is_supported(X)

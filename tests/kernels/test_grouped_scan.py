@@ -81,6 +81,34 @@ def test_coordinates_keep_products_and_shorten_bounds(rng):
     assert size(points @ stretch, columns @ shrink) < 0.5 * size(points, columns)
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_coordinates_are_those_of_a_geometric_mean(n, rng):
+    # Of the inverse of P and of C: the matrix G with G P G = C. Its scale is free.
+    A, B = np.eye(n) + 0.2 * rng.random((n, n)), np.eye(n) + 0.2 * rng.random((n, n))
+    points, columns = 7.0 * A @ A.T, 0.1 * B @ B.T
+    stretch, shrink = best_coordinates(points, columns)
+    np.testing.assert_allclose(stretch @ shrink.T, np.eye(n), atol=1e-12)
+    product = stretch @ stretch.T @ points @ stretch @ stretch.T
+    np.testing.assert_allclose(product / np.trace(product), columns / np.trace(columns), atol=1e-10)
+
+
+def test_every_point_may_be_a_group(monkeypatch, rng):
+    # Centers are drawn without replacement.
+    monkeypatch.setattr(grouped_scan, "POINTS_A_GROUP", 1)
+    labels = grouped_scan._nearness(rng.random((60, 3)).astype(np.float32))
+    np.testing.assert_array_equal(np.sort(labels), np.arange(60))
+    assert (grouped_scan._nearness(np.ones((5, 2), dtype=np.float32)) == 0).all()
+
+
+def test_the_most_frequent_vertices_lead(monkeypatch, rng):
+    monkeypatch.setattr(grouped_scan, "MOST_LEADERS", 2)
+    groups = PointGroups(rng.random((30, 3)).astype(np.float32))
+    groups.follow(np.array([7, 3, 3, 9, 9, 9]))
+    np.testing.assert_array_equal(groups.leaders, [9, 3])
+    groups.follow(np.array([5, 3, 5]))  # those that led count once
+    np.testing.assert_array_equal(groups.leaders, [3, 5])
+
+
 def test_coordinates_of_nothing_are_those_there_are(rng):
     for points, columns in [(np.eye(3), np.zeros((3, 3))), (np.zeros((3, 3)), np.zeros((3, 3)))]:
         stretch, shrink = best_coordinates(points, columns)

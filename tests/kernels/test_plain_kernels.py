@@ -207,6 +207,24 @@ def test_leaders_and_groups_find_the_lowest_scores(tol, scan):
     np.testing.assert_allclose(exact, scores[:, :8].min(axis=0))
 
 
+def test_unmarked_columns_keep_what_is_known(scan):
+    points, center, residual, base, listed, scores = scan
+    columns = np.r_[np.arange(11), np.arange(5)]
+    members = np.r_[np.arange(11), 0]
+    rounded = np.column_stack([points - center, base]).astype(np.float32)[members]
+    scaled = np.column_stack([residual[columns], np.ones(16)]).astype(np.float32)
+    marks = np.zeros((1, 16), dtype=np.uint8)
+    marks[0, 9] = marks[0, 15] = 1
+    exact, index, threshold = np.full(16, np.inf), np.full(16, 99), np.full(16, np.inf)
+    plain(SCAN).decide_groups(
+        marks, np.zeros((1, 16)), np.zeros(1), np.zeros(16), np.array([0, 12]), rounded, members, scaled,
+        1e-5, np.ones(16), points, center, residual, columns, base, *listed, exact, index, threshold,
+    )  # fmt: skip
+    marked = marks[0] == 1
+    np.testing.assert_array_equal(index[marked], scores[:, columns[marked]].argmin(axis=0))
+    assert (index[~marked] == 99).all()
+
+
 @pytest.mark.parametrize("n_realizations", [1, 2, 4, 6])
 def test_powers_gradients_and_curvatures(n_realizations, rng):
     kernels = plain(OBJECTIVES)

@@ -228,6 +228,24 @@ def test_weights_on_the_simplex_meet_the_optimality_conditions(k, warm, rng):
     assert unsolved.all()
 
 
+def test_single_exchanges_follow_three_without_progress(monkeypatch):
+    # Whatever the support, all signs are wrong: all components are exchanged once, three times more without
+    # progress, and from then on the last one alone.
+    kernels, seen = plain(SIMPLEX), []
+
+    def wrong(_, __, passive, n_passive, *rest):
+        seen.append(set(passive[:n_passive].tolist()))
+        x, slope = rest[-2:]
+        x[:], slope[:] = -1.0, -1.0
+        return True
+
+    monkeypatch.setattr(kernels, "primal", wrong)
+    monkeypatch.setattr(kernels, "dual", wrong)
+    _, unsolved = kernels.simplex_pivoting(np.array([[1.0, 0.0, 0.0]]), np.eye(3), np.zeros((1, 3)), 7)
+    assert unsolved.all()
+    assert seen == [{0}, {1, 2}, {0}, {1, 2}, {0}, {0, 2}, {0}]
+
+
 def test_the_equations_of_either_set_give_the_same_weights(rng):
     kernels, k = plain(SIMPLEX), 5
     points = rng.random((k, 8))

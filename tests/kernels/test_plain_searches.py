@@ -113,6 +113,27 @@ def test_rotations_lower_their_objective_and_stay_orthogonal(learning, rng):
     assert facts[1, 0] > 0.0
 
 
+@pytest.mark.parametrize(("good", "taken", "searches"), [(True, 0.0, 3), (False, 0.0, 1), (False, 0.5, 3)])
+def test_a_search_that_failed_is_not_repeated(good, taken, searches, monkeypatch, rng):
+    kernels, seen = plain(TRANSFORMS), []
+
+    def search(*given):
+        seen.append(given)
+        return 0, taken, given[5], good
+
+    monkeypatch.setattr(kernels, "search", search)
+    v = rng.standard_normal((1, 2, 3))
+    frames, facts = (v[0][None].copy(), np.zeros((1, 2, 3))), np.full((3, 1), 9.0)
+    power, cross = v[0][None] ** 2, (v[0, 0] * v[0, 1])[None, None]
+    moments = power, np.zeros((1, 2, 3)), cross, np.zeros((1, 1, 3))
+    workspace = tuple(np.zeros(s) for s in ((3, 2, 2), (10, 2, 2), (3, 1, 2, 3), (4, 2, 3), (3, 1, 3)))
+    kernels.rotate_range(
+        v, 0.1, True, np.eye(2)[None], frames, moments, np.ones((1, 2, 3)), 3, 20, facts, workspace, 0, 1
+    )
+    assert len(seen) == searches
+    assert facts[1:, 0].tolist() == [taken, float(good)]
+
+
 @pytest.mark.parametrize("m", [1, 2, 6])
 def test_sums_of_solutions_of_tridiagonal_systems(m, rng):
     A = np.tril(np.triu(rng.random((m, m)), -1))

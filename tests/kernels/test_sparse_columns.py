@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.references import sparse_columns as portable
 
 from nonneg.kernels import sparse_columns as lists
@@ -22,6 +23,55 @@ def test_there_and_back(rng):
     assert np.allclose(columns.as_csc().toarray(), C, rtol=1e-15)
     assert columns.nnz == np.count_nonzero(C)
     assert columns.as_csc(np.float32).dtype == np.float32
+
+
+def test_a_matrix_in_another_unit(rng):
+    C = random_matrix(rng, 12)
+    columns = lists.columns_of(C, total=6.0)
+    scaled = lists.scaled_columns(columns, 3.0)
+    assert np.allclose(scaled.weights, 0.5 * columns.weights)
+    assert np.allclose(scaled.as_csc().toarray(), C)
+    assert (scaled.rows is columns.rows, scaled.total) == (True, 3.0)
+
+
+def test_zeros_and_duplicates_are_no_entries():
+    given = sp.csc_array((np.array([0.0, 0.2, 0.3]), np.array([0, 1, 1]), np.array([0, 3, 3])), shape=(2, 2))
+    columns = lists.columns_of(given)
+    assert columns.nnz == 1
+    assert np.allclose(columns.as_csc().toarray(), [[0.0, 0.0], [0.5, 0.0]])
+    assert given.nnz == 3  # as it was
+    empty = lists.columns_of(np.zeros((3, 3)))
+    assert (empty.nnz, empty.n_columns, empty.total, empty.rows.shape) == (0, 3, 1.0, (3, lists.GROWTH))
+
+
+def test_matrices_without_entries():
+    exact, rough = lists.no_entries(3), lists.no_entries(3, exact=False, capacity=2)
+    assert (exact.total, exact.weights.dtype, exact.rows.shape) == (0.0, np.int32, (3, lists.GROWTH))
+    assert (rough.total, rough.weights.dtype, rough.rows.shape) == (1.0, np.float64, (3, 2))
+    assert exact.nnz == rough.nnz == 0
+
+
+@pytest.mark.parametrize("filled", [1, 2])
+def test_full_lists_grow(filled):
+    # Room is made only where a list has no place left.
+    columns = lists.columns_of(np.eye(3))
+    columns = lists.SparseColumns(columns.rows[:, :2], columns.weights[:, :2], columns.counts, 1.0)
+    for row in (1, 2)[:filled]:
+        columns, reached = lists.step_columns(columns, np.full(3, row), 0.5, total=2.0)
+    assert columns.rows.shape[1] == (2 if filled == 1 else 2 + lists.GROWTH)
+    expected = np.eye(3) / 2
+    expected[[1, 2][:filled]] += 0.25
+    assert np.allclose(columns.as_csc().toarray(), expected)
+    assert np.allclose(reached, 2 * expected[filled])
+
+
+def test_weights_kept_by_a_number_are_kept_in_every_column(rng):
+    C = random_matrix(rng, 6)
+    columns, reached = lists.step_columns(lists.columns_of(C), np.arange(6), 0.25, total=1.0, keep=0.75)
+    assert np.allclose(columns.as_csc().toarray(), 0.75 * C + 0.25 * np.eye(6))
+    assert np.allclose(reached, 0.75 * np.diag(C) + 0.25)
+    same, _ = lists.step_columns(lists.columns_of(C), np.arange(6), 0.25, total=1.0, leaving=np.full(6, -1))
+    assert np.allclose(same.as_csc().toarray(), C + 0.25 * np.eye(6))
 
 
 def test_whole_weights_grow_with_every_step(rng):
