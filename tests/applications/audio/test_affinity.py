@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.applications.audio import affinity
-from nonneg.applications.audio.affinity import component_features, pair_features
+from nonneg.applications.audio.affinity import component_features, pair_features, roughness
 
 W = np.random.default_rng(0).random((12, 4)) ** 3
 H = np.random.default_rng(1).random((4, 40)) ** 3
@@ -93,3 +93,14 @@ def test_lags_are_shorter_than_the_recording(n_frames):
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     lagged = np.max([unit[:, :-lag] @ unit[:, lag:].T for lag in (1, 2, 4) if lag < n_frames], axis=0)
     np.testing.assert_allclose(found, np.maximum(np.maximum(lagged, lagged.T) - unit @ unit.T, 0), atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_roughness_does_not_depend_on_loudness(scale):
+    np.testing.assert_allclose(roughness(scale * W), roughness(W))
+    # A hum of n frames has 1 / n, a lone impulse has 1, also at the ends.
+    np.testing.assert_allclose(
+        roughness(scale * np.array([[1.0, 1, 0], [1, 0, 0], [1, 0, 1]])), [1 / 3, 1, 1]
+    )
+    features, other = (component_features(one, H, FREQUENCIES) for one in (W, scale * W))
+    np.testing.assert_allclose(other["asymmetry"], features["asymmetry"])

@@ -59,3 +59,42 @@ def test_lines_in_time_and_over_frequency_fall_to_different_components():
     W, H = run.state.W / run.state.W.max(axis=0), run.state.H / run.state.H.max(axis=1, keepdims=True)
     assert W[:, 0].min() > 0.5 > np.median(H[0]) * 10
     assert H[1].min() > 0.5 > np.median(W[:, 1]) * 10
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_gradients_of_few_frames(n):
+    factor = np.arange(1.0, 2 * n + 1).reshape(n, 2)
+    for weights in (np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[1.0, 0.5], [0.0, 0.0]])):
+        plus, minus = continuity._gradient(factor, weights)
+        for at in np.ndindex(factor.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = factor.copy()
+                moved[at] += step
+                ends.append(continuity._value(moved, weights))
+            slope = (ends[0] - ends[1]) / 2e-6
+            assert np.broadcast_to(plus - minus, factor.shape)[at] == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+def test_without_weights_there_is_no_gradient():
+    plus, minus = continuity._gradient(np.ones((3, 2)), np.zeros((2, 2)))
+    assert plus == minus == 0
+    # One frame changes by nothing, and has its sum over its size.
+    assert continuity._value(np.array([[2.0, 3.0]]), np.array([[1.0, 1.0], [0.5, 0.25]])) == pytest.approx(
+        0.75
+    )
+
+
+def test_updates_of_sparse_and_smooth_templates(rng):
+    V, W, H = 0.1 + rng.random((8, 6)), 0.1 + rng.random((8, 3)), 0.1 + rng.random((3, 6))
+    priors = Priors.harmonic_percussive(1, 2, 0.3)
+    run = factorize_with_priors(V, W, H, priors, max_iter=1)
+    per_bin = V.sum() / 3 / 6 * np.stack([priors.smooth_H, priors.sparse_H])
+    plus, minus = continuity._gradient(H.T, per_bin)
+    new = H * (W.T @ (V / (W @ H)) + minus.T) / (W.sum(axis=0)[:, None] + plus.T)
+    np.testing.assert_allclose(run.state.H, new)
+    per_frame = V.sum() / 3 / 8 * np.stack([priors.smooth_W, priors.sparse_W])
+    model = W @ new
+    divergence = np.sum(V * np.log(V / model) - V + model)
+    priors_too = continuity._value(W, per_frame) + continuity._value(new.T, per_bin)
+    assert run.history.loss[-1] == pytest.approx(divergence + priors_too)

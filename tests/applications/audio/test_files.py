@@ -172,3 +172,79 @@ def test_huge_floats_are_separated_or_named(method, tmp_path):
             else:
                 sources = model.fit_separate(sound.samples, sound.rate)
                 np.testing.assert_allclose(sources.sum(axis=0), sound.samples, atol=1e-12 * size)
+
+
+def test_one_channel_of_a_file_with_one(tmp_path):
+    write_sound(tmp_path / "a.wav", [0.25, -0.5, 0.75], 10)
+    for channel in ("all", "mean", 0, np.int64(0)):
+        np.testing.assert_array_equal(
+            read_sound(tmp_path / "a.wav", channel=channel).samples, [0.25, -0.5, 0.75]
+        )
+    for channel in (1, -1, True, "first", 0.0):
+        with pytest.raises(InvalidParameterError, match=r"a.wav has 1 channel\. .* a number from 0 to 0"):
+            read_sound(tmp_path / "a.wav", channel=channel)
+    assert read_sound(tmp_path / "a.wav", rate=10).rate == 10
+
+
+def test_zeros_and_ones_are_samples(tmp_path):
+    write_sound(tmp_path / "a.wav", np.array([0, 1, -1], dtype=np.int16), 10)
+    np.testing.assert_array_equal(read_sound(tmp_path / "a.wav").samples, [0, 1, -1])
+    with pytest.raises(ShapeError, match="bool"):
+        write_sound(tmp_path / "a.wav", np.array([True, False]), 10)
+    with pytest.raises(ShapeError, match=r"shape \(1, 1, 1\)"):
+        write_sound(tmp_path / "a.wav", np.ones((1, 1, 1)), 10)
+
+
+@pytest.mark.parametrize(("subtype", "bits"), [("PCM_16", 16), ("PCM_24", 24), ("PCM_32", 32)])
+def test_full_scale_is_the_largest_number(subtype, bits, tmp_path):
+    write_sound(tmp_path / "a.wav", [1.0, -1.0, 0.0, 0.5], np.int64(10), subtype=subtype)
+    largest = 1 - 2.0 ** (1 - bits)
+    np.testing.assert_allclose(
+        read_sound(tmp_path / "a.wav").samples, [largest, -1.0, 0.0, 0.5], rtol=0, atol=1e-15
+    )
+
+
+def test_a_file_has_the_permissions_of_any_other(tmp_path):
+    (tmp_path / "plain.txt").write_text("")
+    write_sound(tmp_path / "a.wav", [0.5], 10)
+    assert (tmp_path / "a.wav").stat().st_mode == (tmp_path / "plain.txt").stat().st_mode
+
+
+@pytest.mark.parametrize("rate", [0, -1, True, 44100.0, "44100"])
+def test_rates_are_whole_numbers(rate, tmp_path):
+    with pytest.raises(InvalidParameterError, match="rate must be an integer in hertz"):
+        write_sound(tmp_path / "a.wav", [0.5], rate)
+    for rates in ((rate, 10), (10, rate)):
+        with pytest.raises(InvalidParameterError, match="sampling rate that is an integer"):
+            resampled(np.ones(4), *rates)
+
+
+def test_as_many_channels_as_libsndfile_has(tmp_path):
+    write_sound(tmp_path / "a.wav", np.zeros((2, 1024)), 10)
+    with pytest.raises(ShapeError, match="1025 channels"):
+        write_sound(tmp_path / "a.wav", np.zeros((2, 1025)), 10)
+
+
+def test_the_warning_about_a_cut_file_names_the_line_that_reads_it(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(100), 10, subtype="PCM_16")
+    (tmp_path / "b.wav").write_bytes((tmp_path / "a.wav").read_bytes()[:-1])
+    with pytest.warns(NonnegWarning, match=r"b\.wav is cut off: 1 of the bytes") as caught:
+        read_sound(tmp_path / "b.wav")
+    assert caught[0].filename == __file__
+
+
+def test_the_first_sample_of_any_channel_that_is_not_finite(tmp_path):
+    samples = np.zeros((5, 2))
+    samples[3, 0] = samples[1, 1] = np.inf
+    soundfile.write(tmp_path / "a.wav", samples, 4, subtype="FLOAT")
+    with pytest.raises(NonFiniteDataError, match=r"sample 1 \(0.250 s\) is"):
+        read_sound(tmp_path / "a.wav", channel="all")
+    with pytest.raises(NonFiniteDataError, match=r"sample 3 \(0.750 s\) is inf"):
+        read_sound(tmp_path / "a.wav", channel=0)
+
+
+@pytest.mark.parametrize(("rate", "new", "n"), [(6, 4, 40), (4, 6, 90), (5, 5, 60)])
+def test_a_constant_keeps_its_height_at_another_rate(rate, new, n):
+    found = resampled(np.ones((2, 60)), rate, new)
+    assert found.shape == (2, n)
+    np.testing.assert_allclose(found[:, 20:-20], 1.0, atol=0.01)

@@ -118,3 +118,53 @@ def test_low_sounds_get_longer_frames():
     # Four of the longer frames fit into the shortest recording, or the frames stay.
     assert low_framing(low, framing, SimpleNamespace(shortest=8192), 44100.0).frame_length == 2048
     assert low_framing(low, framing, SimpleNamespace(shortest=8191), 44100.0) is framing
+
+
+@pytest.mark.parametrize("length", [2, 3, 8])
+def test_a_hop_is_half_a_frame_by_default(length):
+    assert (Framing(length).hop, Framing(length).padding) == (max(length // 2, 1), length - length // 2)
+    framing = Framing(length, length, "rectangular")
+    assert (framing.padding, framing.n_frames(1), framing.n_frames(length + 1)) == (0, 1, 2)
+    np.testing.assert_array_equal(framing.join(framing.split([3.0]), 1), [[3.0]])
+
+
+def test_windows_by_their_definitions():
+    np.testing.assert_allclose(Framing(4, 2, "sine").weights, np.sin(np.pi * np.array([1, 3, 5, 7]) / 8))
+    np.testing.assert_array_equal(Framing(4, 2, "rectangular").weights, 1.0)
+    np.testing.assert_allclose(Framing(4, 2, "hann").weights, [0.0, 0.5, 1.0, 0.5])
+    np.testing.assert_array_equal(Framing(4, 2, [1, 2, 2, 1]).weights, [1.0, 2.0, 2.0, 1.0])
+    for window in ([1.0, 2.0, np.nan, 1.0], [True, True, True, True], np.ones((4, 1))):
+        with pytest.raises(ShapeError, match="Expected a window of frame_length = 4 finite numbers"):
+            Framing(4, 2, window)
+
+
+def test_a_sample_without_weight_is_named():
+    with pytest.raises(InvalidParameterError, match="hop 2 sample 1 of every hop has weight zero"):
+        Framing(4, 2, [1.0, 0.0, 1.0, 0.0])
+    with pytest.raises(InvalidParameterError, match=r"hop 3 sample 2 of every hop .* such as 2, or"):
+        Framing(5, 3, [1.0, 1.0, 0.0, 1.0, 1.0])
+    Framing(5, 2, [1.0, 1.0, 0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("value", [0, True, 2.5, "4", None])
+def test_lengths_are_whole_numbers(value):
+    with pytest.raises(InvalidParameterError, match="frame_length must be a whole number of at least 2"):
+        Framing(value)
+    with pytest.raises(InvalidParameterError, match="n_samples must be a whole number of at least 1"):
+        Framing(4).join(np.zeros((3, 4)), 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("f4", "f4"), ("f8", "f8"), ("i4", "f8"), ("?", "f8"), ("f2", "f8")]
+)
+def test_precision_of_signals(kind, expected):
+    assert as_recordings(np.ones(3, dtype=kind)).dtype == expected
+    assert as_recordings(np.ones((2, 3), dtype=kind)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 2, 3), ()])
+def test_signals_are_rows(shape):
+    with pytest.raises(ShapeError, match="Expected a signal of shape"):
+        as_recordings(np.ones(shape))
+    with pytest.raises(InvalidDataError, match="at least one sample"):
+        as_recordings(np.ones((2, 0)))

@@ -87,3 +87,25 @@ def test_bins_are_equally_spaced_from_zero_by_default(frequencies, rng, monkeypa
     monkeypatch.setattr(grouping, "affinities", lambda W, H, bins: (seen.append(bins), np.ones((5, 5)))[1])
     group_components(rng.random((8, 5)), rng.random((5, 12)), 2, frequencies=frequencies)
     np.testing.assert_array_equal(seen[0], np.arange(12))
+
+
+def test_what_a_group_needs_for_its_share_stays_in_it():
+    # Component 0 gains by a move to group 1, which would leave group 0 with too little.
+    affinity = np.zeros((4, 4))
+    affinity[0, 2] = affinity[2, 0] = 1.0
+    shares = np.array([0.3, 0.1, 0.3, 0.3])
+    for least, expected in ((0.0, [1, 0, 1, 1]), (0.2, [0, 0, 0, 1])):
+        labels = np.array([0, 0, 1, 1])
+        value = grouping._improve(labels, affinity, 2, shares, least)
+        assert labels.tolist() == expected
+        assert value == 2.0
+    # The last one of a group stays.
+    labels = np.array([0, 1, 1, 1])
+    assert grouping._improve(labels, affinity, 2, shares, 0.0) in (0.0, 2.0)
+    assert set(labels.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize(("activations", "components"), [((3,), (3, 4)), ((3, 2), (2,)), ((3, 2, 1), (2, 4))])
+def test_factors_are_matrices(activations, components):
+    with pytest.raises(ValueError, match="Expected activations of shape"):
+        group_components(np.ones(activations), np.ones(components), 1)

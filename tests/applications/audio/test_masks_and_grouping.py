@@ -59,6 +59,9 @@ def test_ties_still_give_the_number_of_groups():
 def test_what_is_refused():
     with pytest.raises(ShapeError, match="got \\(3, 2\\) and \\(3, 4\\)"):
         wiener_masks(np.ones((3, 2)), np.ones((3, 4)))
+    for shapes in (((3,), (3, 4)), ((3, 2), (2,)), ((3, 2, 1), (2, 4))):
+        with pytest.raises(ShapeError, match="Expected activations of shape"):
+            wiener_masks(*map(np.ones, shapes))
     with pytest.raises(ShapeError, match="got \\(3, 2\\) and \\(3, 4\\)"):
         group_components(np.ones((3, 2)), np.ones((3, 4)), 1)
     with pytest.raises(InvalidParameterError, match=r"without gaps; the groups name \[0, 2\]"):

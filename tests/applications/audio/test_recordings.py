@@ -21,6 +21,8 @@ SOUND = np.array([0.0, 1.0, 0.0, -1.0])
         ([SOUND, SOUND], "aligned", [4], False, (False,)),
         (np.stack([SOUND, SOUND]), "consecutive", [4, 4], False, (False, False)),
         ([SOUND, SOUND[:3]], "consecutive", [4, 3], True, (True, True)),
+        ([SOUND], "consecutive", [4], True, (True,)),
+        ((SOUND,), "aligned", [4], False, (False,)),
         ([SOUND, np.stack([SOUND, SOUND])[:, :3]], "consecutive", [4, 3], True, (True, False)),
     ],
 )
@@ -42,6 +44,8 @@ def test_parts_of_recordings(signals, kind, lengths, listed, single):
 
 
 def test_what_recordings_may_not_be():
+    with pytest.raises(InvalidDataError, match="at least one sample"):
+        checked_recordings([], "consecutive")
     with pytest.raises(ShapeError, match=r"have the same length, got \[4, 3\] samples"):
         checked_recordings([SOUND, SOUND[:3]], "aligned")
     with pytest.raises(NonFiniteDataError, match="Sample 2 of recording 1 is inf"):
@@ -62,6 +66,7 @@ def test_what_recordings_may_not_be():
         ([np.ones((3, 3))], "Record more, or use a shorter frame_length"),
         ([np.ones((1, 4)), np.zeros((2, 4))], "The recording is constant"),
         ([np.zeros((1, 4)), np.zeros((2, 4))], "The recording is silent"),
+        ([np.zeros((1, 4)), np.ones((1, 4))], "The recording is constant"),
         ([np.array([[1.0] * 4, [2.0] * 4])], "The recording is constant"),
     ],
 )

@@ -25,6 +25,7 @@ from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameE
     ("named", "n_sources", "names"),
     [
         ((), 2, ("source 1", "source 2")),
+        ((), 1, ("source 1",)),
         (("a", "b"), 2, ("a", "b")),
         (("a", "b"), 3, ("a", "b", "rest")),
         (("a", "b"), 4, ("a", "b", "source 3", "source 4")),

@@ -37,6 +37,9 @@ def test_magnitudes_are_root_mean_squares_over_recordings(exponent, rng):
     expected = np.concatenate(rows) ** exponent
     np.testing.assert_allclose(magnitudes(parts, exponent), expected / expected.mean())
     np.testing.assert_array_equal(magnitudes([np.zeros((1, 2, 3))], exponent), 0.0)
+    np.testing.assert_allclose(
+        magnitudes([1e-3 * part for part in parts], exponent), expected / expected.mean()
+    )
     assert magnitudes([part.astype(np.complex64) for part in parts], exponent).dtype == np.float32
 
 
@@ -135,8 +138,23 @@ def low_rank(n_bins: int, seed: int = 0) -> np.ndarray:
 def test_two_components_explain_a_spectrogram_of_two():
     assert is_simple(low_rank(30), 2, True, **OPTIONS)
     assert not is_simple(np.eye(40)[:, :30] + 1e-3, 2, True, **OPTIONS)
-    # What is left is divided by the widths of bands: loud noise in one of them counts less there.
     assert is_simple(low_rank(200), 2, False, **OPTIONS)
+
+
+def test_powers_are_those_per_bin(monkeypatch):
+    # A model that explains single bins and no wide band, and the reverse.
+    widths = np.diff([*band_edges(110), 110])
+    for explained, simple in ((widths == 1, True), (widths > 1, False)):
+        fit = {
+            "fit_transform": lambda self, V: np.eye(len(V)),
+            "components_": np.diag(explained.astype(float)),
+        }
+        monkeypatch.setattr(spectrogram, "NMF", lambda *_, fit=fit, **__: type("Model", (), fit)())
+        # Every band has the same sum, which is a share of its width in every bin.
+        V = np.repeat(np.eye(len(widths)) / widths, widths, axis=1)
+        shares = (1 / widths)[~explained].sum() / (1 / widths).sum()
+        assert (shares <= 0.2) == simple
+        assert is_simple(V, 2, True, **OPTIONS) == simple
 
 
 @pytest.mark.parametrize("continuity", [0.0, 0.3])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nonneg.applications.audio import trained
-from nonneg.applications.audio.spectrogram import COMPONENTS_PER_SOURCE, REFINEMENTS
+from nonneg.applications.audio.spectrogram import COMPONENTS_PER_SOURCE, REFINEMENTS, band_edges
 from nonneg.applications.audio.trained import TEMPLATES_PER_SOURCE, TRANSPOSITIONS, with_transpositions
 from nonneg.exceptions import InvalidParameterError
 from nonneg.solvers.result import FactorizationResult
@@ -195,3 +195,28 @@ def test_solo_recordings_as_users_pass_them():
     for wrong in (t, [1.0, 2.0], [], "drums"):
         with pytest.raises(InvalidParameterError, match="training: expected solo recordings"):
             trained.checked_training(wrong)
+
+
+@pytest.mark.parametrize("n_bins", [20, 120])
+def test_bins_change_as_their_bands_do(n_bins, rng, monkeypatch):
+    X, W, H = rng.random((9, n_bins)), rng.random((9, 2)), rng.random((2, n_bins))
+    edges = band_edges(n_bins)
+    bands = np.searchsorted(edges, np.arange(n_bins), side="right") - 1
+    factors = rng.random((2, len(edges)))
+    seen = []
+
+    def run(self, data, W, H, stage):
+        seen.append((stage, data, W, H))
+        return (2 * W, H * factors) if stage == "bands" else (W, H)
+
+    monkeypatch.setattr(trained._Search, "run", run)
+    found_W, found_H = trained._Search(given(), "", "").run_twice(X, W, H)
+    np.testing.assert_array_equal(found_W, 2 * W)
+    np.testing.assert_allclose(found_H, H * factors[:, bands])
+    assert [entry[0] for entry in seen] == (["bands"] if n_bins == 20 else ["bands", "bins"])
+    pooled = np.stack([X[:, bands == band].sum(axis=1) for band in range(len(edges))], axis=1)
+    np.testing.assert_allclose(seen[0][1], pooled)
+    np.testing.assert_array_equal(seen[-1][1], X)
+    # Templates of a source are those after the last fit.
+    templates = trained._learned(X, 2, trained._Search(given(), "", ""), np.random.default_rng(0))
+    np.testing.assert_array_equal(templates, seen[-1][3] * (factors if n_bins == 20 else 1.0))

@@ -81,3 +81,52 @@ def test_what_the_stft_refuses():
         STFT(64, 33)
     with pytest.raises(ShapeError, match="Expected coefficients of shape"):
         STFT(64).synthesize(np.zeros((5, 33)), 1000)
+
+
+@pytest.mark.parametrize(("n_samples", "n_frames"), [(1, 2), (8, 2), (9, 3), (16, 3)])
+def test_lapped_frames_reach_half_a_frame_beyond_the_signal(n_samples, n_frames):
+    framing = LappedFraming(8)
+    assert (framing.n_frames(n_samples), framing.step) == (n_frames, 8)
+    assert framing.join(np.zeros((n_frames, 8)), n_samples).shape == (n_samples,)
+    for shape in ((n_frames + 1, 8), (n_frames, 9), (8,)):
+        with pytest.raises(
+            ShapeError, match=rf"shape \(..., {n_frames}, 8\) for a signal of {n_samples} samples"
+        ):
+            framing.join(np.zeros(shape), n_samples)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_one_weight_that_is_off_does_not_reconstruct(symmetric):
+    window = LappedFraming(8).weights
+    LappedFraming(8, window + 1e-9)
+    window[[3, 12] if symmetric else [3]] += 1e-3
+    with pytest.raises(InvalidParameterError, match=r"this one is off by 0\.00"):
+        LappedFraming(8, window)
+    # Symmetric halves whose squares do not sum to one, and the reverse.
+    with pytest.raises(InvalidParameterError, match=r"off by 1\. Use 'sine'"):
+        LappedFraming(8, np.ones(16))
+    angles = np.linspace(0.1, 1.4, 8)
+    with pytest.raises(InvalidParameterError, match="Princen and Bradley"):
+        LappedFraming(8, np.concatenate([np.sin(angles), np.cos(angles)]))
+
+
+@pytest.mark.parametrize(("frame_length", "hop"), [(2, 1), (3, 1), (4, 1), (8, 2), (10, 2)])
+def test_the_hop_of_the_stft_is_a_quarter_of_a_frame(frame_length, hop):
+    stft = STFT(frame_length)
+    assert (stft.hop, stft.step, stft.n_bins) == (hop, hop, frame_length // 2 + 1)
+    expected = (stft.n_frames(20), stft.n_bins)
+    assert stft.synthesize(np.zeros(expected), 20).shape == (20,)
+    for shape in ((expected[0] + 1, expected[1]), (expected[0], expected[1] + 1), (expected[1],)):
+        with pytest.raises(
+            ShapeError, match=rf"\(..., {expected[0]}, {expected[1]}\) for a signal of 20 samples"
+        ):
+            stft.synthesize(np.zeros(shape), 20)
+
+
+def test_half_a_frame_is_the_largest_hop():
+    assert STFT(2, 1).step == 1
+    assert STFT(9, 4, "sine").step == 4
+    with pytest.raises(InvalidParameterError, match="hop=5 is more than half of frame_length=9"):
+        STFT(9, 5)
+    with pytest.raises(InvalidParameterError, match="hop must be a whole number"):
+        STFT(9, 2.0)

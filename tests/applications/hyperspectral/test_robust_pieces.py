@@ -1,0 +1,238 @@
+"""Pieces of the default search for endmembers, against plain formulas."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from nonneg.applications.hyperspectral import robust
+from nonneg.applications.hyperspectral.facets import edge_of, facets_at_edges
+from nonneg.applications.hyperspectral.robust import Found, Subspace
+from nonneg.certificates.certificate import Verdict
+
+VERTICES = np.array([[1.0, 0.1, 0.2], [0.2, 1.0, 0.1], [0.1, 0.3, 1.0]])
+
+
+def space_of(points, noise=0.01, **facts):
+    options = {"exact": False, "varied": False, "sums": np.ones(points.shape[1])} | facts
+    return Subspace(points, np.eye(points.shape[1]), noise, **options)
+
+
+@pytest.fixture
+def weights():
+    return np.random.default_rng(0).dirichlet(np.ones(3), 60)
+
+
+def test_the_misfit_is_in_noise_deviations_per_facet(weights):
+    # Pixels behind the facet opposite to the first vertex leave their distance from it.
+    dual = np.linalg.inv(VERTICES)[:, 0]
+    outward = -dual / np.linalg.norm(dual)
+    weights[:, 0] = 0.0
+    weights[:, 1:] += 0.2
+    points = weights @ VERTICES + 0.03 * outward
+    space = space_of(points, noise=0.01)
+    assert robust._misfit(space, VERTICES) == pytest.approx(math.sqrt(0.03**2 / 2) / 0.01)
+    assert robust._outside_ratio(space, VERTICES) == pytest.approx(3.0)
+    inside = space_of(np.random.default_rng(1).random((5, 3)) @ VERTICES, noise=0.01)
+    assert robust._misfit(inside, VERTICES) == pytest.approx(0.0, abs=1e-6)
+    # One endmember has no facet to divide by.
+    one = space_of(np.array([[1.0, 0.0], [1.0, 0.3]]), noise=0.1)
+    assert robust._misfit(one, np.array([[1.0, 0.0]])) == pytest.approx(math.sqrt(0.09 / 2) / 0.1)
+
+
+def test_nothing_left_has_no_ratio():
+    space = space_of(np.zeros((4, 3)))
+    assert robust._outside_ratio(space, VERTICES) == 0.0
+
+
+@pytest.mark.parametrize(("light", "dark"), [(0.26, False), (0.25, True), (0.1, True)])
+def test_a_material_is_dark_with_less_than_a_quarter_of_the_light(light, dark):
+    vertices = np.array([[1.0, 0.0], [0.0, light]])
+    assert robust._has_dark(space_of(vertices), vertices) is dark
+
+
+def test_pixels_near_a_vertex():
+    rows = np.array([[0.95, 0.05, 0.0], [0.89, 0.11, 0.0], [0.0, 0.0, 1.0], [0.4, 0.3, 0.3]])
+    space = space_of((2.0 * rows) @ VERTICES)
+    assert robust._share_near_vertices(space, VERTICES) == 0.5
+
+
+@pytest.mark.parametrize("factors", [(1.0, 0.5, 2.0), (1.0, 1.0, 1.0)])
+def test_brightness_makes_the_weights_sum_to_one(factors, weights):
+    factors = np.array(factors)
+    space = space_of(weights @ (factors[:, None] * VERTICES))
+    np.testing.assert_allclose(robust._brightness(space, VERTICES), factors, rtol=1e-6)
+
+
+def test_brightness_of_dim_endmembers_is_left(weights):
+    space = space_of(weights @ (np.array([[1.0], [0.15], [1.0]]) * VERTICES))
+    np.testing.assert_allclose(robust._brightness(space, VERTICES)[[0, 2]], 1.0, rtol=1e-6)
+    # The brightest has more than five times the light of the dimmest: nothing is changed.
+    space = space_of(weights @ (np.array([[1.0], [6.0], [1.0]]) * VERTICES))
+    np.testing.assert_array_equal(robust._brightness(space, VERTICES), 1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_medians_of_pixels_keep_what_is_more_than_noise(scale):
+    rng = np.random.default_rng(0)
+    basis = np.eye(5)[:, :2]
+    group = scale * (np.array([1.0, 2.0, 0.5, 0.5, 0.0]) + 0.05 * rng.standard_normal((9, 5)))
+    ones = np.ones(5)
+    found, share = robust._average_spectra(group, [np.arange(9)], ones, basis)
+    light = group.sum(axis=1)
+    scaled = group / light[:, None]
+    median = np.median(scaled, axis=0)
+    outside = np.r_[0.0, 0.0, median[2:]]
+    variance = 0.5 * math.pi * scaled[:, 2:].var(axis=0).sum() / 8
+    kept = 1 - variance / np.sum(outside**2)
+    assert 0.9 < kept < 1.0
+    assert share == pytest.approx(kept)
+    expected = (median - (1 - kept) * outside) * np.median(light)
+    np.testing.assert_allclose(found, [expected])
+
+
+def test_pixels_inside_the_leading_directions_have_no_spectra_of_their_own():
+    group = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0]])
+    found, share = robust._average_spectra(group, [np.arange(2), np.array([1])], np.ones(3), np.eye(3)[:, :2])
+    assert share == 0.0
+    np.testing.assert_allclose(found, [[1.5, 3.0, 0.0], [2.0, 4.0, 0.0]])
+    # One pixel alone shows no noise, and all of it is kept.
+    alone, share = robust._average_spectra(
+        np.array([[1.0, 1.0, 2.0]]), [np.array([0])], np.ones(3), np.eye(3)[:, :2]
+    )
+    assert share == 1.0
+    np.testing.assert_allclose(alone, [[1.0, 1.0, 2.0]])
+    # Noise larger than the median is all noise.
+    wild = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.01], [1.0, 1.0, 0.02]])
+    assert (
+        robust._average_spectra(wild, [np.arange(3)], np.array([1.0, 1.0, 0.0]), np.eye(3)[:, :2])[1] == 0.0
+    )
+
+
+@pytest.mark.parametrize(("misfit", "verdict"), [(0.75, Verdict.HOLDS), (0.76, Verdict.FAILS)])
+def test_what_is_said_about_pure_pixels(misfit, verdict):
+    found = robust._pure_statement(misfit, 0.75, "minimum volume")
+    assert (found.verdict, found.number, found.threshold) == (verdict, misfit, 0.75)
+    assert found.sentence.endswith("The endmembers are those of the smallest simplex around the pixels.")
+
+
+@pytest.mark.parametrize(
+    ("misfits", "chosen", "seen"),
+    [
+        ((0.7, 0.1), 0, 1),  # as good as pure pixels can be: no further search
+        ((0.71, 0.1), 0, 1),
+        ((2.0, 1.9, 3.0), 0, 3),  # hardly better
+        ((2.0, 1.7, 3.0), 1, 3),
+        ((2.0, 1.7, 0.5, 0.1), 2, 3),
+    ],
+)
+def test_the_first_search_is_kept_unless_another_is_clearly_better(misfits, chosen, seen, monkeypatch):
+    asked = []
+    finds = [Found(str(at), np.array([[value]])) for at, value in enumerate(misfits)]
+    monkeypatch.setattr(robust, "_searches", lambda space, k: iter(finds))
+    monkeypatch.setattr(
+        robust, "_misfit", lambda space, vertices: (asked.append(1), float(vertices[0, 0]))[1]
+    )
+    assert robust._pure_pixels(None, 3) is finds[chosen]
+    assert len(asked) == seen
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ({0.5: 1.0, 1.0: 1.2}, 1.0),  # too large: a heavier volume that is just enough
+        ({0.5: 1.0, 1.0: 1.05, 2.0: 1.2}, 2.0),
+        ({0.5: 1.0, 1.0: 1.05, 2.0: 1.06}, 2.0),
+        ({0.5: 1.1, 0.25: 1.0}, 0.5),  # enough: lighter ones while they are
+        ({0.5: 1.3, 0.25: 1.1, 0.125: 1.0}, 0.25),
+        ({0.5: 1.3, 0.25: 1.2, 0.125: 1.1}, 0.125),
+    ],
+)
+def test_the_smallest_weight_that_leaves_pixels_outside(ratios, expected, monkeypatch):
+    simplex = type("Simplex", (), {"at": staticmethod(lambda weight: weight)})
+    monkeypatch.setattr(robust, "_outside_ratio", lambda space, weight: ratios[weight])
+    assert robust._largest_enough(None, simplex, 1.1) == expected
+
+
+def test_vertices_are_averaged_with_near_ones():
+    pure = np.diag([1.0, 1.0, 4.0])
+    apart = math.sqrt(2.0)
+    noise = 0.01
+    reach = 0.2 * apart + 6.0 * noise * math.sqrt(3)
+    for gap, near in ((0.999 * reach, True), (1.001 * reach, False)):
+        moved = pure.copy()
+        moved[0, 1] += gap
+        found = robust._averaged(space_of(pure, noise), pure, moved[[2, 0, 1]])
+        expected = pure.copy()
+        expected[0, 1] += 0.5 * gap * near
+        np.testing.assert_allclose(found, expected)
+    # All must be near, and noise is no excuse.
+    assert robust._averaged(space_of(pure, noise), pure, moved, all_near=True) is None
+    moved[0, 1] = 0.19 * apart
+    np.testing.assert_allclose(
+        robust._averaged(space_of(pure, noise), pure, moved, all_near=True)[0], [1.0, 0.095 * apart, 0.0]
+    )
+    assert robust._averaged(space_of(pure, noise), pure, pure + 5.0) is None
+
+
+@pytest.mark.parametrize(("n", "k"), [(29, 3), (200, 1), (200, 4)])
+def test_too_few_pixels_or_directions_have_no_robust_endmembers(n, k, rng):
+    spectra = rng.dirichlet(np.ones(3), n) @ rng.random((3, 10))
+    assert robust.robust_endmembers(spectra, k) is None
+
+
+def test_pure_pixels_without_noise_are_the_endmembers(rng):
+    H = 0.2 + rng.random((3, 12))
+    W = rng.dirichlet(np.ones(3), 120)
+    W[[7, 50, 99]] = np.eye(3)
+    found = robust.robust_endmembers(W @ H, 3)
+    assert found.facts["how"] == "pure pixels"
+    assert sorted(found.anchors.tolist()) == [7, 50, 99]
+    order = np.argsort(found.anchors)
+    np.testing.assert_allclose(found.components[order], H, rtol=0.2)
+    assert found.certificate["pure-pixels"].verdict == "holds"
+    assert found.facts["isolated"].tolist() == []
+    assert found.n_iter == 1
+    # Sums of the bands may come from elsewhere, for pixels in leading directions.
+    again = robust.robust_endmembers(W @ H, 3, ones=np.ones(12))
+    np.testing.assert_array_equal(again.components, found.components)
+
+
+@pytest.mark.parametrize(
+    ("outward", "thickness"),
+    [
+        (np.zeros(19), 40.0),  # too few pixels
+        (np.zeros(100), 3.9),  # too thin
+        (np.full(100, -4.5), 40.0),  # none in the window
+        (np.full(100, 6.5), 40.0),
+        (np.full(100, -2.1), 4.1),  # half of a thin simplex
+    ],
+)
+def test_facets_stay_where_nothing_is_known(outward, thickness):
+    assert edge_of(outward, thickness) == 0.0
+
+
+@pytest.mark.parametrize(("shift", "thickness"), [(1.0, 40.0), (-1.0, 40.0), (5.0, 40.0), (3.0, 8.0)])
+def test_edges_move_by_a_limited_share(shift, thickness):
+    rng = np.random.default_rng(0)
+    outward = shift + rng.standard_normal(3000)
+    limit = min(3.0, 0.25 * thickness)
+    assert edge_of(outward, thickness) == pytest.approx(np.clip(shift, -limit, limit), abs=0.3)
+
+
+def test_facets_move_to_the_edge_of_the_pixels():
+    rng = np.random.default_rng(1)
+    normal = np.ones(3)
+    vertices = np.eye(3)
+    noise = 0.01
+    # All pixels lie on facets of a simplex that is a little larger.
+    W = rng.dirichlet(np.ones(3), 6000)
+    W[np.arange(6000), rng.integers(3, size=6000)] = 0.0
+    W /= W.sum(axis=1, keepdims=True)
+    points = W @ (1.03 * vertices - 0.01) + noise * rng.standard_normal((6000, 3))
+    found = facets_at_edges(points, vertices, normal, noise)
+    np.testing.assert_allclose(found @ normal, 1.0)
+    np.testing.assert_allclose(found, 1.03 * vertices - 0.01, atol=0.008)
+    np.testing.assert_allclose(facets_at_edges(points[:10], vertices, normal, noise), vertices, atol=1e-12)
