@@ -141,7 +141,27 @@ def test_consensus_and_signatures():
     model = ConsensusNMF([2, 3], n_init=4, max_iter=50, random_state=0).fit(planted(2, n=40, m=20)[0])
     display = plot_consensus(model)
     assert len(display.axes_) == 3
-    assert "outliers" in display.axes_[1].get_title()
+    curve, histogram, picture = display.axes_
+    rows = [each.row() for each in model.ranks_]
+    for line, name in zip(curve.lines, ("stability", "least_stable"), strict=False):
+        np.testing.assert_array_equal(line.get_xdata(), [2, 3])
+        np.testing.assert_allclose(line.get_ydata(), [row[name] for row in rows])
+    assert set(curve.lines[2].get_xdata()) == {model.n_components_}
+    (errors,) = next(axes for axes in display.figure_.axes if axes.get_ylabel() == "error").lines
+    np.testing.assert_allclose(errors.get_ydata(), [row["error"] for row in rows])
+    found = next(each for each in model.ranks_ if each.n_components == model.n_components_)
+    assert histogram.get_title() == f"{found.n_outliers} of {len(found.density)} are outliers"
+    assert sum(bar.get_height() for bar in histogram.patches) == len(found.density)
+    edges = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in histogram.patches]
+    assert (min(edges)[0], max(edges)[1]) == pytest.approx((0.0, 1.42))
+    assert set(histogram.lines[0].get_xdata()) == {model.density_threshold}
+    np.testing.assert_array_equal(picture.images[0].get_array(), found.distances)
+    assert picture.images[0].get_clim() == pytest.approx((0.0, np.sqrt(2)))
+    assert not picture.get_xticks().size
+    assert not picture.get_yticks().size
+    assert repr(display) == f"ConsensusDisplay(rank=2, density_threshold={model.density_threshold})"
+    with pytest.raises(InvalidParameterError, match="Expected a fitted ConsensusNMF, got ConsensusNMF"):
+        plot_consensus(ConsensusNMF(2))
     figure = plot_signatures(np.full((2, 96), 1 / 96))
     assert len(figure.axes) == 2
     labels = [[text.get_text() for text in axes.get_xticklabels()] for axes in figure.axes]

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
 from nonneg.applications import TopicModel
-from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words, start_iteration
+from nonneg.applications.topics.anchor_words import (
+    _one_step_after,
+    find_anchor_words,
+    merit_settings,
+    reduced_words,
+    start_iteration,
+)
 from nonneg.applications.topics.term_weights import (
     balanced_documents,
     informative_words,
     inverse_frequencies,
     term_weights,
 )
-from nonneg.applications.topics.topic_recovery import document_weights, topics_of_anchors
+from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
 from nonneg.applications.topics.word_correlation import WordCorrelation
 from nonneg.datasets import text_like
 from nonneg.exceptions import UnsupportedError
@@ -125,3 +133,70 @@ def test_given_anchors_take_no_iterations(rng):
     model = TopicModel(2, method="spa", anchors=[1, 4], min_df=1).fit(counts)
     assert model.n_iter_ == 0
     np.testing.assert_array_equal(model.anchor_indices_, [1, 4])
+
+
+def points_around(n, off):
+    """Return two corners, points between them, and one at a distance of ``off * sqrt(2)``."""
+    points = np.full((n, 2), 0.5)
+    points[:2] = np.eye(2)
+    points[2] += off
+    return points
+
+
+@pytest.mark.parametrize(
+    ("n", "off", "expected"),
+    [
+        (102, 0.1, 70),
+        (102, 0.5, 13),
+        (102, 3.0, 1),
+        (102, 1e-4, 99),
+        (102, 0.0, 99),
+        (5, 0.5, 2),
+        (5, 1.0, 1),
+    ],
+)
+def test_the_iteration_of_the_start_follows_from_its_residuals(n, off, expected):
+    # The whole part of sqrt(n) / ||R||, counted from zero, and at most the last one.
+    assert start_iteration(points_around(n, off), np.array([0, 1])) == expected
+
+
+def test_the_settings_of_merit_are_the_papers():
+    points = points_around(12, 0.3)
+    found = merit_settings(points, 2, {})
+    assert sorted(found.pop("init").tolist()) == [0, 2]  # those of successive projections
+    t = found["t_init"]
+    assert found == {
+        "lam": 5e-7, "mu": 1e-5, "steps": "open-loop", "choice": "row-maxima", "t_init": t,
+        "max_iter": 100 - t, "tol": 0.25,
+    }  # fmt: skip
+    for given in ({"init": [0, 1]}, {"t_init": 3}):
+        found = merit_settings(points, 2, given)
+        assert (found["max_iter"], found["tol"]) == (100, 0.25)
+        assert "init" not in found
+    published = merit_settings(points, 2, {}, as_published=True)
+    assert (published["tol"], published["ties"]) == (0.0, "first")
+
+
+def test_the_authors_stop_one_step_after_the_gap():
+    stop = _one_step_after(0.25)
+    gaps = [0.9, 0.25, 0.2, 0.3, 0.1]
+    assert [stop(SimpleNamespace(history={"gap": [gap]})) for gap in gaps] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_options_of_the_search_count_more_than_the_papers(weights):
+    points = reduced_words(weights, 6)
+    found = find_anchor_words(points, 3, method="merit", lam=1e-3, max_iter=2, tol=0.0)
+    assert (found.lam, found.n_iter) == (1e-3, 2)
+    assert find_anchor_words(points, 3, method="merit", max_iter=2).lam == 5e-7
+    assert find_anchor_words(points, 3, method="MERIT-0".lower(), max_iter=2).lam == 0.0
+
+
+def test_rows_are_divided_by_their_sums():
+    found = rows_of_sum_one(np.array([[1.0, 3.0], [0.0, 0.0], [0.1, 0.1]]))
+    np.testing.assert_allclose(found, [[0.25, 0.75], [0.0, 0.0], [0.5, 0.5]])

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import nonneg
 from nonneg.applications import TopicModel
+from nonneg.applications.topics.editing import _merged, _Row
 from nonneg.applications.topics.proportions import (
     GroupedEncoder,
     LeastSquaresEncoder,
@@ -221,3 +222,38 @@ def test_parts_of_an_encoder_fit_together():
     ):
         with pytest.raises(FileFormatError, match="for other words or topics"):
             check_encoder(encoder, n_topics, n_words)
+
+
+def row(topic, weights, share, anchor=None, name=None):
+    return _Row(topic, np.array(weights), share, anchor, name)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_a_merged_topic_is_the_mixture_of_its_parts(unit):
+    rows = [row(2, [4.0, 0.0, 2.0], 3.0, 0), row(5, [0.0, 8.0, 0.0], 1.0, 1)]
+    found = _merged(rows, {}, unit=unit)
+    mixture = np.array([12.0, 8.0, 6.0])
+    np.testing.assert_allclose(found.weights, mixture / (np.linalg.norm(mixture) if unit else 26.0))
+    assert (found.topic, found.share, found.anchor, found.name) == (2, 4.0, 0, None)
+    # Topics without a share count the same, and topics without weights stay empty.
+    equal = _merged([row(0, [1.0, 0.0], 0.0), row(1, [0.0, 3.0], 0.0)], {}, unit=unit)
+    size = np.sqrt(10.0) if unit else 4.0
+    np.testing.assert_allclose(equal.weights, np.array([1.0, 3.0]) / size)
+    assert not _merged([row(0, [0.0, 0.0], 1.0), row(1, [0.0, 0.0], 2.0)], {}, unit=unit).weights.any()
+
+
+def test_anchors_and_names_of_a_merged_topic():
+    first, second = row(0, [1.0, 0.0], 1.0, 0, "a"), row(1, [0.0, 1.0], 3.0, 1, "b")
+    assert _merged([first, second], {}, unit=False).anchor == 1  # with the larger weight in the whole
+    assert _merged([first, replace(second, anchor=None)], {}, unit=False).anchor is None
+    for shares, names, given, expected in (
+        ((1.0, 3.0), ("a", "b"), {}, "a / b"), ((1.0, 3.0), ("a", "a"), {}, "a"),
+        ((1.0, 3.0), ("a", None), {}, None),  # the name of a quarter
+        ((1.0, 1.0), ("a", None), {}, "a"),  # of half
+        ((1.0, 3.0), ("a", "b"), {0: "a"}, "a"),  # a name that was given now counts alone
+        ((1.0, 3.0), ("a", None), {0: "a"}, "a"), ((1.0, 3.0), (None, "b"), {0: None}, "b"),
+    ):  # fmt: skip
+        rows = [
+            replace(one, share=s, name=n) for one, s, n in zip((first, second), shares, names, strict=True)
+        ]
+        assert _merged(rows, given, unit=False).name == expected

@@ -8,7 +8,12 @@ import scipy.sparse as sp
 
 from nonneg import load
 from nonneg.applications import TopicModel
+from nonneg.applications.topics import number_of_topics as module
+from nonneg.applications.topics.methods import FoundTopics, Task
 from nonneg.applications.topics.number_of_topics import (
+    _reason,
+    _without_small_groups,
+    compare_numbers,
     group_modularity,
     recommended,
     similar_documents,
@@ -124,3 +129,92 @@ def test_documents_without_subjects_are_called_so(rng):
     model = TopicModel([2, 4], random_state=0, max_iter=20).fit(counts)
     assert max(model.selection_["modularity"]) < 0.3
     assert model.selection_["reason"].startswith("None of the numbers of topics that were tried")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "modularity", "at", "near", "said"),
+    [
+        ([2, 3, 4], [0.3, 0.6, 0.2], 1, (1, 1),
+         "3 topics divide the documents most clearly (modularity 0.60). No other number that was tried"),
+        ([2, 3, 4], [0.59, 0.6, 0.2], 1, (0, 1), "Numbers from 2 to 3 divide them nearly as well"),
+        ([2, 3, 4], [0.6, 0.4, 0.6], 0, (0, 2), "Some numbers from 2 to 4 divide them nearly as well"),
+        ([2, 3], [0.3, 0.6], 1, (1, 1), "comes near. Larger numbers were not tried."),
+        ([5], [0.6], 0, (0, 0), "(modularity 0.60). No other number was tried."),
+        ([2, 3], [0.2, 0.1], 0, (0, 0), "None of the numbers of topics that were tried divides"),
+        ([2, 3], [0.2, 0.1], 0, (0, 0), "subjects, and 0.20 at most here, with 2 topics."),
+    ],
+)  # fmt: skip
+def test_the_reason_says_what_was_compared(numbers, modularity, at, near, said):
+    reason = _reason(numbers, modularity, at, near)
+    assert said in reason
+    assert ("Larger numbers were not tried" in reason) == (at == len(numbers) - 1 > 0)
+    assert ("Some numbers" in reason) == said.startswith("Some")
+
+
+def planted_task(**changes):
+    """Two groups of ten documents without common words, and an empty document."""
+    counts = np.zeros((21, 8))
+    counts[:10, :4] = counts[10:20, 4:] = 1.0
+    counts += 0.0
+    return Task(sp.csr_array(counts), np.ones(8), 2, rng=0, **changes)
+
+
+def by_halves(seen):
+    """Return a method that tells the two groups apart, and keeps what it was given."""
+
+    def run(task):
+        seen.append(task)
+        components = np.zeros((task.n_topics, 8))
+        components[0, :4] = components[1, 4:] = [4.0, 3.0, 2.0, 1.0]
+
+        def encode(counts):
+            return np.asarray(counts @ components.T)
+
+        return FoundTopics(components, encode, None, 1, None, None, set_aside=np.array([0]))
+
+    return run
+
+
+def test_every_candidate_is_fitted_to_the_whole_and_to_samples(monkeypatch, capsys):
+    seen = []
+    task = planted_task(params={"init": "x", "callback": print}, verbose=1)
+    found = compare_numbers(task, "nmf", by_halves(seen), [3, 2], verbose=0)
+    assert (found.candidates, found.n_topics) == ([2, 3], 2)
+    # Without the empty document and the one that was set aside: nineteen, and four fifths of them.
+    sizes = [each.counts.shape[0] for each in seen]
+    assert sizes == [20] + [19, 15, 15, 15] * 2
+    assert [each.n_topics for each in seen] == [3] + [2] * 4 + [3] * 4
+    assert {each.verbose for each in seen} == {0}
+    assert [each.set_aside for each in seen] == [True] + [False] * 8
+    assert len({each.rng for each in seen}) == 1
+    expected = {"tol": 1e-4, "max_iter": 200, "init": "x"}
+    assert all(dict(each.params) == expected for each in seen)
+    assert found.stability == [1.0, pytest.approx(found.stability[1])]
+    assert found.stability_spread[0] == 0.0
+    # Both groups are cliques of nine and ten documents: 1 - sum of the squared shares of the degrees.
+    degrees = np.array([9 * 8, 10 * 9])
+    assert found.modularity[0] == pytest.approx(1.0 - np.sum((degrees / degrees.sum()) ** 2))
+    assert np.isfinite(found.npmi[0])
+    assert found.range == [2, 3]
+    assert capsys.readouterr().err == ""
+    seen.clear()
+    compare_numbers(task, "lda", by_halves(seen), [2])
+    assert [each.counts.shape[0] for each in seen] == [20, 16, 16, 16]
+    assert dict(seen[0].params) == {"max_iter": 10, "init": "x"}
+    monkeypatch.setattr(module, "MAX_DOCUMENTS", 12)
+    seen.clear()
+    compare_numbers(task, "spa", by_halves(seen), [2])
+    assert [each.counts.shape[0] for each in seen] == [12, 10, 10, 10]
+
+
+def test_groups_that_are_too_small_are_left_out_once():
+    seen = []
+    task = planted_task()
+    found = _without_small_groups(task, task.counts, [2, 18, 25], by_halves(seen))
+    assert (seen[0].n_topics, found.shape[0]) == (18, 20)
+    np.testing.assert_array_equal(found.toarray(), task.counts.toarray()[1:])
+
+    def nothing(task):
+        return FoundTopics(np.zeros((2, 8)), None, None, 1, None, None, set_aside=None)
+
+    assert _without_small_groups(task, task.counts, [2], nothing) is task.counts

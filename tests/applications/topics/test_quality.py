@@ -13,11 +13,18 @@ from sklearn.utils import get_tags
 from nonneg import load
 from nonneg.applications import TopicModel
 from nonneg.applications.topics import duplicates
-from nonneg.applications.topics.certify import _covered, _differ, _exclusive, _left_out, _supported
+from nonneg.applications.topics.certify import (
+    _covered,
+    _differ,
+    _exclusive,
+    _left_out,
+    _supported,
+    topic_statements,
+)
 from nonneg.applications.topics.documents import used_words
 from nonneg.applications.topics.duplicates import first_copies
 from nonneg.applications.topics.quality import Support
-from nonneg.applications.topics.term_weights import balanced_documents
+from nonneg.applications.topics.term_weights import balanced_documents, informative_words
 from nonneg.datasets import load_reuters21578
 from nonneg.datasets.store import is_available
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError
@@ -130,6 +137,19 @@ def test_a_group_of_copies_weighs_by_its_size():
     longer = sp.csr_array(np.diag([1.0, 3.0]))
     X = balanced_documents(longer, 6).toarray()
     np.testing.assert_allclose(np.diag(X), [1 / np.sqrt(1 + 6 * 2.0 * 1), 3 / np.sqrt(9 + 6 * 2.0 * 3)])
+    # Short documents, an empty one, and one alone; half a document is added.
+    short = sp.csr_array(np.array([[0.1, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+    X = balanced_documents(short, 0.5).toarray()
+    np.testing.assert_allclose(
+        np.diag(X), [0.1 / np.sqrt(0.01 + 0.5 * 0.2 * 0.1), 0.3 / np.sqrt(0.09 + 0.5 * 0.2 * 0.3), 0.0]
+    )
+    assert balanced_documents(sp.csr_array([[2.0]]), 3).toarray() == 2 / np.sqrt(4 + 3 * 2 * 2)
+
+
+def test_words_of_some_documents_are_informative():
+    X = sp.csr_array((np.arange(6)[:, None] < np.array([2, 5, 6, 1, 0])).astype(float))
+    assert informative_words(X).tolist() == [0, 1]  # at least two documents, and not all six
+    assert informative_words(X, 1).tolist() == informative_words(X, 0).tolist() == [0, 1, 3]
 
 
 def test_topics_may_share_half_of_their_top_words():
@@ -138,6 +158,35 @@ def test_topics_may_share_half_of_their_top_words():
         words = np.array([[2, 0], [2, 1]]) if shared == 1 else np.array([[2, 3], [2, 3]])
         found = _differ(components, words)
         assert (found.number, found.threshold, found.holds) == (shared / 2, 0.5, holds)
+
+
+def test_topics_of_few_words_are_compared_by_those_that_they_have():
+    # Topics 1 and 2 have two words of weight above zero each, and one in common; 0 and 3 share none.
+    components = np.array(
+        [[1.0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 1, 1], [0.0, 0, 0, 0, 0, 0]]
+    )
+    words = np.array([[0, 1, 2], [3, 4, 0], [4, 5, 0], [0, 1, 2]])
+    found = _differ(components, words)
+    assert (found.number, found.holds) == (0.5, True)
+    assert "at most 1 of 2" in found.sentence
+    assert found.quantities == {"similarity_count": 1, "n_top_words": 3}
+    components[2, 3] = components[2, 4]
+    found = _differ(components, np.array([[0, 1, 2], [3, 4, 0], [4, 3, 0], [0, 1, 2]]))
+    assert (found.number, found.holds) == (1.0, False)
+    assert "Topics 1 and 2 share 2 of their 2 top words" in found.sentence
+
+
+def test_statements_of_a_model():
+    components, words = np.eye(2, 4), np.array([[0], [1]])
+    for copies, aside, anchors in ((0, 0, None), (2, 0, None), (0, 3, [0, 1])):
+        support = Support(np.array([5, 4]), 2.0, n_copies=copies, n_set_aside=aside)
+        given = None if anchors is None else np.array(anchors)
+        found = topic_statements(components, words, given, ["a", "b"], 0, 20, support)
+        names = ["topics-differ", "topics-supported", "documents-covered"]
+        names += ["documents-used"] * (copies + aside > 0) + ["anchors-exclusive"] * (anchors is not None)
+        assert [each.name for each in found] == names
+        assert ("Copies count once" in found[1].sentence) == (copies > 0)
+    assert found[-1].quantities == {"mean_share": 1.0}
 
 
 def test_the_limit_on_words_grows_with_the_collection():

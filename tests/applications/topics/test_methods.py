@@ -1,0 +1,209 @@
+"""The ways to find topics: what they are given, and what they make of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg.applications import TopicModel
+from nonneg.applications.topics import methods as module
+from nonneg.applications.topics.methods import METHODS, FoundTopics, Task, _legacy, smallest_topic
+from nonneg.applications.topics.term_weights import balanced_documents, inverse_frequencies, term_weights
+from nonneg.exceptions import DataChangedWarning, InvalidDataError, InvalidParameterError, UnsupportedError
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(0)
+    topics = np.kron(np.eye(3), rng.dirichlet(np.full(6, 3.0))) + 0.01
+    return sp.csr_array(
+        rng.multinomial(25, (topics / topics.sum(axis=1, keepdims=True))[np.arange(45) % 3]) * 1.0
+    )
+
+
+@pytest.fixture
+def task(counts):
+    return Task(counts, inverse_frequencies(counts), 3, rng=0)
+
+
+def test_a_topic_has_a_tenth_of_the_documents_of_an_average_one(task):
+    assert smallest_topic(task, 600) == pytest.approx(20.0)
+    assert smallest_topic(replace(task, min_documents=7.0), 600) == 7.0
+
+
+class Recorded:
+    """In the place of `NMF`: keeps what it is asked for."""
+
+    def __init__(self, n_components, **options):
+        self.options = options
+        self.components_ = np.eye(n_components, 18) * np.arange(n_components)[:, None]
+        self.n_iter_, self.certificate_ = 4, "said"
+
+    def fit(self, X, **given):
+        self.X, self.given = X, given
+        return self
+
+
+@pytest.mark.parametrize("balance", [True, False])
+def test_least_squares_is_given_weights_of_words(task, balance, monkeypatch):
+    monkeypatch.setattr(module, "NMF", Recorded)
+    task = replace(task, balance=balance, set_aside=False, params={"tol": 0.5}, n_jobs=1, verbose=1)
+    found = METHODS["nmf"].run(task)
+    model = found.result
+    assert model.options == {"tol": 0.5, "max_iter": 1000, "random_state": 0, "n_jobs": 1, "verbose": 1}
+    weights = term_weights(task.counts, task.inverse, unit_rows=not balance)
+    if balance:
+        weights = balanced_documents(weights, 0.1 * 45 / 3)
+    np.testing.assert_allclose(model.X.toarray(), weights.toarray())
+    assert model.given == {}
+    np.testing.assert_allclose(np.linalg.norm(found.components, axis=1), [0.0, 1.0, 1.0])
+    assert (found.anchors, found.n_iter, found.certificate, found.set_aside) == (None, 4, "said", None)
+
+
+def test_given_anchors_and_seeds_are_the_start(task, monkeypatch):
+    anchored = METHODS["nmf"].run(replace(task, anchors=np.array([0, 6, 12])))
+    assert anchored.set_aside is None
+    monkeypatch.setattr(module, "NMF", Recorded)
+    found = METHODS["nmf"].run(replace(task, anchors=np.array([0, 6, 12])))
+    model = found.result
+    assert model.options["init"] == "custom"
+    assert model.given["W"].shape == (45, 3)
+    assert (model.given["W"] > 0).all()
+    assert (model.given["H"] > 0).all()
+    np.testing.assert_array_equal(found.anchors, [0, 6, 12])
+    seeded = METHODS["nmf"].run(replace(task, seeds=(np.array([0]), np.array([6]), np.array([12]))))
+    assert seeded.result.X.shape == (48, 18)  # one more document for every group of seed words
+    assert seeded.result.options["init"] == "custom"
+    assert len(seeded.certificate) == 0
+
+
+def test_documents_of_small_groups_are_set_aside_in_rounds(task, monkeypatch, tmp_path):
+    calls = []
+
+    def factorized(task):
+        calls.append(task)
+
+        def encode(counts):
+            # The first document that is left is a group of its own.
+            weights = np.zeros((counts.shape[0], 3))
+            weights[0, 0] = weights[1::2, 1] = weights[2::2, 2] = 1.0
+            return weights
+
+        return FoundTopics(np.eye(3, 18), encode, None, 1, None, None)
+
+    monkeypatch.setattr(module, "_factorized", factorized)
+    run = METHODS["nmf"].run
+    found = run(replace(task, min_documents=2.0, params={"checkpoint": str(tmp_path)}))
+    # Up to a tenth of 45 documents.
+    np.testing.assert_array_equal(found.set_aside, [0, 1, 2, 3])
+    assert [each.counts.shape[0] for each in calls] == [45, 44, 43, 42, 41]
+    assert [str(each.params["checkpoint"]) for each in calls[1:]] == [
+        str(tmp_path / f"without-small-groups-{at}") for at in (1, 2, 3, 4)
+    ]
+    monkeypatch.setattr(module, "LARGEST_PART", 0.9)
+    assert len(run(replace(task, min_documents=2.0)).set_aside) == module.N_ROUNDS
+    monkeypatch.setattr(module, "LARGEST_PART", 2 / 45)
+    assert len(run(replace(task, min_documents=2.0)).set_aside) == 2
+    assert len(run(replace(task, min_documents=1.0)).set_aside) == 0
+    for changes in (
+        {"balance": False},
+        {"set_aside": False},
+        {"anchors": np.arange(3)},
+        {"seeds": (np.arange(2),)},
+    ):
+        calls.clear()
+        assert run(replace(task, min_documents=2.0, **changes)).set_aside is None
+        assert len(calls) == 1
+
+
+def test_documents_without_topics_are_in_no_group(task, monkeypatch):
+    def factorized(task):
+        def encode(counts):
+            weights = np.zeros((counts.shape[0], 3))
+            weights[3:, 1], weights[20:, 2], weights[30:, 0] = 1.0, 2.0, 3.0
+            return weights
+
+        return FoundTopics(np.eye(3, 18), encode, None, 1, None, None)
+
+    monkeypatch.setattr(module, "_factorized", factorized)
+    assert len(METHODS["nmf"].run(replace(task, min_documents=4.0)).set_aside) == 0
+
+
+def test_divergence_leaves_out_empty_documents(task, monkeypatch):
+    monkeypatch.setattr(module, "NMF", Recorded)
+    padded = sp.csr_array(sp.vstack([task.counts[:5], sp.csr_array((2, 18)), task.counts[5:]], format="csr"))
+    found = METHODS["kl"].run(replace(task, counts=padded, params={"max_iter": 3}))
+    assert found.result.options == {
+        "beta_loss": "kullback-leibler", "tol": 1e-5, "max_iter": 3, "random_state": 0, "n_jobs": None,
+        "verbose": 0,
+    }  # fmt: skip
+    np.testing.assert_array_equal(found.result.X.toarray(), task.counts.toarray())
+    np.testing.assert_allclose(found.components, np.diag([0.0, 1.0, 1.0]) @ np.eye(3, 18))
+    np.testing.assert_allclose(found.encode.scale, [0.0, 1.0, 2.0])  # the sums of the rows
+
+
+def test_words_are_reduced_to_twice_as_many_directions_as_topics(task, monkeypatch):
+    asked = []
+    reduced = module.reduced_words
+    monkeypatch.setattr(module, "reduced_words", lambda *given: asked.append(given[1]) or reduced(*given))
+    assert len(METHODS["spa"].run(task).anchors) == 3
+    few = replace(task, counts=task.counts[:4])
+    METHODS["spa"].run(few)
+    assert asked == [6, 4]
+    with pytest.raises(InvalidParameterError, match="n_topics=5 is more than 4 documents with 18 used words"):
+        METHODS["spa"].run(replace(few, n_topics=5))
+    exact = METHODS["spa"].run(replace(few, n_topics=4))
+    assert len(exact.anchors) == 4
+    given = METHODS["spa"].run(replace(task, anchors=np.array([1, 7, 13])))
+    assert (given.n_iter, given.result, len(given.certificate)) == (0, None, 0)
+
+
+def test_latent_dirichlet_allocation_gets_seeds_that_scikit_learn_takes(task):
+    state = np.random.RandomState(0)
+    for seed in (None, 3, np.int64(3), state):
+        assert _legacy(seed) is seed
+    assert isinstance(_legacy(np.random.default_rng(0)), int)
+    found = METHODS["lda"].run(replace(task, params={"max_iter": 2}))
+    np.testing.assert_allclose(found.components.sum(axis=1), 1.0)
+    assert found.n_iter == 2
+    with pytest.raises(InvalidDataError, match="LatentDirichletAllocation rejected"):
+        METHODS["lda"].run(replace(task, params={"learning_decay": "much", "max_iter": 1}))
+
+
+@pytest.mark.parametrize(
+    ("name", "anchors", "seeds"),
+    [
+        ("nmf", True, True),
+        ("kl", False, False),
+        ("lda", False, False),
+        ("spa", True, False),
+        ("merit-0", True, False),
+    ],
+)
+def test_what_methods_can_start_from(name, anchors, seeds):
+    assert (METHODS[name].takes_anchors, METHODS[name].takes_seeds) == (anchors, seeds)
+
+
+def test_a_model_answers_for_documents_without_topics(counts):
+    model = TopicModel(3, random_state=0).fit(counts)
+    empty = sp.csr_array(sp.vstack([counts[:2], sp.csr_array((1, 18))], format="csr"))
+    with pytest.warns(DataChangedWarning, match="1 of 3 documents contain none"):
+        found = model.predict(empty)
+    assert found[2] == -1
+    np.testing.assert_array_equal(found[:2], np.argmax(model.transform(counts[:2]), axis=1))
+    assert [len(words) for words in model.top_words()] == [10] * 3
+    assert [len(words) for words in model.top_words(2)] == [2] * 3
+    assert all(model.components_[at, words].min() > 0 for at, words in enumerate(model.top_words(18)))
+    assert [len(rows) for rows in model.representative_documents(counts)] == [3] * 3
+    known = model.transform(counts)
+    best = model.representative_documents(counts, 2, proportions=known)
+    strength = known * np.sqrt(counts @ model.topics_.T)
+    assert [rows.tolist() for rows in best] == np.argsort(-strength, axis=0, kind="stable")[:2].T.tolist()
+    with pytest.raises(ValueError, match=r"Expected proportions of shape \(45, 3\), got \(3, 45\)"):
+        model.representative_documents(counts, proportions=known.T)
+    assert model.get_feature_names_out().tolist() == ["topicmodel0", "topicmodel1", "topicmodel2"]
+    with pytest.raises(UnsupportedError, match="does not use anchor words"):
+        TopicModel(3, method="kl", anchors=[0, 1, 2]).fit(counts)
