@@ -14,7 +14,6 @@ from nonneg.kernels.self_dictionary import numba_kernels as compiled
 
 SCAN = "nonneg.kernels.self_dictionary.numba_kernels"
 OBJECTIVES = "nonneg.kernels.transforms.objectives_numba"
-NEWTON = "nonneg.kernels.kl_newton.numba"
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
@@ -152,6 +151,35 @@ def test_the_whole_scan_finds_the_lowest_scores(tol, width, scan):
     assert (found[[0, 9, 10]] == -1).all()
 
 
+@pytest.mark.parametrize("tol", [1e-6, 10.0])
+def test_any_point_may_be_the_vertex_of_any_column(tol, rng):
+    points, vertices = np.eye(11), rng.permutation(11)
+    residual, rounded = -points[vertices], np.zeros((11, 12), dtype=np.float32)
+    rounded[:, :11] = points
+    listed = np.zeros(12, dtype=int), np.zeros(0, dtype=int), np.zeros(0)
+    found = np.full(11, -1)
+    plain(SCAN).scan_dense(
+        rounded, points, np.zeros(11), residual, np.arange(11), 1.0, 0.0, np.zeros(11), *listed, tol, 4, 3,
+        found, 0, 11,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, vertices)
+
+
+def test_columns_of_size_zero_leave_the_choice_to_the_order():
+    kernels, leaders, points = plain(SCAN), np.array([6, 1, 10]), np.ones((11, 2))
+    nothing = np.zeros(12, dtype=int), np.zeros(0, dtype=int), np.zeros(0)
+    facts = np.zeros(8), points, np.ones(2), np.zeros((11, 2)), np.arange(8), np.zeros(11), *nothing
+    exact, index, threshold = np.full(8, 9.0), np.full(8, 99), np.full(8, 9.0)
+    kernels.decide_leaders(np.zeros((8, 3)), leaders, 0.5, *facts, exact, index, threshold)
+    assert (exact.tolist(), index.tolist(), threshold.tolist()) == ([0.0] * 8, [1] * 8, [0.5] * 8)
+    room = np.zeros((1, 8)), np.zeros(1), np.zeros(8), np.array([0, 4])
+    kernels.decide_groups(
+        np.ones((1, 8), dtype=np.uint8), *room, np.zeros((4, 3), dtype=np.float32), np.array([7, 3, 0, 9]),
+        np.zeros((8, 3), dtype=np.float32), 0.5, *facts, exact, index, threshold,
+    )  # fmt: skip
+    assert (exact.tolist(), index.tolist(), threshold.tolist()) == ([0.0] * 8, [0] * 8, [0.5] * 8)
+
+
 def test_radii_of_groups(rng):
     rounded, order = rng.random((9, 3)).astype(np.float32), rng.permutation(9)
     starts, centers, stretch = np.array([0, 4, 4, 9]), rng.random((3, 3)), rng.random((3, 3))
@@ -170,6 +198,9 @@ def test_groups_that_may_hold_a_better_point(rng):
     expected = along - radii[:, None] * norms <= threshold + 0.05
     np.testing.assert_array_equal(marks, expected)
     assert n_alive == expected.sum() > 0
+    for tol, alive in ((0.05, 0), (0.2, 1)):  # rounding counts in favor of a group
+        near = np.ones((1, 1)), np.array([0.5]), np.array([0.2]), np.array([0.8])
+        assert plain(SCAN).mark_alive(*near, tol, np.zeros((1, 1), dtype=np.uint8)) == alive
     exact = np.zeros((1, 1)), np.zeros(1), np.zeros(1), np.zeros(1)
     assert plain(SCAN).mark_alive(*exact, 0.0, np.zeros((1, 1), dtype=np.uint8)) == 1  # equal is alive
 
@@ -199,12 +230,15 @@ def test_leaders_and_groups_find_the_lowest_scores(tol, scan):
     scaled = (np.column_stack([residual[:8], np.ones(8)]) / sizes[:, None]).astype(np.float32)
     along, radii, norms = np.full((3, 8), -9.0), np.zeros(3), np.zeros(8)
     marks = np.ones((3, 8), dtype=np.uint8)
+    led = index.copy()
     kernels.decide_groups(
         marks, along, radii, norms, starts, plain_points, members, scaled, max(tol, 1e-5), sizes, points,
         center, residual, columns, base, *listed, exact, index, threshold,
     )  # fmt: skip
     np.testing.assert_array_equal(index, scores[:, :8].argmin(axis=0))
     np.testing.assert_allclose(exact, scores[:, :8].min(axis=0))
+    better = index != led
+    np.testing.assert_allclose(threshold[better], exact[better] / sizes[better] + max(tol, 1e-5))
 
 
 def test_unmarked_columns_keep_what_is_known(scan):
@@ -264,105 +298,3 @@ def test_the_three_objectives(rng):
     found = plain(OBJECTIVES).measured(V, eps, inverse, np.empty((3, 9)))
     np.testing.assert_allclose(found, [C, L, np.sum(ratio - 1 - np.log(ratio))])
     assert found[0] == pytest.approx(found[1] + found[2])
-
-
-def divergence(x, v):
-    return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / v), 0.0) - x + v
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_divergences_of_rows_are_added(dtype, rng):
-    kernels = plain(NEWTON)
-    x, v = rng.poisson(2.0, (6, 5)).astype(dtype), (0.2 + rng.random((5, 5))).astype(dtype)
-    weights = (0.5 + rng.random(6)).astype(dtype)
-    low, losses = dtype(0.3), np.zeros(5)
-    model = np.maximum(v, low)
-    tolerance = {"rtol": 1e-5 if dtype == np.float32 else 1e-12}
-    kernels.add_losses(x, 4, v, 1, low, weights, losses, None if dtype == np.float64 else True)
-    expected = weights[4] * divergence(x[4], model[1])
-    np.testing.assert_allclose(losses, expected, **tolerance)
-    if dtype == np.float32:
-        kernels.add_four_losses(x, 2, v, 1, low, weights, losses)
-        expected = expected + np.sum(weights[2:6, None] * divergence(x[2:6], model[1:5]), axis=0)
-        np.testing.assert_allclose(losses, expected, **tolerance)
-
-
-@pytest.mark.parametrize("k", [1, 2, 5])
-@pytest.mark.parametrize("count", [1, 2])
-def test_gradients_and_diagonals_of_rows(k, count, rng):
-    slope, curvature = rng.standard_normal((2, 6)), rng.random((2, 6))
-    H, row = rng.random((k, 6)), rng.random((4, k))
-    gradient, diagonal = np.full((4, k), 9.0), np.full((4, k), 9.0)
-    plain(NEWTON).products(slope, curvature, H, H**2, gradient, diagonal, 1, count, 0.3, 0.7, row)
-    rows = slice(1, 1 + count)
-    np.testing.assert_allclose(gradient[rows], slope[:count] @ H.T + 0.3 + 0.7 * row[rows])
-    np.testing.assert_allclose(diagonal[rows], curvature[:count] @ (H**2).T + 0.7)
-    assert (gradient[1 + count :] == 9.0).all()
-    assert (gradient[0] == 9.0).all()
-
-
-def test_steps_along_a_direction_lower_the_divergence(rng):
-    kernels = plain(NEWTON)
-    x, v, d = rng.poisson(3.0, (3, 6)).astype(float), 0.5 + rng.random((2, 6)), rng.standard_normal((2, 6))
-    low = 1e-3
-    for t in (0.0, 0.1, 0.4):
-        model = np.maximum(v[1] + t * d[0], low)
-        found = kernels.slope_along(x, 2, v, 1, d, 0, t, low)
-        assert found == pytest.approx(np.sum(d[0] * (1 - x[2] / model)))
-    start = np.sum(d[0] * (1 - x[2] / v[1]))
-    way = d if start < 0 else -d
-    linear, quadratic = 0.01, 0.02
-    down = -(-abs(start) + linear)
-    t = kernels.step_along(x, 2, v, 1, way, 0, linear, quadratic, down, 20, low)
-
-    def loss(t):
-        penalty = linear * t + 0.5 * quadratic * t * t
-        return np.sum(divergence(x[2], np.maximum(v[1] + t * way[0], low))) + penalty
-
-    assert 0.0 < t <= 1.0
-    assert loss(t) < loss(0.0)
-    assert kernels.step_along(x, 2, v, 1, way, 0, linear, quadratic, 0.0, 20, low) == 0.0
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_sums_for_the_other_factor(count, rng):
-    slope, curvature, new = rng.standard_normal((4, 5)), rng.random((4, 5)), rng.random((7, 3))
-    weights, sums, curvatures = rng.random(7), np.ones((3, 5)), np.ones((4, 5))
-    plain(NEWTON).add_sums(slope, curvature, new, weights, 2, count, sums, curvatures)
-    rows, w = slice(2, 2 + count), weights[2 : 2 + count]
-    np.testing.assert_allclose(sums, 1 + (w[:, None] * new[rows]).T @ slope[:count])
-    squares = np.column_stack([new[rows] ** 2, np.ones(count)])
-    np.testing.assert_allclose(curvatures, 1 + (w[:, None] * squares).T @ curvature[:count])
-
-
-def test_correlations_of_a_gram_matrix(rng):
-    A = rng.random((6, 3))
-    gram = A.T @ A
-    gram[1], gram[:, 1] = 0.0, 0.0
-    padded = np.full((3, 8), 9.0)
-    plain(NEWTON).correlate(gram, padded)
-    scale = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
-    expected = gram / np.outer(scale, scale)
-    expected[1, 1] = 1.0
-    np.testing.assert_allclose(padded[:, :3], expected)
-    assert (padded[:, 3:] == 0.0).all()
-    Ht, means = rng.random((7, 3)), 0.5 + rng.random(7)
-    plain(NEWTON).shared_model(Ht, means, np.empty((3, 3)), padded)
-    model = Ht.T @ (Ht / means[:, None])
-    scale = np.sqrt(np.diag(model))
-    np.testing.assert_allclose(padded[:, :3], model / np.outer(scale, scale))
-
-
-@pytest.mark.parametrize("l2", [0.0, 0.4])
-def test_the_multiplicative_step(l2, rng):
-    x, H, start = rng.poisson(2.0, (3, 6)).astype(float), 0.1 + rng.random((2, 6)), 0.1 + rng.random((3, 2))
-    v, new = np.zeros((1, 6)), np.zeros((3, 2))
-    plain(NEWTON).multiplicative(x, 1, v, 0, H, start, 0.3, l2, 1e-9, 1e-30, 1e9, new)
-    model = start[1] @ H
-    pull, cost = (x[1] / model) @ H.T, 0.3 + H.sum(axis=1)
-    ratio = pull / cost
-    if l2:
-        ratio = 2 * pull / (cost + np.sqrt(cost**2 + 4 * l2 * start[1] * pull))
-    np.testing.assert_allclose(new[1], start[1] * ratio)
-    np.testing.assert_allclose(v[0], new[1] @ H)
-    assert (new[[0, 2]] == 0).all()

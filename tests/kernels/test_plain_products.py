@@ -7,6 +7,8 @@ import pytest
 import scipy.linalg
 from tests.kernels.plain import plain
 
+from nonneg.kernels.beta_products import array_api
+
 LOGARITHMS = "nonneg.kernels.beta_products.logarithms"
 BETA = "nonneg.kernels.beta_products.numba"
 NEWTON = "nonneg.kernels.kl_newton.numba"
@@ -153,6 +155,22 @@ def test_a_line_search_lowers_the_loss_of_every_row(beta, rng):
             given = None if beta == 1.0 else beta
             found = kernels.slope_along(x[i], before[i], d[i], t, weights[i], given, low)
             assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("size", [0.5, 4.0])
+@pytest.mark.parametrize("tries", [1, 2, 6])
+def test_line_searches_are_those_of_the_array_code(beta, size, tries, rng):
+    x, v, low = 0.1 + rng.random((8, 5)), 0.2 + rng.random((8, 5)), 1e-3
+    slope = (v - x) * v ** (beta - 2)
+    d = np.maximum(-size * slope, -0.9 * v)
+    linear, quadratic = 0.3 * rng.standard_normal(8), 9.0 * rng.random(8)
+    slopes = np.sum(slope * d, axis=1) + linear
+    given = d, None, beta, low, linear, quadratic, slopes, tries
+    expected, steps = array_api.line_search(x, v, *given)
+    moved, found = plain(BETA).line_search(x, v.copy(), *given)
+    np.testing.assert_allclose(found, steps, rtol=1e-9)
+    np.testing.assert_allclose(moved, expected, rtol=1e-9)
 
 
 def test_the_gain_of_itakura_saito_is_a_difference_of_losses(rng):

@@ -19,6 +19,7 @@ from nonneg.kernels.grams import (
     numpy_gram,
     quadratic_form,
 )
+from nonneg.transforms.rotations.line_search import backtracking, strong_wolfe
 
 TRANSFORMS = "nonneg.kernels.transforms.numba"
 TRIDIAGONAL = "nonneg.kernels.shifted_tridiagonal"
@@ -42,6 +43,106 @@ def test_a_bracket_is_cut_at_the_minimum_of_a_polynomial():
     assert kernels.next_step(0.0, 1.0, -0.01, 3.0, 4.0, 0.0, 0.0, True) == 1.5
     assert kernels.next_step(0.0, 1.0, -2.0, 3.0, np.inf, 0.0, 0.0, True) == 1.5
     assert [kernels.free_slot(*pair) for pair in ((0, 0), (0, 1), (1, 0), (2, 0), (1, 2))] == [1, 2, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "last", "expected"),
+    [
+        (0.5, 3.0, 2.6, 2.1547005383792515),  # the cubic's own minimum, from every side
+        (3.0, 0.5, 1.0, 2.1547005383792515),
+        (1.0, 3.2, 5.0, 2.1547005383792515),
+        (2.0, 3.0, 2.6, 2.125),  # too near the low end: that of a parabola
+        (0.0, 2.3, 2.0, 1.15),  # too near the high end, and so is the parabola's
+    ],
+)
+def test_a_bracket_is_cut_where_the_last_three_points_say(low, high, last, expected):
+    slope = 3 * low**2 - 6 * low - 1
+    given = low, cubic(low), slope, high, cubic(high), last, cubic(last)
+    assert plain(TRANSFORMS).next_step(*given, False) == pytest.approx(expected)
+
+
+def test_a_bracket_is_halved_where_no_polynomial_has_a_minimum_inside():
+    kernels = plain(TRANSFORMS)
+    falling = [-(t**3) - t for t in (0.0, 1.0, 0.5)]
+    assert kernels.next_step(0.0, falling[0], -1.0, 1.0, falling[1], 0.5, falling[2], False) == 0.5
+    # A parabola that is lowest at 1, near the high end.
+    assert kernels.next_step(0.0, 1.0, -2.0, 1.05, 0.0025, 0.0, 0.0, True) == pytest.approx(0.525)
+
+
+class Wavy:
+    """A function of the step that `search` meets in place of rotations, and of the array code's lines."""
+
+    def __init__(self, seed, monkeypatch):
+        rng = np.random.default_rng(seed)
+        self.bend, self.trend = 10.0 ** rng.uniform(-4, 1), rng.uniform(0.1, 3.0)
+        self.sizes, self.speeds = rng.normal(size=3) * 0.3, rng.uniform(0.5, 6.0, 3)
+        self.step, self.sloping = 0.0, False
+        kernels = self.kernels = plain(TRANSFORMS)
+        for name in ("exponential", "polar"):
+            monkeypatch.setattr(kernels, name, lambda E, step, work, out: setattr(self, "step", step))
+        for name in ("multiply", "power_of", "cross_power_of"):
+            monkeypatch.setattr(kernels, name, lambda *given: None)
+        monkeypatch.setattr(kernels, "skew_gradient", lambda *given: setattr(self, "sloping", True))
+        monkeypatch.setattr(kernels, "inner", self.inner)
+        monkeypatch.setattr(kernels, "sum_of_logs", lambda *given: self.f(self.step))
+
+    def f(self, t):
+        return self.bend * t**2 - self.trend * t + np.sum(self.sizes * np.sin(self.speeds * t))
+
+    def d(self, t):
+        return 2 * self.bend * t - self.trend + np.sum(self.sizes * self.speeds * np.cos(self.speeds * t))
+
+    def inner(self, A, B):
+        sloping, self.sloping = self.sloping, False
+        return self.d(self.step) if sloping else self.f(self.step)
+
+    def found(self, learning, max_trials):
+        """Return step, value and success of the kernel's search."""
+        room = np.zeros((3, 1, 1, 1)), np.zeros((10, 1, 1))
+        slot, step, value, good = self.kernels.search(
+            np.zeros((1, 1, 1)), None, None, 0.0, learning, self.f(0.0), self.d(0.0), max_trials, 0,
+            room[0][:, 0], room[0], room[0][:, 0], room[0][:, 0], room[1], None,
+        )  # fmt: skip
+        assert (slot == 0) == (step == 0.0)
+        return step, value, good
+
+    # What `nonneg.transforms.rotations.line_search` asks for.
+    def at(self, step):
+        return (step,)
+
+    def value(self, point):
+        return np.array([self.f(point[0][0])])
+
+    def slope(self, point, step):
+        return np.array([self.d(point[0][0])])
+
+
+@pytest.mark.parametrize("c2", [0.9, 0.01])
+@pytest.mark.parametrize("max_trials", [1, 4, 20])
+def test_searches_make_the_trials_of_the_array_code(c2, max_trials, monkeypatch):
+    monkeypatch.setattr(plain(TRANSFORMS), "C2", c2)
+    successes = set()
+    for seed in range(12):
+        line = Wavy(seed, monkeypatch)
+        start = (np.zeros(1),)
+        given = line, start, line.value(start), line.slope(start, start[0])
+        expected = strong_wolfe(*given, c2=c2, max_trials=max_trials, synchronize=False)
+        step, value, good = line.found(True, max_trials)
+        assert (step, value) == pytest.approx((expected.step[0], expected.value[0]), rel=1e-9)
+        assert good == expected.succeeded[0]
+        successes.add(good)
+        expected = backtracking(*given, max_trials=max_trials)
+        step, value, good = line.found(False, max_trials)
+        assert (step, value, good) == (expected.step[0], expected.value[0], expected.succeeded[0])
+    assert True in successes
+
+
+@pytest.mark.parametrize("learning", [True, False])
+@pytest.mark.parametrize("slope", [0.0, 1.0, -1e-16])
+def test_where_only_rounding_is_to_be_gained_the_point_stays(learning, slope, monkeypatch):
+    line = Wavy(0, monkeypatch)
+    line.f, line.d = lambda t: 1.0 + t, lambda t: slope  # the slope promises what the values do not hold
+    assert line.found(learning, 20) == (0.0, 1.0, True)
 
 
 def test_frames_are_exchanged_and_measured(rng):
