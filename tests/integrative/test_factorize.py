@@ -59,14 +59,15 @@ def test_more_components_than_singular_vectors_are_random(k, drawn):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_nndsvd_is_that_of_all_scaled_samples(weighted):
     sets = data_sets(weighted)
+    k = 6  # with parts of both signs among them
     U, s, Vt = np.linalg.svd(stacked(sets), full_matrices=False)
-    expected = np.zeros((P, K))
-    for j in range(K):
+    expected = np.zeros((P, k))
+    for j in range(k):
         sides = [(np.maximum(side * U[:, j], 0), np.maximum(side * Vt[j], 0)) for side in (1, -1)]
         sizes = [np.linalg.norm(u) * np.linalg.norm(v) for u, v in sides]
         v = sides[int(np.argmax(sizes))][1]
         expected[:, j] = np.sqrt(s[j] * max(sizes)) * v / np.linalg.norm(v)
-    found = initial_components(sets, K, init="nndsvd", rng=generator(0)).Ht
+    found = initial_components(sets, k, init="nndsvd", rng=generator(0)).Ht
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 

@@ -81,6 +81,59 @@ def test_single_precision_stays() -> None:
     assert frame_covariances(np.rint(Y).astype(np.int16)).virtual.dtype == np.float64
 
 
+@pytest.mark.parametrize(
+    ("dtype", "off", "accepted"),
+    [(np.float64, 1e-11, True), (np.float64, 1e-6, False), (np.float32, 1e-5, True)],
+)
+def test_rounding_of_symmetric_matrices_is_evened_out(dtype: Any, off: float, accepted: bool) -> None:
+    given = np.stack([2.0 * np.eye(3)] * 2).astype(dtype)
+    given[1, 0, 2] += off
+    if not accepted:
+        with pytest.raises(InvalidDataError, match="matrix 1 differs from its transpose by 1e-06"):
+            covariances_of(given)
+        return
+    virtual = covariances_of(given).virtual
+    assert virtual.dtype == dtype
+    expected = 0.5 * (given + np.swapaxes(given, 1, 2))
+    np.testing.assert_allclose(np.einsum("rni,rnj->nij", virtual, virtual), expected, atol=1e-6)
+
+
+def test_shapes_of_what_is_kept() -> None:
+    data = covariances_of(np.stack([np.diag([3.0, 1.0, 0.0, 2.0]), np.diag([1.0, 0.0, 0.0, 0.0])]))
+    assert (data.rank, data.n_frames, data.frame_length) == (3, 2, 4)
+    assert data.rows.shape == (6, 4)
+    np.testing.assert_array_equal(data.rows[1::2], data.virtual[:, 1])
+    assert data.row_ranges == (None, None)
+    np.testing.assert_array_equal(data.discarded, 0.0)
+    np.testing.assert_allclose(np.square(data.virtual).sum(axis=2), [[3.0, 1.0], [2.0, 0.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_without_eps0_every_frame_needs_full_rank(rank: int) -> None:
+    data = covariances_of(np.stack([np.eye(3), np.diag([1.0] * rank + [0.0] * (3 - rank))]))
+    covariances.check_eps0(data, 1e-9)
+    if rank == 3:
+        covariances.check_eps0(data, 0.0)
+        return
+    with pytest.raises(InvalidParameterError, match="full rank 3, that of matrix 1 has rank 2"):
+        covariances.check_eps0(data, 0.0)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int64, np.float16])
+def test_other_numbers_become_double_precision(dtype: Any) -> None:
+    Y = (composite_frames(2, 6, 5, 2) > 0).astype(dtype)
+    data = frame_covariances(Y)
+    assert data.virtual.dtype == np.float64
+    np.testing.assert_allclose(data.variances(np.eye(5)), np.mean(Y.astype(float) ** 2, axis=0))
+
+
+@pytest.mark.torch
+def test_tensors_that_need_gradients_are_detached() -> None:
+    torch = pytest.importorskip("torch")
+    Y = torch.asarray(composite_frames(2, 6, 5, 2), dtype=torch.float64).requires_grad_()
+    assert not frame_covariances(Y).virtual.requires_grad
+
+
 GOOD = composite_frames(2, 6, 5, 2)
 
 
@@ -105,6 +158,7 @@ def spoiled(value: float) -> np.ndarray:
         (1e-170 * GOOD, InvalidDataError, "products of powers vanish in float64. Multiply the data"),
         ((1e12 * GOOD).astype(np.float32), InvalidDataError, "overflow in float32"),
         (GOOD[0, 0], ShapeError, "n_frames, frame_length"),
+        (GOOD[None], ShapeError, r"got \(1, 2, 6, 5\)"),
         ([[1.0, 2.0], [1.0]], ShapeError, "the same length"),
         (1j * GOOD, DataTypeError, "real numbers"),
         (np.array([["a", "b"], ["c", "d"]]), DataTypeError, "real numbers"),
@@ -131,6 +185,7 @@ def test_a_silent_frame_among_others_is_no_obstacle() -> None:
     ("given", "error", "words"),
     [
         (np.ones((4, 3)), ShapeError, "n_matrices"),
+        (np.ones((4, 3, 2)), ShapeError, r"got \(4, 3, 2\)"),
         (np.zeros((4, 3, 3)), InvalidDataError, "zero"),
         (np.triu(np.ones((4, 3, 3))), InvalidDataError, "symmetric"),
         (

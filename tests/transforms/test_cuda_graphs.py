@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from nonneg.transforms.dispatch import ARRAY_STEPS
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.options import method_options
 from nonneg.transforms.rotations import line_search
+from nonneg.transforms.state import REORTHOGONALIZATION_PERIOD, TransformState
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -110,3 +113,118 @@ def test_a_few_that_need_more_trials_make_them_alone(monkeypatch):
         state = new
     assert set(sizes) > {12}
     assert advance.level == 0
+
+
+class Scripted:
+    """Restarts whose line search needs a given number of trials; notes who was tried with how many."""
+
+    def __init__(self, need):
+        self.need, self.calls = np.asarray(need), []
+
+    def __call__(self, state, data, options):
+        self.calls.append((state.restarts.tolist(), options.max_trials, options.synchronize))
+        succeeded = self.need[state.restarts] <= options.max_trials
+        moved = state.transform + succeeded[:, None, None] * 1.0
+        measures = {
+            "search_succeeded": succeeded.astype(float),
+            "trials": options.max_trials * np.ones(state.batch),
+        }
+        return replace(state, transform=moved, n_done=state.n_done + 1), measures
+
+
+def scripted(need, **options):
+    step = Scripted(need)
+    options = {"retries": True, "skip_failed": False} | options
+    n = len(need)
+    state = TransformState(np.zeros((n, 2, 2)), np.zeros((n, 3, 2)), None, None, np.arange(n))
+    return step, GraphedStep(step, None, method_options("tl", eps0=1e-8), **options), state
+
+
+def test_a_batch_begins_with_two_trials():
+    step, advance, state = scripted([1, 2])
+    assert advance.trials == [1, 2, 3, 5, 8]
+    new, measures = advance(state)
+    assert step.calls == [([0, 1], 2, False)]
+    assert measures["search_succeeded"].tolist() == [1.0, 1.0]
+    np.testing.assert_array_equal(new.transform, 1.0)
+
+
+def test_many_that_have_not_ended_take_all_to_more_trials():
+    step, advance, state = scripted([1, 5, 5])
+    _, measures = advance(state)
+    assert [trials for _, trials, _ in step.calls] == [2, 3, 5]
+    assert advance.level == 3
+    assert measures["search_succeeded"].all()
+
+
+def test_a_few_go_up_two_levels_at_a_time_and_end_with_all_trials():
+    # One of 16 are few.
+    step, advance, state = scripted([1] * 15 + [20])
+    new, measures = advance(state)
+    again = [call for call in step.calls if call[0] != list(range(16))]
+    assert [(set(who), trials, reads) for who, trials, reads in again] == [
+        ({15}, 5, False), ({15}, 8, False), ({15}, 20, True)
+    ]  # fmt: skip
+    assert again[-1][0] == [15]
+    assert advance.level == 1
+    np.testing.assert_array_equal(new.transform, 1.0)
+    assert measures["trials"].tolist() == [2.0] * 15 + [20.0]
+
+
+def test_few_that_are_late_again_and_again_take_all_along(monkeypatch):
+    step, advance, state = scripted([1] * 15 + [3])
+    levels = []
+    for _ in range(cuda_graphs.LATE + 1):
+        state, _ = advance(state)
+        levels.append(advance.level)
+    assert levels == [1] * cuda_graphs.LATE + [2]
+    # Where fewer were too few, they are tried again after twice the time.
+    step.need = np.ones(16)
+    for _ in range(2 * cuda_graphs.PATIENCE - 1):
+        state, _ = advance(state)
+    assert advance.level == 2
+    state, _ = advance(state)
+    state, _ = advance(state)
+    assert advance.level == 1
+
+
+def test_fewer_trials_are_tried_after_a_while_down_to_one():
+    _, advance, state = scripted([1, 1])
+    levels = []
+    for _ in range(2 * cuda_graphs.PATIENCE + 4):
+        state, _ = advance(state)
+        levels.append(advance.level)
+    assert levels[: cuda_graphs.PATIENCE] == [1] * cuda_graphs.PATIENCE
+    assert levels[cuda_graphs.PATIENCE :] == [0] * (cuda_graphs.PATIENCE + 4)
+
+
+@pytest.mark.parametrize("skip_failed", [False, True])
+def test_searches_that_cannot_succeed_are_left_out_until_the_next_period(skip_failed):
+    step, advance, state = scripted([1] * 31 + [99], skip_failed=skip_failed)
+    advance.level = 4
+    reading = []
+    for _ in range(REORTHOGONALIZATION_PERIOD + 1):
+        step.calls.clear()
+        state, measures = advance(state)
+        reading.append(sum(reads for *_, reads in step.calls))
+        assert measures["search_succeeded"].tolist() == [1.0] * 31 + [0.0]
+    expected = [1] + [0] * (REORTHOGONALIZATION_PERIOD - 1) + [1]
+    assert reading == (expected if skip_failed else [1] * (REORTHOGONALIZATION_PERIOD + 1))
+
+
+def test_without_retries_there_is_one_number_of_trials():
+    step, advance, state = scripted([1, 99], retries=False)
+    _, measures = advance(state)
+    assert step.calls == [([0, 1], 20, False)]
+    assert measures["search_succeeded"].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "size"), [(1, 500, 64), (64, 500, 64), (65, 500, 256), (65, 100, 100)]
+)
+def test_few_restarts_are_padded_to_one_of_a_few_sizes(n, batch, size):
+    rows = np.arange(n) + 7
+    found = cuda_graphs._padded(rows, batch)
+    assert len(found) == size
+    np.testing.assert_array_equal(found[:n], rows)
+    np.testing.assert_array_equal(found[n:], rows[-1])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 from tests.transforms.cases import composite_frames, drawn_orthogonal
 
 from nonneg import joint_diagonalize, learn_transform
@@ -20,7 +21,13 @@ from nonneg.exceptions import (
 from nonneg.iteration import StopReason
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.dispatch import ARRAY_STEPS
-from nonneg.transforms.initialization import _given, dct_matrix, initial_state
+from nonneg.transforms.initialization import (
+    _given,
+    dct_iv_matrix,
+    dct_matrix,
+    initial_state,
+    random_factors,
+)
 from nonneg.transforms.options import method_options
 from nonneg.transforms.rotations import orthogonality_error
 from nonneg.transforms.state import REORTHOGONALIZATION_PERIOD, reorthogonalized
@@ -240,3 +247,83 @@ def test_a_list_of_rows_is_a_transform_and_other_lists_are_parts():
     np.testing.assert_array_equal(_given([Q], 4, 9, 2)[0], Q[None])
     with pytest.raises(ShapeError, match="components of init"):
         _given([Q, np.ones(2), np.ones((2, 9))], 4, 9, 2)
+
+
+FRAMES = frame_covariances(composite_frames(1, 9, 4, 2))
+
+
+def test_fixed_transforms_are_the_orthonormal_cosine_transforms() -> None:
+    for m in (2, 5, 8):
+        for kind, found in ((2, dct_matrix(m)), (4, dct_iv_matrix(m))):
+            expected = scipy.fft.dct(np.eye(m), type=kind, norm="ortho", axis=0)
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_random_factors_are_positive_and_components_have_sum_one() -> None:
+    W, H = random_factors(50, 40, 3, np.random.default_rng(0))
+    assert (W.shape, H.shape) == ((50, 3), (3, 40))
+    np.testing.assert_allclose(H.sum(axis=1), 1.0)
+    # One and more, before the division.
+    assert W.min() >= 1.0
+    assert W.mean() == pytest.approx(1 + np.sqrt(2 / np.pi), rel=0.1)
+    assert H.max() / H.min() < 5.0
+
+
+def test_what_is_given_does_not_change_what_is_drawn() -> None:
+    drawn = initial_state(FRAMES, 2, init=None, n_init=4, rng=3)
+    assert drawn.batch == 4
+    np.testing.assert_allclose(drawn.frames, FRAMES.rows @ np.swapaxes(drawn.transform, 1, 2))
+    np.testing.assert_array_equal(
+        drawn.transform, initial_state(FRAMES, 2, init="random", n_init=4, rng=3).transform
+    )
+    one, two = np.eye(4)[[1, 0, 2, 3]], np.eye(4)[[3, 1, 2, 0]]
+    for init, expected in (
+        ("dct", [dct_matrix(4)] * 4),
+        (one, [one, *drawn.transform[1:]]),
+        (np.stack([one, two]), [one, two, *drawn.transform[2:]]),
+    ):
+        found = initial_state(FRAMES, 2, init=init, n_init=4, rng=3)
+        np.testing.assert_allclose(found.transform, np.stack(expected), atol=1e-12)
+        np.testing.assert_array_equal(found.activations, drawn.activations)
+        np.testing.assert_array_equal(found.components, drawn.components)
+    fewer = initial_state(FRAMES, 2, init=np.stack([one, two]), n_init=1, rng=3)
+    np.testing.assert_allclose(fewer.transform, one[None], atol=1e-12)
+    assert initial_state(FRAMES, None, init="dct", n_init=2, rng=3).activations is None
+
+
+@pytest.mark.parametrize("n_given", [1, 2])
+def test_given_factors_are_normalized_without_changing_their_product(n_given: int) -> None:
+    rng = np.random.default_rng(1)
+    H, W = rng.random((n_given, 2, 4)), rng.random((n_given, 9, 2))
+    H[0, 0, 0] = W[0, 0, 0] = 0.0  # zeros are allowed
+    init = (np.stack([np.eye(4)] * n_given), H, W)
+    drawn = initial_state(FRAMES, 2, init=None, n_init=3, rng=0)
+    found = initial_state(FRAMES, 2, init=init, n_init=3, rng=0)
+    np.testing.assert_allclose(found.components.sum(axis=2), 1.0)
+    np.testing.assert_allclose((found.activations @ found.components)[:n_given], W @ H)
+    np.testing.assert_array_equal(found.activations[n_given:], drawn.activations[n_given:])
+    # A joint diagonalization has no use for them.
+    assert initial_state(FRAMES, None, init=init, n_init=3, rng=0).components is None
+
+
+@pytest.mark.parametrize(
+    ("init", "error", "words"),
+    [
+        ((np.eye(4), np.ones((2, 4)), -np.ones((9, 2))), NegativeDataError, "activations .* entry: -1"),
+        ((np.eye(4), np.full((2, 4), np.inf), np.ones((9, 2))), InvalidParameterError, "components .* fin"),
+        ((np.eye(4), np.ones((2, 2, 4)), np.ones((2, 9, 2))), ShapeError, "1 transforms, 2 components and"),
+        ((np.eye(4), np.ones((1, 2, 4)), np.ones((2, 9, 2))), ShapeError, "1 components and 2 activations"),
+        ((np.eye(4), np.array([[1.0, 0, 0, 0], [0] * 4]), np.ones((9, 2))), InvalidParameterError, "zeros"),
+        (np.diag([1.0, 1.0, 1.0, 1.001]), InvalidParameterError, r"orthonormal ones by 0\.002"),
+        (np.ones((1, 1, 4, 4)), ShapeError, r"\(4, 4\), got \(1, 1, 4, 4\)"),
+        (np.full((4, 4), np.nan), InvalidParameterError, "finite"),
+    ],
+)  # fmt: skip
+def test_initializations_that_cannot_be_used(init: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        initial_state(FRAMES, 2, init=init, n_init=1, rng=0)
+
+
+def test_a_nearly_orthogonal_transform_is_made_orthogonal() -> None:
+    found = initial_state(FRAMES, 2, init=np.eye(4) + 1e-6 * np.ones((4, 4)), n_init=1, rng=0)
+    np.testing.assert_allclose(found.transform[0] @ found.transform[0].T, np.eye(4), atol=1e-12)

@@ -41,8 +41,37 @@ def test_what_is_no_solution_breaks_the_order():
     assert not theory.solution_gaps([5.0], [3.0], [2.0], [2.5]).ordered(1e-9)
     assert not theory.solution_gaps([5.0], [1.0], [1.0], [3.0]).ordered()  # JD below TL's C
     assert theory.solution_gaps([5.0], [1.0], [4.0 - 1e-9], [1.0]).ordered(1e-6)
-    with pytest.raises(ShapeError, match=r"got \(2,\) and \(1,\) for TL-NMF"):
-        theory.solution_gaps([1.0, 2.0], [1.0], [1.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (([1.0, 2.0], [1.0], [1.0], [1.0]), r"got \(2,\) and \(1,\) for TL-NMF"),
+        (([1.0], [1.0], [1.0], [1.0, 2.0]), r"\(1,\) and \(2,\) for JD\+NMF"),
+        (([1.0], [1.0], [], []), r"\(0,\) and \(0,\) for JD\+NMF"),
+        (([[1.0]], [[1.0]], [1.0], [1.0]), r"got \(1, 1\) and \(1, 1\) for TL-NMF"),
+    ],
+)
+def test_gaps_need_as_many_objectives_as_divergences(given, words):
+    with pytest.raises(ShapeError, match=words):
+        theory.solution_gaps(*given)
+
+
+def test_solutions_are_those_within_the_tolerance():
+    gaps = theory.solution_gaps(
+        [5.0, 5.5, 5.6], [1.0, 2.0, 9.0], [2.0, 2.5, 2.6], [3.0, 4.0, 0.0], tolerance=0.5
+    )
+    assert (gaps.tl_lowest, gaps.tl_highest, gaps.jd_lowest, gaps.jd_highest) == (1.0, 2.0, 3.0, 4.0)
+    assert gaps.objective_gap == 0.0
+
+
+def test_the_order_may_be_missed_by_the_tolerance_and_no_more():
+    gaps = theory.SolutionGaps(1.0, 2.0, 1.5, 3.0, 0.5)
+    assert gaps.ordered(0.5)
+    assert not gaps.ordered(0.49)
+    assert theory.SolutionGaps(0.0, 0.0, 0.0, 0.0, 0.0).ordered()
+    assert not theory.SolutionGaps(1.0, 1.0, 2.0, 2.0, 1.5).ordered()  # beyond the outer gap
+    assert not theory.SolutionGaps(-1.0, 1.0, 2.0, 2.0, 0.5).ordered()
 
 
 def test_true_power_has_exact_factors_for_any_transform():
@@ -79,6 +108,46 @@ def test_the_search_finds_the_largest_divergence_of_a_plane():
     assert theory.largest_sampling_divergence(A, B, rng=0)[0] == pytest.approx(best, rel=1e-3)
 
 
+@pytest.mark.parametrize("eps0", [0.0, 0.5])
+def test_no_plane_rotation_of_what_the_search_finds_is_better(eps0):
+    rng = np.random.default_rng(4)
+    A, B = (np.einsum("nab,ncb->nac", G, G) for G in rng.normal(size=(2, 5, 3, 6)))
+    largest, where = theory.largest_sampling_divergence(A, B, eps0=eps0, n_init=2, rng=0)
+    np.testing.assert_allclose(where @ where.T, np.eye(3), atol=1e-12)
+    found, true = (np.einsum("ma,nab,mb->nm", where, M, where) + eps0 for M in (A, B))
+    assert largest == pytest.approx(np.sum(found / true - np.log(found / true) - 1))
+    c, s = np.cos(np.linspace(-0.8, 0.8, 41)), np.sin(np.linspace(-0.8, 0.8, 41))
+    for pair in ([0, 1], [0, 2], [1, 2]):
+        turned = np.tile(where, (41, 1, 1))
+        turned[:, pair] = np.moveaxis(np.array([[c, s], [-s, c]]), 2, 0) @ where[pair]
+        assert theory.sampling_divergence(turned, A, B, eps0=eps0).max() <= largest * (1 + 1e-3)
+    alone = theory.largest_sampling_divergence(A, B, eps0=eps0, n_init=1, rng=0)[0]
+    assert largest >= alone
+    bounds = theory.divergence_bounds(0.25, A, B, eps0=eps0, n_init=1, rng=0)
+    assert (bounds.divergence, bounds.largest) == (0.25, alone)
+    assert bounds.gap == alone - 0.25
+    deviation = theory.uniform_deviation(A, B)
+    assert bounds.deviation == theory.deviation_bound(deviation, 5, 3)
+
+
+def test_more_sweeps_and_starts_never_end_lower():
+    rng = np.random.default_rng(5)
+    A, B = (np.einsum("nab,ncb->nac", G, G) for G in rng.normal(size=(2, 6, 3, 7)))
+    sweeps = [theory.largest_sampling_divergence(A, B, n_init=1, max_sweeps=n, rng=1)[0] for n in (0, 1, 3)]
+    assert sweeps[0] < sweeps[1] <= sweeps[2]
+    source = np.random.default_rng(1)
+    each = [theory.largest_sampling_divergence(A, B, n_init=1, max_sweeps=0, rng=source)[0] for _ in range(6)]
+    assert each[0] == sweeps[0]
+    assert theory.largest_sampling_divergence(A, B, n_init=6, max_sweeps=0, rng=1)[0] == max(each)
+
+
+@pytest.mark.parametrize(("factor", "deviation"), [(1.5, 0.5), (0.4, 0.6), (1.0, 0.0)])
+def test_the_deviation_of_multiples_is_theirs(factor, deviation):
+    found = TRUE.copy()
+    found[3] *= factor
+    assert theory.uniform_deviation(found, TRUE) == pytest.approx(deviation, abs=1e-9)
+
+
 def test_deviation_bounds_the_relative_error_of_every_transform():
     found = covariances(300, 5)
     deviation = theory.uniform_deviation(found, TRUE)
@@ -104,8 +173,11 @@ def test_theorem_4_holds_where_it_is_not_vacuous():
     # The rate of Remark 3, 1 / S.
     far = [theory.gaussian_bound(10**e, 50, 10, t)[0] * 10**e for e in (9, 10)]
     assert far[1] == pytest.approx(far[0], rel=0.01)
-    with pytest.raises(InvalidParameterError, match="t must be positive, got 0"):
-        theory.gaussian_bound(10, 5, 5, 0.0)
+    for wrong in (0.0, -1.0, math.nan):
+        with pytest.raises(InvalidParameterError, match=f"t must be positive, got {wrong}"):
+            theory.gaussian_bound(10, 5, 5, wrong)
+    # A small t says nothing: 1 - 2 exp(-t^2 / 2) is negative.
+    assert theory.gaussian_bound(10, 1, 1, 1.0)[1] == theory.gaussian_bound(10, 2, 1, 1.0)[1] == 0.0
 
 
 @pytest.mark.parametrize("n_realizations", [1, 2, 10, 100])
@@ -153,8 +225,14 @@ def test_what_is_refused():
     for wrong in (0, 1.5, "few"):
         with pytest.raises(InvalidParameterError, match="n_realizations must be an integer of at least 1"):
             theory.sampling_divergence_limit(wrong)
-    with pytest.raises(InvalidParameterError, match="n_realizations must be an integer of at least 1, got 0"):
-        theory.gaussian_bound(0, 5, 5, 1.0)
+    for at, name in enumerate(("n_realizations", "n_frames", "frame_length")):
+        sizes = [1, 1, 1]
+        theory.gaussian_bound(*sizes, 1.0)
+        sizes[at] = 0
+        with pytest.raises(InvalidParameterError, match=f"{name} must be an integer of at least 1, got 0"):
+            theory.gaussian_bound(*sizes, 1.0)
+    with pytest.raises(ShapeError, match=r"got \(10, 10\) and \(10, 10\)"):
+        theory.uniform_deviation(TRUE[0], TRUE[0])
     found = covariances(20, 0)
     with pytest.raises(ShapeError, match=r"of the same shape .* got \(3, 10, 10\) and \(50, 10, 10\)"):
         theory.uniform_deviation(found[:3], TRUE)
@@ -164,5 +242,9 @@ def test_what_is_refused():
         theory.uniform_deviation(found, singular)
     with pytest.raises(InvalidDataError, match=r"not negative, got the entry -1\.0"):
         theory.exact_factors(-np.ones((3, 2)), 2)
+    with pytest.raises(InvalidDataError, match=r"not negative, got the entry -2\.0"):
+        theory.exact_factors(np.array([[1.0, 1.0], [-2.0, 1.0]]), 2)
+    with pytest.raises(InvalidDataError, match="not negative, got the entry nan"):
+        theory.exact_factors(np.array([[1.0, np.nan]]), 2)
     with pytest.raises(InvalidDataError, match=r"got shape \(3,\)"):
         theory.exact_factors(np.ones(3), 2)
