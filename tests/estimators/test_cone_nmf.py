@@ -119,6 +119,8 @@ def test_bounds_may_be_left_for_later(planted, model):
     np.testing.assert_allclose(quick.basis_, model.basis_, atol=1e-6)
     assert set(certificate.names) == {*model.certificate_.names, "eckart-young-bound"}
     assert certificate["cluster-bound"].number == pytest.approx(model.certificate_["cluster-bound"].number)
+    with pytest.raises(ValueError, match="features"):
+        quick.certify(planted.X[:, :-1])
     # A new fit forgets what was said of the old one.
     quick.fit(planted.X[:100])
     assert not hasattr(quick, "basis_")

@@ -137,3 +137,80 @@ def test_extrapolation_brings_the_fit_of_a_part_further(rng):
     W, Ht = cone_or_random._fitted(X, W, Ht)
     assert min(W.min(), Ht.min()) >= 0
     assert np.linalg.norm(X - W @ Ht.T) < 0.9 * np.linalg.norm(X - plain_W @ plain_Ht.T)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e3])
+def test_rows_begin_with_the_best_multiple_of_all_components(rng, size):
+    X, Ht = rng.random((7, 5)), size * rng.random((5, 3))
+    W, kept = cone_or_random._with_multiples(as_data_matrix(X), Ht)
+    total = Ht.sum(axis=1)
+    np.testing.assert_allclose(W, np.tile((X @ total / (total @ total))[:, None], (1, 3)))
+    assert kept is Ht
+    W, _ = cone_or_random._with_multiples(as_data_matrix(X), 0 * Ht)
+    np.testing.assert_array_equal(W, 0.0)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("n", "fitted"), [(399, False), (400, True)])
+def test_ten_times_as_many_samples_as_needed_are_plenty(rng, monkeypatch, n, fitted, transposed):
+    # 20 per component, of two.
+    X = rng.random((n, 3))
+    X = X.T.copy() if transposed else X
+    parts = []
+    plain = cone_or_random._fitted_to_some
+    monkeypatch.setattr(cone_or_random, "_fitted_to_some", lambda *given: parts.append(1) or plain(*given))
+    cone_or_random_init(as_data_matrix(X), 2, rng=0)
+    assert bool(parts) == fitted
+    parts.clear()
+    cone_or_random_init(as_data_matrix(X, weights=np.ones(len(X))), 2, rng=0)
+    cone_or_random_init(as_data_matrix(X, mask=X > 0.1), 2, rng=0)
+    assert not parts
+
+
+def test_samples_that_decide_are_some_of_those_that_count(rng):
+    X = rng.random((30, 4)) * 7.0
+    X[3] = 0.0
+    rows = cone_or_random._some_rows(as_data_matrix(X), 30, rng)
+    np.testing.assert_allclose(rows, np.delete(X, 3, axis=0) / X.max())
+    some = cone_or_random._some_rows(as_data_matrix(X), 29, np.random.default_rng(1))
+    assert len(some) in (28, 29)
+    chosen = [int(np.argmin(np.abs(X / X.max() - row * some.max()).sum(axis=1))) for row in some]
+    assert chosen == sorted(set(chosen))
+    weights = np.where(np.arange(30) < 10, 1.0, 0.0)
+    rows = cone_or_random._some_rows(as_data_matrix(X, weights=weights), 30, rng)
+    np.testing.assert_allclose(rows, np.delete(X[:10], 3, axis=0) / X[:10].max())
+    assert len(cone_or_random._some_rows(as_data_matrix(np.zeros((4, 3))), 9, rng)) == 0
+    assert unexplained_by_cones(as_data_matrix(np.zeros((4, 3))), 2, rng) == 1.0
+
+
+def test_the_entries_of_a_factor_are_positive():
+    factor = np.array([[0.0, 4.0], [0.001, 3.999]])
+    found = cone_or_random._positive(as_data_matrix(np.ones((2, 2))), factor)
+    np.testing.assert_allclose(found, [[0.002, 4.0], [0.002, 3.999]])
+
+
+def test_a_rejected_extrapolation_is_taken_back(rng, monkeypatch):
+    # As the formulas say, with every extrapolation written out.
+    X = rng.random((12, 6))
+    W, Ht = rng.random((12, 2)), rng.random((6, 2))
+    monkeypatch.setattr(cone_or_random, "_MOMENTUM", 2.0)  # so long that some are rejected
+    update = cone_or_random._updated
+    momentum, ceiling, least = 2.0, 1.0, np.inf
+    best_W, best_Ht, from_W, from_Ht, rejected = W, Ht, W, Ht, 0
+    for _ in range(10):
+        new_W = update(from_W, from_Ht.T @ from_Ht, X @ from_Ht)
+        ahead = np.maximum(new_W + momentum * (new_W - best_W), 0.0)
+        new_Ht = update(from_Ht, ahead.T @ ahead, X.T @ ahead)
+        loss = 0.5 * np.sum((X - ahead @ new_Ht.T) ** 2)
+        if loss > least:
+            rejected += 1
+            from_W, from_Ht, ceiling, momentum = best_W, best_Ht, momentum, momentum / 1.5
+            continue
+        from_W, from_Ht = ahead, np.maximum(new_Ht + momentum * (new_Ht - best_Ht), 0.0)
+        best_W, best_Ht, least = new_W, new_Ht, loss
+        ceiling = min(1.0, 1.01 * ceiling)
+        momentum = min(ceiling, 1.05 * momentum)
+    assert 0 < rejected < 9
+    found_W, found_Ht = cone_or_random._fitted(X, W, Ht)
+    np.testing.assert_allclose(found_W, best_W, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found_Ht, best_Ht, rtol=1e-6, atol=1e-9)

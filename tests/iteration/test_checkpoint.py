@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -207,6 +208,79 @@ def test_arrays_go_through_the_given_functions(tmp_path):
     np.testing.assert_array_equal(state.x, START.x)
     assert seen == ["x", "extra"]
     assert (n_iter, seconds) == (1, 0.5)
+
+
+def test_saves_take_a_tenth_of_the_time_unless_all_are_wanted(tmp_path, monkeypatch):
+    now = [100.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("nonneg.iteration.checkpoint.time", clock)
+
+    def slow(stream, arrays):
+        now[0] += 3.0
+
+    monkeypatch.setattr("nonneg.iteration.checkpoint.write_npz", slow)
+    often, seldom = (Checkpoint(tmp_path, "a", interval=wait, _last=100.0) for wait in (0.0, 2.0))
+    assert often.due()
+    assert not seldom.due()
+    now[0] += 2.0
+    assert seldom.due()
+    for point in (often, seldom):
+        point.save(START, 1, 0.5, History())
+    assert often.due()
+    now[0] += 29.9
+    assert not seldom.due()
+    now[0] += 0.2
+    assert seldom.due()
+
+
+@dataclass(frozen=True)
+class Factors:
+    """As states of solvers: factors, what begins with their names, sums and numbers."""
+
+    W: np.ndarray
+    Ht: np.ndarray
+    W_plain: np.ndarray | None = None
+    gram: np.ndarray | None = None
+    loss: float = 1.0
+
+
+STORED = Factors(np.ones((4, 2)), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "wrong"),
+    [
+        ({}, None),
+        ({"W_plain": np.ones((4, 2)), "gram": np.ones((2, 2))}, None),
+        ({"gram": np.ones(3)}, None),
+        ({"gram": np.ones((5, 2))}, "gram does not fit"),
+        ({"W": np.ones((5, 2))}, "W does not fit"),
+        ({"W": np.ones((4, 3))}, "W does not fit"),
+        ({"Ht": np.ones((4, 2))}, "Ht does not fit"),
+        ({"W_plain": np.ones((3, 2))}, "W_plain does not fit"),
+        ({"Ht": None}, "Ht does not fit"),
+        ({"loss": None}, "loss is not a number"),
+        ({"loss": "much"}, "loss is not a number"),
+    ],
+    ids=str,
+)
+def test_factors_must_fit_the_data(tmp_path, changed, wrong):
+    Checkpoint(tmp_path, "a").save(replace(STORED, **changed), 3, 0.5, History())
+    if wrong is None:
+        state, n_iter, _, _ = Checkpoint(tmp_path, "a").load(STORED)
+        assert n_iter == 3
+        assert state.loss == 1.0
+        np.testing.assert_array_equal(state.W, STORED.W)
+        return
+    with pytest.raises(FileFormatError, match=wrong):
+        Checkpoint(tmp_path, "a").load(STORED)
+
+
+def test_the_memory_of_a_checkpoint_is_the_disk(tmp_path):
+    point = Checkpoint(tmp_path, "a")
+    assert point.on_disk
+    assert point.has_rows()
+    assert point.interval == 5.0
 
 
 FACTS = ("hals", 2.0, {"tol": 1e-4}, None, [0, 2], np.arange(6.0).reshape(2, 3))

@@ -14,7 +14,7 @@ from nonneg.initializers.random import random_init, random_inits
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import batch, batched, batched_newton
-from nonneg.solvers.restarts import run_restarts
+from nonneg.solvers.restarts import Restart, run_restarts
 
 pytestmark = pytest.mark.torch
 
@@ -186,3 +186,55 @@ def test_other_cases_run_one_after_another(data, torch, counts):
         (as_data_matrix(counts), "newton", plain),
     ):
         assert not batched.can_be_batched(other, solver, options)
+
+
+def test_single_and_continued_restarts_are_not_batched(data, rng, monkeypatch):
+    monkeypatch.setattr(batched, "free_memory", lambda device: 1 << 30)
+    options = {"beta": 1.0, "penalties": Penalties(), "tol": 0.0, "free": None}
+
+    def fresh(n):
+        return [Restart(*random_init(data, 3, rng=seed)) for seed in range(n)]
+
+    assert not batched.advance_batched(data, "newton", options, fresh(1), 2)
+    begun, own = fresh(2), fresh(2)
+    begun[1].run = "a run"
+    own[0].options = {"order": [0, 1, 2]}
+    for others in (begun, own):
+        assert not batched.advance_batched(data, "newton", options, others, 2)
+    assert not batched.advance_batched(data, "mu", options, fresh(2), 2)
+    ready = fresh(2)
+    assert batched.advance_batched(data, "newton", options, ready, 2)
+    for each in ready:
+        assert each.run.n_iter == 2
+        assert each.saved.found[1:3] == (2, each.run.history.seconds[-1])
+
+
+@pytest.mark.parametrize(("solver", "beta"), [("hals", 2.0), ("newton", 1.0)])
+def test_restarts_in_a_batch_by_the_memory_that_one_takes(data, monkeypatch, solver, beta):
+    of_X, of_factors = batched.ARRAYS[solver]
+    one = 8 * (of_X * 24 * 40 + of_factors * 3 * (24 + 40))
+    monkeypatch.setattr(batched, "free_memory", lambda device: 14.2 * one)
+    assert batched.batch_size(data, solver, 3) == 7
+    assert batched.restarts_per_batch(data, 3, solver, beta, Penalties()) == 7
+    assert batched.restarts_per_batch(data, 3, solver, beta, Penalties(l1_W=1.0)) == 1
+    # Only "newton" takes data of their own.
+    expected = 7 if solver == "newton" else 1
+    assert batched.restarts_per_batch(data, 3, solver, beta, Penalties(), own_data=True) == expected
+    monkeypatch.setattr(batched, "free_memory", lambda device: 0)
+    assert batched.batch_size(data, solver, 3) == 1
+    monkeypatch.setattr(batched, "free_memory", lambda device: 1 << 60)
+    assert batched.batch_size(data, solver, 3) == 1 << 14
+
+
+def test_the_time_of_a_batch_is_divided_among_its_restarts(data):
+    options = {"beta": 2.0, "max_iter": 4, "tol": 0}
+    runs = run_restarts(data, 3, spawn(0, 2), **options)
+    for run in runs:
+        assert run.history.n_iter == [1, 2, 3, 4]
+        assert run.history.seconds == sorted(run.history.seconds)
+        assert run.history.seconds[0] > 0
+    W, Ht = (to_numpy(factor) for factor in (runs[0].state.W, runs[0].state.Ht))
+    assert (W.shape, Ht.shape) == ((24, 3), (40, 3))
+    error = 0.5 * np.sum((to_numpy(data.array) - W @ Ht.T) ** 2)
+    assert runs[0].state.loss == pytest.approx(error, rel=1e-6)
+    assert runs[0].history.loss[-1] == pytest.approx(error, rel=1e-6)

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer
+from tests.references.containers import as_container
 
 from nonneg import factorize
 from nonneg._random import spawn
 from nonneg._threads import threads
 from nonneg.data import as_data_matrix
 from nonneg.initializers.registry import INITS
-from nonneg.iteration import StopReason
+from nonneg.iteration import History, Run, StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import restarts
 from nonneg.solvers.registry import SOLVERS
@@ -143,3 +144,112 @@ def test_no_restart_begins_after_the_user_stopped_one(X, monkeypatch):
     assert len(found) == 2
     assert [run.stop_reason for run in found].count(StopReason.CALLBACK) == 1
     assert len(seen) == 30
+
+
+def made_run(losses, n_iter=None, reason=StopReason.MAX_ITER):
+    numbers = list(range(1, len(losses) + 1)) if n_iter is None else n_iter
+    history = History({"n_iter": numbers, "seconds": [0.1] * len(numbers), "loss": losses})
+    return Run(None, numbers[-1] if numbers else 0, reason, history, reason.value)
+
+
+@pytest.mark.parametrize(
+    ("max_iter", "rounds"), [(5, [5]), (10, [10]), (11, [10, 11]), (45, [10, 20, 40, 45])]
+)
+def test_rounds_double(max_iter, rounds):
+    assert restarts._rounds(max_iter) == rounds
+
+
+def test_the_final_loss_is_the_last_or_infinite():
+    assert restarts.final_loss(made_run([3.0, 2.0])) == 2.0
+    assert restarts.final_loss(made_run([])) == restarts.final_loss(made_run([3.0, np.nan])) == np.inf
+
+
+@pytest.mark.parametrize(("n_iter", "loss"), [(1, 9.0), (4, 9.0), (5, 7.0), (6, 7.0), (8, 4.0), (99, 4.0)])
+def test_the_loss_after_some_iterations_is_that_of_the_last_row_so_far(n_iter, loss):
+    assert restarts._loss_after(made_run([9.0, 7.0, 4.0], [2, 5, 8]), n_iter) == loss
+
+
+@pytest.mark.parametrize(("lowest", "pruned"), [(np.inf, [False, True, False]), (5.0, [True, True, False])])
+def test_restarts_that_fall_behind_any_other_are_pruned(lowest, pruned):
+    # After 20 iterations, compared with the losses after ten.
+    falling = np.linspace(20.0, 9.0, 20)
+    falling[10:] = np.linspace(falling[9], falling[9] - 0.1, 10)
+    slow = np.full(20, 60.0)
+    ended = made_run([100.0] * 20, reason=StopReason.CONVERGED)
+    runs = [made_run(falling.tolist()), made_run(slow.tolist()), ended]
+    each = [restarts.Restart(None, None, run=run) for run in runs]
+    restarts._prune([*each, restarts.Restart(None, None)], 20, lowest)
+    assert [one.run.stop_reason is StopReason.PRUNED for one in each] == pruned
+    assert each[2].run is ended
+
+
+@pytest.mark.parametrize(
+    ("run", "live", "stopped"),
+    [
+        (None, True, False),
+        (made_run([1.0]), True, False),
+        (made_run([1.0], reason=StopReason.CONVERGED), False, False),
+        (made_run([1.0], reason=StopReason.CALLBACK), False, True),
+        (made_run([1.0], reason=StopReason.INTERRUPTED), False, True),
+    ],
+)
+def test_what_becomes_of_a_restart(run, live, stopped):
+    each = restarts.Restart(None, None, run=run)
+    assert (each.is_live, each.was_stopped) == (live, stopped)
+
+
+@pytest.mark.parametrize(
+    ("form", "callback", "n", "spread"),
+    [
+        ("dense", None, 3, True),
+        ("csr", None, 2, True),
+        ("dense", None, 1, False),
+        ("dense", print, 3, False),
+        ("strict", None, 3, False),
+    ],
+)
+def test_restarts_are_spread_over_threads_where_each_gets_one(X, form, callback, n, spread, monkeypatch):
+    monkeypatch.setattr(restarts, "current_threads", lambda: 2)
+    monkeypatch.setattr(
+        restarts, "parallel_for", lambda work, n, chunk_size: [work(at, at + 1) for at in range(n)]
+    )
+    cohort = restarts.Cohort(as_data_matrix(as_container(X, form)), "hals", {}, callback)
+    calls = cohort.spread(lambda start, stop: (start, stop), n)
+    assert calls == ([(at, at + 1) for at in range(n)] if spread else [(0, n)])
+
+
+def test_a_paused_run_is_kept_in_memory_until_its_rows_are_lost():
+    paused = restarts.Paused()
+    assert paused.load(None) is None
+    run = made_run([3.0, 2.0])
+    paused = restarts.Paused(run)
+    assert paused.load(None) == (run.state, 2, 0.1, run.history)
+    assert not paused.due()
+    assert not paused.on_disk
+    assert not paused.has_rows()
+    assert paused.load(None) is None
+
+
+def test_the_first_of_equal_restarts_is_the_best(X, monkeypatch):
+    runs = [made_run([loss]) for loss in (4.0, 2.0, 2.0, np.nan)]
+    monkeypatch.setattr(
+        restarts, "run_restarts", lambda data, k, rngs, *, finish: [finish(run) for run in runs]
+    )
+    assert restarts.best_run(None, 3, []) is runs[1]
+
+
+def test_restarts_wait_where_memory_is_short(X, monkeypatch):
+    begun = []
+    advance = restarts.Cohort.advance
+    monkeypatch.setattr(
+        restarts.Cohort,
+        "advance",
+        lambda self, some, until: begun.append(len(some)) or advance(self, some, until),
+    )
+    monkeypatch.setattr(restarts, "MEMORY", 2 * 5 * 3 * sum(X.shape) * 8)
+    assert len(run_restarts(as_data_matrix(X), 3, spawn(0, 5), max_iter=1, tol=0)) == 5
+    assert begun == [2, 2, 1]
+    begun.clear()
+    monkeypatch.setattr(restarts, "MEMORY", 1)
+    run_restarts(as_data_matrix(X), 3, spawn(0, 2), max_iter=12, tol=0, prune=True)
+    assert begun == [1, 1, 1, 1]  # two rounds of each
