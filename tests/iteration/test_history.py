@@ -59,3 +59,27 @@ def test_it_describes_itself():
     history.record(7, 0.5, {"loss": 1.25})
     assert "1 iterations" in repr(history)
     assert "1.25" in repr(history)
+
+
+def test_a_run_that_continued_counts_on():
+    history, more = History(), History()
+    history.record(1, 0.5, {"loss": 3.0})
+    history.record(2, 1.0, {"loss": 2.0})
+    more.record(1, 0.25, {"gap": 0.1})
+    more.record(3, 0.75, {"loss": 1.0})
+    history.extend(more)
+    assert history.n_iter == [1, 2, 3, 5]
+    assert history.seconds == [0.5, 1.0, 1.25, 1.75]
+    assert history.loss[3] == 1.0
+    assert math.isnan(history.loss[2])
+    assert history["gap"][2] == 0.1
+    other = History()
+    other.extend(more)
+    assert (other.n_iter, other.seconds) == ([1, 3], [0.25, 0.75])
+
+
+def test_an_array_without_axes_is_a_number():
+    history = History()
+    history.record(1, 0.5, {"loss": np.array(2.0), "each": np.array([2.0])})
+    assert type(history.loss[0]) is float
+    assert isinstance(history["each"][0], np.ndarray)

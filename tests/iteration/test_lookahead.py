@@ -106,3 +106,15 @@ def test_a_number_on_a_gpu_is_read_without_waiting_for_later_work(torch):
     value = read_later(torch.tensor(3.5, dtype=torch.float64, device="cuda"))
     assert isinstance(value, lookahead.DeviceNumber)
     assert float(value) == 3.5
+
+
+@pytest.mark.torch
+def test_a_number_of_torch_is_read_as_it_is(torch):
+    assert float(lookahead.DeviceNumber(torch.tensor(3.5, dtype=torch.float64))) == 3.5
+
+
+def test_an_equal_loss_is_accepted_and_the_first_that_is_not_higher_taken():
+    state = Point(3.0, 4.5)
+    better = [Point(9.0, 4.6), Point(4.0, 4.5), Point(5.0, 1.0)]
+    after, measures = Descent(lambda given: iter(better))(state)
+    assert (after.x, measures) == (4.0, {"loss": 4.5})

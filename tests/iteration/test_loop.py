@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from nonneg._interruption import interrupt
-from nonneg.exceptions import InterruptedFitWarning
-from nonneg.iteration import Never, RelativeMeasure, StopReason, iterate
-from nonneg.iteration.loop import Stalled
+from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
+from nonneg.iteration import FirstOf, History, Never, RelativeMeasure, StopReason, iterate
+from nonneg.iteration.loop import Finished, Stalled
 
 
 @dataclass(frozen=True)
@@ -158,3 +159,136 @@ def test_ctrl_c_in_the_first_step_returns_the_initial_state():
 
 def test_never_is_never():
     assert Never()(None) is False
+
+
+def test_a_list_of_measures_is_as_many_iterations_that_share_the_time(monkeypatch):
+    ticks = iter(range(0, 100, 6))
+    monkeypatch.setattr("nonneg.iteration.loop.clock", SimpleNamespace(seconds=lambda: float(next(ticks))))
+
+    def step(state):
+        return replace(state, value=state.value / 8), [{"loss": state.value / 2**n} for n in (1, 2, 3)]
+
+    run = iterate(step, Halving(), max_iter=5)
+    assert run.n_iter == 6  # a step is not cut
+    assert run.history.n_iter == [1, 2, 3, 4, 5, 6]
+    assert run.history.loss == [2.0**-n for n in range(1, 7)]
+    # Six seconds between two looks at the clock, for three iterations.
+    assert run.history.seconds == pytest.approx([2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
+
+
+def test_a_step_may_stand_for_several_iterations():
+    run = iterate(lambda state: (state, {"loss": 1.0, "iterations": 3}), Halving(), max_iter=7)
+    assert run.history.n_iter == [3, 6, 9]
+    assert run.n_iter == 9
+    assert "iterations" not in run.history
+
+
+def test_a_step_may_say_that_its_state_is_good_enough():
+    def step(state):
+        if state.value < 0.2:
+            raise Finished("the residual is small")
+        return halve(state)
+
+    run = iterate(step, Halving(), max_iter=50)
+    assert (run.stop_reason, run.sentence, run.n_iter) == (StopReason.CONVERGED, "the residual is small", 3)
+    assert iterate(halve, Halving(), max_iter=2).sentence == StopReason.MAX_ITER.value
+
+
+def test_a_rule_may_say_why_it_ended_a_run():
+    class Rule:
+        sentence = "three are enough"
+
+        def __call__(self, history):
+            return len(history) == 3
+
+    run = iterate(halve, Halving(), max_iter=50, stop=FirstOf((Never(), Rule())))
+    assert (run.stop_reason, run.sentence) == (StopReason.CONVERGED, "three are enough")
+
+
+def test_a_callback_must_be_a_function():
+    with pytest.raises(
+        InvalidParameterError, match="callback must be None or a function of one argument, got 3"
+    ):
+        iterate(halve, Halving(), max_iter=2, callback=3)
+
+
+def test_lost_rows_are_told_with_what_was_reached():
+    def step(state):
+        if state.value < 0.3:
+            raise LostRowsError("gone")
+        return halve(state)
+
+    with pytest.raises(LostRowsError) as error:
+        iterate(step, Halving(), max_iter=9)
+    assert (error.value.run.state, error.value.run.n_iter) == (Halving(0.25), 2)
+    assert error.value.run.history.loss == [0.5, 0.25]
+
+
+class Memory:
+    """A checkpoint that notes what is saved, and a reporter that notes what is shown."""
+
+    def __init__(self, found=None, *, on_disk=True, due=False):
+        self.found, self.on_disk, self.is_due = found, on_disk, due
+        self.saved, self.shown = [], []
+
+    def load(self, state):
+        return self.found
+
+    def due(self):
+        return self.is_due
+
+    def save(self, state, n_iter, seconds, history):
+        self.saved.append(n_iter)
+
+    def resume(self, n_iter):
+        self.shown.append(("resume", n_iter))
+
+    def update(self, progress, max_iter):
+        self.shown.append((progress.n_iter, max_iter))
+
+    def close(self, sentence):
+        self.shown.append(sentence)
+
+
+def met_at(n):
+    return lambda history: len(history) >= n
+
+
+@pytest.mark.parametrize(
+    ("due", "stop", "max_iter", "saved"),
+    [(False, None, 3, [3]), (True, None, 3, [1, 2, 3, 3]), (False, met_at(2), 9, [2]), (False, None, 0, [])],
+)
+def test_a_run_is_saved_when_due_and_at_its_end(due, stop, max_iter, saved):
+    memory = Memory(due=due)
+    iterate(halve, Halving(), max_iter=max_iter, stop=stop, checkpoint=memory, progress=memory)
+    assert memory.saved == saved
+    assert memory.shown[:-1] == [(n, max_iter) for n in range(1, max(saved, default=0) + 1)]
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+@pytest.mark.parametrize(
+    ("stop", "max_iter", "n_iter", "saved", "reason"),
+    [
+        (None, 4, 4, [4], StopReason.MAX_ITER),
+        (None, 2, 2, [], StopReason.MAX_ITER),
+        (met_at(2), 9, 2, [], StopReason.CONVERGED),
+        (met_at(3), 9, 3, [3], StopReason.CONVERGED),
+    ],
+)
+def test_a_saved_run_goes_on_from_where_it_was(on_disk, stop, max_iter, n_iter, saved, reason):
+    half = iterate(halve, Halving(), max_iter=2)
+    memory = Memory((half.state, 2, 10.0, half.history), on_disk=on_disk)
+    run = iterate(halve, Halving(), max_iter=max_iter, stop=stop, checkpoint=memory, progress=memory)
+    assert (run.n_iter, run.stop_reason, memory.saved) == (n_iter, reason, saved)
+    assert run.state == Halving(0.5**n_iter)
+    # What was kept in memory is the same run.
+    assert memory.shown[: len(memory.shown) - 1] == [("resume", 2)] * on_disk + [
+        (n, max_iter) for n in range(3, n_iter + 1)
+    ]
+    assert n_iter == 2 or run.history.seconds[-1] >= 10.0
+
+
+def test_a_rule_is_not_asked_before_the_first_iteration():
+    empty = Memory((Halving(), 0, 0.0, History()))
+    run = iterate(halve, Halving(), max_iter=3, stop=lambda history: not len(history), checkpoint=empty)
+    assert run.n_iter == 3

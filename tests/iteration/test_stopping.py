@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nonneg.iteration import FirstOf, History, Never, RelativeDecrease, RelativeMeasure
+from nonneg.iteration.stopping import StopReason, sentence_of
 
 
 def history_of(**columns):
@@ -60,3 +61,29 @@ def test_the_first_of_several_rules_ends_it():
     history = history_of(loss=[1.0, 0.1])
     assert FirstOf((Never(), RelativeMeasure("loss", 0.2)))(history)
     assert not FirstOf((Never(), RelativeMeasure("loss", 0.01)))(history)
+
+
+@pytest.mark.parametrize(
+    ("values", "first", "ends"),
+    [([1.0, 2.0], 4.0, True), ([1.0, 2.1], 4.0, False), ([8.0, 4.0], 4.0, True), ([0.0], 4.0, True)],
+)
+def test_a_larger_first_value_may_be_known_from_before(values, first, ends):
+    assert RelativeMeasure("violation", 0.5, first=first)(history_of(violation=values)) is ends
+
+
+def test_errors_are_compared_every_ten_iterations():
+    ends = [bool(RelativeDecrease()(history_of(loss=[1.0] * n))) for n in range(1, 23)]
+    assert [n for n, ended in enumerate(ends, 1) if ended] == [11, 21]
+
+
+def test_the_rule_that_ended_a_run_says_so():
+    class Rule:
+        sentence = "enough"
+
+        def __call__(self, history):
+            return True
+
+    history = history_of(loss=[1.0, 0.1])
+    assert sentence_of(FirstOf((Never(), Rule())), history) == "enough"
+    assert sentence_of(FirstOf((RelativeMeasure("loss", 0.2), Rule())), history) == StopReason.CONVERGED.value
+    assert sentence_of(FirstOf((Never(),)), history) == ""
