@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.references.least_squares import coordinate_passes
 
 from nonneg.data import as_data_matrix
 from nonneg.losses.beta import BetaLoss
@@ -216,3 +217,103 @@ def test_sums_of_the_past_decay_and_unknown_ones_are_like_the_next_batch(rng, be
     kept = Ht @ denominator if beta == 2.0 else Ht * denominator
     np.testing.assert_allclose(fitted.numerator, kept + numerator, rtol=1e-9)
     assert fitted.n_samples == 16
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("offset", [0.0, 0.3])
+@pytest.mark.parametrize("kind", ["none", "columns", "entries"])
+def test_multiplicative_steps_of_some_rows(rng, beta, offset, kind):
+    other, factor, x = rng.random((9, 3)) + 0.1, rng.random((2, 3)) + 0.1, rng.random((6, 9)) + offset
+    chosen = np.array([1, 4])
+    weights = {"none": None, "columns": rng.random(9), "entries": rng.random((6, 9))}[kind]
+    loss = BetaLoss.of(as_data_matrix(x), beta, offset)
+    found = row_newton._multiplicative(loss, RowSubproblem(weights, 0.1, 0.2), x, chosen, factor, other)
+    own = np.ones((2, 9)) if kind == "none" else np.broadcast_to(weights, (6, 9))[chosen]
+    v = factor @ other.T + offset
+    ratio = (own * x[chosen] * v ** (beta - 2)) @ other
+    cost = (own * v ** (beta - 1)) @ other + 0.1
+    # The root of cost u^a + l2 w u^(a + 1), or of (cost + l2 w) u for the squared loss.
+    u, a = found / factor, max(2.0 - beta, 1.0)
+    ridge = 0.2 * factor * (u if beta == 2.0 else u ** (a + 1))
+    np.testing.assert_allclose(cost * u**a + ridge, ratio, rtol=1e-6)
+
+
+def test_targets_of_other_namespaces_are_the_same(rng):
+    strict = pytest.importorskip("array_api_strict")
+    factor, A = rng.random((5, 3)) + 0.1, rng.random((5, 6, 3))
+    hessians, gradient = np.einsum("ija,ijb->iab", A, A), rng.standard_normal((5, 3))
+    expected = own_target(factor, gradient, hessians.copy())
+    found = own_target(*(strict.asarray(each) for each in (factor, gradient, hessians)))
+    for mine, theirs in zip(expected, found, strict=True):
+        np.testing.assert_allclose(np.asarray(theirs), mine, rtol=1e-6, atol=1e-8)
+
+
+def test_a_row_with_a_singular_hessian_has_a_target(rng):
+    # Fewer entries than components.
+    A = rng.random((4, 1, 3))
+    hessians, factor = np.einsum("ija,ijb->iab", A, A), rng.random((4, 3)) + 0.1
+    gradient = np.einsum("iab,ib->ia", hessians, factor - 2.0 * factor)
+    kept = hessians.copy()
+    _, target = own_target(factor, gradient, hessians)
+    assert (target >= 0).all()
+    moved = np.einsum("iab,ib->ia", kept, target - factor) + gradient
+    np.testing.assert_allclose(moved, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+@pytest.mark.parametrize(("n_samples", "rounds"), [(0.0, "FIRST_ROUNDS"), (5.0, "ROUNDS")])
+def test_a_batch_is_encoded_and_learned_from_in_turns(rng, monkeypatch, beta, n_samples, rounds):
+    X, Ht = rng.random((8, 5)) + 0.1, rng.random((5, 2)) + 0.1
+    data, past = as_data_matrix(X), OnlineState(n_samples=n_samples, decay=0.5)
+    monkeypatch.setattr(online, "FIRST_ROUNDS", 4)
+    monkeypatch.setattr(online, "ROUNDS", 2)
+    options = {"beta": beta, "penalties": Penalties(0.01, 0.02, 0.03, 0.04)}
+    expected = Ht
+    for _ in range(getattr(online, rounds)):
+        W, _ = online.encode(data, expected, **options)
+        if beta == 2.0:
+            expected, state = online._least_squares_step(data, W, expected, past, options["penalties"])
+        else:
+            expected, state = online._multiplicative_step(data, W, expected, past, beta, options["penalties"])
+    found, after = online.online_step(data, Ht, past, **options)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(after.numerator, state.numerator, rtol=1e-9)
+    assert after.n_samples == 0.5 * n_samples + 8
+
+
+def test_penalties_on_components_count_as_often_as_samples(rng):
+    X, W, Ht = rng.random((8, 5)), rng.random((8, 2)), rng.random((5, 2))
+    data, past = as_data_matrix(X), OnlineState(rng.random((5, 2)), np.eye(2), 12.0, 0.5)
+    new, state = online._least_squares_step(data, W, Ht, past, Penalties(l1_H=0.1, l2_H=0.2))
+    gram, cross = 0.5 * np.eye(2) + W.T @ W, 0.5 * past.numerator + X.T @ W
+    np.testing.assert_allclose(state.numerator, cross)
+    share = (0.5 * 12 + 8) / 8
+    expected, _ = coordinate_passes(
+        Ht, [gram + 0.2 * share * np.eye(2)] * 5, cross - 0.1 * share, range(2), online.PASSES, 0.0
+    )
+    np.testing.assert_allclose(new, expected, rtol=1e-9)
+
+
+def test_missing_entries_are_those_of_the_model(rng):
+    X, W, Ht = rng.random((8, 5)), rng.random((8, 2)), rng.random((5, 2))
+    mask = rng.random((8, 5)) < 0.6
+    _, state = online._least_squares_step(
+        as_data_matrix(X, mask=mask), W, Ht, OnlineState(decay=0.5), Penalties()
+    )
+    np.testing.assert_allclose(state.numerator, np.where(mask, X, W @ Ht.T).T @ W)
+    np.testing.assert_allclose(state.denominator, W.T @ W)
+
+
+def test_multiplicative_updates_of_a_batch_have_penalties(rng):
+    X, W, Ht = rng.random((8, 5)) + 0.1, rng.random((8, 2)) + 0.1, rng.random((5, 2)) + 0.1
+    penalties = Penalties(l1_H=0.1, l2_H=0.2)
+    for beta, exponent in ((1.0, 1.0), (0.0, 0.5)):
+        new, state = online._multiplicative_step(
+            as_data_matrix(X), W, Ht, OnlineState(decay=0.5), beta, penalties
+        )
+        V = W @ Ht.T
+        denominator = (V ** (beta - 1)).T @ W + 0.1 + 0.2 * Ht
+        numerator = Ht ** (1 / exponent) * ((X * V ** (beta - 2)).T @ W)
+        np.testing.assert_allclose(state.denominator, denominator, rtol=1e-9)
+        np.testing.assert_allclose(state.numerator, numerator, rtol=1e-9)
+        np.testing.assert_allclose(new, (numerator / denominator) ** exponent, rtol=1e-9)

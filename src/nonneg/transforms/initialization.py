@@ -33,8 +33,8 @@ def initial_state(
         # Everything is drawn, used or not, so that a restart does not depend on what is given.
         transform = random_orthogonal(m, source)
         factors = None if k is None else random_factors(n, m, k, source)
-        if transforms is not None and (i < n_given or isinstance(init, str)):
-            given = min(i, n_given - 1)
+        given = i if n_given > 1 else 0
+        if transforms is not None and given < n_given and (i < n_given or isinstance(init, str)):
             transform = transforms[given]
             if components is not None and activations is not None:
                 factors = activations[given], components[given]
