@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.exceptions import NonFiniteDataError, ShapeError
-from nonneg.metrics import mean_removed_angles, mean_removed_spectral_angle
+from nonneg.metrics import mean_removed_angles, mean_removed_spectral_angle, spectral_angles
 
 
 def test_formula():
@@ -65,3 +65,28 @@ def test_no_component_has_no_mean_angle():
     """An error, and no NaN with a warning."""
     with pytest.raises(ShapeError, match="at least one component"):
         mean_removed_spectral_angle(np.ones((0, 3)), np.ones((0, 3)))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+def test_spectral_angles_are_those_of_plain_cosines(scale):
+    rng = np.random.default_rng(2)
+    true, found = rng.random((3, 7)), rng.random((4, 7))
+    cosines = true @ found.T / np.outer(np.linalg.norm(true, axis=1), np.linalg.norm(found, axis=1))
+    np.testing.assert_allclose(spectral_angles(scale * true, found), np.degrees(np.arccos(cosines)))
+    np.testing.assert_allclose(
+        mean_removed_angles(scale * true, found), mean_removed_angles(true, found / scale), rtol=1e-9
+    )
+
+
+def test_spectral_angles_at_their_ends():
+    true = [[1.0, 0.0], [0.0, 0.0]]
+    found = [[3.0, 0.0], [0.0, 0.1], [-2.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+    np.testing.assert_allclose(spectral_angles(true, found), [[0, 90, 180, 45, 90], [90] * 5], atol=1e-12)
+
+
+def test_one_nan_is_enough_to_be_refused():
+    holes = np.eye(3)
+    holes[1, 2] = np.inf
+    for one, other, name in ((holes, np.eye(3), "true"), (np.eye(3), holes, "found")):
+        with pytest.raises(NonFiniteDataError, match=f"`{name}`"):
+            spectral_angles(one, other)

@@ -54,3 +54,16 @@ def test_what_does_not_fit_is_refused():
         match_components(np.ones((2, 3)), np.full((2, 3), np.nan))
     with pytest.raises(NonFiniteDataError, match="`true`"):
         match_components([[1.0, np.nan, 1.0]], np.ones((1, 3)))
+
+
+@pytest.mark.parametrize("shapes", [((3,), (2, 3)), ((2, 3), (3,)), ((1, 2, 3), (2, 2))])
+def test_tables_of_other_dimensions_are_refused(shapes):
+    with pytest.raises(ShapeError, match="Expected two arrays of shape"):
+        match_components(*map(np.ones, shapes))
+
+
+def test_components_may_have_any_sign():
+    _, cosines = match_components([[3.0, -4.0]], [[-4.0, -3.0]])
+    np.testing.assert_allclose(cosines, 0.0, atol=1e-15)
+    _, cosines = match_components([[3.0, -4.0]], [[-3.0, 4.0]])
+    np.testing.assert_allclose(cosines, -1.0)

@@ -40,3 +40,35 @@ def test_features_that_are_not_finite_are_refused():
     """Which ones is said."""
     with pytest.raises(NonFiniteDataError, match="found"):
         mixing(np.eye(3), np.full((3, 3), np.nan))
+
+
+def test_one_entry_that_is_not_finite_is_enough():
+    holes = np.eye(3)
+    holes[1, 1] = np.inf
+    for true, found, name in ((holes, np.eye(3), "true"), (np.eye(3), holes, "found")):
+        with pytest.raises(NonFiniteDataError, match=f"`{name}`"):
+            mixing(true, found)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_symmetric_norms_take_the_larger_of_rows_and_columns(transposed):
+    E = np.array([[0.0, 0.3, 0.2], [0.0, 0.0, 0.0], [-0.1, -0.6, 0.0]])
+    E = E.T if transposed else E
+    found = mixing(np.eye(3), (np.eye(3) + E).T)
+    columns, rows = np.abs(E).sum(axis=0), np.abs(E).sum(axis=1)
+    assert found.e_norm == pytest.approx(columns.max())
+    assert found.e_symmetric_norm == pytest.approx(max(columns.max(), rows.max()))
+    # ||E+||_s is 0.5 and ||E-||_s 0.7 both ways.
+    assert found.potential(3.0) == pytest.approx(0.5 + 3 * 0.7)
+    assert found.potential() == pytest.approx(0.5 + 4 * 0.7)
+
+
+def test_a_found_feature_of_zeros_and_small_ones():
+    """Features are compared at l1 norm one; zeros have none, and a feature has no share of its own."""
+    found = mixing(0.1 * np.eye(2), [[0.05, 0.0], [0.0, 0.0]])
+    np.testing.assert_allclose(found.diagonal, [0.5, 0.0])
+    assert found.normalized_error == pytest.approx(1.0)
+    assert found.relative_e_norm == np.inf
+    assert mixing(0.1 * np.eye(2), 0.01 * np.eye(2)).normalized_error == pytest.approx(0.0)
+    with pytest.raises(ShapeError, match="same shape"):
+        mixing(np.ones(3), np.ones(3))

@@ -84,3 +84,34 @@ def test_negative_weights_and_negative_memberships_are_refused_each():
     for wrong in ((-A, shares), (A, -shares)):
         with pytest.raises(NegativeDataError):
             conductance(*wrong)
+
+
+def test_one_negative_number_is_enough_and_stored_zeros_are_none():
+    A = sp.csr_array(np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]))
+    shares = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    stored = sp.csr_array((np.append(A.data, 0.0), np.append(A.indices, 2), [0, 2, 4, 7]), shape=(3, 3))
+    assert overlapping_modularity(stored, shares) == pytest.approx(overlapping_modularity(A, shares))
+    wrong = A.copy()
+    wrong.data[2] = -1.0
+    for case in ((wrong, shares), (A, shares - [[0.0, 0.0], [0.0, 0.0], [0.5, 0.0]])):
+        with pytest.raises(NegativeDataError):
+            overlapping_modularity(*case)
+
+
+@pytest.mark.parametrize(
+    ("shape", "shares"), [((2, 3), (2, 1)), ((3, 2), (3, 1)), ((3, 3), (2, 1)), ((3, 3), (3, 1, 1))]
+)
+def test_shapes_that_do_not_fit_are_refused(shape, shares):
+    with pytest.raises(ShapeError, match="adjacency matrix of shape"):
+        conductance(np.ones(shape), np.ones(shares))
+
+
+def test_infinite_weights_are_refused():
+    with pytest.raises(InvalidDataError, match="finite weights"):
+        conductance([[0.0, np.inf], [1.0, 0.0]], np.ones((2, 1)))
+
+
+def test_conductance_counts_both_directions():
+    A = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
+    # At nodes 0 and 1: 2 + 2 within and 1 out; at node 2: 1 out and 3 + 3 within.
+    np.testing.assert_allclose(conductance(A, [[1, 0], [1, 0], [0, 1]]), 1 / 5)

@@ -76,3 +76,10 @@ def test_no_node_is_left():
     """A correlation of nothing has no value."""
     with pytest.raises(InvalidDataError, match="at least one node"):
         averaged_rank_correlation(np.full((3, 2), np.nan), np.ones((3, 2)), nan="omit")
+
+
+def test_two_nodes_have_ranks_too():
+    assert averaged_rank_correlation([[0.0], [1.0]], [[2.0], [3.0]]) == pytest.approx(1.0)
+    assert averaged_rank_correlation([[0.0], [1.0]], [[3.0], [2.0]]) == pytest.approx(-1.0)
+    with pytest.raises(ShapeError, match="got"):
+        averaged_rank_correlation(np.ones((2, 0)), np.ones((2, 1)))

@@ -123,3 +123,52 @@ def test_wrong_arguments_of_divergences():
     for beta in (None, np.nan, "squares"):
         with pytest.raises(InvalidParameterError, match="beta"):
             beta_divergence(one, one, one, beta_loss=beta)
+
+
+@pytest.mark.parametrize(
+    ("entries", "columns", "sizes"), [(16, 8, [2, 2, 1]), (1, 8, [1] * 5), (3, 1, [3, 2]), (4, 0, [4, 1])]
+)
+def test_blocks_have_as_many_rows_as_fit(entries, columns, sizes, monkeypatch):
+    monkeypatch.setattr(reconstruction, "_BLOCK_ENTRIES", entries)
+    X = np.ones((5, columns))
+    blocks = list(reconstruction._blocks(X, np.ones((5, 1)), np.ones((1, columns)), np.arange(5)))
+    assert [len(rows) for rows, *_ in blocks] == sizes
+    np.testing.assert_array_equal(np.concatenate([weights for *_, weights in blocks]), np.arange(5))
+
+
+def test_squares_that_overflow_on_one_side():
+    one = [[1.0]]
+    assert relative_error([[1e150]], [[1e160]], one) == pytest.approx(1e10)
+    assert relative_error([[1e160]], [[1e160 * (1 - 1e-8)]], one) == pytest.approx(1e-8)
+    assert np.isnan(relative_error([[np.inf]], one, one))
+
+
+def test_the_unit_is_the_largest_entry_of_all_blocks(monkeypatch):
+    monkeypatch.setattr(reconstruction, "_BLOCK_ENTRIES", 1)
+    X = [[1e200], [1e-200], [1e200]]
+    assert relative_error(X, [[1e200], [0.0], [0.0]], [[1.0]]) == pytest.approx(np.sqrt(0.5))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [((4,), (4, 1), (1, 1)), ((4, 3), (4,), (1, 3)), ((4, 3), (4, 1), (3,)), ((4, 3), (5, 1), (1, 3)),
+     ((4, 3), (4, 1), (1, 2)), ((4, 3), (4, 2), (1, 3))],
+)  # fmt: skip
+def test_shapes_that_do_not_fit_are_refused(shapes):
+    with pytest.raises(ShapeError, match="Expected X"):
+        relative_error(*map(np.ones, shapes))
+
+
+def test_weights_may_be_zero_and_fractions_but_none_negative():
+    X, W, H = np.ones((2, 1)), np.array([[0.0], [1.0]]), np.ones((1, 1))
+    assert relative_error(X, W, H, sample_weight=[0.0, 0.5]) == 0.0
+    assert relative_error(X, W, H, sample_weight=[0.25, 0.75]) == pytest.approx(0.5)
+    for wrong in ([1.0, -1.0], [np.inf, 1.0]):
+        with pytest.raises(InvalidParameterError, match="finite sample_weight"):
+            relative_error(X, W, H, sample_weight=wrong)
+
+
+def test_a_negative_model_is_refused_too():
+    for X, W in (([[1.0]], [[-1.0]]), ([[-1.0]], [[1.0]])):
+        with pytest.raises(NegativeDataError, match=r"beta_loss=1\.5"):
+            beta_divergence(X, W, [[1.0]], beta_loss=1.5)

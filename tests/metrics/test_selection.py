@@ -19,6 +19,7 @@ def test_share_of_anchors():
 def test_a_success_is_exactly_the_true_set_in_any_order():
     trials = [([1, 2, 3], [3, 1, 2]), ([1, 2, 3], [1, 2]), ([1, 2], [1, 2, 3]), ([7], np.array([7]))]
     assert success_rate(trials) == 0.5
+    assert success_rate(trials[:3]) == pytest.approx(1 / 3)
     with pytest.raises(InvalidParameterError, match="at least one trial"):
         success_rate([])
 

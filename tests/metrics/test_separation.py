@@ -76,3 +76,35 @@ def test_what_is_refused(sources):
         separation_scores(sources, sources * np.array([[1.0], [0.0]]))
     with pytest.raises(UnknownNameError, match="Did you mean 'filter'"):
         separation_scores(sources, sources, distortion="filters")
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_loudness_does_not_matter_to_gains(scale):
+    true = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    found = np.array([[1.0, 0.5, 0.1], [0.2, 1.0, 0.4]])
+    plain = separation_scores(true, found, distortion="gain")
+    for one, other in ((scale, 1.0), (1.0, scale), (scale, scale)):
+        for a, b in zip(separation_scores(one * true, other * found, distortion="gain"), plain, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9)
+    np.testing.assert_allclose(plain.sdr, 10 * np.log10([1 / 0.26, 1 / 0.20]))
+    np.testing.assert_allclose(plain.sir, 10 * np.log10([1 / 0.25, 1 / 0.04]))
+    np.testing.assert_allclose(plain.sar, 10 * np.log10([1.25 / 0.01, 1.04 / 0.16]))
+
+
+def test_what_no_source_explains_has_no_ratio_above_minus_infinity():
+    scores = separation_scores([[1.0, 0.0]], [[0.0, 1.0]], distortion="gain")
+    assert [score[0] for score in scores[:3]] == [-np.inf] * 3
+    # One sample per source is enough to score.
+    assert separation_scores([[2.0]], [[1.0]], distortion="gain").sdr[0] == np.inf
+    with pytest.raises(ShapeError, match="same shape"):
+        separation_scores(np.ones((0, 3)), np.ones((0, 3)), distortion="gain")
+
+
+@pytest.mark.parametrize(("sir", "sar"), [(20.0, 90.0), (90.0, 20.0)])
+def test_one_impossible_ratio_of_one_source_is_told(sources, monkeypatch, sir, sar):
+    module = pytest.importorskip("mir_eval.separation")
+    ratios = np.array([10.0, 35.0]), np.array([20.0, sir]), np.array([20.0, sar]), np.arange(2)
+    monkeypatch.setattr(module, "bss_eval_sources", lambda *_, **__: ratios)
+    with pytest.warns(NonnegWarning, match="too few partials") as told:
+        separation_scores(sources, sources)
+    assert told[0].filename == __file__

@@ -67,3 +67,17 @@ def test_bad_input():
         fit_sinusoids([np.nan, 1.0, 2.0, 3.0])
     with pytest.raises(InvalidParameterError, match="sample_rate must be positive, got 0"):
         fit_sinusoids(np.ones(5), sample_rate=0)
+
+
+def test_frequencies_end_half_a_period_before_both_ends():
+    """A constant and an alternating atom are best fitted at the ends."""
+    atoms = np.stack([np.ones(10), (-1.0) ** np.arange(10)])
+    np.testing.assert_allclose(fit_sinusoids(atoms, sample_rate=10).frequency, [0.5, 4.5], atol=1e-6)
+    m = np.arange(4)
+    fit = fit_sinusoids(np.cos(2.0 * m + 0.4))
+    assert fit.frequency[0] == pytest.approx(2.0 / (2 * np.pi), abs=1e-6)
+
+
+def test_the_distance_itself_is_still_near():
+    assert atoms_per_frequency([1.0, 2.5], [2.0, 5.0]).tolist() == [1, 0]
+    assert atoms_per_frequency([1.0, 2.5], 2.0, within=1.0).tolist() == [2]

@@ -167,3 +167,57 @@ def test_diversity_is_the_fraction_of_distinct_words():
     assert topic_diversity([[0, 1], [0, 3]]) == 0.75
     with pytest.raises(ShapeError, match="at least one top word"):
         topic_diversity(np.zeros((0, 5), dtype=int))
+
+
+def test_defaults_are_twenty_words_and_windows_of_110_tokens(rng):
+    assert top_words(rng.random((2, 60))).shape == (2, 20)
+    texts = [[f"w{at}" for at in rng.integers(6, size=size)] for size in (113, 20, 110)]
+    texts[1] += ["x"] * 60 + ["w0"] * 33
+    topics = [["w0", "w1", "x"]]
+    expected = cv_coherence(texts, topics, window_size=110)
+    np.testing.assert_allclose(cv_coherence(texts, topics), expected)
+    windows = [{*text[start : start + 110]} for text in texts for start in range(max(1, len(text) - 109))]
+    np.testing.assert_allclose(expected, [written_out_cv(windows, topics[0])])
+
+
+def test_a_window_may_be_one_token():
+    texts = [["a", "b", "a"], ["b"]]
+    windows = [{"a"}, {"b"}, {"a"}, {"b"}]
+    expected = written_out_cv(windows, ["a", "b"])
+    np.testing.assert_allclose(cv_coherence(texts, [["a", "b"]], window_size=1), [expected])
+
+
+@pytest.mark.parametrize("size", [True, 1.5, -1, 0])
+def test_sizes_are_whole_numbers_above_zero(size):
+    with pytest.raises(InvalidParameterError, match="window_size"):
+        cv_coherence([["a", "b"]], [["a", "b"]], window_size=size)
+    with pytest.raises(InvalidParameterError, match="n_words"):
+        top_words(np.ones((2, 3)), size)
+
+
+def test_documents_may_begin_with_empty_ones():
+    np.testing.assert_allclose(
+        cv_coherence([[], ["a", "b"], ["a"], ["c"]], [["a", "b"]]),
+        cv_coherence([[0, 0, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]], [[0, 1]]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("documents", "error", "message"),
+    [
+        (np.zeros((0, 3)), ShapeError, "Expected documents of shape"),
+        (np.ones((2, 2)), InvalidParameterError, "from 0 to 1, .* got 0 to 2"),
+        ([[1.0, 1.0, 0.0]], InvalidDataError, "Word 2 is a top word"),
+    ],
+)
+def test_documents_that_do_not_have_the_top_words(documents, error, message):
+    with pytest.raises(error, match=message):
+        umass_coherence(documents, [[0, 2]])
+    with pytest.raises(InvalidParameterError, match="got -1 to 1"):
+        umass_coherence(np.ones((2, 2)), [[-1, 1]])
+
+
+def test_words_of_other_shapes_are_refused():
+    for words in ([0, 1], [[0.0, 1.0]]):
+        with pytest.raises(ShapeError, match="top words as an array of integers"):
+            shared_words(words)

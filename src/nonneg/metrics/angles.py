@@ -26,12 +26,7 @@ def spectral_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.float6
         0 for the same direction, whatever the brightness; 90 for a right angle. A spectrum of zeros has no
         direction and is at a right angle to all.
     """
-    first, second = _pair(true, found)
-    x, y = _directions(first, "true", centered=False), _directions(second, "found", centered=False)
-    apart = np.linalg.norm(x[:, None, :] - y[None, :, :], axis=2)
-    together = np.linalg.norm(x[:, None, :] + y[None, :, :], axis=2)
-    flat = ~x.any(axis=1)[:, None] | ~y.any(axis=1)[None, :]
-    return np.where(flat, 90.0, np.degrees(2.0 * np.arctan2(apart, together)))
+    return 180.0 * _angles(true, found, centered=False)
 
 
 def mean_removed_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -55,14 +50,7 @@ def mean_removed_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.fl
     ----------
     .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1), section IV-B.
     """
-    first, second = _pair(true, found)
-    x, y = _directions(first, "true"), _directions(second, "found")
-    # The half-angle form is accurate for small angles, where the cosine is flat.
-    apart = np.linalg.norm(x[:, None, :] - y[None, :, :], axis=2)
-    together = np.linalg.norm(x[:, None, :] + y[None, :, :], axis=2)
-    angles = 2.0 * np.arctan2(apart, together)
-    flat = ~x.any(axis=1)[:, None] | ~y.any(axis=1)[None, :]
-    return np.where(flat, 50.0, 100.0 / np.pi * angles)
+    return 100.0 * _angles(true, found, centered=True)
 
 
 def mean_removed_spectral_angle(true: Any, found: Any) -> float:
@@ -100,17 +88,23 @@ def mean_removed_spectral_angle(true: Any, found: Any) -> float:
     return float(angles[rows, columns].mean())
 
 
-def _pair(true: Any, found: Any) -> tuple[Any, Any]:
+def _angles(true: Any, found: Any, *, centered: bool) -> Any:
+    """Return the angles of all pairs in units of pi."""
     first, second = np.asarray(true, dtype=np.float64), np.asarray(found, dtype=np.float64)
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
         raise ShapeError(
             "Expected two arrays of shape (n_components, n_features) with equal n_features, "
             f"got {first.shape} and {second.shape}."
         )
-    return first, second
+    x, y = _directions(first, "true", centered=centered), _directions(second, "found", centered=centered)
+    # The half-angle form is accurate for small angles, where the cosine is flat.
+    apart = np.linalg.norm(x[:, None, :] - y[None, :, :], axis=2)
+    together = np.linalg.norm(x[:, None, :] + y[None, :, :], axis=2)
+    flat = ~x.any(axis=1)[:, None] | ~y.any(axis=1)[None, :]
+    return np.where(flat, 0.5, 2.0 * np.arctan2(apart, together) / np.pi)
 
 
-def _directions(rows: Any, name: str, *, centered: bool = True) -> Any:
+def _directions(rows: Any, name: str, *, centered: bool) -> Any:
     if not np.isfinite(rows).all():
         raise NonFiniteDataError(
             f"Expected finite components, got NaN or infinite entries in `{name}`. Remove them first."

@@ -10,9 +10,8 @@ A cluster named -1 is a cluster like any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -195,8 +194,7 @@ def clustering_accuracy(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> f
     return float((weights[rows, columns].sum() - n_classes) / counts.total)
 
 
-@dataclass(frozen=True)
-class _Counts:
+class _Counts(NamedTuple):
     rows: IntArray
     columns: IntArray
     joint: Any

@@ -69,5 +69,5 @@ def _unit_rows(rows: Any, name: str) -> Any:
     # Scaled by the largest entry first: the squares of tiny or huge components would be 0 or infinite.
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     rows = rows / np.where(largest > 0, largest, 1.0)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(norms > 0, norms, 1.0)
+    # At least 1 then, but for components of zeros.
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)

@@ -100,15 +100,13 @@ def _entrywise(x: Any, y: Any, beta: float) -> Any:
     # Zeros meet logarithms and negative powers: what comes out is infinite or replaced below.
     with np.errstate(divide="ignore", invalid="ignore"):
         if beta == 1.0:
-            return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / y), 0.0) - x + y
+            return np.where(x > 0, x * np.log(x / y), 0.0) - x + y
         if beta == 0.0:
             ratio = x / y
-            return np.where((x > 0) & (y > 0), ratio - np.log(ratio) - 1.0, np.inf)
+            return np.where(y > 0, ratio - np.log(ratio) - 1.0, np.inf)
         if beta < 0.0:
-            nothing = (x <= 0) | (y <= 0)
-            x, y = np.where(nothing, 1.0, x), np.where(nothing, 1.0, y)
             terms = x**beta + (beta - 1.0) * y**beta - beta * x * y ** (beta - 1.0)
-            return np.where(nothing, np.inf, terms / (beta * (beta - 1.0)))
+            return np.where(y > 0, terms / (beta * (beta - 1.0)), np.inf)
         terms = x**beta + (beta - 1.0) * y**beta - beta * x * y ** (beta - 1.0)
         # 0 * inf: no data, no cost, where the model is zero as well.
         terms = np.where(x > 0, terms, (beta - 1.0) * y**beta)

@@ -109,8 +109,8 @@ def atoms_per_frequency(frequencies: Any, targets: Any, *, within: float = 0.5) 
     array of int of shape (n_targets,)
         Number of atoms within that distance of each target.
     """
-    found = np.asarray(frequencies, dtype=np.float64).reshape(-1)
-    wanted = np.asarray(targets, dtype=np.float64).reshape(-1)
+    found = np.asarray(frequencies, dtype=np.float64).ravel()
+    wanted = np.asarray(targets, dtype=np.float64).ravel()
     return np.count_nonzero(np.abs(found[None, :] - wanted[:, None]) <= within, axis=1)
 
 
