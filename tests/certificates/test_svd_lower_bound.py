@@ -103,3 +103,34 @@ def test_a_bound_above_the_error_of_the_fit_is_not_stated(fit, monkeypatch):
     statement = eckart_young_statement(as_data_matrix(X), W, Ht)
     assert statement.verdict.name == "NOT_VERIFIABLE"
     assert "nothing is claimed" in statement.sentence
+
+
+def test_the_distance_from_the_bound_is_said_in_percent(fit):
+    X, W, Ht = fit
+    statement = eckart_young_statement(as_data_matrix(X), W * 1.1, Ht, factor=1.25)
+    assert f"The error is {100 * (statement.number - 1):.3g}% above that lower bound" in statement.sentence
+    assert "within 25% counts as close" in statement.sentence
+    error, bound = statement.quantities["relative_error"], statement.quantities["lower_bound"]
+    assert f"The relative error is {error:.4g}; no factorization of rank 4" in statement.sentence
+    assert f"has a relative error below {bound:.4g}" in statement.sentence
+    assert statement.quantities["norm"] == pytest.approx(np.linalg.norm(X))
+    assert statement.quantities["rank"] == 4
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [(np.float64, 1e-8), (np.float32, 1e-2)])
+def test_small_errors_are_summed_and_others_are_roots(dtype, digits, monkeypatch):
+    data = as_data_matrix(np.ones((3, 2), dtype=dtype))
+    monkeypatch.setattr(module, "relative_frobenius_error", lambda data, W, Ht: -1.0)
+    assert module.relative_error_from_square(data, None, None, 1.01 * digits) == np.sqrt(1.01 * digits)
+    assert module.relative_error_from_square(data, None, None, 0.99 * digits) == -1.0
+    assert module.rounding_error(data) == pytest.approx(np.sqrt(np.finfo(dtype).eps))
+
+
+def test_squares_of_weighted_and_observed_entries_are_summed_once(rng):
+    X, W, Ht = rng.random((7, 4)), rng.random((7, 2)), rng.random((4, 2))
+    mask, weights = rng.random((7, 4)) < 0.7, rng.random(7)
+    squares = (X - W @ Ht.T) ** 2
+    assert module.squared_residual(as_data_matrix(X), W, Ht) == pytest.approx(squares.sum())
+    data = as_data_matrix(np.where(mask, X, np.nan), mask=mask, weights=weights)
+    expected = np.sum(np.where(mask, squares, 0.0) * weights[:, None])
+    assert module.squared_residual(data, W, Ht) == pytest.approx(expected)

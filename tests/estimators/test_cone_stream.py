@@ -10,6 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nonneg import ConeNMF
 from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, update_stream
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
@@ -176,3 +177,16 @@ def test_radii_and_spread_hold_in_float32(n_cones):
     between = 2 * np.arcsin(np.linalg.norm(exact[:, None] - exact[None], axis=2) / 2)
     together = nearest[:, None] == nearest[None, :]
     assert state.largest_merge_angle <= np.max(between[together]) + 1e-12
+
+
+@pytest.mark.parametrize("bounds", [False, True])
+def test_after_a_fit_radii_are_what_is_known(bounds, rng):
+    """A right angle, or the angle of the centroid to the axis of a cone and the size of that cone."""
+    X = circular_cones(30, 6, 2, size_angle=0.2, rng=1).X
+    model = ConeNMF(2, bounds=bounds).fit(X)
+    radii = model._stream.radii
+    if not bounds:
+        np.testing.assert_allclose(radii, np.pi / 2)
+        return
+    apart = np.arccos(np.clip(np.sum(model.centroids_ * model.basis_, axis=1), -1.0, 1.0))
+    np.testing.assert_allclose(radii, apart + model.size_angles_, atol=1e-7)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.references.mixtures import mixtures
 
 from nonneg.data import as_data_matrix
-from nonneg.minvol.descent import minimize_volume
+from nonneg.iteration import History
+from nonneg.minvol import factorize
+from nonneg.minvol.descent import LEAST_GAIN, WINDOW, Stationary, minimize_volume
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, Problem, contrasts, simplex_weights
 
@@ -114,3 +118,36 @@ def test_vertices_are_nonnegative_unless_told_otherwise(rng):
     X = np.maximum(weights + 0.02 * rng.standard_normal(weights.shape), 0)
     assert minimum_volume(as_data_matrix(X), 3).H.min() >= 0
     assert minimum_volume(as_data_matrix(X), 3, nonnegative=False).H.min() < 0
+
+
+def test_a_run_is_stationary_at_the_tolerance_or_when_it_gains_nothing():
+    def history(residual, losses=(2.0, 1.0)):
+        return History({"n_iter": [0] * len(losses), "seconds": [0.0] * len(losses), "loss": list(losses),
+                        "kkt_residual": [9.0] * (len(losses) - 1) + [residual]})  # fmt: skip
+
+    stop = Stationary(0.25, 1.0)
+    assert stop(history(0.25))
+    assert not stop(history(0.26))
+    assert not Stationary(0.0, 1.0)(history(0.0))
+    assert not stop(History())
+    falling = [2.0, *np.linspace(1.0, 1.0 - 0.9 * LEAST_GAIN, WINDOW + 1)]
+    assert stop(history(9.0, falling))
+    assert not stop(history(9.0, falling[:-1]))
+    assert not stop(history(9.0, [2.0, *np.linspace(1.0, 1.0 - 1.1 * LEAST_GAIN, WINDOW + 1)]))
+    assert Stationary(0.25, 2.0)(history(9.0, [2.0, *np.linspace(1.0, 1.0 - 1.9 * LEAST_GAIN, WINDOW + 1)]))
+
+
+def test_the_first_of_equal_restarts_is_returned(monkeypatch, rng):
+    ends = []
+
+    def tied(problem, Ht, **options):
+        run = minimize_volume(problem, Ht, **options)
+        state = replace(run.state, loss=1.0, Ht=run.state.Ht + len(ends))
+        ends.append(state)
+        return replace(run, state=state)
+
+    monkeypatch.setattr(factorize, "minimize_volume", tied)
+    X = rng.dirichlet(np.ones(2), 12) @ rng.random((2, 3))
+    found = minimum_volume(as_data_matrix(X), 2, init="vca", n_init=3, max_iter=2, rng=0)
+    assert len(ends) == 3
+    np.testing.assert_allclose(found.H, ends[0].Ht.T)

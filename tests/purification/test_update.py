@@ -10,8 +10,8 @@ from nonneg import purify
 from nonneg.data import as_data_matrix
 from nonneg.purification.decode import Decoder, decode, initial_threshold, weight_scales
 from nonneg.purification.iteration import PurificationState, effective_threshold
-from nonneg.purification.moments import moments_of
-from nonneg.purification.update import regression_target
+from nonneg.purification.moments import Moments, moments_of
+from nonneg.purification.update import covariance_target, regression_target
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +117,45 @@ def test_a_state_of_longer_features_has_smaller_weights():
         np.testing.assert_allclose(
             effective_threshold(other, rule), effective_threshold(state, rule) / factors
         )
+
+
+def test_a_typical_weight_is_the_mean_weighted_by_squares():
+    values = np.array([[2.0, -1.0, 0.5], [0.0, -3.0, 1.5], [-7.0, 0.0, 2.5]])
+    np.testing.assert_allclose(weight_scales(values), [2.0, 0.0, 19.125 / 8.75])
+    np.testing.assert_allclose(weight_scales(1e-200 * values), 1e-200 * weight_scales(values))
+    np.testing.assert_array_equal(weight_scales(np.zeros((0, 2))), [0.0, 0.0])
+
+
+def test_directions_in_which_weights_do_not_vary_are_left_alone():
+    """Two weights that are equal up to rounding: only their sum is regressed on."""
+    H = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]])
+    gram = np.array([[1.0, 1.0 - 1e-12], [1.0 - 1e-12, 1.0]])
+    cross = np.array([[2.0, 4.0, 6.0], [3.0, 1.0, 0.0]])
+    moments = Moments(
+        10.0, np.full(2, 0.1), np.zeros(3), gram, cross, np.zeros(2), np.zeros(2), np.full(2, 10.0)
+    )
+    change = (cross - gram @ H).sum(axis=0) / 4.0
+    np.testing.assert_allclose(regression_target(H, moments), H + change, rtol=1e-9)
+
+
+@pytest.mark.parametrize("own", [0.5, 0.05])
+def test_a_feature_that_keeps_little_of_itself_is_not_scaled_back(own):
+    H = np.array([[1.0, 1.0]])
+    moments = Moments(
+        10.0, np.zeros(1), np.zeros(2), np.array([[4.0]]), np.array([[4.0, 8.0]]), np.zeros(1), np.zeros(1),
+        np.full(1, 10.0),
+    )  # fmt: skip
+    found = regression_target(H, moments, np.array([[own, 0.0]]))
+    np.testing.assert_allclose(found, [[1.0, 2.0]] / np.array(own if own > 0.1 else 1.0))
+
+
+def test_covariances_are_scaled_by_what_is_given_or_to_their_own_share():
+    H, cross = np.eye(2, 3), np.array([[6.0, 2.0, 4.0], [0.0, 0.0, 8.0]])
+    moments = Moments(4.0, np.zeros(2), np.zeros(3), np.eye(2), cross, np.zeros(2), np.zeros(2), np.ones(2))
+    inverse = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(covariance_target(H, moments, inverse, 3.0), 2 * 3.0 * cross / 4)
+    each = covariance_target(H, moments, inverse, np.array([1.0, 0.5]))
+    np.testing.assert_allclose(each, 2 * np.array([[1.0], [0.5]]) * cross / 4)
+    # The second one has no share of its own, and stays.
+    found = covariance_target(H, moments, inverse, None)
+    np.testing.assert_allclose(found, [cross[0] / 8.0, H[1]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -174,3 +175,18 @@ def test_with_little_noise_a_vertex_rests_on_an_even_share_of_the_samples(rng):
 def test_the_bound_of_the_first_vertex_is_the_one_derived():
     bound = first_vertex_bound(np.array([[2.0, 0.0], [0.0, 1.0]]))  # d = 1, R = 2
     assert (bound.limit, bound.factor) == (pytest.approx(1 / 32), pytest.approx(17.0))
+
+
+def test_one_vertex_of_pseudo_points_is_the_longest_sample(rng):
+    X = rng.random((30, 4))
+    found = select_anchors(X, 1, method="pp-spa")
+    assert found.anchors.tolist() == [int(np.argmax(np.linalg.norm(X, axis=1)))]
+    assert found.method == "pp-spa"
+
+
+def test_seconds_count_from_the_beginning():
+    planted = planted_points({"n": 60}, np.random.default_rng(0))
+    before = time.perf_counter()
+    found = select_anchors(planted.X, 3, method="pp-spa")
+    assert list(found.history.n_iter) == [1, 2, 3]
+    assert 0.0 <= found.history.seconds[0] <= found.history.seconds[-1] <= time.perf_counter() - before

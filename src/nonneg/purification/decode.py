@@ -37,8 +37,8 @@ def weight_scales(values: FloatArray) -> FloatArray:
     positive = np.maximum(values, 0.0)
     largest = positive.max(axis=0, initial=0.0)
     units = positive / np.where(largest > 0, largest, 1.0)
-    squares, cubes = (units**2).sum(axis=0), (units**3).sum(axis=0)
-    return np.where(squares > 0, cubes / np.where(squares > 0, squares, 1.0), 0.0) * largest
+    # The largest unit is 1, so that a sum of squares is at least 1, or 0.
+    return (units**3).sum(axis=0) / np.maximum((units**2).sum(axis=0), 1.0) * largest
 
 
 def initial_threshold(values: FloatArray, lowest: float = LOWEST) -> FloatArray:

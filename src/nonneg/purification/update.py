@@ -23,7 +23,7 @@ def regression_target(H: FloatArray, moments: Moments, inverse: FloatArray | Non
     seen = (moments.active > 0) & (squares > CONSTANT * moments.total * moments.mean_weights**2)
     scale = np.where(seen, np.sqrt(np.where(seen, squares, 1.0)), np.inf)
     values, vectors = np.linalg.eigh(moments.gram / np.outer(scale, scale))
-    kept = values > UNSEEN * max(float(values[-1]), 0.0)
+    kept = values > UNSEEN * values[-1]
     precision = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / np.outer(scale, scale)
     # From the residual, so that small corrections keep their relative accuracy.
     found: FloatArray = H + precision @ (moments.cross - moments.gram @ H)

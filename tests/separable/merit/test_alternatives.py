@@ -189,3 +189,23 @@ def test_uncertain_anchors(k, rng):
     if n_doubtful:
         assert f"For {n_doubtful} of {k} anchors" in found.sentence
     assert "15%" in found.sentence
+
+
+@pytest.mark.parametrize(("shape", "q"), [((5, 6), 3), ((5, 6), 4), ((6, 5), 4), ((4, 4), 1), ((2, 3), 2)])
+def test_noise_needs_a_direction_and_a_sample_left_over(shape, q, rng):
+    X = rng.standard_normal(shape)
+    X -= X.mean(axis=0)
+    n, m = shape
+    values = np.linalg.svd(X)[1]
+    left = math.sqrt(np.sum(values[q:] ** 2) / max((n - 1 - q) * (m - q), 1e-9))
+    expected = left if q < m and q < n - 1 else values[q - 1] / math.sqrt(n - 1)
+    assert alternatives.leading_directions(X, q)[1] == pytest.approx(
+        expected if expected > 1e-7 * values[0] / math.sqrt(n) else 0.0
+    )
+
+
+def test_weights_compete_from_the_first_bin_on():
+    """Many small weights make large ones unlikely, those below the grid do not count."""
+    small, none = np.full(99, 0.305), np.full(99, 0.295)
+    assert alternatives.mixture_probability(none, 0.5, 1.0) == pytest.approx(0.0, abs=1e-12)
+    assert alternatives.mixture_probability(small, 0.5, 1.0) > 1e-3
