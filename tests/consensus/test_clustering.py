@@ -9,12 +9,14 @@ from sklearn.metrics import silhouette_samples
 from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.clustering import (
     CLUSTERINGS,
+    _median,
     cluster,
     distances_of,
     local_density,
     silhouettes_of,
     unit_spectra,
 )
+from nonneg.consensus.rank_choice import CLOSE, CLOSE_RESAMPLED, recommended
 from nonneg.consensus.result import RankConsensus, RestartTable
 
 K, RESTARTS = 3, 12
@@ -97,3 +99,126 @@ def test_a_component_of_half_of_the_restarts_is_not_stable_however_tight_its_clu
     assert certificate["stability-0"].holds
     assert certificate["stability-1"].holds == stable
     assert ("but only 50% of 10 restarts" in certificate["stability-1"].sentence) != stable
+
+
+def ranks(least, errors, silhouette=0.9):
+    """Return consensuses of ranks 2, 3, ... whose least stable components and errors are given."""
+    return [
+        RankConsensus(
+            k, np.ones((k, 3)), np.r_[np.ones(k - 1), low], np.ones(k), np.ones(k), silhouette, error, 1.0,
+            np.zeros(4, int), np.zeros(4), np.zeros((4, 4)), np.zeros(4, int), 10, 0, 0.5,
+        )
+        for k, (low, error) in enumerate(zip(least, errors, strict=True), start=2)
+    ]  # fmt: skip
+
+
+def test_one_rank_is_what_was_asked_for():
+    assert recommended(ranks([0.1], [1.0])) == (2, "2 components were requested.")
+
+
+@pytest.mark.parametrize(("resampled", "margin"), [(False, CLOSE), (True, CLOSE_RESAMPLED)])
+def test_the_largest_rank_about_as_stable_as_the_best_is_recommended(resampled, margin):
+    errors = [4.0, 3.0, 2.0]
+    for low, rank in ((0.95 - 0.99 * margin, 4), (0.95 - 1.01 * margin, 2)):
+        found, reason = recommended(ranks([0.95, 0.2, low], errors), resampled=resampled)
+        assert found == rank
+        assert f"{rank} is the largest of 3 ranks whose components are all about as stable" in reason
+        assert (
+            f"a silhouette of {low if rank == 4 else 0.95:.2f}; the highest of all ranks is 0.95." in reason
+        )
+        assert ("It is the largest candidate" in reason) == (rank == 4)
+    # The one that is exactly as far below still counts.
+    assert recommended(ranks([1.0, 1.0 - margin], errors[:2]), resampled=resampled)[0] == 3
+
+
+def test_hardly_stable_restarts_are_told():
+    reason = recommended(ranks([0.7, 0.7], [2.0, 1.0], silhouette=0.79))[1]
+    assert reason.endswith("Its mean silhouette of 0.79 is below 0.8: restarts hardly agree.")
+    assert "restarts hardly agree" not in recommended(ranks([0.8, 0.8], [2.0, 1.0], silhouette=0.8))[1]
+
+
+@pytest.mark.parametrize(("fall", "rank"), [(1.0, 3), (1.6, 4)])
+def test_a_stable_rank_that_fits_noise_is_left_out(fall, rank):
+    """Rank 4 lowers the squared error by `fall`, ranks 5 and 6, which are not stable, by 1 per component."""
+    squares = np.array([30.0, 10.0, 10.0 - fall, 9.0 - fall, 8.0 - fall])
+    found, reason = recommended(ranks([0.9, 0.9, 0.9, 0.1, 0.1], np.sqrt(squares)))
+    assert found == rank
+    assert ("4 would be as stable" in reason) == (rank == 3)
+    assert reason.startswith("The components of rank 3 are" if rank == 3 else "4 is the largest of 5 ranks")
+
+
+def test_several_ranks_may_fit_noise_but_the_first_stays():
+    squares = np.array([10.0, 9.9, 9.8, 9.7, 9.6])
+    found, reason = recommended(ranks([0.9, 0.9, 0.9, 0.9, 0.1], np.sqrt(squares)))
+    assert found == 2
+    assert "3 and 4 and 5 would be as stable" in reason
+
+
+def certified(stability=(0.9, 0.8), recurrence=(1.0, 0.6), error=1.02, best=0.5, resampled=False, n_done=10):
+    found = RankConsensus(
+        len(stability), np.ones((2, 3)), np.array(stability), np.array(recurrence), np.ones(2), 0.95, error,
+        1.0, np.zeros(4, int), np.zeros(4), np.zeros((4, 4)), np.zeros(4, int), 10, 0, best,
+    )  # fmt: skip
+    done = np.arange(10) < n_done
+    table = RestartTable(*(np.full(10, value) for value in (len(stability), 0, 0, 0.5, 9)), done)
+    return consensus_certificate(found, table, resampled=resampled)
+
+
+def test_a_component_is_stable_from_the_threshold_on():
+    certificate = certified((0.8, 0.79), (0.6, 1.0))
+    assert certificate["stability-0"].sentence == (
+        "Component 0 is stable: its cluster has a mean silhouette of 0.80 (threshold 0.8), and 60% of 10 "
+        "restarts have a component in it."
+    )
+    assert certificate["stability-1"].sentence.startswith("Component 1 is not stable: its cluster has a mean")
+    assert certificate["stability-1"].quantities == {"recurrence": 1.0, "n_restarts": 10}
+    rare = certified((0.8, 0.7), (0.5, 0.5))
+    assert "but only 50% of 10 restarts have a component in it (more than half needed)." in str(rare)
+    assert rare["stability-1"].sentence.endswith("and 50% of 10 restarts have a component in it.")
+    alone = certified((0.9,), (1.0,))["stability-0"].sentence
+    assert "stable: one minus the mean distance between its restarts is 0.90" in alone
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "holds"),
+    [(1.02, "2% above that of the best of 10 restarts (threshold 5%)", True), (1.06, "6% above", False),
+     (0.97, "3% below", True), (1.0, "0% above", True)],
+)  # fmt: skip
+def test_the_error_of_a_consensus_is_compared_with_that_of_the_best_restart(error, words, holds):
+    found = certified(error=error)["consensus-error"]  # a loss of 0.5 is an error of 1
+    assert f"The error of the consensus is {words}" in found.sentence
+    assert found.holds == holds
+    assert found.number == pytest.approx(error - 1.0)
+    assert found.quantities == {"error": error, "best_restart": 1.0}
+
+
+@pytest.mark.parametrize("facts", [{"resampled": True}, {"best": 0.0}, {"best": -1e-20}, {"error": np.inf}])
+def test_errors_that_cannot_be_compared(facts):
+    found = certified(**facts)["consensus-error"]
+    assert found.number is None
+    assert found.verdict.value == "not verifiable"
+    assert ("resampled data" in found.sentence) == ("resampled" in facts)
+
+
+@pytest.mark.parametrize("n_done", [9, 10])
+def test_all_restarts_have_to_converge(n_done):
+    found = certified(n_done=n_done)["restarts-converged"]
+    assert found.sentence.startswith(f"{n_done} of 10 restarts reached the tolerance")
+    assert (found.number, found.holds) == (n_done / 10, n_done == 10)
+    assert found.quantities == {"n_restarts": 10}
+
+
+def test_the_middle_of_components_sums_to_one():
+    rows = np.array([[1.0, 0.0, 3.0], [2.0, 0.0, 1.0], [3.0, 9.0, 2.0]])
+    np.testing.assert_allclose(_median(rows), [0.5, 0.0, 0.5])
+    # Where the median is zero everywhere, the mean takes its place.
+    np.testing.assert_allclose(_median(np.eye(3)), 1 / 3)
+    np.testing.assert_array_equal(_median(np.zeros((2, 3))), 0.0)
+
+
+@pytest.mark.parametrize(("neighborhood", "n_neighbors"), [(0.01, 1), (0.5, 3), (0.67, 4), (9.0, 11)])
+def test_the_number_of_neighbors_is_a_share_of_the_restarts(neighborhood, n_neighbors, rng):
+    points = rng.random((12, 3))
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    expected = np.sort(distances, axis=1)[:, 1 : n_neighbors + 1].mean(axis=1)
+    np.testing.assert_allclose(local_density(distances, 2, neighborhood), expected)

@@ -7,8 +7,17 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from nonneg.consensus.genes import column_moments, per_million, score_spectra, tpm_spectra, variable_genes
-from nonneg.exceptions import ShapeError
+from nonneg.consensus.genes import (
+    check_columns,
+    check_sign,
+    column_moments,
+    per_million,
+    score_spectra,
+    tpm_spectra,
+    variable_genes,
+)
+from nonneg.data import as_data_matrix
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError, ShapeError
 
 
 @pytest.fixture
@@ -76,3 +85,44 @@ def test_variable_genes_are_those_of_the_published_rule(seed):
     best = np.argsort(-ratio)
     for n in range(1, 41):
         np.testing.assert_array_equal(variable_genes(counts, n), np.sort(best[: min(n, 39)]))
+
+
+@pytest.mark.parametrize(("n_empty", "shown"), [(5, "(0, 1, 2, 3, 4)"), (6, "(0, 1, 2, 3, 4, ...)")])
+def test_at_most_five_empty_genes_are_named(n_empty, shown):
+    X = np.ones((3, 8))
+    X[:, :n_empty] = 0.0
+    with pytest.raises(InvalidDataError) as caught:
+        check_columns(as_data_matrix(X), None, "them")
+    assert f"{n_empty} of 8 features are zero in all samples {shown}, such as" in str(caught.value)
+
+
+@pytest.mark.parametrize(("mean", "centered"), [(0.03, True), (-0.03, True), (0.07, False), (-0.07, False)])
+def test_negative_entries_of_centered_data_are_explained(mean, centered):
+    """About zero is a mean below 5 % of the root mean square."""
+    X = np.array([[1.0, -1.0], [-1.0, 1.0]]) + mean
+    with pytest.raises(NegativeDataError, match=r"passed to it \(input X\): entry \[0, 1\] is") as caught:
+        check_sign(as_data_matrix(X), "it")
+    assert ("scanpy.pp.scale" in str(caught.value)) == centered
+    check_sign(as_data_matrix(np.abs(X)), "it")
+    check_sign(as_data_matrix(np.zeros((2, 2))), "it")
+
+
+def test_samples_without_usage_or_counts_have_no_share(table):
+    counts, W = table[0].copy(), table[1].copy()
+    counts[3], W[7] = 0.0, 0.0
+    with np.errstate(invalid="ignore"):
+        tpm = np.nan_to_num(counts / counts.sum(axis=1, keepdims=True) * 1e6)
+        shares = np.nan_to_num(W / W.sum(axis=1, keepdims=True))
+    expected = np.array([nnls(shares, column)[0] for column in tpm.T]).T
+    np.testing.assert_allclose(tpm_spectra(counts, W), expected, rtol=1e-6, atol=1e-3)
+    small = per_million(np.array([[0.2, 0.3], [0.0, 0.0]]))
+    np.testing.assert_allclose(small, [[4e5, 6e5], [0, 0]])
+
+
+def test_a_number_of_genes_is_at_least_one(table):
+    with pytest.raises(InvalidParameterError, match="n_genes must be an integer of at least 1, got 0"):
+        variable_genes(table[0], 0)
+    assert len(variable_genes(table[0], 1)) == 1
+    for wrong in (table[0][0], table[0][:, :, None]):
+        with pytest.raises(ShapeError, match="Expected counts of the 50 samples"):
+            score_spectra(wrong, table[1])
