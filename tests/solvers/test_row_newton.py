@@ -24,6 +24,7 @@ from nonneg.solvers.row_newton import (
     newton_step,
     own_target,
     shared_correlations,
+    tiled_step,
 )
 
 
@@ -317,3 +318,62 @@ def test_multiplicative_updates_of_a_batch_have_penalties(rng):
         np.testing.assert_allclose(state.denominator, denominator, rtol=1e-9)
         np.testing.assert_allclose(state.numerator, numerator, rtol=1e-9)
         np.testing.assert_allclose(new, (numerator / denominator) ** exponent, rtol=1e-9)
+
+
+class TileSums:
+    """What the kernels for tiles return, from the whole model."""
+
+    @staticmethod
+    def _model(x, left, right, loss):
+        return x + loss.offset, left @ right.T + loss.offset
+
+    @classmethod
+    def newton_sums(cls, x, left, right, loss, *, mask, damping, capped, exact, want_loss):
+        np.testing.assert_allclose(damping, damping_of(right))
+        assert want_loss == (not loss.convex)
+        slope, curvature = row_newton.beta_kernels.newton_terms(
+            *cls._model(x, left, right, loss), mask, loss.beta, loss.lower_bound,
+            curvature_bound=loss.curvature_bound, exact=exact,
+        )  # fmt: skip
+        squares = capped_squares(right) if capped else damped_squares(right)
+        return slope @ right, curvature @ squares, None, "losses"
+
+    @classmethod
+    def step_lengths(cls, x, left, direction, right, loss, linear, quadratic, slopes, mask, losses):
+        entries, v = cls._model(x, left, right, loss)
+        bounds = loss.beta, loss.lower_bound
+        return row_newton.beta_kernels.line_search(
+            entries, v, direction @ right.T, mask, *bounds, linear, quadratic, slopes
+        )[1]
+
+    @classmethod
+    def ratio_sums(cls, x, left, right, loss, *, mask, wanted):
+        entries, v = cls._model(x, left, right, loss)
+        own = np.ones_like(v) if mask is None else mask
+        power = (own * v ** (loss.beta - 1)) @ right
+        found = (own * entries * v ** (loss.beta - 2)) @ right
+        return found, None if loss.beta == 1 and mask is None else power, None
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0, 1.5])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("shortest", "offset", "l1", "l2"), [(0.02, 0.0, 0.1, 0.2), (2.0, 0.3, 0.0, 0.0)])
+def test_a_step_in_tiles_is_the_same(rng, monkeypatch, beta, own, masked, shortest, offset, l1, l2):
+    monkeypatch.setattr(row_newton, "beta_sums", TileSums)
+    monkeypatch.setattr(row_newton, "SHORTEST_STEP", shortest)
+    monkeypatch.setattr(row_newton, "HESSIAN_ENTRIES", 20)  # two rows at a time
+    other, factor = rng.random((9, 3)) + 0.1, rng.random((5, 3)) + 0.1
+    mask = (rng.random((5, 9)) < 0.8).astype(float) if masked else None
+    x = rng.random((5, 9)) * (1.0 if mask is None else mask)
+    loss, problem = BetaLoss.of(as_data_matrix(x + 0.01), beta, offset), RowSubproblem(mask, l1, l2)
+    model = Pairs.of(other) if own else shared_correlations(loss, other, other.sum(axis=1), None)
+    exact = np.array([True, False, True, True, False]) if beta == 0.0 else None
+    new, residuals = tiled_step(loss, problem, x, factor, other, damping_of(other), model, exact=exact)
+    expected, _, wanted = newton_step(
+        loss, problem, x + offset, factor @ other.T + offset, factor, other, damped_squares(other), model,
+        Buffers(5, 9, factor), exact,
+    )  # fmt: skip
+    np.testing.assert_allclose(residuals, wanted, rtol=1e-9)
+    np.testing.assert_allclose(new, expected, rtol=1e-7, atol=1e-10)
+    assert not np.allclose(new, factor)
