@@ -15,7 +15,7 @@ from nonneg.certificates.certificate import Certificate, Statement
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
 from nonneg.rank_selection import RankComparison, RankCurve, RankResult, spectrum
-from nonneg.rank_selection.comparison import METHODS, automatic_rank, recommend
+from nonneg.rank_selection.comparison import METHODS, _settled, _step_words, automatic_rank, recommend
 
 RATIO, HELD_OUT, RESTARTS = "singular-value-ratio", "cross-validation", "stability"
 
@@ -174,3 +174,52 @@ def test_methods_that_negative_entries_rule_out_are_all_named():
     assert set(found.estimates) == {spectrum.NAME}
     assert set(found.left_out) == set(METHODS) - {spectrum.NAME}
     assert all("negative entries" in why for why in found.left_out.values())
+
+
+@pytest.mark.parametrize(
+    ("second", "step"), [(2.0, ""), (1.99, "the ratio at 4, 3, is 1.5 times the second largest")]
+)
+def test_a_step_is_more_than_half_above_the_second(second, step):
+    assert _step_words(estimate(RATIO, 4, ratios=(1.1, second, 3.0))) == step
+    assert _step_words(estimate(RATIO, 2, ratios=(3.0,))) == ""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "ratios", "incomplete", "settled"),
+    [
+        ({}, None, False, True), ({"ratio": 2}, (1.2, 1.1), False, False),
+        ({"ratio": 3}, (1.1, 3.0), False, True), ({"ratio": 3}, (1.1, 3.0), True, False),
+        ({"ratio": 3, "held_out": 4}, (1.05, 1.3, 1.4, 1.05, 1.05), False, True),
+        ({"ratio": 3, "held_out": 9}, (1.05, 1.3, 1.4, 1.05, 1.05), False, False),
+        ({"ratio": 3, "held_out": 9}, (1.05, 1.3, 1.4, 1.05, 1.05), True, True),
+        ({"ratio": 3, "held_out": 9}, (1.2, 1.3, 1.25), False, True),
+    ],
+)  # fmt: skip
+def test_the_methods_that_are_left_cannot_change_the_answer(ranks, ratios, incomplete, settled):
+    found = estimates(**ranks)
+    if RATIO in found:
+        found[RATIO] = estimate(RATIO, ranks["ratio"], ratios=ratios)
+    assert _settled(found, incomplete=incomplete) is settled
+
+
+def test_missing_entries_follow_cross_validation_where_there_is_one():
+    sharp = estimates(ratio=4, restarts=9) | {RATIO: estimate(RATIO, 4, ratios=(1.1, 3.0))}
+    assert recommend(sharp, incomplete=True)[0] == 4
+    assert recommend(sharp | estimates(held_out=7), incomplete=True)[0] == 7
+    assert recommend(sharp | estimates(held_out=7))[0] == 4
+
+
+def test_a_table_has_the_candidates_that_were_fitted_and_those_recommended():
+    def curve(name, candidates, spread):
+        size = len(candidates)
+        return RankCurve(name, candidates, np.arange(1.0, size + 1), np.full(size, spread))
+
+    ratio = RankResult(
+        9, {}, "", RATIO, np.ones(3), 3, 2, 3, (curve("singular-value ratio", tuple(range(2, 12)), 0.0),)
+    )
+    fits = RankResult(4, {}, "", HELD_OUT, np.ones(3), 3, 2, 3, (curve("held-out error", (3, 4, 6), 0.1),))
+    table = RankComparison(5, "", {RATIO: ratio, HELD_OUT: fits}, {}).table()
+    assert [row["k"] for row in table] == [3, 4, 5, 6, 9]
+    assert table[0] == {"k": 3, "ratio": 2.0, "held_out_error": 1.0, "held_out_error_spread": 0.1}
+    assert table[2] == {"k": 5, "ratio": 4.0, "held_out_error": None, "held_out_error_spread": None}
+    assert [row["k"] for row in RankComparison(5, "", {RATIO: ratio}, {}).table()] == list(range(2, 12))
