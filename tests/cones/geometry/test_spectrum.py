@@ -100,3 +100,50 @@ def test_wrong_counts_are_refused():
             ratio_condition(np.arange(5, 0, -1), k, 10, 20)
     with pytest.raises(InvalidParameterError, match="between 1 and n_features cones"):
         predicted_spectrum(3, 4, 0.1, 0.5)
+
+
+@pytest.mark.parametrize(("n_features", "n_cones"), [(2, 1), (2, 2), (5, 5), (7, 1)])
+def test_the_formulas_of_the_paper_for_few_features_and_cones(n_features, n_cones):
+    size, between, length = 0.3, 0.8, 2.5
+    f = 0.5 - np.sin(2 * size) / (4 * size)
+    a = length * f / (n_features - 1)
+    b = (length * (1 - f) - a) / n_cones
+    found = predicted_spectrum(n_features, n_cones, size, between, mean_squared_length=length)
+    assert found.floor == pytest.approx(a)
+    assert found.gap == pytest.approx(b * (1 - np.cos(between)) if n_cones > 1 else 0.0)
+    assert found.first == pytest.approx(a + b * (1 + (n_cones - 1) * np.cos(between)))
+    values = [found.first] + [found.floor + found.gap] * (n_cones - 1) + [a] * (n_features - n_cones)
+    np.testing.assert_allclose(found.eigenvalues(), values)
+    assert found.largest_epsilon == largest_epsilon(found.floor, found.gap)
+
+
+@pytest.mark.parametrize(("n_features", "n_cones"), [(1, 1), (3, 0), (3, 4)])
+def test_numbers_without_a_spectrum(n_features, n_cones):
+    with pytest.raises(InvalidParameterError, match=f"got n_features={n_features} and n_cones={n_cones}"):
+        predicted_spectrum(n_features, n_cones, 0.1, 0.5)
+
+
+@pytest.mark.parametrize("squared_norm", [None, 90.0])
+def test_levels_and_deviation_of_what_was_seen(squared_norm):
+    squares = np.array([40.0, 12.0, 10.0, 3.0, 2.0])
+    found = ratio_condition(np.sqrt(squares), 3, 2.0, 9, squared_norm=squared_norm)
+    floor = 1.25 if squared_norm is None else (45.0 - 31.0) / 6
+    assert found.spectrum.floor == pytest.approx(floor)
+    assert found.spectrum.gap == pytest.approx(5.5 - floor)
+    assert found.spectrum.first == pytest.approx(20.0)
+    assert (found.spectrum.n_cones, found.spectrum.n_features) == (3, 9)
+    assert found.deviation == pytest.approx(max(0.5, 1.5 - floor, floor - 1.0))
+    assert found.largest_epsilon == pytest.approx(largest_epsilon(floor, 5.5 - floor))
+    assert found.holds == (found.deviation < found.largest_epsilon)
+    assert ratio_condition(np.sqrt(squares), 4, 2.0, 9).spectrum.floor == pytest.approx(1.0)
+    assert ratio_condition(np.sqrt(squares), 4, 2.0, 9, squared_norm=60.0).spectrum.floor == 0.0
+    for k in (1, 5):
+        with pytest.raises(InvalidParameterError, match=f"k between 2 and 4.*Got {k}"):
+            ratio_condition(np.sqrt(squares), k, 2.0, 9)
+
+
+def test_second_moments_of_equal_shares_and_lengths():
+    axes, f = np.eye(3, 5), 0.5 - np.sin(0.8) / 1.6
+    floor, weights = second_moments(axes, 0.4, 2.0)
+    assert floor == pytest.approx(2.0 * f / 4)
+    np.testing.assert_allclose(weights, 2.0 * (1 - f - f / 4) / 3)
