@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.references.purification import paper_update
 
 from nonneg import purify
@@ -159,3 +160,47 @@ def test_covariances_are_scaled_by_what_is_given_or_to_their_own_share():
     # The second one has no share of its own, and stays.
     found = covariance_target(H, moments, inverse, None)
     np.testing.assert_allclose(found, [cross[0] / 8.0, H[1]])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rule", ["unshifted", "shifted", "linear"])
+def test_moments_are_plain_sums(sparse, weighted, rule, rng):
+    X = rng.standard_normal((25, 5)) * (rng.random((25, 5)) < 0.7)
+    inverse, threshold = rng.standard_normal((3, 5)), np.array([0.3, 0.0, 0.5])
+    weights = rng.integers(0, 3, 25).astype(float) if weighted else np.ones(25)
+    data = as_data_matrix(sp.csr_array(X) if sparse else X, weights=weights if weighted else None)
+    found = moments_of(data, Decoder(inverse, threshold, rule), np.array([0.1, -0.2, 0.3]))
+    values = X @ inverse.T
+    x = {
+        "unshifted": np.where(values > threshold, values, 0.0),
+        "shifted": np.maximum(values - threshold, 0.0),
+        "linear": values,
+    }[rule]
+    total, w = weights.sum(), weights[:, None]
+    mean_x, mean_y = (w * x).sum(axis=0) / total, (w * X).sum(axis=0) / total
+    assert found.total == pytest.approx(total)
+    np.testing.assert_allclose(found.mean_weights, mean_x, atol=1e-12)
+    np.testing.assert_allclose(found.mean_sample, mean_y, atol=1e-12)
+    np.testing.assert_allclose(found.gram, (w * (x - mean_x)).T @ (x - mean_x), atol=1e-10)
+    np.testing.assert_allclose(found.cross, (w * (x - mean_x)).T @ (X - mean_y), atol=1e-10)
+    np.testing.assert_allclose(found.negative_counts, (w * (values < 0)).sum(axis=0))
+    np.testing.assert_allclose(found.negative_squares, (w * np.minimum(values, 0.0) ** 2).sum(axis=0))
+    np.testing.assert_allclose(found.second_moments, (w * x**2).sum(axis=0) / total, atol=1e-12)
+    np.testing.assert_allclose(found.noise, np.sqrt(found.negative_squares / found.negative_counts))
+
+
+def test_moments_of_nothing_change_nothing():
+    zeros = Moments(0.0, np.zeros(1), np.zeros(2), np.zeros((1, 1)), np.zeros((1, 2)), *np.zeros((3, 1)))
+    some = Moments(
+        3.0, np.array([2.0]), np.array([1.0, 4.0]), np.array([[5.0]]), np.array([[6.0, 7.0]]),
+        np.array([0.5]), np.array([8.0]), np.array([2.0]),
+    )  # fmt: skip
+    for found in (zeros + some, some + zeros):
+        assert found.total == 3.0
+        for name in ("mean_weights", "mean_sample", "gram", "cross", "negative_counts", "active"):
+            np.testing.assert_allclose(getattr(found, name), getattr(some, name))
+    assert (zeros + zeros).total == 0.0
+    assert (zeros.noise, zeros.second_moments) == (0.0, 0.0)
+    assert some.noise[0] == pytest.approx(4.0)  # eight over half a negative value
+    assert some.second_moments[0] == pytest.approx(5.0 / 3.0 + 4.0)
