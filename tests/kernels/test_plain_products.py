@@ -81,8 +81,9 @@ def test_the_factor_of_a_step_is_near_the_minimum_of_the_parabola(change, most):
 
 
 @pytest.mark.parametrize("beta", BETAS)
-def test_divergences_of_rows_and_columns(beta, rng):
-    kernels = plain(BETA)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_divergences_of_rows_and_columns(beta, compiled, rng):
+    kernels = plain(BETA) if compiled else array_api
     x, v = 0.1 + rng.random((4, 5)), rng.random((4, 5))
     if beta > 0:
         x[1, 2] = 0.0
@@ -100,11 +101,24 @@ def test_divergences_of_rows_and_columns(beta, rng):
     np.testing.assert_allclose(
         kernels.column_losses(x, v, beta, low, of_rows, weights), of_rows @ (weights * entries), atol=1e-13
     )
+    assert kernels.row_losses(x.astype(np.float32), v.astype(np.float32), beta, low).dtype == np.float64
+    if not compiled:
+        mask = (weights > 0.5).astype(float)
+        np.testing.assert_allclose(
+            kernels.row_losses(x, v, beta, low, weights[0], mask),
+            (mask * weights[0] * entries).sum(axis=1),
+            atol=1e-13,
+        )
+        ratio, power = kernels.ratio_terms(x, v, beta, low, mask)
+        model = np.maximum(v, low)
+        np.testing.assert_allclose(ratio, x * model ** (beta - 2))
+        np.testing.assert_allclose(power, mask * model ** (beta - 1))
 
 
 @pytest.mark.parametrize("beta", BETAS)
-def test_terms_of_multiplicative_and_newton_steps(beta, rng):
-    kernels = plain(BETA)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_terms_of_multiplicative_and_newton_steps(beta, compiled, rng):
+    kernels = plain(BETA) if compiled else array_api
     x, v, low = 0.1 + rng.random((4, 5)), rng.random((4, 5)), 0.2
     model, weights = np.maximum(v, low), rng.random((4, 5))
     if beta != 2.0:
@@ -276,6 +290,10 @@ def test_the_equations_of_either_set_give_the_same_weights(rng):
     room = lambda: (np.zeros((k, k)), np.zeros(k))  # noqa: E731
     one, two, slopes, others = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k)
     assert kernels.primal(gram, target, passive, 3, active, 2, *room(), np.zeros(k), np.zeros(k), one, slopes)
+    twins = np.array([1, 1, 0, 0, 0])
+    assert not kernels.primal(
+        gram, target, twins, 2, active, 2, *room(), np.zeros(k), np.zeros(k), two, others
+    )
     lower, roots = room()
     assert kernels.dual(projector, full, passive, 3, active, 2, lower, roots, np.zeros(k), two, others)
     np.testing.assert_allclose(one, two, atol=1e-9)

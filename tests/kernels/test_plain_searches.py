@@ -76,15 +76,18 @@ class Wavy:
         rng = np.random.default_rng(seed)
         self.bend, self.trend = 10.0 ** rng.uniform(-4, 1), rng.uniform(0.1, 3.0)
         self.sizes, self.speeds = rng.normal(size=3) * 0.3, rng.uniform(0.5, 6.0, 3)
-        self.step, self.sloping = 0.0, False
+        self.step, self.sloping, self.learning = 0.0, False, None
         kernels = self.kernels = plain(TRANSFORMS)
-        for name in ("exponential", "polar"):
-            monkeypatch.setattr(kernels, name, lambda E, step, work, out: setattr(self, "step", step))
+        monkeypatch.setattr(kernels, "exponential", lambda E, step, *_: self.go(step, True))
+        monkeypatch.setattr(kernels, "polar", lambda E, step, *_: self.go(step, False))
         for name in ("multiply", "power_of", "cross_power_of"):
             monkeypatch.setattr(kernels, name, lambda *given: None)
         monkeypatch.setattr(kernels, "skew_gradient", lambda *given: setattr(self, "sloping", True))
         monkeypatch.setattr(kernels, "inner", self.inner)
         monkeypatch.setattr(kernels, "sum_of_logs", lambda *given: self.f(self.step))
+
+    def go(self, step, learning):
+        self.step, self.learning = step, learning
 
     def f(self, t):
         return self.bend * t**2 - self.trend * t + np.sum(self.sizes * np.sin(self.speeds * t))
@@ -104,6 +107,7 @@ class Wavy:
             room[0][:, 0], room[0], room[0][:, 0], room[0][:, 0], room[1], None,
         )  # fmt: skip
         assert (slot == 0) == (step == 0.0)
+        assert self.learning in (learning, None)  # learning, steps are exponentials
         return step, value, good
 
     # What `nonneg.transforms.rotations.line_search` asks for.
@@ -138,11 +142,12 @@ def test_searches_make_the_trials_of_the_array_code(c2, max_trials, monkeypatch)
 
 
 @pytest.mark.parametrize("learning", [True, False])
-@pytest.mark.parametrize("slope", [0.0, 1.0, -1e-16])
-def test_where_only_rounding_is_to_be_gained_the_point_stays(learning, slope, monkeypatch):
+@pytest.mark.parametrize("slope", [0.0, 1.0, -1e-16, -1.0])
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_where_only_rounding_is_to_be_gained_the_point_stays(learning, slope, value, monkeypatch):
     line = Wavy(0, monkeypatch)
-    line.f, line.d = lambda t: 1.0 + t, lambda t: slope  # the slope promises what the values do not hold
-    assert line.found(learning, 20) == (0.0, 1.0, True)
+    line.f, line.d = lambda t: value, lambda t: slope  # the slope promises what the values do not hold
+    assert line.found(learning, 20) == (0.0, value, slope > -1.0)
 
 
 def test_frames_are_exchanged_and_measured(rng):
@@ -214,25 +219,68 @@ def test_rotations_lower_their_objective_and_stay_orthogonal(learning, rng):
     assert facts[1, 0] > 0.0
 
 
-@pytest.mark.parametrize(("good", "taken", "searches"), [(True, 0.0, 3), (False, 0.0, 1), (False, 0.5, 3)])
-def test_a_search_that_failed_is_not_repeated(good, taken, searches, monkeypatch, rng):
-    kernels, seen = plain(TRANSFORMS), []
+def rotated(kernels, v, inverse, learning, found, monkeypatch, *, eps0=0.1):
+    """Return what three rotations give to their searches, which find nothing new, and what comes out."""
+    seen = []
 
     def search(*given):
-        seen.append(given)
-        return 0, taken, given[5], good
+        seen.append((given[1].copy(), given[2].copy(), *given[3:8]))
+        return 0, found[0], given[5], found[1]
 
     monkeypatch.setattr(kernels, "search", search)
-    v = rng.standard_normal((1, 2, 3))
-    frames, facts = (v[0][None].copy(), np.zeros((1, 2, 3))), np.full((3, 1), 9.0)
-    power, cross = v[0][None] ** 2, (v[0, 0] * v[0, 1])[None, None]
-    moments = power, np.zeros((1, 2, 3)), cross, np.zeros((1, 1, 3))
-    workspace = tuple(np.zeros(s) for s in ((3, 2, 2), (10, 2, 2), (3, 1, 2, 3), (4, 2, 3), (3, 1, 3)))
+    R, m, n = v.shape
+    pairs = [(a, b) for a in range(m) for b in range(a + 1, m)]
+    frames = np.concatenate(list(v), axis=1)[None], np.full((1, m, R * n), 9.0)
+    cross = np.array([np.sum(v[:, a] * v[:, b], axis=0) for a, b in pairs])[None]
+    moments = np.sum(v**2, axis=0)[None], np.zeros((1, m, n)), cross, np.zeros_like(cross)
+    sizes = (3, m, m), (10, m, m), (3, R, m, n), (4, m, n), (3, len(pairs), n)
+    facts, workspace = np.full((3, 1), 9.0), tuple(np.zeros(size) for size in sizes)
     kernels.rotate_range(
-        v, 0.1, True, np.eye(2)[None], frames, moments, np.ones((1, 2, 3)), 3, 20, facts, workspace, 0, 1
+        v,
+        eps0,
+        learning,
+        np.eye(m)[None],
+        frames,
+        moments,
+        inverse[None].copy(),
+        3,
+        20,
+        facts,
+        workspace,
+        0,
+        1,
     )
+    return seen, facts[:, 0], frames
+
+
+@pytest.mark.parametrize(("good", "taken", "searches"), [(True, 0.0, 3), (False, 0.0, 1), (False, 0.5, 3)])
+def test_a_search_that_failed_is_not_repeated(good, taken, searches, monkeypatch, rng):
+    v, inverse = rng.standard_normal((1, 2, 3)), np.ones((2, 3))
+    seen, facts, frames = rotated(plain(TRANSFORMS), v, inverse, True, (taken, good), monkeypatch)
     assert len(seen) == searches
-    assert facts[1:, 0].tolist() == [taken, float(good)]
+    assert facts[1:].tolist() == [taken, float(good)]
+    # Frames are written anew only where a step was taken: here, those of an empty workspace.
+    np.testing.assert_array_equal(frames[1], 0.0 if taken else frames[0])
+
+
+@pytest.mark.parametrize("learning", [True, False])
+def test_directions_are_gradients_divided_by_curvatures(learning, monkeypatch, rng):
+    v, eps0 = rng.standard_normal((3, 4, 5)), 0.1
+    power, inverse = np.sum(v**2, axis=0), 0.5 + rng.random((4, 5))
+    seen, facts, _ = rotated(plain(TRANSFORMS), v, inverse, learning, (0.0, False), monkeypatch, eps0=eps0)
+    if not learning:
+        power = power + eps0
+        inverse = 1.0 / power
+    gradient = np.einsum("rai,rbi,ai->ab", v, v, inverse) - np.einsum("rai,rbi,bi->ab", v, v, inverse)
+    bend = power @ inverse.T + inverse @ power.T - (0 if learning else 2 * 5)
+    expected = np.where(np.eye(4) > 0, 0.0, -gradient / np.where(np.eye(4) > 0, 1.0, bend))
+    E, model, eps, given, value, slope, max_trials = seen[0]
+    np.testing.assert_allclose(E, expected, atol=1e-12)
+    np.testing.assert_allclose(model, inverse)
+    assert (eps, given, max_trials) == (eps0, learning, 20)
+    assert value == pytest.approx(np.sum(power * inverse) if learning else np.sum(np.log(power)))
+    assert slope == pytest.approx(np.sum(gradient * expected))
+    assert facts[0] == pytest.approx(np.linalg.norm(gradient) / (2 * 5))
 
 
 @pytest.mark.parametrize("m", [1, 2, 6])
