@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from nonneg.data import as_data_matrix
+from nonneg.iteration.captured import WARM_UP
 from nonneg.losses.beta import BetaLoss
 from nonneg.solvers import alternating, newton
+from nonneg.solvers import batch as batch_module
 from nonneg.solvers.batch import (
     CEILING,
     CONVERGED,
@@ -21,6 +25,7 @@ from nonneg.solvers.batch import (
     Batch,
     Outcome,
     first_batch,
+    run_turns,
 )
 from nonneg.solvers.batched import ARRAYS, batch_size, dense_twin
 from nonneg.solvers.batched_alternating import BatchedAlternating
@@ -297,3 +302,84 @@ def test_a_batch_takes_half_of_the_memory(data, torch, monkeypatch, solver):
     single = as_data_matrix(data.array.to(torch.float32))
     assert batch_size(single, solver, 2) == 15
     assert dense_twin(data) is data
+
+
+def scripted_batch(torch, lengths):
+    """Restarts that end after given numbers of iterations, and the sizes of the batches of all turns."""
+    n = len(lengths)
+    arrays = {"W": torch.zeros((n, 1, 2)), "Ht": torch.zeros((n, 1, 3)), "wanted": torch.tensor(lengths)}
+    sizes = []
+
+    def turn(batch):
+        sizes.append(len(batch.members))
+        numbers = batch.numbers.clone()
+        numbers[N_ITER] += 1
+        numbers[LOSS] = 100.0 - numbers[N_ITER]
+        numbers[FINISHED] = torch.where(numbers[N_ITER] >= batch.arrays["wanted"], CONVERGED, 0.0)
+        going = (batch.numbers[FINISHED] == 0)[:, None, None]
+        W = torch.where(going, batch.arrays["W"] + 1.0, batch.arrays["W"])
+        batch.commit({"W": W}, numbers, (numbers[LOSS],))
+
+    return turn, first_batch(arrays, torch.zeros((6, n), dtype=torch.float64), 1), sizes
+
+
+@pytest.mark.parametrize("lengths", [[3], [5, 5, 1, 9], [1, 2, 3, 40, 4, 5, 6, 7, 8, 150, 2, 3]], ids=str)
+def test_turns_go_on_until_all_restarts_have_ended(torch, lengths):
+    turn, batch, sizes = scripted_batch(torch, lengths)
+    outcome = Outcome(len(lengths), 1)
+    assert run_turns(turn, batch, max(lengths), outcome)
+    assert outcome.n_iter.tolist() == lengths
+    assert outcome.finished.tolist() == [CONVERGED] * len(lengths)
+    for member, length in enumerate(lengths):
+        W, Ht, loss = outcome.factors[member]
+        assert (W.shape, Ht.shape) == ((2, 1), (3, 1))
+        assert W.tolist() == [[length], [length]]
+        assert loss == 100.0 - length
+        assert outcome.measures[0, member, :length].tolist() == [99.0 - at for at in range(length)]
+        seconds = outcome.measures[1, member, :length]
+        assert (np.diff(seconds) >= 0).all()
+    # Large batches shrink once half of the restarts have ended; small ones do not.
+    assert (min(sizes) < len(lengths)) == (len(lengths) > batch_module.SMALLEST)
+    assert all(size == len(lengths) or 2 * size <= len(lengths) for size in sizes)
+
+
+def test_turns_are_recorded_on_a_gpu_after_the_first_ones(torch, monkeypatch):
+    turn, batch, _ = scripted_batch(torch, [50, 50])
+    recorded = []
+
+    def record(launch):
+        recorded.append(launch)
+        return SimpleNamespace(replay=launch), None
+
+    monkeypatch.setattr(batch_module, "record", record)
+    plain = batch_module.Turns(turn, batch)
+    numbers, history = plain.run(WARM_UP + 3)
+    assert recorded == []
+    assert numbers[N_ITER].tolist() == [WARM_UP + 3.0] * 2
+    assert history.shape == (1, ROWS, 2)
+    assert plain.count == WARM_UP + 3
+
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+
+    turn, batch, _ = scripted_batch(torch, [50, 50])
+    batch.numbers = batch.numbers.as_subclass(OnGpu)
+    turns = batch_module.Turns(turn, batch)
+    turns.run(WARM_UP + 3)
+    assert len(recorded) == 1
+    assert turns.count == WARM_UP + 3
+
+
+def test_an_interrupted_batch_keeps_what_was_done(torch):
+    turn, batch, sizes = scripted_batch(torch, [50, 50])
+
+    def interrupted(batch):
+        if len(sizes) == 4:
+            raise KeyboardInterrupt
+        turn(batch)
+
+    outcome = Outcome(2, 1)
+    assert not run_turns(interrupted, batch, 50, outcome)
+    assert outcome.n_iter.tolist() == [4, 4]
+    assert outcome.finished.tolist() == [0.0, 0.0]
+    assert (outcome.factors[1][0] == 4).all()

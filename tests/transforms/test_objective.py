@@ -10,6 +10,7 @@ from tests.transforms.cases import composite_frames
 
 from nonneg.kernels.majorization_equalization.array_api import update_factors
 from nonneg.transforms import frame_covariances
+from nonneg.transforms import objective as module
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.objective import (
     DiagonalityObjective,
@@ -131,3 +132,54 @@ def test_scaling_of_the_components_does_not_change_the_product() -> None:
     one = update_factors(V, EPS0, A, B, 3)
     other = update_factors(V, EPS0, scaled[1], scaled[0], 3)
     assert np.allclose(one[0] @ one[1], other[0] @ other[1], rtol=1e-12)
+
+
+def test_curvatures_are_those_of_the_paper() -> None:
+    # Sums over frames of weights and variances, both ways (44, 49).
+    for kind in ("C", "I", "L"):
+        objective, state = parts(kind, 4, False)
+        point = objective.at(state.transform)
+        V = point[2]
+        if kind == "L":
+            weights = 1.0 / (V + EPS0)
+        else:
+            weights = objective.inverse_model + (1.0 / (V + EPS0) if kind == "I" else 0.0)
+        products = np.einsum("bna,bnc->bac", weights, V + EPS0 if kind == "L" else V)
+        expected = products + np.swapaxes(products, 1, 2)
+        if kind == "L":
+            expected = np.maximum(expected - 2.0 * 20, 0.0)
+        np.testing.assert_allclose(objective.curvature(point), expected, rtol=1e-9, atol=1e-9)
+        if kind == "L":
+            assert (np.diagonal(objective.curvature(point), axis1=1, axis2=2) == 0).all()
+
+
+def test_weights_of_the_same_variances_are_computed_once() -> None:
+    objective, state = parts("L", 4, False)
+    V, other = objective.at(state.transform)[2], objective.at(state.transform)[2]
+    assert objective.weights(V) is objective.weights(V)
+    assert objective.weights(other) is not objective.weights(V)
+    np.testing.assert_allclose(objective.weights(V), 1.0 / (V + EPS0))
+
+
+def test_a_processor_has_no_kernel_for_line_searches() -> None:
+    for kind in ("C", "I", "L"):
+        objective, _ = parts(kind, 4, False)
+        for names in (("wolfe", "exponential"), ("backtracking", "polar")):
+            assert objective.fused_line_search(*names) is None
+    assert "inverse" in parts("C", 4, False)[0]._kernel_arguments()
+    assert parts("I", 4, False)[0]._kernel_arguments() is None
+    assert parts("L", 4, False)[0]._kernel_arguments() == {"eps0": EPS0}
+
+
+@pytest.mark.parametrize(
+    ("learning", "names"), [(True, ("wolfe", "exponential")), (False, ("backtracking", "polar"))]
+)
+def test_the_methods_of_the_paper_have_kernels(
+    learning: bool, names: tuple[str, str], monkeypatch: Any
+) -> None:
+    objective, _ = parts("C", 4, False)
+    monkeypatch.setattr(module.fused, "is_supported", lambda array: True)
+    assert module.has_fused_line_search(objective.data, *names, learning=learning)
+    assert not module.has_fused_line_search(objective.data, *names, learning=not learning)
+    monkeypatch.setattr(module.fused, "is_supported", lambda array: False)
+    assert not module.has_fused_line_search(objective.data, *names, learning=learning)
