@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nonneg.datasets import gaussian_composite
-from nonneg.transforms import cuda_graphs
+from nonneg.transforms import cuda_graphs, dispatch
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.cuda_graphs import GraphedStep
 from nonneg.transforms.dispatch import ARRAY_STEPS
@@ -228,3 +229,105 @@ def test_few_restarts_are_padded_to_one_of_a_few_sizes(n, batch, size):
     assert len(found) == size
     np.testing.assert_array_equal(found[:n], rows)
     np.testing.assert_array_equal(found[n:], rows[-1])
+
+
+class OnGpu(np.ndarray):
+    """An array that says it is on a GPU."""
+
+    is_cuda = True
+
+
+def test_graphs_are_kept_by_size_and_number_of_trials(monkeypatch):
+    made = []
+
+    class Captured:
+        def __init__(self, step, data, options, state):
+            made.append((state.batch, options.max_trials))
+            self.step, self.data, self.options = step, data, options
+
+        def __call__(self, state):
+            return self.step(state, self.data, self.options)
+
+    monkeypatch.setattr(cuda_graphs, "_CapturedStep", Captured)
+    _, advance, state = scripted([1] * 6)
+    state = replace(state, transform=state.transform.view(OnGpu))
+    for level in (None, None, 3):
+        advance.fixed_step(state, level)
+    assert made == [(6, 2), (6, 5)]
+    advance.fixed_step(state.part(slice(0, 2)))
+    # Batches only become smaller: graphs of larger ones are released.
+    assert list(advance._graphs) == [(2, 1)]
+    advance.fixed_step(state, 3)
+    advance.fixed_step(state.part(slice(0, 4)), 3)
+    assert sorted(advance._graphs) == [(2, 1), (4, 3), (6, 3)]
+
+
+def test_a_captured_step_reads_and_writes_its_own_memory(monkeypatch):
+    class Stream:
+        def wait_stream(self, other):
+            pass
+
+    class Graph:
+        def replay(self):
+            outer.replayed += 1
+
+    outer = type("Outer", (), {"replayed": 0})
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    for name in ("stream", "graph"):
+        monkeypatch.setattr(torch.cuda, name, lambda given: contextlib.nullcontext())
+    calls = []
+
+    def step(state, data, options):
+        calls.append(state)
+        moved = replace(state, transform=state.transform + 1.0, frames=state.frames + 2.0)
+        return moved, {"loss": torch.tensor([3.0, 4.0]), "step": torch.tensor([0.5, 1.0])}
+
+    state = TransformState(torch.zeros((2, 2, 2)), torch.zeros((2, 3, 2)), None, None, np.arange(2), 7)
+    captured = cuda_graphs._CapturedStep(step, None, None, state)
+    assert len(calls) == cuda_graphs.WARM_UP + 1
+    new, measures = captured(replace(state, transform=torch.ones((2, 2, 2))))
+    assert outer.replayed == 1
+    assert len(calls) == cuda_graphs.WARM_UP + 1
+    assert calls[-1].transform.min() == 1.0  # what the graph reads is what was given
+    assert state.transform.max() == 0.0
+    assert new.n_done == 8
+    assert (new.activations, new.components) == (None, None)
+    assert new.frames.tolist() == torch.full((2, 3, 2), 2.0).tolist()
+    assert {name: values.tolist() for name, values in measures.items()} == {
+        "loss": [3.0, 4.0],
+        "step": [0.5, 1.0],
+    }
+    again, _ = captured(state)
+    assert again.frames is not new.frames
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "fused", "retries"),
+    [
+        ("nmf", {}, False, False),
+        ("tl", {}, False, True),
+        ("tl", {}, True, False),
+        ("tl", {"objective": "I"}, True, True),
+        ("jd", {}, True, False),
+        ("jd", {}, False, True),
+    ],
+)
+def test_searches_of_kernels_end_by_themselves(monkeypatch, method, options, fused, retries):
+    monkeypatch.setattr(dispatch, "has_fused_line_search", lambda *given, learning: fused)
+    given = method_options("tl" if method == "nmf" else method, eps0=1e-8, **options)
+    assert dispatch._may_retry(method, None, given) is retries
+
+
+def test_batches_on_a_gpu_are_graphs(monkeypatch):
+    data, _ = problem(1)
+    options = method_options("tl", eps0=1e-8)
+    assert not isinstance(dispatch.batch_step("tl", data, options), GraphedStep)
+    on_gpu = replace(data, virtual=np.asarray(data.virtual).view(OnGpu))
+    monkeypatch.setattr(dispatch, "compiled_step", lambda *given: None)
+    for method in ("tl", "jd"):
+        found = dispatch.batch_step(method, on_gpu, method_options(method, eps0=1e-8))
+        assert isinstance(found, GraphedStep)
+        assert (found.skip_failed, found.retries) == (method == "jd", True)
+    assert not isinstance(dispatch.batch_step("tl", on_gpu, replace(options, synchronize=False)), GraphedStep)
