@@ -209,7 +209,7 @@ def test_the_least_exclusive_anchor_is_the_one_that_is_named():
     components = np.array([[0.5, 0.2, 0.3], [0.1, 0.2, 0.7]])
     found = statements(components, [4, 4], anchors=np.array([0, 1]))["anchors-exclusive"]
     assert found.number == 0.5
-    assert "'b', has 50 %" in found.sentence
+    assert "'b', has 50%" in found.sentence
     assert found.holds
     found = statements(components * [[1], [0]], [4, 4], anchors=np.array([0, 1]))["anchors-exclusive"]
     assert (found.number, found.quantities["mean_share"]) == (0.0, 0.5)
@@ -253,7 +253,7 @@ def cliques(count, size):
 def test_a_number_of_communities_at_the_end_of_the_range_is_said_to_be():
     found = count_communities(cliques(40, 3), rng=0)  # 30 is the largest candidate
     assert found.n_communities == 30
-    # Gaps between equal eigenvalues are rounding. Which eigenvectors of the 40 predict held-out edges is, too.
+    # Gaps between equal eigenvalues are rounding, and so is which eigenvectors predict held-out edges.
     assert found.estimates[EIGENGAP] == found.estimates[BETHE] == 30
     assert found.reason.endswith("Larger numbers were not tried.")
     found = count_communities(cliques(4, 9), rng=0)
@@ -280,7 +280,7 @@ def test_the_median_of_estimates_and_who_agrees_with_it(counts, k, words):
 
 
 def test_a_gap_is_not_said_to_be_twice_what_it_is():
-    # 2 is 100 % larger than 1, and exceeds it by half of itself.
+    # 2 is 100% larger than 1, and exceeds it by half of itself.
     pairs = Eigenpairs(np.array([4.0, 2.0]), np.eye(2), 0.0, 1.0)
     found = _gap(pairs, 1.0)
     assert found.number == 0.5

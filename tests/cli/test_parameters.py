@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from nonneg.applications.audio.grouping import WAYS
+from nonneg.applications.audio.methods import METHODS
 from nonneg.cli import anchors, arguments, build_parser, communities, fit, main, rank, separate, topics
 from nonneg.cli.consensus import restart_parameters
 from nonneg.cli.consensus_results import usage_by_group
@@ -109,6 +111,14 @@ def test_reports_can_be_opened_where_there_are_any():
         assert ("--open" in flags) == (name not in ("completion", "reproduce", "bench"))
         assert ("--json" in flags) == (name not in ("completion", "reproduce", "bench", "demo", "report"))
         assert "--debug" in flags
+
+
+def test_separate_offers_every_method_and_rule_of_the_class():
+    parser, _ = build_parser([], every=True)
+    (commands,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    choices = {action.dest: action.choices for action in commands.choices["separate"]._actions}
+    assert list(choices["method"]) == list(METHODS)
+    assert tuple(choices["grouping"]) == WAYS
 
 
 @pytest.mark.parametrize(

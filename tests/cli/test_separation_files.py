@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from nonneg.applications.audio import STFT, ConstantQ, Framing
 from nonneg.cli import separate_results as results
 
 soundfile = pytest.importorskip("soundfile")
@@ -22,7 +23,7 @@ def model(**fit):
         activations_=np.array([[1.0, 0.0, 2.0], [1.0, 3.0, 0.0]]),
         groups_=np.array([0, 1, 0]),
         source_names_=["low", "high"],
-        framing_=SimpleNamespace(frame_length=128),
+        framing_=STFT(128),
     )
 
 
@@ -35,11 +36,21 @@ def test_power_and_frequencies_of_sources():
     assert results._frequencies(model(), 0, 1280) == [80.0, 200.0, 300.0]
     assert results._frequencies(model(), 1, 1280) == [400.0]
     short = model()
-    short.framing_.frame_length = 3
+    short.framing_ = STFT(3)
     assert results._frequencies(short, 0, 1280) == []
     silent = model()
     silent.activations_[:, 1] = 0.0
     assert results._frequencies(silent, 1, 1280) == []
+
+
+def test_frequencies_of_a_constant_q_transform_are_the_centers_of_its_bands():
+    found = model()
+    found.framing_ = ConstantQ(8000)  # 24 bands per octave
+    found.model_.components_ = np.zeros((3, found.framing_.n_bins))
+    found.model_.components_[0, [30, 31, 54]], found.model_.components_[1, 60] = [4.0, 3.0, 2.0], 1.0
+    low, octave = results._frequencies(found, 0, 8000)
+    assert low == found.framing_.frequencies[30]
+    assert octave == pytest.approx(2 * low)
 
 
 def test_frequencies_of_atoms():
@@ -50,7 +61,7 @@ def test_frequencies_of_atoms():
     found.model_.components_ = np.diag([6.0, 5.0, 4.0, 3.0, 2.0, 0.01])
     found.model_.n_features_in_ = 64
     found.activations_, found.groups_ = np.ones((2, 6)), np.array([0, 0, 0, 0, 1, 0])
-    found.framing_.frame_length, found.strongest_atoms = 64, lambda n: np.array([0, 4])[:n]
+    found.framing_, found.strongest_atoms = Framing(64), lambda n: np.array([0, 4])[:n]
     assert results._frequencies(found, 0, 640) == pytest.approx([100, 150, 200], abs=1.0)
     first, second = results._atoms(found, 640)
     assert (first["atom"], first["source"], second["atom"], second["source"]) == (0, "low", 4, "high")
@@ -122,4 +133,4 @@ def test_the_table_of_sources():
         "source", "energy", "components", "strongest frequencies (Hz)",
     ]  # fmt: skip
     cells = [cell.strip() for cell in lines[-1].strip("|").split("|")]
-    assert cells == ["low", "12.3 %", results.wording.ranges([1, 2, 3, 7]), "80.0, 200.0"]
+    assert cells == ["low", "12.3%", results.wording.ranges([1, 2, 3, 7]), "80.0, 200.0"]

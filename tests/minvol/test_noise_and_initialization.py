@@ -49,7 +49,7 @@ def test_initial_components_are_near_the_true_ones(name):
     data = as_data_matrix(planted.X)
     H = initial_components(name, data, 4, noise_level(data, 4), "sum-to-one", 0)
     assert H.shape == (4, 30)
-    # Extreme samples are no purer than 75 %; the other two look beyond the samples.
+    # Extreme samples are no purer than 75%; the other two look beyond the samples.
     assert angles(planted.H, H) < (2.0 if name in ("auto", "mv-dual") else 20.0)
 
 

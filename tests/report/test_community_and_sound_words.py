@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
+from nonneg.applications.audio.methods import METHODS
 from nonneg.report import community_page, separation_page, wording
 from nonneg.report.graph_drawing import color
 
@@ -200,3 +201,7 @@ def test_words_about_sounds():
         {"atom": 3, "power_share": 0.5, "frequency": 440.06, "residual_share": 0.25, "source": "a"}
     ) == {"atom": "3", "power": percent(0.5), "frequency": "440.1", "residual": percent(0.25), "source": "a"}
     assert (page._heading("oboe I"), page._heading("")) == ("Oboe I", "")
+    data = {"seconds": 1.0, "rate": 8000, "files": ["a.wav"]}
+    run = {"n_frames": 9, "frame_length": 64, "n_iter": 2, "seconds": 1.0, "stop_reason": {"sentence": "r"}}
+    for method in METHODS:
+        assert "Separated in" in page._outcome({"data": data, "result": run | {"method": method}})

@@ -12,7 +12,7 @@ from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.eckart_young import eckart_young_bound
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
-# An error within 10 % of the lower bound counts as close.
+# An error within 10% of the lower bound counts as close.
 DEFAULT_FACTOR = 1.1
 NAME = "eckart-young-bound"
 

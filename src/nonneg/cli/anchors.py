@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=arguments.components,
         default="auto",
         metavar="K",
-        help="number of anchors, or 'auto' (default): the largest drop of the row maxima",
+        help="number of anchors, or 'auto' (default): merit takes those that stand out from the noise",
     )
     parser.add_argument(
         "-o",
@@ -52,7 +52,12 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument("--lam", type=arguments.number_or_name, metavar="L", help="weight of the row sparsity")
     group.add_argument("--mu", type=float, metavar="M", help="smoothing of the row sparsity")
     group.add_argument("--max-iter", type=int, metavar="N", help="maximum number of iterations")
-    group.add_argument("--tol", type=float, metavar="TOL", help="stop at this duality gap")
+    group.add_argument(
+        "--tol",
+        type=float,
+        metavar="TOL",
+        help="stop at this duality gap (of merit: relative to the objective, unless --steps says otherwise)",
+    )
     group.add_argument(
         "--steps",
         metavar="NAME",
@@ -83,7 +88,10 @@ def _add_step_arguments(group: Any) -> None:
     )
     group.add_argument("--centered", action="store_true", help="subtract the mean before that")
     group.add_argument(
-        "--merge", type=float, metavar="S", help="merge samples that are at least this similar"
+        "--merge",
+        type=float,
+        metavar="S",
+        help="merge samples whose distance is below S times the largest norm",
     )
 
 

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sources",
         type=arguments.count,
         metavar="K",
-        help="number of sources (default: as many as --train or --group name, otherwise 2)",
+        help="number of sources (default: the number that --train or --group names, otherwise 2)",
     )
     parser.add_argument(
         "--train",
@@ -113,23 +113,24 @@ def _add_sound_arguments(group: Any) -> None:
 def _add_model_arguments(group: Any) -> None:
     group.add_argument(
         "--method",
-        choices=["stft", "transform", "tl", "jd", "dct"],
-        help="the short-time Fourier transform (stft, default); a transform learned with the components (tl) "
-        "or before them (jd), the cosine transform (dct), or the one of these that explains held-out frames "
-        "best (transform)",
+        choices=["stft", "cqt", "transform", "tl", "jd", "dct"],
+        help="the short-time Fourier transform (stft, default) or a constant-Q transform (cqt); a transform "
+        "learned with the components (tl) or before them (jd), the cosine transform (dct), or the learned or "
+        "cosine transform that explains held-out frames best (transform)",
     )
     group.add_argument(
         "--components",
         type=arguments.count,
         metavar="N",
-        help="total number of components (default: four per source, or one where that is enough; forty per "
-        "source with --train)",
+        help="total number of components (default: eight per source, or one if that is enough; one for "
+        "transforms; forty with --train)",
     )
     group.add_argument(
         "--grouping",
-        choices=["features", "activations", "templates", "both"],
+        choices=["features", "activations", "templates", "both", "harmonic-percussive"],
         help="how components are grouped into sources: by roughness and pitch range (features, default), by "
-        "activations, by spectra, or by both",
+        "activations, by spectra (templates), by both, or into sustained and struck sounds "
+        "(harmonic-percussive, two sources)",
     )
     group.add_argument(
         "--eps0",
@@ -167,7 +168,7 @@ def _add_search_arguments(group: Any) -> None:
         "--tol",
         type=float,
         metavar="TOL",
-        help="stop when ten iterations improve the objective by less than this per entry",
+        help="tolerance of the stopping rule (default: 1e-4; 1e-7 for transforms)",
     )
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")

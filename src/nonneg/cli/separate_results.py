@@ -153,7 +153,7 @@ def source_table(record: dict[str, Any]) -> str:
     rows = [
         {
             "name": entry["name"],
-            "share": f"{100 * entry['energy_share']:.1f} %",
+            "share": f"{100 * entry['energy_share']:.1f}%",
             "components": wording.ranges(entry["components"]),
             "frequencies": ", ".join(f"{value:.1f}" for value in entry["frequencies"]),
         }
@@ -243,17 +243,18 @@ def _frequencies(model: Any, source: int, rate: int) -> list[float]:
     if length < 4 or len(strongest) == 0:  # too short for a sinusoid, or silent
         return []
     if _has_atoms(model):
-        candidates = fit_sinusoids(model.model_.transform_[strongest], sample_rate=rate).frequency
-        resolution = rate / length / 2
-    else:
-        # A Hann window spreads a partial over four bins.
-        candidates, resolution = strongest * rate / length, 2 * rate / length
-    found: list[float] = []
-    for value in candidates:
         # Atoms nearer than the resolution of a frame are one partial in two phases.
-        if all(abs(value - other) > resolution for other in found):
-            found.append(float(value))
-    return found[:_N_FREQUENCIES]
+        found = fit_sinusoids(model.model_.transform_[strongest], sample_rate=rate).frequency
+        places, resolution = found, rate / length / 2
+    else:
+        # A Hann window, in time or over the bands of a constant-Q transform, spreads a partial over 4 bins.
+        found = bin_frequencies(model.framing_, model.model_, rate)[strongest]
+        places, resolution = strongest, 2
+    kept: list[int] = []
+    for at, place in enumerate(places):
+        if all(abs(place - places[other]) > resolution for other in kept):
+            kept.append(at)
+    return [float(value) for value in found[kept[:_N_FREQUENCIES]]]
 
 
 def _has_atoms(model: Any) -> bool:

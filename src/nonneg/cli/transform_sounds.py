@@ -49,7 +49,7 @@ def separate_new(saved: SavedModel, options: argparse.Namespace, folder: Path) -
         known=earlier_sounds(folder),
     )
     listed = ", ".join(
-        f"{entry['name']} {100 * entry['energy_share']:.1f} %" for entry in record["result"]["sources"]
+        f"{entry['name']} {100 * entry['energy_share']:.1f}%" for entry in record["result"]["sources"]
     )
     return f"{listed} of the energy; written to {folder}: {', '.join(path.name for path in written)}"
 

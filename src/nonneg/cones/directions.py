@@ -2,7 +2,7 @@
 
 The best rank-one approximation of a nonnegative matrix is nonnegative, so that it is the rank-one NMF. Its
 direction is the leading eigenvector of v -> X_c' diag(weights) X_c v. All clusters advance together, one pass
-over the data an iteration: each takes the best vector in the span of its vector, the residual and the last
+over the data per iteration: each takes the best vector in the span of its vector, the residual and the last
 step (locally optimal conjugate gradients), which needs about the square root of the iterations of the power
 method where two singular values are close.
 """

@@ -147,7 +147,7 @@ def cone_rank_one(
         Number of initializations, each with its own first centroid; the clusters with the smallest relative
         error are kept. With the same `rng`, more of them never increase the error by more than 1e-8.
     sample_weight : array of shape (n_samples,), optional
-        An integer weight counts as that many equal samples.
+        Sample weights; an integer weight is equivalent to repeating the sample.
     tol : float, default 1e-10
         Relative residual of the leading singular pairs of the clusters; at least 100 times the machine
         epsilon of the data.

@@ -24,7 +24,7 @@ from nonneg.exceptions import InvalidParameterError
 
 # The probability that the bound is too large, at most; about that of a hardware error during the run.
 FAILURE_PROBABILITY = 1e-10
-# Random vectors and steps of the second search: its estimate is then within 7 % of the largest eigenvalue for
+# Random vectors and steps of the second search: its estimate is then within 7% of the largest eigenvalue for
 # 1e5 columns, at the cost of 20 passes with 8 vectors, about that of Lanczos itself.
 WIDTH, STEPS = 8, 20
 

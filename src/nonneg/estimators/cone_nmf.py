@@ -166,7 +166,7 @@ class ConeNMF(OnlineConeEstimator):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts as that many equal samples.
+            Sample weights; an integer weight is equivalent to repeating the sample.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class ConeNMF(OnlineConeEstimator):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts as that many equal samples.
+            Sample weights; an integer weight is equivalent to repeating the sample.
 
         Returns
         -------
@@ -209,7 +209,7 @@ class ConeNMF(OnlineConeEstimator):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts as that many equal samples.
+            Sample weights; an integer weight is equivalent to repeating the sample.
 
         Returns
         -------

@@ -67,7 +67,7 @@ class OnlineConeEstimator(FactorizingEstimator):
         y : Any
             Ignored.
         sample_weight : array of shape (n_samples,), optional
-            An integer weight counts as that many equal samples.
+            Sample weights; an integer weight is equivalent to repeating the sample.
 
         Returns
         -------

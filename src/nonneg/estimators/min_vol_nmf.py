@@ -117,7 +117,7 @@ class MinVolNMF(FactorizingEstimator):
     >>> rng = np.random.default_rng(0)
     >>> H = rng.random((3, 20))
     >>> W = rng.dirichlet(np.ones(3), size=2000)
-    >>> W = W[W.max(axis=1) < 0.8]  # no sample is purer than 80 %
+    >>> W = W[W.max(axis=1) < 0.8]  # no sample is purer than 80%
     >>> model = MinVolNMF(3).fit(W @ H)
     >>> bool(model.purity_.max() < 0.85)
     True

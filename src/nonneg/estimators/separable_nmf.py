@@ -33,13 +33,13 @@ class SeparableNMF(FactorizingEstimator):
     Parameters
     ----------
     n_components : int or None
-        The number of anchors. None lets the convex methods choose it at the largest drop of the sorted row
-        maxima.
+        The number of anchors. None lets the convex methods choose it: "merit" selects the anchors that stand
+        out from the noise, "fast-gradient" those before the largest drop of the sorted row maxima.
     method : str, default "merit"
         A name in `nonneg.separable.METHODS`: "merit" (convex, memory linear in the samples), "fast-gradient"
         (convex, for a few thousand samples), or a greedy one: "spa", "snpa", "xray", "fast-anchor",
         "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or, with averages of samples as
-        components, "smoothed-spa", "smoothed-vca", "pp-spa".
+        components, "smoothed-spa", "smoothed-vca", "pp-spa", and "css-nmf", which is convex.
     method_params : dict or None
         Parameters of this method alone, for "merit" for example `lam`, the weight of the row sparsity, and
         `mu`, its smoothing.

@@ -222,7 +222,7 @@ def write_envi(
     description: str = "",
     georeference: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Write an image, one plane a name."""
+    """Write an image, one plane per name."""
     envi = import_optional("spectral.io.envi", extra="hyperspectral", purpose="Writing ENVI files")
     plain = [str(name).translate(str.maketrans(",{}\n", "    ")).strip() for name in names]
     metadata: dict[str, Any] = {**(georeference or {}), "band names": plain, "description": description}

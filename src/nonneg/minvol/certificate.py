@@ -17,7 +17,7 @@ from nonneg.minvol.noise import NoiseLevel
 # The gradient of the fit and that of the volume cancel up to a hundredth: the volume is then within a few
 # hundredths of a percent of that of the stationary point on generated scenes.
 STATIONARY = 1e-2
-# Noise alone leaves a root mean square residual of one noise level; 10 % more is a worse fit.
+# Noise alone leaves a root mean square residual of one noise level; 10% more is a worse fit.
 FITS = 1.1
 # A weight below this counts as zero: rounding in single precision.
 ZERO = 1e-6

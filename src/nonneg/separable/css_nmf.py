@@ -34,7 +34,7 @@ from nonneg.separable.weights import anchor_weights
 # together where there is no noise. This and the constants below were chosen on the choosing draws of the
 # study `studies/near-duplicates`.
 LOWEST_WEIGHT = 1e-4
-# The weight changes at most by the factor 2 every 5 iterations, in the first 70 % of them: then the last ones
+# The weight changes at most by the factor 2 every 5 iterations, in the first 70% of them: then the last ones
 # solve one problem.
 WEIGHT_PERIOD, LARGEST_FACTOR, ADAPTING = 5, 2.0, 0.7
 # Row sums from here on take part in the clustering. Without noise those of pure samples are at least 1, those

@@ -73,7 +73,7 @@ def select_anchors(
     method : str, default "merit"
         A name in `nonneg.separable.METHODS`: "merit", "fast-gradient", "spa", "snpa", "xray", "fast-anchor",
         "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or one that averages samples:
-        "smoothed-spa", "smoothed-vca" or "pp-spa".
+        "smoothed-spa", "smoothed-vca", "pp-spa" or "css-nmf".
     method_params : dict, optional
         Parameters of this method alone, as its registry entry lists them; for "merit" for example `lam`, the
         weight of the row sparsity, and `mu`, its smoothing; for "smoothed-spa" `n_members`, the number of

@@ -178,7 +178,7 @@ def test_recordings_aligned_or_in_a_row_by_any_method(options):
 def test_a_source_with_all_the_energy_is_warned_of():
     t = np.arange(3000) / RATE
     loud = np.sin(2 * np.pi * 83 * t) + 0.01 * np.sin(2 * np.pi * 300 * t) * (t > 2)
-    with pytest.warns(NonnegWarning, match=r"Source \d of 2 has 9\d.\d % of the energy"):
+    with pytest.warns(NonnegWarning, match=r"Source \d of 2 has 9\d.\d% of the energy"):
         model = SourceSeparation(2, random_state=0).fit(loud, RATE)
     assert not model.certificate_["energy-shares"].holds
     assert model.energy_shares_.max() > 0.95

@@ -90,7 +90,7 @@ def test_wrong_weights_are_named_by_their_nodes(directed):
     wrong = directed.copy()
     wrong[2, 3] = -1.5
     with pytest.raises(
-        NegativeDataError, match=r"1 entries are below 0, first the one of nodes 2 and 3 \(-1.5\)"
+        NegativeDataError, match=r"1 entries are below 0, the first between nodes 2 and 3 \(-1.5\)"
     ):
         as_graph(wrong)
     with pytest.raises(NegativeDataError, match="nodes 'c' and 'd'"):

@@ -273,7 +273,7 @@ def test_samson():
 
 
 def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
-    """Three materials, one with 5 % of the light; five pixels are corrupt."""
+    """Three materials, one with 5% of the light; five pixels are corrupt."""
     rng = np.random.default_rng(0)
     spectra = 1.0 + np.sin(np.linspace(0, 6, 40) * np.arange(1, 4)[:, None]) * 0.8
     spectra[2] *= 0.05

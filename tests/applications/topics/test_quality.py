@@ -52,7 +52,7 @@ def fitted(X, **parameters):
 
 
 def test_small_groups_and_copies_do_not_become_topics(collection, of_collection):
-    # Found on 20 Newsgroups: five of twenty topics held under 1 % of the documents, one rested on 8.
+    # Found on 20 Newsgroups: five of twenty topics held under 1% of the documents, one rested on 8.
     X, y = collection
     known = y >= 0
     before, main = fitted(X, **PUBLISHED)
@@ -236,4 +236,4 @@ def test_what_is_said_of_documents_and_anchor_words():
             components, np.array(anchors), [{0: "a", 1: "b", 2: "c", 3: "d"}[at] for at in anchors]
         )
         assert (found.number, found.holds) == (share, share >= 0.5)
-        assert f"{name!r}, has {100 * share:.0f} %" in found.sentence
+        assert f"{name!r}, has {100 * share:.0f}%" in found.sentence

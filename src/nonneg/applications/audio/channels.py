@@ -11,7 +11,7 @@ from nonneg._typing import Array, FloatArray
 from nonneg.applications.audio.masks import mask_of_each
 from nonneg.applications.audio.spectrogram import band_edges
 
-# Multiplicative updates of the gains; after 30 they change by less than 1 % on stereo mixtures of two
+# Multiplicative updates of the gains; after 30 they change by less than 1% on stereo mixtures of two
 # generated instruments.
 GAIN_UPDATES = 30
 

@@ -170,7 +170,7 @@ def spectrogram_params(given: Mapping[str, Any] | None) -> dict[str, Any]:
     if weight is None:
         weight = params["continuity"] = 0.0 if plain else CONTINUITY
     if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 <= weight < np.inf:
-        raise InvalidParameterError(f"continuity must be a nonnegative number, such as 0.1, got {weight!r}.")
+        raise InvalidParameterError(f"continuity must be a nonnegative number, such as 0.3, got {weight!r}.")
     if weight > 0 and plain:
         raise InvalidParameterError(
             "continuity needs beta_loss='kullback-leibler' and solver='auto'. Leave the other out, or pass "

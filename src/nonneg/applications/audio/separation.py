@@ -56,9 +56,9 @@ class SourceSeparation(SavableEstimator):
         cosine transform and blends of the two that explains held-out frames best ("transform").
     n_components : int or None
         The total number of components. None: with "stft" and "cqt" eight per source, or one if that is
-        enough; with the other methods one.
+        enough; with the other methods one per source.
     grouping : str, dict or array-like of shape (n_components,), default "features"
-        Which components belong to the same source: found by `group_components`, whose `by` it is ("features",
+        Which components belong to the same source: found by `group_components` with this `by` ("features",
         "activations", "templates", "both", or "harmonic-percussive", with which half of the components are
         smooth in time and the others over frequency); the components of each source by its name, as in
         ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest"; or the source
@@ -66,25 +66,25 @@ class SourceSeparation(SavableEstimator):
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
         How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of about 93 ms
         (longer if one component per source is enough and the spectrogram becomes more concentrated), a
-        quarter of a frame apart, with a Hann window; with the other methods 512 samples, half a frame apart,
-        with tapered ends.
+        quarter of a frame apart, with a Hann window; with orthogonal transforms 512 samples, half a frame
+        apart, with tapered ends. "cqt" accepts only `hop`.
     lapped : bool, default False
-        For the methods other than "stft": frames are folded as in the MDCT (`LappedFraming`), and the learned
-        transform is a lapped one.
+        Orthogonal transforms: whether frames are folded as in the MDCT (`LappedFraming`), which makes the
+        learned transform a lapped one.
     recordings : {"aligned", "consecutive"}, default "aligned"
         What several recordings are. "aligned": realizations of the same piece, of equal length, in which the
         same notes sound at the same time; they share activations, which improves the estimate of variances.
         "consecutive": pieces of any length, as if one followed the other; they share only templates.
     eps0, average_frames : float or "auto", int, default "auto" and 1
-        For the methods other than "stft": the floor of the variances, and the number of neighboring frames
-        that are averaged; see `TransformNMF`.
+        Orthogonal transforms: the floor of the variances, and the number of neighboring frames that are
+        averaged; see `TransformNMF`.
     init : str, array or None
         The initialization: of `NMF` ("random" by default), or the initial transform ("dct" by default, "jd",
         "random" or a matrix).
     n_init : int or None
-        Number of initializations, of which the best is kept; None is 1 with "stft" and 3 with the others.
+        Number of initializations, of which the best is kept; None is 1, or 3 with orthogonal transforms.
     max_iter : int or None
-        Maximum number of iterations; None is 200 with "stft" and 100 with the others.
+        Maximum number of iterations; None is 200, or 100 with orthogonal transforms.
     tol : float or None
         When to stop, as in `NMF` (1e-4) and `TransformNMF` (1e-7).
     method_params : dict or None
@@ -349,7 +349,7 @@ class SourceSeparation(SavableEstimator):
         Returns
         -------
         array of int
-            Rows of ``model_.transform_``, or frequencies of the STFT, strongest first.
+            Rows of ``model_.transform_``, or bins of the spectrogram, strongest first.
         """
         check_is_fitted(self)
         if not isinstance(n_atoms, int | np.integer) or isinstance(n_atoms, bool) or n_atoms < 1:

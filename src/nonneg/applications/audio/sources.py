@@ -175,8 +175,8 @@ def balance_statement(shares: FloatArray) -> Statement | None:
         return None
     largest = float(shares.max())
     sentence = (
-        f"The largest source has {100 * largest:.1f} % of the energy, where more than "
-        f"{100 * MOST_ENERGY:.0f} % would leave hardly anything for the others."
+        f"The largest source has {100 * largest:.1f}% of the energy, where more than "
+        f"{100 * MOST_ENERGY:.0f}% would leave hardly anything for the others."
     )
     verdict = Verdict.HOLDS if largest <= MOST_ENERGY else Verdict.FAILS
     return Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
@@ -190,7 +190,7 @@ def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:
     numbered = tuple(names) == default_names(len(names))
     called = f"Source {at + 1} of {len(names)}" if numbered else f"The source {names[at]!r}"
     warnings.warn(
-        f"{called} has {100 * shares[at]:.1f} % of the energy: the components were hardly separated. Try "
+        f"{called} has {100 * shares[at]:.1f}% of the energy: the components were hardly separated. Try "
         "another grouping (--grouping, or --group by hand), another number of components (--components), or "
         "solo recordings of the sources (--train).",
         NonnegWarning,

@@ -38,7 +38,7 @@ SIMPLE_ITERATIONS = 30
 LOW, LOW_SHARE = 150.0, 0.65
 # Bands of the first fit: half a semitone wide.
 BANDS_PER_OCTAVE = 24
-# Iterations with all bins afterwards: five bring the divergence of 10 s of piano and drums within 0.02 % of
+# Iterations with all bins afterwards: five bring the divergence of 10 s of piano and drums within 0.02% of
 # its limit.
 REFINEMENTS = 5
 # Sweeps over a frame when its activations are encoded.

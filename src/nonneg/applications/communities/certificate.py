@@ -48,8 +48,8 @@ def _gap(pairs: Eigenpairs, following: float) -> Statement:
     )
     if gap < 0:
         sentence = (
-            f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is no larger in magnitude than one "
-            f"below zero that was not ({following:.4g}): it may be noise. Choose the leading eigenvalues "
+            f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is no larger in magnitude than a "
+            f"negative one that was not ({following:.4g}): it may be noise. Choose the leading eigenvalues "
             f"with spectrum=."
         )
     return Statement(

@@ -308,7 +308,7 @@ def _check_weights(adjacency: SparseMatrix, names: tuple[str, ...] | None) -> No
     if negative.any():
         row, column = _first_place(adjacency, negative)
         raise NegativeDataError(
-            f"The graph is signed: {int(negative.sum())} entries are below 0, first the one of nodes "
+            f"The graph is signed: {int(negative.sum())} entries are below 0, the first between nodes "
             f"{_name(row, names)} and {_name(column, names)} ({adjacency[row, column]:g}). Communities need "
             "nonnegative weights: drop the negative edges (A.multiply(A > 0)), or take absolute values "
             "(abs(A))."

@@ -26,21 +26,21 @@ def image_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
     word = "spectrum" if n_endmembers == 1 else "spectra"
     if ratio is None:
         sentence = (
-            f"The mixtures leave {100 * error:.3g} % of the image (in norm); {n_endmembers} {word} can "
+            f"The mixtures leave {100 * error:.3g}% of the image (in norm); {n_endmembers} {word} can "
             "explain all of it up to rounding."
         )
         verdict = Verdict.HOLDS if error < 1e-6 else Verdict.NOT_VERIFIABLE
     else:
         sentence = (
-            f"The mixtures leave {100 * error:.3g} % of the image (in norm), {ratio:.3g} "
-            f"times what any {n_endmembers} {word} must leave ({100 * bound:.3g} %)."
+            f"The mixtures leave {100 * error:.3g}% of the image (in norm), {ratio:.3g} "
+            f"times what any {n_endmembers} {word} must leave ({100 * bound:.3g}%)."
         )
         verdict = Verdict.HOLDS if ratio <= BOUND_FACTOR else Verdict.FAILS
     found = [Statement("eckart-young-bound", sentence, ratio, BOUND_FACTOR, verdict, facts)]
     if constraint == "sum-to-one":
         share = mixtures.n_near_one / mixtures.n_pixels
         near = (
-            f"For {100 * share:.3g} % of the pixels nonnegative weights sum to between {1 - NEAR_ONE:g} and "
+            f"For {100 * share:.3g}% of the pixels nonnegative weights sum to between {1 - NEAR_ONE:g} and "
             f"{1 + NEAR_ONE:g} without the constraint; where they do not, the brightness differs from "
             "that of the pure pixels, which constraint='normalized' allows for."
         )

@@ -42,8 +42,8 @@ class Unmixing(SavableEstimator):
     Parameters
     ----------
     n_endmembers : int, "auto" or None, default "auto"
-        The number of endmembers. "auto" and None estimate it (`n_endmembers_estimate_`), or leave it to the
-        method if that can find it, as "merit" can.
+        The number of endmembers. "auto" estimates it (`n_endmembers_estimate_`), or leaves it to the method
+        if that can find it, as "merit" can. None leaves it to the method.
     method : str, default "auto"
         How endmembers are found. "auto" sets corrupt pixels aside, looks for pure pixels and, if the data
         suggest that there are none or too few, for the smallest simplex around the pixels; it also finds dark
@@ -360,7 +360,7 @@ class Unmixing(SavableEstimator):
         if wanted is None and METHODS.find(self.method).needs_n_components:
             raise InvalidParameterError(
                 f"method={self.method!r} needs n_endmembers, the number of pure spectra or 'auto'; only "
-                f"'merit' accepts None."
+                "'merit' and 'fast-gradient' accept None."
             )
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:

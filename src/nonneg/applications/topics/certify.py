@@ -101,7 +101,7 @@ def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) 
     return Statement(
         "anchors-exclusive",
         "If topics are separable, an anchor word belongs to its topic alone. The least exclusive one, "
-        f"{names[worst]!r}, has {100 * shares[worst]:.0f} % of its weight in its own topic.",
+        f"{names[worst]!r}, has {100 * shares[worst]:.0f}% of its weight in its own topic.",
         float(shares[worst]), 0.5, Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS,
         {"mean_share": float(shares.mean())},
     )  # fmt: skip

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 
 from nonneg._typing import FloatArray, IntArray
 
-# Documents are copies if they share 90 % of their distinct words (Jaccard). Those of fewer than ten words are
+# Documents are copies if they share 90% of their distinct words (Jaccard). Those of fewer than ten words are
 # left alone: two people may well write the same short answer.
 SIMILARITY, N_WORDS = 0.9, 10
-# Six bands of four hashes: a pair that shares 90 % of its words meets in one of them with probability
+# Six bands of four hashes: a pair that shares 90% of its words meets in one of them with probability
 # 1 - (1 - 0.9^4)^6 = 0.998 (Leskovec, Rajaraman & Ullman, "Mining of Massive Datasets", section 3.4).
 N_BANDS, N_ROWS = 6, 4
 BLOCK = 10_000

@@ -53,14 +53,15 @@ class EditableTopics(ExplorableTopics):
             The topics to merge, by number or name, such as ``[3, 7]``; or several groups, such as
             ``[[3, 7], [0, 5]]``. The groups of a `hierarchy` can be passed as they are.
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
-            The documents of the fit, from which shares, coherence and certificate are recomputed.
+            The documents of the fit, from which proportions, coherence and certificate are recomputed.
 
         Returns
         -------
         TopicModel
             A new model; this one is unchanged. The proportion of a merged topic in any document is the sum of
-            the original proportions, and its words are those of the merged topics, weighted by their shares.
-            Topics are numbered by share again; ``edits_[-1]["mapping"]`` has the new number of every old one.
+            the original proportions, and its words are those of the merged topics, weighted by their
+            proportions. Topics are numbered by proportion again; ``edits_[-1]["mapping"]`` has the new number
+            of every old one.
         """
         groups = list(topics)
         if groups and not any(isinstance(group, list | tuple | set | np.ndarray) for group in groups):
@@ -85,7 +86,7 @@ class EditableTopics(ExplorableTopics):
         TopicModel
             A new model; this one is unchanged. The proportions of the new topics in a document add up to the
             proportion that the topic had; those of the other topics do not change. Topics are numbered by
-            share again; ``edits_[-1]["mapping"]`` has the new numbers of every old one.
+            proportion again; ``edits_[-1]["mapping"]`` has the new numbers of every old one.
         """
         return self._edited(X, split={topic: into})
 

@@ -100,7 +100,7 @@ def _anchor_method(name: str) -> Callable[[Task], FoundTopics]:
     return run
 
 
-# By default a topic has at least this fraction of the documents of an average one: 0.5 % of all documents for
+# By default a topic has at least this fraction of the documents of an average one: 0.5% of all documents for
 # twenty topics. Twice as much takes small classes away from tr41 and Reuters-21578, which chose it.
 SMALLEST = 0.1
 # Documents of groups that are too small are set aside in this many rounds, up to this fraction of all.

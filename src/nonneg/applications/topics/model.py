@@ -36,7 +36,7 @@ class TopicModel(StreamedTopics):
     ----------
     n_topics : int, "auto" or sequence of int, default 10
         The number of topics. "auto" compares numbers from 2 to 50, a sequence those in it, and selects the
-        largest one whose top words stay the same when documents are left out [4]_ (see `selection_`).
+        one that divides the documents most clearly: with the largest modularity [5]_ (see `selection_`).
     method : str, default "nmf"
         "nmf" (default): least squares on TF-IDF weights, balanced so that large subjects do not take all
         topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational latent
@@ -59,7 +59,7 @@ class TopicModel(StreamedTopics):
         ``n_documents / (10 n_topics)``; 0 for the published weights [3]_, where a group of any size is a
         topic.
     duplicates : {"merge", "keep"}, default "merge"
-        "merge": of documents that share 90 % of their words (among those used, ten or more) only the first is
+        "merge": of documents that share 90% of their words (among those used, ten or more) only the first is
         used in the search for topics, and the certificate counts the others. All get topic proportions.
     min_df : int, optional
         Words in fewer documents are not used. They stay in the vocabulary, with weight zero. None for a tenth
@@ -128,9 +128,9 @@ class TopicModel(StreamedTopics):
     selection_ : dict or None
         How the number of topics was chosen: `candidates`, and for each of them the `modularity` of the groups
         of documents with the same main topic in the graph of similar documents, `stability`, the agreement of
-        the top words with those found in four fifths of the documents, its `stability_spread` over samples,
-        and the mean `npmi`; `n_topics`, the `range` of numbers that are nearly as good, and the `reason`.
-        None if the number was given.
+        the top words with those found in four fifths of the documents [4]_, its `stability_spread` over
+        samples, and the mean `npmi`; `n_topics`, the `range` of numbers that are nearly as good, and the
+        `reason`. None if the number was given.
     vocabulary_ : array of str or None
         The words by column; None for counts without names.
     word_indices_ : array of int

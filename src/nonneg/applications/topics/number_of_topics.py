@@ -31,7 +31,7 @@ NEAR = 0.95
 # Divisions below this modularity are hardly ones (Newman & Girvan, 2004).
 CLEAR = 0.3
 # Greene, O'Callaghan & Cunningham (2014), "How many topics? Stability analysis for topic models", ECML PKDD:
-# 80 % of the documents in every sample, agreement of the 20 top words.
+# 80% of the documents in every sample, agreement of the 20 top words.
 PART, N_WORDS, N_SAMPLES = 0.8, 20, 3
 # More documents change the curves little and cost as much as they take.
 MAX_DOCUMENTS = 3000

@@ -12,7 +12,7 @@ from nonneg.metrics.topics import npmi_coherence, top_words
 
 # Lau, Newman & Baldwin (2014) rate topics by ten words.
 N_NPMI_WORDS = 10
-# Of twenty topics, one that is the main topic of less than 1 % of the documents is flagged.
+# Of twenty topics, one that is the main topic of less than 1% of the documents is flagged.
 FEW = 0.2
 
 

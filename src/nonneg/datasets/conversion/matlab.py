@@ -72,8 +72,7 @@ def olivetti(paths: Mapping[str, Path], wanted: Wanted) -> Made:
 
 
 def samson(paths: Mapping[str, Path], wanted: Wanted) -> Made:
-    """Convert the Samson scene with its truth; the names of the endmembers are text in a cell of the "
-    "source."""
+    """Convert the Samson scene with its truth; the source has the names of the endmembers in a cell."""
     from scipy import io
 
     known, variables = wanted["data.npz"], _all_variables(paths)

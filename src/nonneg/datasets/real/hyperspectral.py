@@ -130,7 +130,7 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
         arrays["M"].T,
         "Samson: 95 x 95 pixels, one pixel per row, 156 bands, reflectances as stored; endmembers rock, tree "
         "and water. The published abundances ignore the brightness of each pixel: as a linear model they "
-        "leave a residual of 31 %.",
+        "leave a residual of 31%.",
         dtype,
         names=("rock", "tree", "water"),
     )

@@ -24,7 +24,7 @@ from nonneg.separable.merit.choice import Fit
 from nonneg.separable.merit.recovery_conditions import MOST_ANCHORS
 from nonneg.separable.merit.residuals import MOST_POINTS, evenly_spaced, hull_distances
 
-# How much more the nearest anchor must stand out of the noise than the farthest other sample: a ratio of
+# How much more the nearest anchor must stand out from the noise than the farthest other sample: a ratio of
 # squared distances, the typical square of noise subtracted.
 CLEAR_RATIO = 1.3
 # An anchor is a mixture where it is less pure than this share of the purest sample beside it, and doubtful

@@ -38,7 +38,7 @@ ROWS_PER_ANCHOR, FEWEST_ROWS = 20, 500
 POWER = 0.25
 # Distances are updated for this many candidates at a time, those with the largest scores.
 BATCH = 32
-# Of the candidates that stand out of the noise, the last fifth may be no anchors: where the drop of scores
+# Of the candidates that stand out from the noise, the last fifth may be no anchors: where the drop of scores
 # before them is this much larger than that after them. Of a few values, the best ones on choosing draws.
 SURELY, CLEAR_DROP = 0.8, math.sqrt(1.5)
 # Two sets of anchors whose scores agree to this fraction fit equally well.
@@ -190,8 +190,8 @@ def number_of_anchors(scores: FloatArray, most: int) -> int:
 
 
 def last_drop(scores: FloatArray, number: int) -> int:
-    """Return the number of anchors, given that of the candidates that stand out of the noise."""
-    # Near-duplicates of anchors stand out of weak noise, and noise itself in one of twenty sets of samples.
+    """Return the number of anchors, given that of the candidates that stand out from the noise."""
+    # Near-duplicates of anchors stand out from weak noise, and noise itself in one of twenty sets of samples.
     drops = scores[:number] / np.maximum(scores[1 : number + 1], 1e-300)
     first = max(2, math.ceil(SURELY * number)) - 1
     earlier = drops[first:-1]

@@ -69,7 +69,7 @@ def noise_limit(squares: FloatArray, n_samples: int) -> float:
 
 
 def number_above_noise(data: DataMatrix, anchors: IntArray, squares: FloatArray) -> int | None:
-    """Return how many anchors stand out of the noise; None where all of them do, or there is no noise."""
+    """Return how many anchors stand out from the noise; None where all of them do, or there is no noise."""
     # `squares` are the standardized squared distances of every anchor from the hull of those before. The
     # noise is that of the samples outside the hull of the anchors that are left.
     n = data.shape[0]
