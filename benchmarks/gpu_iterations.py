@@ -35,7 +35,7 @@ class Iteration:
     k: int
     dtype: str = "float32"
     beta: float = 2.0
-    nonzeros: int | None = None  # sparse, with about so many
+    nonzeros: int | None = None  # sparse, with about this many
     land: float | None = None  # milliseconds that are asked for, and aimed at
     goal: float | None = None
     peers: tuple[str, ...] = ()

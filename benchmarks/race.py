@@ -47,7 +47,7 @@ class RaceClaim:
     loss: str  # what is minimized
     cases: tuple[Case, ...]  # on which data
     reference: str  # the peer that sets the target
-    passes: int  # after so many passes
+    passes: int  # after this many passes
     bars: tuple[Bar, ...]  # what is claimed
     others: tuple[str, ...] = ()  # further peers, raced to the same target
 
@@ -58,7 +58,7 @@ class Settings:
 
     threads: int = 1  # for every contender
     dtypes: tuple[str, ...] = ("float64", "float32")  # types of the entries
-    repeats: int = 3  # the reference and `nonneg` take turns so many times; medians are reported
+    repeats: int = 3  # the reference and `nonneg` take turns this many times; medians are reported
     quick: bool = False  # only the small cases
     others: bool = True  # whether further peers race
     only_cases: tuple[str, ...] = ()  # substrings of the names of the cases to run; all if empty

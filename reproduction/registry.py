@@ -30,7 +30,7 @@ TITLES: dict[str, str] = {
     "merit/table-2": "Topics of news articles by anchor words: coherence, overlap and accuracy",
     "merit/figure-6": "Peak memory of anchor-word selection",
     "merit/topics-recommendation": "Which topic method recovers document classes best, over many corpora",
-    "merit/table-3": "Co-authorship networks: the nodes that hold 99 % of the energy",
+    "merit/table-3": "Co-authorship networks: the nodes that hold 99% of the energy",
     "merit/table-4": "Overlapping communities of co-authors: rank correlation with known memberships",
     "merit/figure-7": "Peak memory of anchor selection on co-authorship networks",
     "merit/theorems": "Theorems 1 and 2 of MERIT: which points its steps enter, iterate by iterate",

@@ -298,7 +298,7 @@ def main() -> int:
     """Read mutated files, print counts by format, and return the number of findings."""
     parser = argparse.ArgumentParser(description="Mutate files of every format and read them.")
     parser.add_argument("--files", type=int, default=20_000, help="number of files")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--formats", nargs="*", help="these alone")
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "nonneg-fuzz")

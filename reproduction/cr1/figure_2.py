@@ -245,13 +245,11 @@ def _limits(left: Sequence[Record]) -> list[Verdict]:
     limit = _limit(0.2)
     enough = mean is not None and len(narrow) >= N_DRAWS
     close = Verdict(
-        f"for alpha = 0.2, N = 10000 the mean over {N_DRAWS} draws is within 1 % of Theorem 6's value",
+        f"for alpha = 0.2, N = 10000 the mean over {N_DRAWS} draws is within 1% of Theorem 6's value",
         None if mean is None or not enough else abs(mean / limit - 1) <= 0.01,
         f"{len(narrow)} draws"
         + (
-            ""
-            if mean is None
-            else f", mean {mean:.5f} against {limit:.5f}: {100 * (mean / limit - 1):+.2f} %"
+            "" if mean is None else f", mean {mean:.5f} against {limit:.5f}: {100 * (mean / limit - 1):+.2f}%"
         ),
     )
     mean, _ = mean_and_spread(_errors(wide))

@@ -148,7 +148,7 @@ def _found_in_all(small: Sequence[Record]) -> Verdict:
     ranks = [record["rank"] for record in small if (record["noise"], record["n"]) == (noise, n)]
     found = sum(rank == SMALL["n_cones"] for rank in ranks)
     claim = (
-        f"{RULES['rank']}: K = {SMALL['n_cones']} is found in at least 95 % of {N_SMALL_DRAWS} draws of "
+        f"{RULES['rank']}: K = {SMALL['n_cones']} is found in at least 95% of {N_SMALL_DRAWS} draws of "
         f"N = {n} points in {SMALL['n_features']} dimensions for delta = {noise:g}"
     )
     met = found >= 0.95 * len(ranks) if len(ranks) >= N_SMALL_DRAWS else None
@@ -169,7 +169,7 @@ def _panel(title: str, groups: Mapping[tuple[Any, ...], list[Any]], rule: str, t
 
 def _row(noise: float, n: int, members: Sequence[Record], true: int) -> dict[str, Any]:
     def found(rule: str) -> str:
-        return f"{100 * sum(m[rule] == true for m in members) / len(members):.0f} %"
+        return f"{100 * sum(m[rule] == true for m in members) / len(members):.0f}%"
 
     return {
         "noise": noise,
@@ -186,7 +186,7 @@ def _row(noise: float, n: int, members: Sequence[Record], true: int) -> dict[str
 
 def _recovered(records: Sequence[Record], rule: str, noise: float, least: int) -> Verdict:
     claim = (
-        f"{RULES[rule]}: K = 40 is found in at least 95 % of draws for delta = {noise:g}, N " + f">= {least}"
+        f"{RULES[rule]}: K = 40 is found in at least 95% of draws for delta = {noise:g}, N " + f">= {least}"
     )
     sizes = [n for n in SIZES if n >= least]
     full = [r for r in records if r["noise"] == noise and r["n"] in sizes and r["n_cones"] == 40]
@@ -196,7 +196,7 @@ def _recovered(records: Sequence[Record], rule: str, noise: float, least: int) -
         n: sum(record[rule] == 40 for record in group) / len(group)
         for (n,), group in sorted(grouped(full, "n").items())
     }
-    detail = ", ".join(f"N = {n}: {100 * share:.0f} %" for n, share in shares.items())
+    detail = ", ".join(f"N = {n}: {100 * share:.0f}%" for n, share in shares.items())
     n_draws = len([record for record in full if record["n"] == max(sizes)])
     return Verdict(claim, min(shares.values()) >= 0.95, f"{detail}; {n_draws} draws")
 

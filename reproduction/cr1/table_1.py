@@ -31,7 +31,7 @@ DRAWS = {100: 10, 1000: 10, 10_000: 5}
 LIMITS = {100: 20.0, 1000: 40.0, 10_000: 120.0}
 """Seconds after which a run is ended, by N."""
 MAX_ITER = 100_000
-# A run with so little progress over so many iterations has converged above the target.
+# A run with so little progress over this many iterations has converged above the target.
 STALLED_ITERATIONS, STALLED_GAIN = 100, 1e-6
 ALGORITHMS = {
     "cr1": "cr1",

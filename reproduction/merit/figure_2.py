@@ -42,11 +42,11 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [
         Figure(
             "success-rates",
-            "Success rate against the signal-to-noise ratio. Bars: exact 95 % intervals.",
+            "Success rate against the signal-to-noise ratio. Bars: exact 95% intervals.",
             [rate_curves("middle points, K = 10", "SNR (dB)", curves)],
             n_columns=1,
         ),
-        Table("Success rates with exact 95 % intervals.", columns, rows, 3),
+        Table("Success rates with exact 95% intervals.", columns, rows, 3),
         *_verdicts(rates, theirs),
     ]
 
@@ -70,12 +70,12 @@ def _verdicts(rates: dict[tuple[object, ...], Rate], theirs: dict[tuple[str, int
         rate_verdict("MERIT always finds them from 12 dB on", clear, 1.0, N_DRAWS),
         rate_verdict("FastGradient always finds them at 20 dB", [fast.get(20)], 1.0, N_DRAWS),
         agreement_verdict(
-            "MERIT's rate at 10 dB and FastGradient's at 16 dB agree with the published 100 %",
+            "MERIT's rate at 10 dB and FastGradient's at 16 dB agree with the published 100%",
             {"MERIT": (merit.get(10), whole), "FastGradient": (fast.get(16), whole)},
             N_DRAWS,
         ),
         Verdict(
-            "SPA does not reach 100 % even at 20 dB",
+            "SPA does not reach 100% even at 20 dB",
             None if spa is None or spa.n < N_DRAWS else spa.value < 1,
             "no trials" if spa is None else str(spa),
         ),

@@ -59,11 +59,11 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [
         Figure(
             "success-rates",
-            "Success rate against the signal-to-noise ratio. Bars: exact 95 % intervals.",
+            "Success rate against the signal-to-noise ratio. Bars: exact 95% intervals.",
             [rate_curves("Dirichlet weights, K = 40, N = 200", "SNR (dB)", curves)],
             n_columns=1,
         ),
-        Table("Success rates with exact 95 % intervals.", columns, rows, 3),
+        Table("Success rates with exact 95% intervals.", columns, rows, 3),
         _order(rates, "fast-gradient", snrs),
         _order(rates, "spa", snrs),
         agreement_verdict("all rates agree with those of the authors' code", pairs, N_DRAWS),

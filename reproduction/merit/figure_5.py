@@ -54,7 +54,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Figure(
             "weight-and-smoothing",
             "Success rate of MERIT against the signal-to-noise ratio, for multiples of the heuristic weight "
-            "and for several smoothings. Bars: exact 95 % intervals.",
+            "and for several smoothings. Bars: exact 95% intervals.",
             [
                 rate_curves("weight", "SNR (dB)", {f"{at:g} x lambda": line for at, line in weights.items()}),
                 rate_curves("smoothing", "SNR (dB)", {f"mu = {at:g}": line for at, line in smooth.items()}),

@@ -16,7 +16,7 @@ from reproduction.registry import TITLES
 
 NAME = "merit/figure-6"
 SHOWN = ("merit", "merit(0)", "spa", "fast-gradient")
-# Beyond so many words FastGradient's five square arrays need more than this machine should be asked for.
+# Beyond this many words FastGradient's five square arrays need more than this machine should be asked for.
 FAST_GRADIENT_WORDS = 8000
 FAST_GRADIENT_STEPS = 3
 

@@ -216,7 +216,7 @@ def _searched(searches: Sequence[Record]) -> list[Artifact]:
     return [
         Figure(
             "search",
-            f"Success rate against the signal-to-noise ratio, N = {n}. Bars: exact 95 % intervals.",
+            f"Success rate against the signal-to-noise ratio, N = {n}. Bars: exact 95% intervals.",
             [rate_curves(f"N = {n}", "SNR (dB)", curves)],
             n_columns=1,
         ),

@@ -31,7 +31,7 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The exact (Clopper and Pearson's) interval of 95 %."""
+        """The exact (Clopper and Pearson's) interval of 95%."""
         found = stats.binomtest(self.successes, self.n).proportion_ci(LEVEL, method="exact")
         return float(found.low), float(found.high)
 

@@ -24,9 +24,9 @@ NAME = "merit/table-1"
 N_DRAWS = 50
 NUMBERS = (40, 50, 60, 70)
 SHOWN = ("spa", "fast-gradient", "merit")
-# Means of two samples agree within so many standard errors of their difference: 99 % of a normal variable.
+# Means of two samples agree within this many standard errors of their difference: 99% of a normal variable.
 STANDARD_ERRORS = 2.58
-# The printed angles are so many times those of the definition, as far as 50 draws can tell.
+# The printed angles are this many times those of the definition, as far as 50 draws can tell.
 UNIT = {"mrsa": 10 / 3}
 
 
@@ -66,7 +66,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         if (share := published(k, "success", name)) is not None
     }
     return [
-        Table("Success rate with exact 95 % intervals.", columns, success, 3),
+        Table("Success rate with exact 95% intervals.", columns, success, 3),
         Table("10/3 MRSA, mean ± standard deviation over draws.", columns, others["mrsa"], 4),
         Table("RAE, mean ± standard deviation over draws.", columns, others["rae"], 4),
         Paragraph(_factor(groups)),

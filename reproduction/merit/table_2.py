@@ -51,7 +51,7 @@ NOT_COMPARABLE = {
     "fast-gradient": "it was run on the smaller of the first draws only",
     "lda": "the paper's LDA is Gibbs sampling",
 }
-# FastGradient holds five square arrays and needs minutes beyond so many words.
+# FastGradient holds five square arrays and needs minutes beyond this many words.
 FAST_GRADIENT_WORDS, FAST_GRADIENT_DRAWS = 6000, 10
 GIBBS_DRAWS = 5  # each takes as long as MERIT
 

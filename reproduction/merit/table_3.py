@@ -1,4 +1,4 @@
-"""Table III: how many nodes of the networks hold 99 % of the energy."""
+"""Table III: how many nodes of the networks hold 99% of the energy."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     names = [record["network"] for record in records]
     real = [name for name in names if name != GENERATED]
     artifacts: list[Artifact] = [
-        Table("Networks, and the nodes that hold 99 % of the energy.", columns, rows, 6),
+        Table("Networks, and the nodes that hold 99% of the energy.", columns, rows, 6),
         Verdict(
             "the nodes kept are as many as published, on DBLP1, DBLP2 and DBLP4",
             not apart if set(NEEDED) <= set(real) else None,

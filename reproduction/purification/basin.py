@@ -74,7 +74,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [
         Figure(
             "basin",
-            "Success rate against the error l of the initialization (bars: exact 95 % intervals), and the "
+            "Success rate against the error l of the initialization (bars: exact 95% intervals), and the "
             "estimate of l from the "
             "data (medians over draws).",
             [
@@ -87,7 +87,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
                 ),
             ],
         ),
-        Table("Success rate with exact 95 % intervals.", {"level": "l"} | WORDS, rows, 3),
+        Table("Success rate with exact 95% intervals.", {"level": "l"} | WORDS, rows, 3),
         rate_verdict(
             "the theorems' l = 0.1 is enough: every draw of every case succeeds up to it",
             [rates.get((case, level)) for case in CASES for level in LEVELS if level <= 0.1],

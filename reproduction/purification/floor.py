@@ -129,7 +129,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
     rest = ", ".join(f"{ratio:.2f} (n = {p[0]}, N = {p[3]})" for p, ratio in ratios.items() if p[0] != 20)
     return [
         Verdict(
-            "n = 20: the published update ends within 30 % of 0.8 n / sqrt(N), from a better and a "
+            "n = 20: the published update ends within 30% of 0.8 n / sqrt(N), from a better and a "
             "worse initialization",
             not apart if done else None,
             "; ".join(apart)
@@ -142,7 +142,7 @@ def _verdicts(groups: Groups) -> list[Verdict]:
             f"{slope:.2f}",
         ),
         Verdict(
-            "10 and 40 features: within 30 % of 0.8 n / sqrt(N) too",
+            "10 and 40 features: within 30% of 0.8 n / sqrt(N) too",
             all(abs(ratio - 1) <= 0.3 for p, ratio in ratios.items() if p[0] != 20)
             if has_all(groups, others, N_DRAWS)
             else None,

@@ -80,7 +80,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     small = [share for share in SHARES if share <= LINEAR]
     return [
         Figure("sparsity", "Success rate against the fraction of nonzero weights.", panels),
-        Table("Success rate with exact 95 % intervals.", columns, rows, 3),
+        Table("Success rate with exact 95% intervals.", columns, rows, 3),
         rate_verdict(
             f"linear sparsity: every draw succeeds for s up to {LINEAR:g} n, for every n and both kinds "
             f"of weights",

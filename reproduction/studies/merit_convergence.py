@@ -19,7 +19,7 @@ from reproduction.registry import TITLES
 
 NAME = "studies/merit-convergence"
 RULES = ("open-loop", "line-search", "away", "pairwise", "fully-corrective")
-# The requirement: this gap, within so many times the time of 100 open-loop iterations.
+# The requirement: this gap, within this many times the time of 100 open-loop iterations.
 GAP, TIMES = 0.01, 3.0
 LARGE = 10_000
 # Seconds after which a run is ended, by number of points; the other rules would not reach the gap anyway.
@@ -124,7 +124,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             "weight of the row sparsity, the default of fully corrective steps. The gap of the other rules "
             "is that of the smoothed problem. They end after 100 iterations or "
             + ", ".join(f"{seconds:g} s (N = {n})" for n, seconds in LIMITS.items())
-            + "; fully corrective steps end at a gap of 1 %, by their default."
+            + "; fully corrective steps end at a gap of 1%, by their default."
         ),
         Figure("gap", "Duality gap against time, first draw.", panels),
         Table("Means over draws.", columns, rows, 3),
@@ -137,9 +137,7 @@ def _mean(groups: dict[tuple[Any, ...], list[dict[str, Any]]], n: int, rule: str
 
 
 def _requirement(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verdict:
-    claim = (
-        f"at N = {LARGE:,} a gap of 1 % takes at most {TIMES:g} times the time of 100 open-loop iterations"
-    )
+    claim = f"at N = {LARGE:,} a gap of 1% takes at most {TIMES:g} times the time of 100 open-loop iterations"
     usual, found = groups.get((LARGE, "open-loop"), []), groups.get((LARGE, "fully-corrective"), [])
     if len(usual) < N_DRAWS[LARGE] or len(found) < N_DRAWS[LARGE]:
         return Verdict(claim, None, "not all trials are done")
@@ -147,7 +145,7 @@ def _requirement(groups: dict[tuple[Any, ...], list[dict[str, Any]]]) -> Verdict
     gaps = [record["gap"] for record in found]
     met = max(ratios) <= TIMES and max(gaps) <= GAP
     return Verdict(
-        claim, met, f"{max(ratios):.2f} times, gap {100 * max(gaps):.2f} % (the worse of {len(found)} draws)"
+        claim, met, f"{max(ratios):.2f} times, gap {100 * max(gaps):.2f}% (the worse of {len(found)} draws)"
     )
 
 

@@ -18,12 +18,12 @@ from reproduction.studies.planted_anchors import CHOOSING, n_found, planted
 
 NAME = "studies/merit-early-stopping"
 STEPS = {"early": "open-loop", "converged": "fully-corrective"}
-"""100 published steps, or steps until the duality gap is 1 % of the objective."""
+"""100 published steps, or steps until the duality gap is 1% of the objective."""
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Multiples of the automatic weight, which is another one for each of the two."""
 N_DRAWS, CHOOSING_DRAWS, LARGE_DRAWS = 50, 10, 10
 RATIOS, REPORTED_RATIOS = (5, 10, 20), (5, 10)
-# Two means differ by more than sampling explains beyond so many standard errors (99 % of a normal variable).
+# Two means differ by more than sampling explains beyond this many standard errors (99% of a normal variable).
 STANDARD_ERRORS = 2.58
 COMPARED = {
     "converged": "converged",
@@ -128,7 +128,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     shown: list[Artifact] = [
         Paragraph(
             "Mean fraction of the anchors found. *Early-stopped* is the published run of 100 steps, "
-            "*converged* has a duality gap of 1 % (fully corrective steps). Each has the automatic weight "
+            "*converged* has a duality gap of 1% (fully corrective steps). Each has the automatic weight "
             "that is made for it. The weights were chosen on the draws of the figure, of the kinds "
             f"{', '.join(CHOOSING)}. The tables report other draws, and kinds "
             "that were not used to choose anything: "
@@ -228,9 +228,9 @@ def _verdicts(report: Sequence[Record]) -> list[Verdict]:
             "; ".join(worse["spa"]) or "in no setting",
         ),
         Verdict(
-            "the duality gap is at most 1 % in every draw",
+            "the duality gap is at most 1% in every draw",
             max(gaps) <= 0.01 if decided and gaps else None,
-            f"largest {100 * max(gaps, default=0.0):.2f} %",
+            f"largest {100 * max(gaps, default=0.0):.2f}%",
         ),
     ]
 

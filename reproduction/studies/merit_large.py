@@ -114,13 +114,13 @@ def _title(method: str) -> str:
 def _verdicts(records: Sequence[Record]) -> list[Verdict]:
     large = [record for record in records if record["n"] == MILLION]
     own = [record for record in large if record["method"] == "x 1"]
-    claim = "a million points by the plain default take at most 4 minutes, to a gap of 1 %"
+    claim = "a million points by the plain default take at most 4 minutes, to a gap of 1%"
     if not own or "NumPy" in {record["device"] for record in own}:
         verdicts = [Verdict(claim, None, "needs a GPU")]
     else:
         seconds, gap = max(record["seconds"] for record in own), max(record["gap"] for record in own)
         met = seconds <= TIME_LIMIT and gap <= 0.01
-        verdicts = [Verdict(claim, met, f"{seconds:.0f} s, gap {100 * gap:.2f} %")]
+        verdicts = [Verdict(claim, met, f"{seconds:.0f} s, gap {100 * gap:.2f}%")]
     behind = []
     for (kind, n, draw), group in grouped(records, "kind", "n", "draw").items():
         found = {record["method"]: record["found"] for record in group}

@@ -29,7 +29,7 @@ GRID = (0.2, 1.0, 5.0)
 """Multiples whose best the default is compared with, where a setting says so; 1 is the default."""
 GREEDY = {"spa": "SPA", "snpa": "SNPA", "xray": "XRAY", "fast-anchor": "FastAnchor"}
 UNITS = (1e-6, 1e6)
-# Two means differ by more than sampling explains beyond so many standard errors (99 % of a normal variable).
+# Two means differ by more than sampling explains beyond this many standard errors (99% of a normal variable).
 STANDARD_ERRORS = 2.58
 
 

@@ -352,7 +352,7 @@ def _near_best(records: Sequence[Record], enough: bool) -> Verdict:
     ours, best = pairs["min-volume"], pairs["best weight"]
     known = ours is not None and best is not None
     return Verdict(
-        "The mean angle of the default weight is within 10 % of that of the best weight of each cell",
+        "The mean angle of the default weight is within 10% of that of the best weight of each cell",
         None if not enough or ours is None or best is None else ours <= 1.1 * best,
         f"{ours:.3g} and {best:.3g} degrees" if known else "not measured",
     )

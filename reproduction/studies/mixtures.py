@@ -53,7 +53,7 @@ REPORTING = (
     "armstrong+congas",
 )
 """Had no part in choosing anything."""
-# The second source is up to so many decibels louder or softer.
+# The second source is up to this many decibels louder or softer.
 DECIBELS = 3.0
 
 

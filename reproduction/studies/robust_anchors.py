@@ -49,7 +49,7 @@ REAL = ("samson", "moffett")
 KINDS: dict[str, Mapping[str, Any]] = {"points": POINTS, "scenes": SCENES, "covers": COVERS, "small": SMALL}
 DEFAULT = "smoothed-spa"
 """What the verdicts are about: the defaults of `Unmixing` and `MixedMembership` build on it."""
-# "Never far from the best": half as much again, or less than so many thousandths of the size of the simplex
+# "Never far from the best": half as much again, or less than this many thousandths of the size of the simplex
 # (points) and degrees (scenes) away.
 FAR, NEAR_ERROR, NEAR_ANGLE = 1.5, 0.02, 0.5
 

@@ -45,7 +45,7 @@ METHODS = {
 FIRST_DRAW, N_DRAWS, N_CHOOSING_DRAWS = 1000, 5, 2
 # The peer takes long, and so do shorter training recordings of many mixtures.
 N_OTHER_DRAWS = 1
-# Training recordings are so many other draws of the instrument, of as many seconds as the mixture each.
+# Training recordings are this many other draws of the instrument, of as many seconds as the mixture each.
 N_SOLOS = 8
 FEWER_SOLOS = (1, 2)
 N_TEMPLATES = 40

@@ -71,7 +71,7 @@ MEASURES = {
     "c_v": "C_v",
     "diversity": "diversity",
     "smallest": "smallest topic (% of documents)",
-    "below": "topics under 1 %",
+    "below": "topics under 1%",
     "seconds": "seconds",
 }
 
@@ -318,16 +318,16 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
                 ", ".join(f"{METHODS[m]} {v:.3f}" for m, v in means.items()) or "not measured",
             )
         )
-    # The smallest planted topic has 1.1 % of the documents.
+    # The smallest planted topic has 1.1% of the documents.
     for method, claim in (
-        ("default", "Every topic of the default contains at least 0.5 % of the 20,000 generated documents"),
-        ("published", "The published weights give topics of under 0.1 % there"),
+        ("default", "Every topic of the default contains at least 0.5% of the 20,000 generated documents"),
+        ("published", "The published weights give topics of under 0.1% there"),
     ):
         least = [r["smallest"] for r in reporting if r["collection"] == PLANTED and r["method"] == method]
         met = None
         if len(least) == len(REPORTING[PLANTED]):
             met = min(least) >= 0.5 if method == "default" else max(least) < 0.1
-        detail = ", ".join(f"{value:.2f} %" for value in least)
+        detail = ", ".join(f"{value:.2f}%" for value in least)
         verdicts.append(Verdict(claim, met, f"smallest topic: {detail}" if least else "not measured"))
     return verdicts
 

@@ -246,7 +246,7 @@ def _near_the_notebook(records: Sequence[Record], full: bool) -> Verdict:
     values = [record["tl I"] for record in sorted(middle, key=lambda record: record["draw"])]
     mean, _ = mean_and_spread(values)
     target = NOTEBOOK["gcm"][100][0]
-    claim = f"GCM: I of TL-NMF at S = 100, mean over draws, is within 25 % of the authors' {target:.4g}"
+    claim = f"GCM: I of TL-NMF at S = 100, mean over draws, is within 25% of the authors' {target:.4g}"
     if mean is None or not full:
         return Verdict(claim, None, "")
     each = ", ".join(f"{value:.3f}" for value in values)

@@ -29,7 +29,7 @@ def test_the_curves_and_the_table_say_so(records):
         assert little.y == [6.0, 6.0, 6.0] == true.y
         assert much.y[-1] == 6.0
     (table,) = artifacts(NAME, records, Table)
-    assert [row["found"] for row in table.rows][:3] == ["100 %"] * 3
+    assert [row["found"] for row in table.rows][:3] == ["100%"] * 3
 
 
 def test_what_is_to_be_shown_is_judged_by_the_full_setting_alone(records):
@@ -41,7 +41,7 @@ def test_what_is_to_be_shown_is_judged_by_the_full_setting_alone(records):
         for draw in range(20)
     ]
     found, *_ = verdicts(NAME, full).values()
-    assert found.met  # 19 of 20 are 95 %
+    assert found.met  # 19 of 20 are 95%
     missed, _, last, _ = verdicts(NAME, [r for r in full if r["draw"] < 10]).values()
     assert (missed.met, last.met) == (False, True)
-    assert "N = 5000: 90 %" in missed.detail
+    assert "N = 5000: 90%" in missed.detail

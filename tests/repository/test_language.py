@@ -52,6 +52,8 @@ BANNED = {
     r"\b(machine|programs|data sets) (is|are) others\b": "differ",
     r"\bstands? in for\b": "takes the place of",
     r"\bn_starts\b": "n_init",
+    r"(?<![\w.])\d[\d.]* %(?=[ .,;:)])": "10%, without a space",
+    r"\b(plane|pass|pass over the data) an? (name|iteration)\b": "per name",
     r"\b(learnt|spelt|whilst)\b": "learned",
     r"\b\w*(minimi|maximi|normali|factori|optimi|initiali|regulari|organi)s(e|es|ed|ing|ation)\b": "-ize",
     r"\b(colour|neighbour|behaviour|favour)\w*\b": "-or",
@@ -119,6 +121,7 @@ def test_docstrings_help_and_messages_speak_plainly():
         "one size angle an axis",
         "ten times sooner",
         "the file holds several arrays",
+        "10 % of them",
     ],
 )
 def test_the_search_finds_dialect(text):

@@ -21,7 +21,7 @@ from nonneg.separable.smoothed import averaged_result, extreme_rows
 from nonneg.separable.spa import spa
 from nonneg.separable.translated_spa import best_lift
 
-# Pseudo-points are formed for so many of the most extreme samples per vertex. A pseudo-point is within the
+# Pseudo-points are formed for this many of the most extreme samples per vertex. A pseudo-point is within the
 # radius of its sample, so that the others hardly ever have the largest residual.
 N_CANDIDATES = 32
 

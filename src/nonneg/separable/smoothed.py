@@ -133,8 +133,8 @@ def _smoothed_vertices(
     if n_members == "auto":
         p = automatic_members(reduced, k, depth, lift)
         if depth > 0:
-            # Where samples are sparse around a vertex, as around a dark one among normalized samples, so many
-            # would reach twice as deep.
+            # Where samples are sparse around a vertex, as around a dark one among normalized samples, this
+            # number of them would reach twice as deep.
             few = min(p, math.ceil(math.log(len(points))))
             search = replace(search, lowest=1.0 - 2.0 * depth, few=few)
     else:

@@ -42,7 +42,7 @@ SHARE, LATER, MOST_SHARE = 2.0, 0.15, 10
 STALLED = 2
 # What rounding in float32 may add to the loss, relative to the squared norm of X.
 LOSS_ROUNDING = 1e-7
-# A level is left when the exact violation is so many times its own. On digits and low rank with noise the
+# A level is left when the exact violation is this many times its own. On digits and low rank with noise the
 # ratio was between 0.3 and 2.4 while the exact loss fell steadily, and 4 to 10 once it no longer did.
 UNFAITHFUL = 3.0
 # Iterations after which the loss of 200 passes of scikit-learn is reached: a level must pay within them.

@@ -28,8 +28,8 @@ TRIALS = (1, 2, 3, 5, 8)
 FEW = 1.0 / 16.0
 # Few restarts are padded to one of these sizes, so that few sizes are captured.
 SMALLEST_PART, PART_GROWTH = 64, 4
-# After so many iterations in which few restarts had to search again, which takes about as long as an
-# iteration of all, all make more trials; after so many in which none had to, fewer are tried again.
+# After this many iterations in which few restarts had to search again, which takes about as long as an
+# iteration of all, all make more trials; after this many in which none had to, fewer are tried again.
 LATE, PATIENCE = 3, 25
 # Calls before the capture, so that libraries have set up what they need.
 WARM_UP = 2

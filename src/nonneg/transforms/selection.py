@@ -28,7 +28,7 @@ from nonneg.transforms.rotations.geodesic import geodesic, matched_atoms
 
 FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Candidates: fractions of the geodesic from the fixed to the learned transform."""
-# Held out: every third of so many blocks, or of as many as have this number of frames. Blocks, because
+# Held out: every third of this many blocks, or of as many as have this number of frames. Blocks, because
 # neighboring frames share samples; many, because a recording changes.
 MOST_BLOCKS = 24
 FRAMES_PER_BLOCK = 4

@@ -22,18 +22,18 @@ from nonneg.iteration.progress import reporter
 from nonneg.solvers.factorize import initial_factors
 
 # The constants were chosen on the mixtures that the study `studies/separation` names as choosing ones.
-# Where one component per source is enough, a frame may be so many times as long as librosa's 93 ms ...
+# Where one component per source is enough, a frame may be this many times as long as librosa's 93 ms ...
 LONGER = (1, 2, 4)
 # ... if that makes the spectrogram this much more concentrated: steady notes near each other in pitch gain a
 # quarter or more.
 WORTH_LENGTH = 0.9
 # One component per source is enough where these leave less than this share of the power unexplained (two
-# notes or tones: up to 0.1; mixtures of instruments: from 0.43). Otherwise there are so many per source.
+# notes or tones: up to 0.1; mixtures of instruments: from 0.43). Otherwise there are this many per source.
 SIMPLE = 0.2
 COMPONENTS_PER_SOURCE = 8
 # Iterations that show whether one is enough.
 SIMPLE_ITERATIONS = 30
-# Frames are twice as long where more than this share of the power is below so many hertz: a bass and a kick
+# Frames are twice as long where more than this share of the power is below this many hertz: a bass and a kick
 # drum are few hertz apart (bass and drums: from 0.71; a bass below another instrument: up to 0.57).
 LOW, LOW_SHARE = 150.0, 0.65
 # Bands of the first fit: half a semitone wide.

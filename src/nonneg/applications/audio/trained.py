@@ -41,11 +41,11 @@ from nonneg.solvers.result import FactorizationResult
 
 # All chosen on the mixtures that the study `studies/separation-trained` names as choosing ones.
 TEMPLATES_PER_SOURCE = 40
-# Weight of the trained templates against the recording: as if each had been heard for so many times its
+# Weight of the trained templates against the recording: as if each had been heard for this many times its
 # average share of the recording.
 PRIOR_WEIGHT = 3.0
 # A solo recording has some notes of an instrument, and the recording has others: templates are also learned
-# from the solo recording so many semitones higher and lower.
+# from the solo recording this many semitones higher and lower.
 TRANSPOSITIONS = (-2, -1, 0, 1, 2)
 # Fewer templates have no room for transpositions: five for each.
 ENOUGH = 5 * len(TRANSPOSITIONS)

@@ -16,7 +16,7 @@ RUN = 7
 CORRUPT = 6.0
 N_ROUNDS = 3
 # Bands are divided by their noise if that of the noisiest tenth is larger than that of the quietest tenth by
-# this factor, and if it is larger than rounding; of so many pixels.
+# this factor, and if it is larger than rounding; measured on this many pixels.
 UNEVEN, MEASURED, MAX_PIXELS = 3.0, 1e-4, 20_000
 # The rest is white noise if the first direction beyond the endmembers has at most this multiple of it; where
 # the materials vary by more, dividing by the noise would magnify that.
@@ -63,7 +63,7 @@ def noise_scale(spectra: FloatArray, n_endmembers: int, whiten: bool | str) -> F
 def _white(gram: FloatArray, noise: FloatArray, n_pixels: int, n_endmembers: int) -> bool:
     """Tell whether bands divided by their noise have white noise beside the signal, and not variety."""
     values = np.linalg.eigvalsh(gram / np.outer(noise, noise))[::-1] / n_pixels
-    # White noise has variance one in every direction, up to the error of so many pixels (Geman 1980).
+    # White noise has variance one in every direction, up to the error of that many pixels (Geman 1980).
     edge = 1.0 + np.sqrt(len(gram) / n_pixels)
     return bool(values[min(n_endmembers, len(values) - 1)] <= (WHITE * edge) ** 2)
 

@@ -21,7 +21,7 @@ from nonneg.metrics.networks import overlapping_modularity
 from nonneg.metrics.topics import top_words
 
 CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30, 40, 50)
-# Every document is connected with its most similar ones, so many of them. The study `studies/topic-numbers`
+# Every document is connected with its most similar ones, this many of them. The study `studies/topic-numbers`
 # chose this number (against 10 and all documents) and the modularity itself (against stability, held-out
 # error and others).
 N_NEIGHBORS = 30
@@ -35,7 +35,7 @@ CLEAR = 0.3
 PART, N_WORDS, N_SAMPLES = 0.8, 20, 3
 # More documents change the curves little and cost as much as they take.
 MAX_DOCUMENTS = 3000
-# Fewer documents than this per topic say nothing about it, and so many candidates are always tried. The
+# Fewer documents than this per topic say nothing about it, and this many candidates are always tried. The
 # search ends after N_BELOW numbers in a row below FAR of the largest modularity.
 LEAST_PER_TOPIC, LEAST_TRIED, N_BELOW, FAR = 10, 9, 3, 0.9
 # Coarse fits rank candidates as well as exact ones do.
