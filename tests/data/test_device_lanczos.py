@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.data import as_data_matrix, spectral
+from nonneg.data import device_lanczos as module
 from nonneg.data.device_lanczos import device_lanczos
 
 pytestmark = pytest.mark.torch
@@ -82,3 +83,49 @@ def test_data_on_a_gpu_stay_there_unless_it_gives_up(gives_up, torch, monkeypatc
     expected = spectrum(X, 4)
     np.testing.assert_allclose(values, expected[0], rtol=1e-8)
     np.testing.assert_allclose(np.abs(np.sum(V * expected[1], axis=0)), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("max_passes", [1, 2, 3, 5])
+def test_a_search_that_is_not_finished_is_left_to_the_other_version(max_passes, torch):
+    X = np.random.default_rng(0).random((120, 80))
+    data = as_data_matrix(torch.asarray(X))
+    options = {"tol": 1e-9, "max_passes": max_passes}
+    assert device_lanczos(data, 5, np.random.default_rng(1), **options) is None
+
+
+def test_it_begins_from_the_given_generator_and_restarts(torch, monkeypatch):
+    # A slow decay: the basis of 3 (k + 8) vectors fills up several times.
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((300, 300)))[0]
+    sizes = 1.0 / np.sqrt(1.0 + np.arange(300.0))
+    data, widths = as_data_matrix(torch.asarray(Q * sizes @ Q.T)), []
+    product = module.gram_product
+    monkeypatch.setattr(module, "gram_product", lambda data, V: widths.append(V.shape[1]) or product(data, V))
+    found = device_lanczos(data, 20, np.random.default_rng(1), tol=1e-10, max_passes=300)
+    assert set(widths) == {10}  # half of k, and at least 8
+    assert len(widths) > 3 * (20 + 10) // 10
+    np.testing.assert_allclose(found[0], sizes[:20] ** 2, rtol=1e-8)
+    np.testing.assert_allclose(found[1].T @ found[1], np.eye(20), atol=1e-8)
+    again = device_lanczos(data, 20, np.random.default_rng(1), tol=1e-10, max_passes=300)
+    np.testing.assert_array_equal(again[1], found[1])
+
+
+@pytest.mark.parametrize(("n_columns", "fits"), [(44, True), (43, False)])
+def test_the_basis_and_one_more_block_have_room(n_columns, fits, torch):
+    """Three times k + 8 vectors and 8 more."""
+    X = np.random.default_rng(0).random((60, n_columns)) * 0.8 ** np.arange(n_columns)
+    found = device_lanczos(
+        as_data_matrix(torch.asarray(X)), 4, np.random.default_rng(1), tol=1e-8, max_passes=99
+    )
+    assert (found is not None) == fits
+    if fits:
+        np.testing.assert_allclose(found[0], spectrum(X, 4)[0], rtol=1e-7)
+
+
+def test_too_large_a_basis_is_left_to_the_other_version(torch, monkeypatch):
+    X = np.random.default_rng(0).random((60, 100)) * 0.8 ** np.arange(100)
+    data = as_data_matrix(torch.asarray(X))
+    for entries, fits in ((100 * 36, True), (100 * 36 - 1, False)):
+        monkeypatch.setattr(module, "MOST_ENTRIES", entries)
+        found = device_lanczos(data, 4, np.random.default_rng(1), tol=1e-8, max_passes=99)
+        assert (found is not None) == fits

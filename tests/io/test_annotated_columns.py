@@ -81,6 +81,74 @@ def test_matrices_with_their_names(variable, marked, file):
     assert list(found.column_names) == [f"g{at}" for at in kept]
 
 
+@pytest.mark.parametrize(
+    ("codes", "names"), [([1, 0, 1], ["B", "T", "B"]), ([0, 2, 1], None), ([0, -1, 1], None)]
+)
+def test_names_of_cells_may_be_categories(codes, names, file):
+    with h5py.File(file, "r+") as h5:
+        del h5["obs/name"]
+        group = h5["obs"].create_group("name")
+        group["categories"], group["codes"] = np.array([b"T", b"B"]), np.array(codes)
+    if names is None:
+        with pytest.raises(FileFormatError, match="The names in 'obs' have codes without a category"):
+            read(file, ReadOptions())
+    else:
+        assert list(read(file, ReadOptions()).row_names) == names
+
+
+def test_files_without_names_and_of_the_raw_counts(file):
+    with h5py.File(file, "r+") as h5:
+        del h5["obs/name"], h5["var"]
+        raw = h5.create_group("raw")
+        raw["X"] = np.arange(6.0).reshape(3, 2)
+        var = raw.create_group("var")
+        var["_index"] = np.array([b"a", b"b"])
+        var["highly_variable"] = np.array([False, True])
+    found = read(file, ReadOptions())
+    assert (found.row_names, found.column_names) == (None, None)
+    raw = read(file, ReadOptions(variable="raw/X", highly_variable=True))
+    np.testing.assert_array_equal(raw.X, [[1], [3], [5]])
+    assert list(raw.column_names) == ["b"]
+    with pytest.raises(FileFormatError, match=r"no 'Y'. It contains: X, raw/X, layers/columns, layers/rows"):
+        read(file, ReadOptions(variable="Y"))
+
+
+def test_files_from_before_anndata_0_7(tmp_path):
+    path = tmp_path / "old.h5ad"
+    cells = np.array([(b"c0", 1), (b"c1", 2)], dtype=[("index", "S2"), ("n", int)])
+    genes = np.array([(b"g0", True), (b"g1", False)], dtype=[("_index", "S2"), ("highly_variable", bool)])
+    with h5py.File(path, "w") as h5:
+        h5["obs"], h5["var"] = cells, genes
+        group = h5.create_group("X")
+        group.attrs["h5sparse_format"], group.attrs["h5sparse_shape"] = b"csr", (2, 2)
+        group["data"], group["indices"], group["indptr"] = [1.0, 2.0], [1, 0], [0, 1, 2]
+    found = read(path, ReadOptions())
+    np.testing.assert_array_equal(found.X.toarray(), [[0, 1], [2, 0]])
+    assert (list(found.row_names), list(found.column_names)) == (["c0", "c1"], ["g0", "g1"])
+    marked = read(path, ReadOptions(highly_variable=True))
+    np.testing.assert_array_equal(marked.X.toarray(), [[0], [2]])
+    assert list(marked.column_names) == ["g0"]
+    with h5py.File(path, "r+") as h5:
+        h5["X"].attrs["h5sparse_shape"] = (2, 2, 1)
+    with pytest.raises(FileFormatError, match=r"shape \(2, 2, 1\); expected two lengths"):
+        read(path, ReadOptions())
+    with h5py.File(path, "r+") as h5:
+        h5["X"].attrs["h5sparse_format"] = "coo"
+    with pytest.raises(FileFormatError, match="stores /X as 'coo'"):
+        read(path, ReadOptions())
+
+
+@pytest.mark.parametrize("marks", [[False] * 4, None])
+def test_without_highly_variable_genes_there_is_nothing_to_choose(marks, file):
+    with h5py.File(file, "r+") as h5:
+        del h5["var/highly_variable"]
+        if marks is not None:
+            h5["var"].create_group("highly_variable")["values"] = np.array(marks)
+    said = r"no column 'highly_variable' of variables \(columns: name\)" if marks is None else "marks none"
+    with pytest.raises(FileFormatError, match=said):
+        read(file, ReadOptions(highly_variable=True))
+
+
 def test_matrices_that_there_are_not(file):
     with pytest.raises(
         FileFormatError, match=r"contains no 'Y'. It contains: X, layers/columns, layers/rows"

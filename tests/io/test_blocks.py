@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.exceptions import FileFormatError
+from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
 from nonneg.io import stored
 from nonneg.io.stored_dense import ArrayRows
-from nonneg.io.stored_sparse import CompressedRows
+from nonneg.io.stored_sparse import CompressedColumns, CompressedRows, by_rows
 
 
 def compressed(counts, memory, block, monkeypatch):
@@ -128,3 +129,129 @@ def test_blocks_of_row_groups(size, wanted, edges, tmp_path, monkeypatch, rng):
     for start, stop in ((0, 10), (3, 6), (2, 8), (9, 10)):
         np.testing.assert_array_equal(matrix.read_rows(start, stop), X[start:stop])
     matrix.close()
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "n_bytes"),
+    [
+        ("dense", np.float64, 10 * 4 * 8),
+        ("dense", np.float32, 10 * 4 * 4),
+        ("dense", np.int16, 2 * 10 * 4 * 8),  # integers exist twice while they are read
+        ("csr", np.float64, 2 * 20 * 12),  # products with X' keep the transpose
+        ("csr", np.int16, 2 * 20 * 12),
+        ("csc", np.float32, 2 * 20 * 8),
+    ],
+)
+def test_a_matrix_fits_with_a_quarter_of_the_memory_to_spare(form, dtype, n_bytes):
+    X = np.zeros((10, 4), dtype=dtype)
+    X[::2] = 1
+    for memory, fits in ((-(-n_bytes * 4 // 3), True), (-(-n_bytes * 4 // 3) - 1, False)):
+        if form == "dense":
+            matrix = ArrayRows(X, "a", memory)
+        else:
+            kind = CompressedRows if form == "csr" else CompressedColumns
+            S = sp.csr_array(X).asformat(form)
+            matrix = kind(S.data, S.indices.astype(np.int32), S.indptr, (10, 4), "a", memory)
+        assert matrix.fits() == fits
+
+
+def test_blocks_take_an_eighth_of_the_memory_and_never_too_much():
+    X = np.ones((10, 4))
+    assert ArrayRows(X, "a", 800).block_bytes() == 100
+    assert ArrayRows(X, "a", 7).block_bytes() == 1
+    assert ArrayRows(X, "a", 10**12).block_bytes() == 128 * 10**6
+    assert ArrayRows(X, "a", 800).cuts().tolist() == [0, 3, 6, 9, 10]
+    assert ArrayRows(X, "a", 7).cuts().tolist() == list(range(11))
+
+
+def test_chunks_of_which_three_do_not_fit_are_refused():
+    matrix = ArrayRows(np.ones((10, 4)), "a", 3 * 64)
+    matrix.check_chunk(1e9)  # rows can be cut anywhere
+    matrix.chunk_rows = 2
+    matrix.check_chunk(64)
+    with pytest.raises(FileFormatError, match="in chunks of 2 rows, which are 65 bytes with all columns"):
+        matrix.check_chunk(65)
+
+
+@pytest.mark.parametrize("memory", [1, 200, 500, 10**6])
+@pytest.mark.parametrize("kind", [np.float64, np.int8])
+def test_a_matrix_by_columns_is_rewritten_by_rows(memory, kind, rng):
+    X = sp.random_array((9, 7), density=0.5, random_state=rng, format="csc")
+    X.data = np.arange(1, X.nnz + 1).astype(kind)
+    parts = X.data, X.indices, X.indptr
+    with pytest.warns(
+        NonnegWarning, match=f"temporary file of {X.nnz * (np.dtype(kind).itemsize + 4)} bytes"
+    ):
+        values, columns, pointers = by_rows(*parts, X.shape, "file", memory)
+    found = sp.csr_array((values, columns, pointers), shape=X.shape)
+    np.testing.assert_array_equal(found.toarray(), X.toarray())
+    assert found.has_sorted_indices
+    assert (values.dtype, columns.dtype) == (kind, np.int32)
+    whole = CompressedColumns(*parts, X.shape, "file")
+    np.testing.assert_array_equal(whole.read_all().toarray(), X.toarray())
+    assert (whole.nnz, whole.n_bytes) == (X.nnz, X.nnz * (np.dtype(kind).itemsize + 4))
+    assert whole.row_bytes() == X.nnz * 12 / 9
+    with pytest.warns(NonnegWarning, match="rewritten by rows once"):
+        np.testing.assert_array_equal(whole.read_rows(0, 8).toarray(), X.toarray()[:8])
+
+
+def test_no_room_for_the_rewritten_matrix(rng, monkeypatch):
+    X = sp.csc_array(np.eye(5))
+    parts = X.data, X.indices, X.indptr
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=59))
+    with pytest.raises(OutputError, match="takes 60 bytes; .* has 59 bytes left"):
+        by_rows(*parts, X.shape, "file", 100)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=60))
+    with pytest.warns(NonnegWarning, match="temporary file of 60 bytes"):
+        by_rows(*parts, X.shape, "file", 100)
+
+
+@pytest.mark.parametrize(
+    ("indptr", "n_data"),
+    [([[0, 1]], 2), ([0.0, 1.0, 2.0], 2), ([0, 2], 2), ([0, 1, 2, 2], 2), ([0, 1, 2], 3), ([1, 1, 2], 2),
+     ([0, 1, 3], 2), ([0, 2, 1], 2)],
+)  # fmt: skip
+def test_row_pointers_rise_from_zero_to_the_number_of_entries(indptr, n_data):
+    indices = np.zeros(2, dtype=np.int32)
+    with pytest.raises(FileFormatError, match="indptr must rise from 0 to 2 in 3 entries"):
+        CompressedRows(np.ones(n_data), indices, np.array(indptr), (2, 5), "file")
+    sound = CompressedRows(np.ones(2), indices, np.array([0, 1, 1]), (2, 5), "file")
+    assert sound.nnz == 1
+
+
+@pytest.mark.parametrize("row", [-1, 3])
+def test_rows_outside_of_the_matrix_are_refused(row):
+    parts = np.ones(2), np.array([0, row]), np.array([0, 1, 2])
+    with (
+        pytest.raises(FileFormatError, match=f"rows from {min(row, 0)} to {max(row, 0)} of 3"),
+        pytest.warns(NonnegWarning),
+    ):
+        by_rows(*parts, (3, 2), "file", 100)
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 100])
+def test_parts_cover_everything_once(n):
+    seen = np.zeros(n, dtype=int)
+
+    def mark(start, stop):
+        assert 0 <= start < stop <= n
+        seen[start:stop] += 1
+
+    with ThreadPoolExecutor(2) as workers:
+        if n:
+            stored.in_parts(mark, n, workers)
+    assert (seen == 1).all()
+
+
+def test_names_follow_the_chosen_columns(rng):
+    X = rng.random((3, 4))
+    matrix = ArrayRows(X, "a")
+    matrix.column_names = list("abcd")
+    matrix.select(np.array([3, 1, 0]))
+    matrix.select(np.array([2, 0]))
+    assert matrix.column_names == ["a", "d"]
+    assert (matrix.shape, matrix.ndim) == ((3, 2), 2)
+    np.testing.assert_array_equal(matrix.read_all(), X[:, [0, 3]])
+    assert repr(matrix) == "ArrayRows(3 x 2 float64, 96 bytes, 'a')"
+    S = sp.csr_array(np.eye(2))
+    assert "2 x 2 sparse float64" in repr(CompressedRows(S.data, S.indices, S.indptr, (2, 2), "s"))

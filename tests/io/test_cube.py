@@ -323,6 +323,11 @@ def test_matrices_of_pixels_with_their_numbers_of_rows_and_columns(tmp_path, val
     sides = {"nRow": 2, "nCol": 3, "nBand": 4, "maxValue": 1}
     scipy.io.savemat(tmp_path / "a.mat", {"V": columns_first.T} | sides)
     np.testing.assert_array_equal(read_cube(tmp_path / "a.mat").values, values)
+    # Labels of the pixels are no bands of them, and a single pixel has no cube.
+    scipy.io.savemat(tmp_path / "a.mat", {"V": columns_first, "labels": np.arange(6)} | sides)
+    np.testing.assert_array_equal(read_cube(tmp_path / "a.mat").values, values)
+    scipy.io.savemat(tmp_path / "a.mat", {"V": columns_first, "names": np.ones((3, 2))} | sides)
+    assert read_cube(tmp_path / "a.mat").shape == (2, 3, 4)
     scipy.io.savemat(tmp_path / "b.mat", {"V": columns_first, "A": columns_first[:, :3].T} | sides)
     np.testing.assert_array_equal(read_cube(tmp_path / "b.mat", variable="V").values, values)
     with pytest.raises(FileFormatError, match="Choose one with variable"):

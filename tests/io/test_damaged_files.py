@@ -166,6 +166,15 @@ def test_headers_that_declare_more_than_the_file_holds(tmp_path):
             read_table(tmp_path / name)
 
 
+@pytest.mark.parametrize("shape", ["(-2, 3)", "(2, -3)", "(-2, -3)"])
+def test_headers_that_declare_less_than_nothing(shape, tmp_path):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    magic = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+    (tmp_path / "a.npy").write_bytes(magic + header.encode() + bytes(48))
+    with pytest.raises(FileFormatError, match="its header declares"):
+        read_table(tmp_path / "a.npy")
+
+
 def test_a_zip_archive_under_the_name_of_an_array(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.npy", "w") as archive:
         archive.writestr("x", b"1")

@@ -127,6 +127,14 @@ def test_direct_reads_give_the_same_rows(X, tmp_path, monkeypatch):
         np.testing.assert_array_equal(stored.read_rows(start, stop), X[start:stop])
 
 
+def test_files_that_fit_in_memory_are_read_through_the_cache_of_the_system(X, tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", X)
+    asked = []
+    monkeypatch.setattr("nonneg.io.stored_dense.os.open", lambda *given: asked.append(given) or 1 / 0)
+    np.testing.assert_array_equal(open_matrix(tmp_path / "X.npy").read_rows(3, 8), X[3:8])
+    assert asked == []
+
+
 def test_open_arrays_of_the_libraries_are_taken(X, tmp_path):
     h5py, zarr, anndata = (pytest.importorskip(name) for name in ("h5py", "zarr", "anndata"))
     with h5py.File(write(X, "chunked hdf5", tmp_path)[0]) as file:

@@ -47,21 +47,18 @@ def device_lanczos(
         size += width
         active = basis[:, :size]
         product = gram_product(data, block.to(data.dtype)).to(block.dtype)
-        # Twice: what the first projection leaves inside is rounding of the large parts.
         inside = active.T @ product
-        product = product - active @ inside
-        more = active.T @ product
-        outside = product - active @ more
-        projected[:size, new] = inside + more
-        projected[new, :size] = (inside + more).T
-        block, triangle = _orthonormal(torch, outside, active, health)
+        projected[new, :size] = inside.T  # NumPy reads the lower triangle
+        block, triangle = _orthonormal(torch, product - active @ inside, active, health)
         full = size + width > limit
         if not full and n_pass % BLOCKS:
             continue
-        values, rotation = np.linalg.eigh(projected[:size, :size].cpu().numpy())
+        found, (shortest, sound) = projected[:size, :size].cpu().numpy(), health.tolist()
+        if not (sound and np.isfinite(found).all()):
+            return None
+        values, rotation = np.linalg.eigh(found)
         values, rotation = values[::-1], np.ascontiguousarray(rotation[:, ::-1])
-        shortest, sound = health.tolist()
-        if not (sound and np.isfinite(values).all() and shortest > SHORTEST * values[0] > 0.0):
+        if not shortest > SHORTEST * values[0] > 0.0:
             return None
         residuals = np.linalg.norm(triangle.cpu().numpy() @ rotation[new, :k], axis=0)
         turned = torch.from_numpy(rotation).to(block.device)

@@ -193,7 +193,7 @@ def _statistics(block: LocalMatrix, first_row: int) -> tuple[Statistics, Any]:
     n_rows, n_columns = block.shape
     squares, sums = (torch.empty(n_rows, dtype=torch.float64, device=rows.device) for _ in range(2))
     columns = torch.zeros(n_columns, dtype=torch.float64, device=rows.device)
-    step = max(1, WIDE_ENTRIES // max(1, n_columns))
+    step = max(1, WIDE_ENTRIES // n_columns)
     for start in range(0, n_rows, step):
         part = rows[start : start + step].double()
         squares[start : start + step] = (part * part).sum(dim=1)

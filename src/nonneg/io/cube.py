@@ -264,7 +264,7 @@ def _with_cubes_of_matrices(arrays: dict[str, Any]) -> dict[str, Any]:
         if array.ndim == 2 and rows * columns in array.shape and min(array.shape) > 1:
             pixels = array if array.shape[0] == rows * columns else array.T
             # MATLAB numbers pixels column after column.
-            found[name] = pixels.reshape(columns, rows, -1).transpose(1, 0, 2)
+            found[name] = pixels.reshape(columns, rows, pixels.shape[1]).transpose(1, 0, 2)
     return found
 
 

@@ -77,30 +77,42 @@ def _check_text(stream: IO[bytes], path: Path) -> bytes:
         )
     if coordinate:
         check_rows(int(sizes[0]), path)
-    kind = header.group(2).lower()
+    kind, symmetry = header.group(2).lower(), header.group(3).lower()
     body = _BODIES[2 * coordinate + {b"pattern": 0, b"complex": 2}.get(kind, 1) or 1]
-    n_bytes, rest, number = 0, b"", number + 1
+    is_triangle = not coordinate and symmetry != b"general"
+    n_bytes, n_entries, rest, number = 0, 0, b"", number + 1
     while block := stream.read(_BLOCK):
         n_bytes += len(block)
         block = rest + block
         end = block.rfind(b"\n") + 1
         number = _check_lines(block[:end], path, number, body)
+        n_entries += _count_filled(block[:end]) if is_triangle else 0
         rest = block[end:]
         if len(rest) > _LONGEST_LINE:
             raise FileFormatError(f"{path}, line {number}: a line of over {_LONGEST_LINE} characters.")
     if rest:
         _check_lines(rest + b"\n", path, number, body)
-    declared = int(sizes[2]) if coordinate else int(sizes[0]) * int(sizes[1])
-    symmetric = header.group(3).lower() != b"general"
-    # An entry takes two characters at least, one with indices four; symmetric files hold half.
-    least = (4 if coordinate else 2) * declared // (1 if coordinate or not symmetric else 3)
-    if least > n_bytes + 4:
+        n_entries += _count_filled(rest)
+    if is_triangle:
+        # SciPy leaves at zero what a triangle lacks.
+        n = int(sizes[0])
+        declared = n * (n - 1) // 2 if symmetry == b"skew-symmetric" else n * (n + 1) // 2
+        found, enough = f"{n_entries}", n_entries == declared
+    else:
+        # An entry takes two characters at least, one with indices four.
+        declared = int(sizes[2]) if coordinate else int(sizes[0]) * int(sizes[1])
+        found = f"only {n_bytes} bytes for them"
+        enough = (4 if coordinate else 2) * declared <= n_bytes + 4
+    if not enough:
         raise FileFormatError(
-            f"{path} declares {declared} entries but has only {n_bytes} bytes for them: it is truncated, or "
-            f"its "
-            "header is wrong. Write it again from its source."
+            f"{path} declares {declared} entries but has {found}: it is truncated, or its header is wrong. "
+            "Write it again from its source."
         )
     return rest
+
+
+def _count_filled(text: bytes) -> int:
+    return sum(1 for line in text.split(b"\n") if line.strip())
 
 
 def _check_lines(text: bytes, path: Path, first: int, body: re.Pattern[bytes]) -> int:

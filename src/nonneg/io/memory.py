@@ -55,7 +55,7 @@ def checked_memory(memory: Any) -> int:
         found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", memory.lower())
         if found is not None:
             number, unit, binary = found.groups()
-            power = "kmgt".find(unit) + 1 if unit else 0
+            power = " kmgt".find(unit)
             memory = float(number) * (1024**power if binary else _UNITS[unit])
     number = isinstance(memory, int | float) and not isinstance(memory, bool)
     if not number or not 1 <= memory < float("inf"):

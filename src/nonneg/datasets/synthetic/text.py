@@ -84,6 +84,6 @@ def _tokens(
         counts = words_by_topic[:, topic]
         documents.append(np.repeat(np.arange(n_documents, dtype=np.int32), counts))
         cumulated = np.cumsum(topics[topic])
-        drawn = np.searchsorted(cumulated, rng.random(int(counts.sum())) * cumulated[-1], side="right")
+        drawn = np.searchsorted(cumulated, rng.random(int(counts.sum())), side="right")
         words.append(np.minimum(drawn, topics.shape[1] - 1).astype(np.int32))
     return np.concatenate(documents), np.concatenate(words)

@@ -1,0 +1,112 @@
+"""Matrix Market files: every kind of header, and numbers that are missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nonneg.exceptions import FileFormatError
+from nonneg.io.matrix_market import read_matrix
+
+
+def read(tmp_path, text):
+    """Read a text as a file, and return a dense array."""
+    path = tmp_path / "a.mtx"
+    path.write_text(text)
+    found = read_matrix(path)
+    return found.toarray() if sparse.issparse(found) else found
+
+
+HEAD = "%%MatrixMarket matrix"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("array real general\n2 2\n1\n2\n3\n4\n", [[1, 3], [2, 4]]),
+        ("array real symmetric\n2 2\n1\n2\n4\n", [[1, 2], [2, 4]]),
+        ("array real skew-symmetric\n2 2\n2\n", [[0, -2], [2, 0]]),
+        ("array integer general\n1 3\n1\n2\n3", [[1, 2, 3]]),
+        ("array complex general\n1 2\n1 2\n3 4\n", [[1 + 2j, 3 + 4j]]),
+        ("coordinate real general\n2 3 2\n1 1 5\n2 3 1e-1\n", [[5, 0, 0], [0, 0, 0.1]]),
+        ("coordinate pattern general\n2 2 2\n1 2\n2 1\n", [[0, 1], [1, 0]]),
+        ("coordinate integer symmetric\n2 2 2\n1 1 3\n2 1 4\n", [[3, 4], [4, 0]]),
+        ("coordinate complex general\n1 2 1\n1 2 3 -4\n", [[0, 3 - 4j]]),
+        ("coordinate real general\n%note\n\n  \n2 1 1\n\n2 1 7\n\n", [[0], [7]]),
+        ("coordinate real general\n2 1 1\n2 1 7  ", [[0], [7]]),
+        ("coordinate real general\n1 1 0\n", [[0]]),
+    ],
+)
+def test_every_kind_of_matrix_is_read(text, expected, tmp_path):
+    np.testing.assert_array_equal(read(tmp_path, f"{HEAD} {text}"), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("array real general\n2 2 4\n1\n", "line 2: expected rows and columns as whole numbers, got b'2 2 4"),
+        ("coordinate real general\n%note\n2 2\n", "line 3: expected rows, columns and entries"),
+        ("array real general\n2 -2\n1\n", "line 2: expected rows and columns as whole numbers"),
+        ("array real general\n1 2\n1 2\n", "line 3: expected the numbers of one entry, got b'1 2'"),
+        ("array complex general\n1 1\n1 2 3\n", "line 3: expected the numbers of one entry"),
+        ("coordinate real general\n1 2 2\n1 1 5\n1 2\n", "line 4: expected the numbers of one entry"),
+        ("coordinate real general\n1 1 1\n1 1 5 6\n", "line 3: expected the numbers of one entry"),
+        ("coordinate pattern general\n1 1 1\n1 1 5\n", "line 3: expected the numbers of one entry"),
+        ("coordinate complex general\n1 1 1\n1 1 5\n", "line 3: expected the numbers of one entry"),
+        (
+            "coordinate real general\n1 1 1\n1 1 5e",
+            "line 3: expected the numbers of one entry, got b'1 1 5e'",
+        ),
+        ("coordinate real general\n\n\n1 1 1\n\n1 1 x\n", "line 6: expected the numbers of one entry"),
+    ],
+)
+def test_lines_that_are_no_entries_are_named(text, said, tmp_path):
+    with pytest.raises(FileFormatError, match=said):
+        read(tmp_path, f"{HEAD} {text}")
+
+
+def test_of_a_long_line_the_beginning_is_shown(tmp_path):
+    with pytest.raises(FileFormatError, match=rf"got b'{60 * 'x'}'\. The file is damaged"):
+        read(tmp_path, f"{HEAD} array real general\n1 1\n{61 * 'x'}\n")
+    with pytest.raises(FileFormatError, match=rf"got b'{60 * 'x'}'\.$"):
+        read(tmp_path, f"{HEAD} array real general\n{61 * 'x'}\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "fewest"),
+    [
+        ("array real general\n1 100", "1\n", 98),  # two characters each, but for four
+        ("coordinate pattern general\n1 100 100", "1 1\n", 99),
+    ],
+)
+def test_files_too_short_for_their_entries_are_truncated(kind, entry, fewest, tmp_path):
+    with pytest.raises(FileFormatError, match=r"declares 100 entries but has only \d+ bytes for them"):
+        read(tmp_path, f"{HEAD} {kind}\n" + (fewest - 1) * entry)
+    # SciPy counts those of a longer one.
+    with pytest.raises(ValueError, match=r"(?i)truncated") as caught:
+        read(tmp_path, f"{HEAD} {kind}\n" + fewest * entry)
+    assert "declares" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_entries"), [("real symmetric", 6), ("integer skew-symmetric", 3), ("complex hermitian", 6)]
+)
+@pytest.mark.parametrize("end", ["", "\n", "\n \n"])
+def test_triangles_have_all_of_their_entries(kind, n_entries, end, tmp_path):
+    entry = "1 0" if "complex" in kind else "1"
+
+    def triangle(count):
+        return read(tmp_path, f"{HEAD} array {kind}\n3 3\n" + "\n\n".join([entry] * count) + end)
+
+    found = triangle(n_entries)
+    assert np.count_nonzero(found) == (6 if "skew" in kind else 9)
+    for count in (n_entries - 1, n_entries + 1):
+        with pytest.raises(FileFormatError, match=f"declares {n_entries} entries but has {count}: it is"):
+            triangle(count)
+
+
+@pytest.mark.parametrize("text", ["", "%%MatrixMarket tensor array real general\n1 1\n1\n", "1 1\n"])
+def test_other_texts_are_no_matrix_market_files(text, tmp_path):
+    with pytest.raises(FileFormatError, match="is not a Matrix Market file: its first line must read"):
+        read(tmp_path, text)

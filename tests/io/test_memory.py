@@ -1,0 +1,87 @@
+"""Amounts of memory: what a user says, what the system allows, and how they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nonneg.exceptions import InvalidParameterError
+from nonneg.io import memory
+from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("1", 1), ("3ib", 3), ("1b", 1), (" 7 B ", 7), ("2k", 2000), ("2kB", 2000), ("2KiB", 2048), 
+        ("3mb", 3 * 10**6),         ("3MiB", 3 * 2**20), ("1g", 10**9), ("1Gi", 2**30), ("2tb", 2 * 10**12), ("2TiB", 2 * 2**40),
+        (".5k", 500), ("1.k", 1000), (1, 1), (2.9, 2), (np.float64(12.0), 12),
+    ],
+)  # fmt: skip
+def test_units_are_those_of_the_si_and_of_powers_of_two(given, expected):
+    assert checked_memory(given) == expected
+    assert type(checked_memory(given)) is int
+
+
+@pytest.mark.parametrize(
+    "given", [0, 0.5, "0.5", "0 GB", float("inf"), "", "k", "1 kk", "1e3", False, 1j, b"1"]
+)
+def test_what_is_no_amount_of_at_least_a_byte(given):
+    with pytest.raises(InvalidParameterError, match=r"memory=.* \(--memory\) is not an amount of memory"):
+        checked_memory(given)
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "written"),
+    [
+        (0, "0 bytes"), (1, "1 bytes"), (99.6, "100 bytes"), (999, "999 bytes"), (1000, "1 kB"),
+        (99_900, "99.9 kB"), (100_000, "100 kB"), (999_000, "999 kB"), (10**6, "1 MB"), (10**9, "1 GB"),
+        (123.4e9, "123 GB"), (10**12, "1 TB"), (5 * 10**15, "5000 TB"),
+    ],
+)  # fmt: skip
+def test_bytes_are_written_with_three_digits(n_bytes, written):
+    assert written_bytes(n_bytes) == written
+
+
+def test_the_least_of_all_limits_counts(tmp_path, monkeypatch):
+    plain = memory_limit()
+    said = {"large": str(plain + 1), "none": "max", "small": "123456", "smaller": "1234\n"}
+    for name, text in said.items():
+        (tmp_path / name).write_text(text)
+    for names, expected in (
+        (["large", "none", "missing"], plain),
+        (["small", "large"], 123456),
+        (["small", "none", "smaller"], 1234),
+    ):
+        monkeypatch.setattr(memory, "_limit_files", lambda names=names: (tmp_path / name for name in names))
+        assert memory_limit() == expected
+    assert checked_memory(None) == 617
+
+
+def test_limits_are_those_of_the_group_and_all_around_it(monkeypatch):
+    lines = "12:cpu,memory:/a/b\n3:cpuset:/c\n0::/x/y\n"
+    monkeypatch.setattr(Path, "read_text", lambda self, encoding: lines)
+    first, second = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
+    found = [place.as_posix() for place in memory._limit_files()]
+    assert found == [
+        *(f"{first}{inner}/memory.limit_in_bytes" for inner in ("/a/b", "/a", "")),
+        *(f"{second}{inner}/memory.max" for inner in ("/x/y", "/x", "")),
+    ]
+
+
+def test_a_system_without_control_groups_has_no_such_limit(monkeypatch):
+    def missing(self, encoding):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert list(memory._limit_files()) == []
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (4,), (2, 3)])
+def test_temporary_arrays_have_any_shape(shape):
+    found = temporary_array(shape, np.int32)
+    found[...] = 5
+    assert (found.shape, found.dtype) == (shape, np.int32)
+    assert found.sum() == 5 * np.prod(shape)
