@@ -83,6 +83,49 @@ def test_sparse_npz_stays_sparse(layout, cls, tmp_path, S):
     np.testing.assert_array_equal(table.X.toarray(), S.toarray())
 
 
+def test_sparse_npz_by_diagonals_and_blocks(tmp_path):
+    X = np.diag([1.0, 2.0, 3.0, 4.0]) + np.diag([5.0, 6.0], 2)
+    for matrix in (sparse.dia_array(X), sparse.bsr_array(X, blocksize=(2, 1))):
+        sparse.save_npz(tmp_path / "s.npz", matrix)
+        np.testing.assert_array_equal(read_table(tmp_path / "s.npz").X.toarray(), X)
+
+
+@pytest.mark.parametrize("blocks", [(2, 3), (3, 2), (0, 2), (2, 0)])
+def test_blocks_that_do_not_fill_the_matrix_are_refused(blocks, tmp_path):
+    parts = {"data": np.zeros((0, *blocks)), "indices": np.zeros(0, int), "indptr": np.zeros(3, int)}
+    np.savez(tmp_path / "s.npz", format=b"bsr", shape=[4, 4], **parts)
+    with pytest.raises(
+        FileFormatError, match=rf"blocks of shape \({blocks[0]}, {blocks[1]}\) in a matrix of"
+    ):
+        read_table(tmp_path / "s.npz")
+
+
+def test_sparse_npz_that_is_none(tmp_path):
+    np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2], data=[1.0], indices=[0])
+    with pytest.raises(FileFormatError, match="a sparse matrix without 'indptr'"):
+        read_table(tmp_path / "s.npz")
+    np.savez(tmp_path / "s.npz", format="lil", shape=[2, 2], data=[1.0])
+    with pytest.raises(FileFormatError, match="unknown layout 'lil'"):
+        read_table(tmp_path / "s.npz")
+    np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2, 2], data=[1.0])
+    with pytest.raises(FileFormatError, match=r"shape \(2, 2, 2\); expected two lengths"):
+        read_table(tmp_path / "s.npz")
+    # Chosen by name, its parts are arrays like others.
+    np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2], data=np.ones((2, 3)))
+    assert read_table(tmp_path / "s.npz", variable="data").X.shape == (2, 3)
+
+
+def test_headers_may_declare_as_much_as_there_is(tmp_path):
+    for shape in ((1, 1), (500, 3)):
+        np.save(tmp_path / "x.npy", np.ones(shape))
+        assert read_table(tmp_path / "x.npy").X.shape == shape
+    np.save(tmp_path / "x.npy", np.ones((500, 3)))
+    path = tmp_path / "x.npy"
+    path.write_bytes(path.read_bytes()[:11_999])
+    with pytest.raises(FileFormatError, match="its header declares 12000 bytes, but it has 11999"):
+        read_table(path)
+
+
 def test_sparse_npz_with_impossible_indices_is_refused(tmp_path, S):
     S.indices[3] = 999
     sparse.save_npz(tmp_path / "s.npz", S)

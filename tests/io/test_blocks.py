@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
-from nonneg.io import stored
-from nonneg.io.stored_dense import ArrayRows
+from nonneg.io import stored, stored_dense
+from nonneg.io.stored_dense import ArrayRows, FileRows
 from nonneg.io.stored_sparse import CompressedColumns, CompressedRows, by_rows
 
 
@@ -199,7 +199,7 @@ def test_no_room_for_the_rewritten_matrix(rng, monkeypatch):
     X = sp.csc_array(np.eye(5))
     parts = X.data, X.indices, X.indptr
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=59))
-    with pytest.raises(OutputError, match="takes 60 bytes; .* has 59 bytes left"):
+    with pytest.raises(OutputError, match=r"takes 60 bytes; .* has 59 bytes left"):
         by_rows(*parts, X.shape, "file", 100)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=60))
     with pytest.warns(NonnegWarning, match="temporary file of 60 bytes"):
@@ -226,7 +226,7 @@ def test_rows_outside_of_the_matrix_are_refused(row):
         pytest.raises(FileFormatError, match=f"rows from {min(row, 0)} to {max(row, 0)} of 3"),
         pytest.warns(NonnegWarning),
     ):
-        by_rows(*parts, (3, 2), "file", 100)
+        by_rows(*parts, (3, 2), "file", 10**6)
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 100])
@@ -255,3 +255,51 @@ def test_names_follow_the_chosen_columns(rng):
     assert repr(matrix) == "ArrayRows(3 x 2 float64, 96 bytes, 'a')"
     S = sp.csr_array(np.eye(2))
     assert "2 x 2 sparse float64" in repr(CompressedRows(S.data, S.indices, S.indptr, (2, 2), "s"))
+
+
+@pytest.mark.parametrize("fortran", [False, True])
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.int16])
+def test_rows_of_a_file(fortran, direct, dtype, tmp_path, monkeypatch, rng):
+    X = rng.integers(99, size=(50, 7)).astype(dtype)
+    path = tmp_path / "X.bin"
+    path.write_bytes(b"header" + X.tobytes(order="F" if fortran else "C") + b"more")
+    monkeypatch.setattr(stored_dense, "_SEGMENT", 64)  # several reads for each block
+    if direct:
+        monkeypatch.setattr(stored_dense, "memory_limit", lambda: 100)
+        monkeypatch.setattr(stored_dense, "_SEGMENT", 4096)
+    with FileRows(path, X.shape, dtype, 6, fortran=fortran) as matrix:
+        assert matrix.n_bytes == X.nbytes
+        for start, stop in ((0, 50), (13, 14), (7, 43), (49, 50), (5, 5)):
+            np.testing.assert_array_equal(matrix.read_rows(start, stop), X[start:stop])
+            for kind in (np.float64, np.float32):
+                out = np.full((stop - start, 7), -1, dtype=kind)
+                if stop > start:
+                    with ThreadPoolExecutor(2) as writers:
+                        matrix.read_into(out, start, stop, writers)
+                np.testing.assert_array_equal(out, X[start:stop])
+        matrix.select(np.array([6, 2]))
+        out = np.empty((5, 2))
+        with ThreadPoolExecutor(2) as writers:
+            matrix.read_into(out, 3, 8, writers)
+        np.testing.assert_array_equal(out, X[3:8, [6, 2]])
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_file_is_as_long_as_its_rows(missing, tmp_path):
+    path = tmp_path / "X.bin"
+    path.write_bytes(bytes(10 + 48 - missing))
+    if missing:
+        with pytest.raises(FileFormatError, match=r"it has 57 bytes, but .* float64 needs 58"):
+            FileRows(path, (3, 2), np.float64, 10)
+        return
+    with FileRows(path, (3, 2), np.float64, 10) as matrix:
+        np.testing.assert_array_equal(matrix.read_all(), np.zeros((3, 2)))
+        path.write_bytes(bytes(40))
+        with pytest.raises(FileFormatError, match="has become shorter while it was read"):
+            matrix.read_all()
+        with (
+            ThreadPoolExecutor(1) as writers,
+            pytest.raises(FileFormatError, match="has become shorter"),
+        ):
+            matrix.read_into(np.empty((3, 2)), 0, 3, writers)

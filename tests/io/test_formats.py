@@ -12,6 +12,7 @@ from scipy import sparse
 
 from nonneg.exceptions import FileFormatError, MissingDependencyError
 from nonneg.io import read_table
+from nonneg.io.selection import Selection
 
 CELLS = tuple(f"AAAC-{n}" for n in range(6))
 GENES = ("TP53", "MYC", "MYC", "KRAS")
@@ -52,6 +53,25 @@ def test_parquet_with_absent_entries_and_text(tmp_path):
     parquet.write_table(pa.table({"a": ["x", "y"]}), path)
     with pytest.raises(FileFormatError, match="no numeric column"):
         read_table(path)
+
+
+def test_columns_of_a_parquet_file_are_chosen(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"kind": ["x", "y"], "a": [1, 2], "b": [3.5, 4.5], "c": [5, 6]}), path)
+    table = read_table(path, selection=Selection(label="kind", drop=("a",)))
+    np.testing.assert_array_equal(table.X, [[3.5, 5], [4.5, 6]])
+    assert (table.labels, table.label_name) == (("x", "y"), "kind")
+    assert (table.column_names, table.row_names) == (("b", "c"), None)
+    named = read_table(path, selection=Selection(columns=("c",)))
+    assert (named.labels, named.row_names, named.column_names) == (None, ("x", "y"), ("c",))
+    numbers = read_table(path, index=True, selection=Selection(columns=("c", "b")))
+    np.testing.assert_array_equal(numbers.X, [[3.5, 5], [4.5, 6]])
+    parquet.write_table(pa.table({"a": [1, 2], "b": [3.5, 4.5]}), path)
+    assert read_table(path).row_names is None
+    assert read_table(path, index=True).row_names == ("1", "2")
+    assert read_table(path, index=True, selection=Selection(columns=("a",))).row_names is None
 
 
 def write_h5ad(h5py, path, counts, layout):

@@ -15,9 +15,9 @@ from nonneg.io.memory import checked_memory, memory_limit, temporary_array, writ
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("1", 1), ("3ib", 3), ("1b", 1), (" 7 B ", 7), ("2k", 2000), ("2kB", 2000), ("2KiB", 2048), 
-        ("3mb", 3 * 10**6),         ("3MiB", 3 * 2**20), ("1g", 10**9), ("1Gi", 2**30), ("2tb", 2 * 10**12), ("2TiB", 2 * 2**40),
-        (".5k", 500), ("1.k", 1000), (1, 1), (2.9, 2), (np.float64(12.0), 12),
+        ("1", 1), ("3ib", 3), ("1b", 1), (" 7 B ", 7), ("2k", 2000), ("2kB", 2000), ("2KiB", 2048),
+        ("3mb", 3 * 10**6), ("3MiB", 3 * 2**20), ("1g", 10**9), ("1Gi", 2**30), ("2tb", 2 * 10**12),
+        ("2TiB", 2 * 2**40), (".5k", 500), ("1.k", 1000), (1, 1), (2.9, 2), (np.float64(12.0), 12),
     ],
 )  # fmt: skip
 def test_units_are_those_of_the_si_and_of_powers_of_two(given, expected):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nonneg.io.selection import Selection
 from nonneg.io.table import ReadOptions
 from nonneg.io.text_layout import (
     WHITESPACE,
@@ -97,3 +98,61 @@ def test_small_decisions():
     assert _counts_up(["3", "4", "5"])
     assert not _counts_up(["3", "5"])
     assert not _counts_up(["3", "4.0"])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("1,x,2\n3,4,5", ("1", "x", "2")),  # half of the cells after the first
+        ("1,x,2,3\n3,4,5,6", None),  # a third
+        ("x\n1\n2", ("x",)),
+        (",1\n0,1\n1,2", ("1",)),  # an empty cell over the names of rows
+        (",1\n,1\n1,2", None),
+        ("0,1,2,3,4\n9,5,1,5,1\n8,5,2,5,1\n7,5,3,5,1", ("0", "1", "2", "3", "4")),
+        ("0,1,2,3,4\n9,5,1,5,1\n8,5,2,5,1", None),  # of too few rows
+        ("0,1,2,3\n9,5,1,5\n8,5,2,5\n7,5,3,5", None),  # of too few columns
+        ("0,1,2,3,4\n9,5,6,7,8\n8,5,2,5,1\n7,5,3,5,1", None),  # another row counts too
+    ],
+)
+def test_what_makes_a_first_row_a_header(text, names):
+    assert layout(text).column_names == names
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [
+        ("r,1\ns,2\n3,4", True),  # most first cells are text
+        ("r,1\n3,4", False),  # as many as not
+        ("r\ns\nt", False),
+        ("Row,a\n1,2\n3,4", True),
+        ("rows,a\n1,2\n3,4", False),
+    ],
+)
+def test_what_makes_a_first_column_names_of_rows(text, index):
+    assert layout(text, header=text[0].isupper() or text.startswith("rows")).has_index == index
+
+
+def test_a_column_that_is_spoken_of_is_no_index():
+    text = "name,a\nr,1\ns,2"
+    assert layout(text).has_index
+    assert not layout(text, selection=Selection(label="name")).has_index
+    assert layout(text, selection=Selection(label="a")).has_index
+    assert layout(text, index=True, selection=Selection(label="name")).has_index
+    # Over the names of rows there is no name that could be spoken of.
+    assert layout("a,b\nr,1,2\ns,3,4", selection=Selection(label="a")).has_index
+
+
+def test_the_ending_of_a_file_decides_where_the_lines_do_not():
+    both = ["1 2,3 4", "5 6,7 8"]  # two cells of text, or three of which one is text
+    assert _find_delimiter(["1,2"], "\t") == ","  # the only line
+    assert _find_delimiter(["x", "1\t2"], " ") == WHITESPACE
+    assert _find_delimiter(["x", "1\t2"], "\t") == "\t"
+    assert _find_delimiter(both, "\t") == WHITESPACE
+
+
+def test_notes_and_blank_lines_are_skipped():
+    numbered = [(2, "# note"), (5, "1,2"), (7, "3,4")]
+    assert find_layout(numbered, ",", ReadOptions()).n_skipped == 4
+    assert find_layout([(3, "a,b"), (5, "1,2")], ",", ReadOptions()).n_skipped == 3
+    assert find_layout([(2, "# a,b"), (5, "1,2")], ",", ReadOptions(header=False)).column_names is None
+    assert find_layout([(1, "# a b"), (2, "1 2")], ",", ReadOptions()).column_names == ("a", "b")
