@@ -168,20 +168,12 @@ class DeviceStreamedMatrix(StreamedMatrix):
 
         return to_device(array, torch.empty(0, device=self.device), self.dtype)
 
-    def _local(self, rows: Any) -> Any:
-        return copied(self.stored.take_rows(rows), self.device)
-
     def select(self, rows: Any) -> LocalMatrix:
         """Return some rows on the device, in ascending order, with their weights and mask."""
         index = np.asarray(rows, dtype=np.int64)
-        entries = self._local(index)
+        entries = copied(self.stored.take_rows(index), self.device)
         weights = None if self.weights is None else self.weights[self.xp.asarray(index, device=self.device)]
         return local_matrix(entries, weights=weights, mask=self._seen(entries, index))
-
-    def take_rows(self, rows: Any) -> Array:
-        """Return the given rows on the device."""
-        index, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        return self._local(index)[self.xp.asarray(places, device=self.device)]
 
 
 def _statistics(block: LocalMatrix, first_row: int) -> tuple[Statistics, Any]:

@@ -269,10 +269,9 @@ class StreamedMatrix(DataMatrix):
         )
 
     def take_rows(self, rows: Any) -> Array:
-        """Return the given rows."""
+        """Return the given rows; entries that were not observed are zeros."""
         index, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        taken = self.stored.take_rows(index)
-        return (taken.toarray() if sp.issparse(taken) else taken)[places]
+        return self.select(index).take_rows(places)
 
 
 def _with_nan(entries: Any, mask: Any) -> Any:
