@@ -159,6 +159,23 @@ def test_10x_folder(compressed, tmp_path, counts):
         read_table(folder)
 
 
+@pytest.mark.parametrize(
+    ("features", "names"),
+    [
+        ("ENSG1\nENSG2\n", ("ENSG1", "ENSG2")),
+        ("ENSG1\tTP53\nENSG2\tMYC\n", ("TP53", "MYC")),
+        ("ENSG1\tTP53\tGene\r\n\nENSG2\r\n", ("TP53", "ENSG2")),
+    ],
+)
+def test_features_of_a_10x_folder_have_one_or_more_names(features, names, tmp_path):
+    scipy_io.mmwrite(tmp_path / "matrix.mtx", sparse.coo_array(np.array([[1, 0, 2], [0, 3, 0]])))
+    (tmp_path / "barcodes.tsv").write_text("a\nb\nc\n")
+    (tmp_path / "features.tsv").write_bytes(features.encode())
+    table = read_table(tmp_path)
+    np.testing.assert_array_equal(table.X.toarray(), [[1, 0], [0, 3], [2, 0]])
+    assert table.column_names == names
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_10x_hdf5(version, tmp_path, counts):
     h5py = pytest.importorskip("h5py")

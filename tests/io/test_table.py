@@ -149,3 +149,15 @@ def test_sparse_tables_are_compressed_and_canonical():
     np.testing.assert_array_equal(found.toarray(), [[0, 3], [3, 0]])
     flags = checked_table(Contents(sparse.csc_array(np.eye(2, dtype=bool))), "f", "npz").X
     assert (flags.format, flags.dtype) == ("csc", np.uint8)
+
+
+def test_indices_that_were_changed_are_found():
+    X = sparse.csr_array(np.eye(3))
+    X.indices[1] = 99
+    with pytest.raises(FileFormatError, match="impossible indices"):
+        checked_table(Contents(X), "f", "npz")
+
+
+def test_two_by_two_is_a_matrix_and_one_row_is_none():
+    assert choose_variable({"X": (2, 2), "v": (1, 7)}, None, "f") == "X"
+    assert choose_variable({"X": (2, 2, 2), "v": (7, 1)}, None, "f") == "X"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import re
 import time
 
 import numpy as np
@@ -11,6 +13,10 @@ import pytest
 from nonneg.cli import main
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.io import read_table
+from nonneg.io import text as text_module
+from nonneg.io.selection import Selection
+from nonneg.io.table import ReadOptions
+from nonneg.io.text import line_of_row
 
 ENTRIES = np.array([[1.0, 2.5, 0.0], [3.0, 0.25, 7.0], [0.0, 1e3, 2.0]])
 NAMES = ("a", "b", "c")
@@ -160,6 +166,86 @@ def test_a_fault_is_named_by_line_and_column(text, said, tmp_path):
     path.write_text(text)
     with pytest.raises(FileFormatError, match=said):
         read_table(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv"])
+def test_columns_and_labels_are_chosen(ending, tmp_path):
+    text = "name,kind,a,b\nr,x,1,2\n\ns,y,,4\n".replace(",", "\t" if ending == "tsv" else ",")
+    path = tmp_path / f"t.{ending}"
+    path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+    table = read_table(path, selection=Selection(label="kind"))
+    np.testing.assert_array_equal(table.X, [[1, 2], [np.nan, 4]])
+    assert (table.labels, table.label_name) == (("x", "y"), "kind")
+    assert (table.column_names, table.row_names) == (("a", "b"), ("r", "s"))
+    table = read_table(path, selection=Selection(columns=("b",)))
+    np.testing.assert_array_equal(table.X, [[2], [4]])
+    assert (table.labels, table.label_name, table.column_names) == (None, None, ("b",))
+    path = tmp_path / "bare.csv"
+    path.write_text("x,1,2")
+    plain = read_table(path, header=False, index=False, selection=Selection(label="0"))
+    assert (plain.labels, plain.label_name, plain.column_names) == (("x",), "0", None)
+
+
+def test_what_is_left_out_may_be_text_but_no_row_may_be_short(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("a,b,c", "1,x,2", "3,y,oops"))
+    np.testing.assert_array_equal(read_table(path, selection=Selection(columns=("a",))).X, [[1], [3]])
+    with pytest.raises(FileFormatError, match=r"line 3, column 3 \('c'\): expected a number, got 'oops'"):
+        read_table(path, selection=Selection(drop=("b",)))
+    path.write_text(lines("a,b,c", "1,x,2", "3,y"))
+    with pytest.raises(FileFormatError, match="line 3: expected 3 cells, got 2"):
+        read_table(path, selection=Selection(columns=("a",)))
+
+
+@pytest.mark.parametrize(("header", "rows"), [("a,b", (2, 4, 5)), (None, (1, 3, 4))])
+def test_lines_of_rows(header, rows, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(("" if header is None else header + "\n") + "1,2\n\n3,4\n5,6\n")
+    found = [line_of_row(path, ReadOptions(), at) for at in range(4)]
+    assert found == [*rows, None]
+    path.write_text("# nothing\n")
+    assert line_of_row(path, ReadOptions(), 0) is None
+
+
+def test_long_cells_are_shown_by_their_beginning(tmp_path):
+    path = tmp_path / "t.csv"
+    for length, shown in ((40, "x" * 40), (41, "x" * 37 + "...")):
+        path.write_text(lines("a,b", "1,2", f"3,{'x' * length}"))
+        with pytest.raises(FileFormatError, match=f"got '{re.escape(shown)}'"):
+            read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (lines("x,2,3", "4,5,6"), r"pass header=True \(--header\) or index=True \(--index\)"),
+        (lines("1,x,3,4", "4,5,6,7"), r"pass header=True \(--header\)\."),
+        (lines("1,2,3", "x,5,6"), r"pass index=True \(--index\)\."),
+        (lines("1,2,3", "4,x,6"), "leave it out with --drop 1, or .* --label-column 1"),
+        (lines("a,b", "1,x", "3,4"), "leave it out with --drop b, or"),
+        (lines("a,b", "x,1", "3,4"), r"pass index=True \(--index\)\."),
+    ],
+)
+def test_the_remedy_depends_on_the_place_of_the_cell(text, remedy, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=remedy):
+        read_table(path)
+
+
+def test_only_names_of_rows_are_no_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("1", "2"))
+    with pytest.raises(FileFormatError, match="a single column, which was read as row names"):
+        read_table(path, index=True)
+
+
+def test_a_few_long_lines_are_enough_to_see_the_layout(monkeypatch):
+    monkeypatch.setattr(text_module, "_N_SAMPLED_CHARACTERS", 10)
+    long, short = io.StringIO("1234\n\n" * 9), io.StringIO("1\n" * 99)
+    assert [number for number, _ in text_module._first_lines(long)] == [1, 3, 5, 7, 9]
+    monkeypatch.undo()
+    assert len(text_module._first_lines(short)) == 40
 
 
 def test_a_fault_far_behind_the_sampled_lines_is_found(tmp_path):

@@ -35,6 +35,7 @@ def test_lists_may_be_one_text_or_end_with_a_comma():
         (["4.5e-7", "5.5e-7"], "m", [450.0, 550.0]),
         (["4.5e-5", "5.5e-5"], "cm", [450.0, 550.0]),
         (["20000", "10000"], "Wavenumber", [500.0, 1000.0]),
+        (["0.5", "10000"], "Wavenumber", [2e7, 1000.0]),
         (["0", "10000"], "Wavenumber", None),
         (["1", "2"], "Index", None),
         (["1", "2"], "GHz", None),
