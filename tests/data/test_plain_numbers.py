@@ -132,6 +132,38 @@ def test_advice_begins_where_chunks_cost_time():
     assert chunk_advice([chunk], (chunk, columns), 1, size, [(0, 2)]) == []  # no limit
 
 
+def test_advised_chunks_fit_and_are_neither_too_many_nor_too_large():
+    columns, size = 100, 8
+    row = columns * size
+    # Rows wider than a good chunk: one each.
+    (said,) = chunk_advice([5], (5, 10**9), 2, size, [])
+    assert "X.rechunk((1, -1))" in said
+    # Few data for many threads: a part for each; much for few: good chunks.
+    for rows, threads, good in ((10**6, 100, 10**4), (10**6, 2, round(GOOD_BYTES / row)), (7, 100, 1)):
+        wide = columns if rows > 7 else 10**8
+        (said,) = chunk_advice([1], (rows, wide), 2, size, [(10**15, threads)])
+        assert f"X.rechunk(({good}, -1))" in said
+    # As much as fits twice into the memory of a thread.
+    memory = 4 * CHUNKS_PER_THREAD * row * 1000
+    (said,) = chunk_advice([10**6], (10**6, columns), 1, size, [(memory, 2)])
+    assert "X.rechunk((1000, -1))" in said
+    (said,) = chunk_advice([10**6], (10**6, columns), 1, size, [(1, 1)])
+    assert "X.rechunk((1, -1))" in said
+    uneven = [200, *[100] * MOST_TASKS]
+    (said,) = chunk_advice(uneven, (sum(uneven), columns), 1, size, [])
+    assert "chunks of about 0.16 MB" in said
+
+
+def test_what_to_do_about_nan_depends_on_who_reads_it():
+    data = as_data_matrix(np.array([[1.0, np.nan]]))
+    with pytest.raises(NonFiniteDataError, match=r"factorize needs finite entries; pass missing='mask'"):
+        check_entries(data)
+    with pytest.raises(NonFiniteDataError, match="replace it by a number, or leave that sample or feature"):
+        check_entries(data, masks=False)
+    with pytest.raises(NonFiniteDataError, match=r"infinity: .* replace it by a number\."):
+        check_entries(as_data_matrix(np.array([[1.0, -np.inf]])))
+
+
 def test_groups_of_chunks_are_shared_by_threads():
     workers = {"a": 2, "b": 1, "c": 1}
     assert shares(8, workers) == [("a", range(4)), ("b", range(4, 6)), ("c", range(6, 8))]

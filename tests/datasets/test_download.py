@@ -211,3 +211,88 @@ def test_progress_elsewhere_names_the_set(capsys):
     line(10, None)
     line.close()
     assert capsys.readouterr().err == "nonneg: downloading tdt2, file 1 of 1\n"
+
+
+def test_pauses_double_while_nothing_arrives(server, target, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(download.time, "sleep", pauses.append)
+    monkeypatch.setattr(download, "PAUSE", 0.5)
+    server.pages["/file"] = Page(BODY, status=[500] * 3)
+    fetch(f"{server.address}/file", target)
+    assert [pause for pause in pauses if pause >= 0.5] == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("total", [None, 4_000_000])
+def test_progress_on_a_terminal_tells_what_has_arrived(total, capsys, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(download.time, "monotonic", lambda: now[0])
+    line = TransferLine("tdt2", 3)
+    monkeypatch.setattr(line, "_live", True)
+    line.begin(2)
+    for seconds, arrived in ((0.0, 1_000_000), (0.1, 2_000_000), (0.2, 3_000_000), (0.25, 4_000_000)):
+        now[0] = 100.0 + seconds
+        line(arrived, total)
+    line.close()
+    shown = capsys.readouterr().err
+    sizes = ["1.0", "3.0", "4.0"] if total else ["1.0", "3.0"]  # a few times a second, and the end
+    end = " of 4.0 MB" if total else " MB"
+    assert [part for part in shown.split("\r") if part] == [
+        f"nonneg: downloading tdt2, file 2 of 3: {size}{end}" + "\n" * (size == sizes[-1]) for size in sizes
+    ]
+
+
+def test_a_shorter_line_covers_the_one_before(capsys, monkeypatch):
+    line = TransferLine("a", 100)
+    monkeypatch.setattr(line, "_live", True)
+    line.begin(99)
+    line(1, 1)
+    line.begin(1)
+    line(2, 2)
+    first, second = capsys.readouterr().err.split("\r")[1:]
+    assert len(second) == len(first)
+    untouched = TransferLine("a", 1)
+    monkeypatch.setattr(untouched, "_live", True)
+    untouched.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_elsewhere_the_first_the_last_and_every_hundredth_file_are_told(capsys):
+    line = TransferLine("tdt2", 250)
+    for number in range(1, 251):
+        line.begin(number)
+    assert [text.split()[4] for text in capsys.readouterr().err.splitlines()] == ["1", "100", "200", "250"]
+
+
+class Answer:
+    """What a server says about the file."""
+
+    def __init__(self, status, **headers):
+        self.status, self.headers = status, {name.replace("_", "-"): text for name, text in headers.items()}
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted", "extent"),
+    [
+        (Answer(200, Content_Length="70"), 0, (0, 70)),
+        (Answer(200, Content_Length="70"), 30, (0, 70)),
+        (Answer(200), 30, (0, None)),
+        (Answer(200, Content_Length="many"), 0, (0, None)),
+        (Answer(206, Content_Range="bytes 30-69/70"), 30, (30, 70)),
+        (Answer(206, Content_Range="bytes 30-69/*"), 30, (30, None)),
+        (Answer(200, Content_Range="bytes 30-69/70", Content_Length="70"), 30, (0, 70)),
+    ],
+)
+def test_where_an_answer_begins_and_how_long_the_file_is(answer, wanted, extent):
+    assert download._extent(answer, wanted) == extent
+    for wrong in (Answer(206), Answer(206, Content_Range="bytes 31-69/70")):
+        with pytest.raises(download._Broken, match="a range other than the requested one"):
+            download._extent(wrong, 30)
+
+
+def test_more_bytes_than_announced_are_dropped(server, target, monkeypatch):
+    monkeypatch.setattr(download, "ATTEMPTS", 1)
+    server.pages["/file"] = Page(BODY, cut=[3000])
+    monkeypatch.setattr(download, "_extent", lambda answer, wanted: (0, 2999))
+    with pytest.raises(DownloadError, match="3000 bytes arrived, but 2999 were announced"):
+        fetch(f"{server.address}/file", target)
+    assert not target.with_name("file.bin.part").exists()

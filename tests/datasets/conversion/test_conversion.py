@@ -267,3 +267,70 @@ def test_the_real_reuters(tmp_path):
     columns = {name: labels[stored][:, None] + 1.0 for name, stored in names.items()}
     scipy.io.savemat(tmp_path / "r.mat", {"fea": fea, **columns})
     check("reuters21578/x", convert("reuters21578/X.npz", {"Reuters21578.mat": tmp_path / "r.mat"}))
+
+
+def coauthors(write, pairs, shares):
+    paths = {"X_adjacency.txt": write("a", pairs), "X_community.txt": write("c", shares)}
+    made = convert("dblp1/A.npz", paths)
+    return matrix(made["A.npz"]), matrix(made["theta.npz"])
+
+
+def test_coauthors_are_numbered_from_one(write):
+    # The last node is in the pairs or in the shares.
+    graph, shares = coauthors(write, "1 2\n2 1\n", "3 1 0.5\n3 2 0.5\n1 1 1.0\n")
+    np.testing.assert_array_equal(graph, [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(shares, [[1, 0], [0, 0], [0.5, 0.5]])
+    graph, shares = coauthors(write, "4 1\n", "1 1 1.0\n")
+    assert (graph.shape, shares.shape) == ((4, 4), (4, 1))
+    for pairs, table in (
+        ("0 1\n", "1 1 1\n"), ("1 2 3\n", "1 1 1\n"), ("1 2\n", "0 1 1\n"), ("1 2\n", "1 0 1\n"),
+        ("1 2\n", "1 1\n"),
+    ):  # fmt: skip
+        with pytest.raises(FileFormatError, match="Expected pairs of nodes"):
+            coauthors(write, pairs, table)
+
+
+def test_tables_of_other_lengths_are_refused(write):
+    with pytest.raises(FileFormatError, match="Expected 3 columns of counts in BRCA-UK"):
+        convert("brca_sbs96_wgs/BRCA-UK.npz", {"BRCA-UK.csv": write("x", "Types,a,b,c\nA,1,2\nB,3,4\n")})
+    market = "%%MatrixMarket matrix coordinate real general\n3 2 1\n1 1 1.0\n"
+    for classes, terms in (("0 0\n1 1\n", "a b\n"), ("0 0\n", "a b c\n")):
+        paths = {
+            "bbc.mtx": write("bbc.mtx", market),
+            "bbc.classes": write("c", classes),
+            "bbc.terms": write("t", terms),
+        }
+        with pytest.raises(FileFormatError, match=r"documents in bbc\.mtx, found \(3, 2\)"):
+            convert("bbc/X.npz", paths)
+    # A line of CLUTO with as many pairs as it says, and a document with two classes.
+    sound = write("a", "2 4\n1 0 1 \n1 3 2 \n")
+    for classes in ("1 1\n0 1\n", "1 0\n0 0\n", "1 0 0\n0 1 1\n"):
+        with pytest.raises(FileFormatError, match="Expected one class for each of 2 documents"):
+            convert("cluto_tr11/X.npz", {"sparse_tr11.txt": sound, "tr11_correct.txt": write("b", classes)})
+
+
+def test_the_classes_of_bbc_are_in_the_order_of_the_documents(write):
+    market = "%%MatrixMarket matrix coordinate real general\n1 3 1\n1 1 1.0\n"
+    paths = {
+        "bbc.mtx": write("bbc.mtx", market),
+        "bbc.classes": write("c", "2 7\n0 5\n1 6\n"),
+        "bbc.terms": write("t", "word"),
+    }
+    np.testing.assert_array_equal(convert("bbc/X.npz", paths)["labels.npz"]["y"], [5, 6, 7])
+
+
+def test_recipes_take_the_files_that_they_need():
+    ego = recipe_of("facebook_ego/circles_698.npz")
+    assert ego.files == ("A_698.npz", "circles_698.npz", "ids_698.npz")
+    assert {origin.key for origin in ego.origins} == {"698.edges", "698.circles"}
+    cohort = recipe_of("brca_sbs96_wgs/BRCA-EU.npz")
+    assert cohort.files == ("BRCA-EU.npz",)
+    assert [origin.key for origin in cohort.origins] == ["BRCA-EU.csv"]
+    counts = recipe_of("tdt2/X.npz")
+    assert "class_subsets.npz" not in counts.files
+    assert not counts.needs
+    draws = recipe_of("tdt2/class_subsets.npz")
+    assert (draws.files, draws.needs) == (("class_subsets.npz",), ("labels.npz",))
+    assert {draws.origins[0].key, draws.origins[-1].key} == {"2Class/1.mat", "25Class/50.mat"}
+    assert recipe_of("audio_armstrong/armstrong.wav").convert is None
+    assert recipe_of("karate/A.npz").origins == ()
