@@ -154,6 +154,22 @@ def test_a_folder_that_cannot_be_written_is_named(server, cache, swimmers, tmp_p
         datasets.load_swimmer(tmp_path / "file")
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(OSError("no locks here"), "no locks here"), (OSError(28, "No space left"), ": No space left")],
+)
+def test_why_a_file_cannot_be_stored_is_told_and_nothing_stays(error, said, server, cache, monkeypatch):
+    def failing(lock):
+        raise error
+
+    monkeypatch.setattr(acquisition, "locked", failing)
+    with pytest.raises(
+        datasets.DatasetNotFoundError, match=rf"cannot be stored in .*swimmer: {said[-13:]}\."
+    ):
+        datasets.load_swimmer()
+    assert not cache.exists()
+
+
 def test_a_file_that_stays_as_it_is(server, cache, monkeypatch):
     stream = io.BytesIO()
     scipy.io.wavfile.write(stream, 8000, np.arange(50, dtype=np.int16))

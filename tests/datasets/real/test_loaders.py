@@ -31,16 +31,17 @@ def put(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("load", "folder", "side", "upright", "scale"),
+    ("load", "folder", "side", "upright", "scale", "n_classes", "last"),
     [
-        (datasets.load_orl, "orl_32x32", 32, False, 255),
-        (datasets.load_yale_b, "yaleB_32x32", 32, False, 255),
-        (datasets.load_coil20, "coil20", 32, False, 255),
-        (datasets.load_ck_plus, "ckplus48", 48, True, 255),
-        (datasets.load_cbcl_faces, "cbcl_faces", 19, False, 1),
+        (datasets.load_olivetti, "olivetti_64x64", 64, False, 255, 40, "person 39"),
+        (datasets.load_orl, "orl_32x32", 32, False, 255, 40, "person 39"),
+        (datasets.load_yale_b, "yaleB_32x32", 32, False, 255, 38, "person 37"),
+        (datasets.load_coil20, "coil20", 32, False, 255, 20, "object 19"),
+        (datasets.load_ck_plus, "ckplus48", 48, True, 255, 7, None),
+        (datasets.load_cbcl_faces, "cbcl_faces", 19, False, 1, 0, None),
     ],
 )
-def test_pictures_are_upright_and_scaled(put, tmp_path, load, folder, side, upright, scale):
+def test_pictures_are_upright_and_scaled(put, tmp_path, load, folder, side, upright, scale, n_classes, last):
     stored = (np.arange(2 * side * side) % 251).reshape(2, side, side).astype(np.uint8)
     labeled = folder != "cbcl_faces"
     content = stored if upright else stored.reshape(2, -1)
@@ -51,6 +52,8 @@ def test_pictures_are_upright_and_scaled(put, tmp_path, load, folder, side, upri
     expected = stored[1] if upright else stored[1].T
     np.testing.assert_allclose(faces.X[1].reshape(side, side), expected / scale, rtol=1e-6)
     np.testing.assert_array_equal(faces.y, [1, 0] if labeled else [-1, -1])
+    assert len(faces.names) == n_classes
+    assert last is None or (faces.names[0], faces.names[-1]) == (f"{last.split()[0]} 0", last)
 
 
 def test_swimmers_are_stored_by_pixels(put, tmp_path):
