@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import cloudpickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from nonneg import factorize
-from nonneg.data.block_tasks import Result, Work, add_results, as_result, make_block, run_blocks, total_of
+from nonneg.data.block_tasks import (
+    Result,
+    Rows,
+    Work,
+    add_results,
+    as_result,
+    flattened,
+    hosted,
+    make_block,
+    make_blocks,
+    mapped,
+    run_blocks,
+    size_of,
+    sum_tree,
+    take,
+    total_of,
+)
 from nonneg.data.placement import bundles, group_size, moves, passes_at_risk, shares
 
 da = pytest.importorskip("dask.array")
@@ -119,3 +137,100 @@ def test_lists_are_joined_in_the_order_of_the_chunks():
         for _ in range(4):
             results = [single[index] for index in rng.permutation(n_chunks)]
             assert total_of(add_results(*results)) == (list(range(n_chunks)),)
+
+
+@pytest.mark.parametrize("n_results", [1, 7, 8, 9, 64, 65, 200])
+def test_a_tree_of_tasks_adds_up_all_results(n_results):
+    values = np.random.default_rng(n_results).random(n_results)
+    single = [f"r{index}" for index in range(n_results)]
+    tasks, last = sum_tree("x", single)
+    known = {name: Result({}, {(0, at): (values[at],)}) for at, name in enumerate(single)}
+
+    def computed(key):
+        if key not in known:
+            function, *parts = tasks[key]
+            assert len(parts) <= 8
+            known[key] = function(*map(computed, parts))
+        return known[key]
+
+    assert total_of(computed(last)) == pytest.approx((values.sum(),))
+    # Beside the sums of at most eight, the small results of all but the first of each.
+    assert sum("small" in key for key in tasks) == n_results - -(-n_results // 8)
+    assert len(tasks) == len(set(tasks))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_blocks_know_their_sizes(form, hidden, X):
+    mask = np.arange(X.size).reshape(X.shape) > 3 if hidden else None
+    block = make_block(5, form(X), None, mask)
+    n_bytes = X.nbytes
+    if form is sp.csr_array:
+        csr = block.matrix.csr
+        n_bytes = 2 * (csr.data.nbytes + csr.indices.nbytes)  # with the transpose
+    assert block.__sizeof__() == n_bytes * (2 if hidden else 1)
+    assert size_of(block) == (block.__sizeof__(), None)
+    assert block.chunk == 5
+
+
+def test_chunks_of_which_four_parts_would_be_left_are_cut(X, monkeypatch):
+    for limit, n_parts in ((64 * 16 - 1, 4), (64 * 16, 1)):  # rows of 64 bytes, one more than fits
+        monkeypatch.setattr("nonneg.data.block_tasks.PART_BYTES", limit)
+        assert len(make_block(0, X, None, None).parts) == n_parts
+    monkeypatch.setattr("nonneg.data.block_tasks.PART_BYTES", 1)
+    weights = np.arange(64.0)
+    parts = make_block(0, X, weights, None).parts
+    np.testing.assert_array_equal(np.concatenate([part.weights for part in parts]), weights)
+    for whole in (make_block(0, sp.csr_array(X), None, None), make_block(0, X, None, X > 0.1)):
+        assert len(whole.parts) == 1
+
+
+def test_groups_of_blocks_and_their_rows(X):
+    blocks = make_blocks(3, [X[:5], X[5:9]], [None, np.ones(4)], [None, None])
+    assert [block.chunk for block in blocks] == [3, 4]
+    np.testing.assert_array_equal(take(blocks, 1, [2, 0]), X[[7, 5]])
+    assert hosted(blocks, 0) is blocks[0]
+    rows = Rows(["a", "b", "c"], [[0, 1], [2], [3, 4]])
+    assert rows.of([4, 0, 1, 3]) == ["c", "a"]
+    assert flattened([["a", "b"], [], ["c"]]) == ["2 0 1", "a", "b", "c"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_blocks_of_tensors_come_to_the_host(sparse, X, torch):
+    X = np.where(X > 0.2, X, 0.0)
+    weights, mask = np.arange(1.0, 65.0), np.arange(X.size).reshape(X.shape) % 5 > 0
+    entries = torch.asarray(X).to_sparse_csr() if sparse else torch.asarray(X)
+    for weight, seen in ((None, None), (weights, mask)):
+        block = hosted((make_block(7, entries, weight, seen),), 0)
+        assert block.chunk == 7
+        assert isinstance(block.values, np.ndarray)
+        expected = X if seen is None else np.where(seen, X, 0.0)
+        np.testing.assert_array_equal(block.matrix.dense_rows(0, 64), expected)
+        assert block.matrix.observed_weight() == (512 if seen is None else np.sum(weights[:, None] * seen))
+    assert take((make_block(0, entries, None, None),), 0, [3]).tolist() == X[[3]].tolist()
+
+
+def test_arrays_inside_of_anything_are_mapped():
+    array, same = np.ones(2), np.zeros(1)
+    pair = Result({0: (array,)}, {}, ())
+    found = mapped(
+        lambda one: one + 1, {"a": [array, 3, "x"], "b": (array, None), "c": pair, "d": np.float64(2)}
+    )
+    np.testing.assert_array_equal(found["a"][0], 2)
+    assert found["a"][1:] == [3, "x"]
+    assert isinstance(found["b"], tuple)
+    assert isinstance(found["c"], Result)
+    np.testing.assert_array_equal(found["c"].rows[0][0], 2)
+    assert found["d"] == 2.0
+
+    @dataclass(frozen=True)
+    class Facts:
+        values: np.ndarray
+        word: str = "w"
+
+    facts = Facts(same)
+    assert mapped(lambda one: one, facts) is facts
+    assert mapped(lambda one: one + 4, facts).values == 4
+    assert mapped(lambda one: one, Facts) is Facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -44,7 +45,8 @@ def test_a_python_without_sources_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(standard_library.sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
     standard_library._docstrings.cache_clear()
     try:
-        with pytest.raises(NonnegError, match="standard library are not installed"):
+        said = rf"standard library are not installed \({re.escape(str(tmp_path))}\)"
+        with pytest.raises(NonnegError, match=said):
             load_standard_library()
     finally:
         standard_library._docstrings.cache_clear()
@@ -64,3 +66,52 @@ def test_private_parts_and_tests_of_a_package_are_left_out_and_the_others_are_no
         path.write_text("")
     found = [name for name, _ in standard_library._sources(tmp_path, "package")]
     assert sorted(found) == ["package", "package.a", "package.z", "package.z.c"]
+
+
+def test_docstrings_of_public_objects_are_documents(tmp_path, monkeypatch):
+    source = '''"""Module."""
+class Public:
+    """Class."""
+    def method(self):
+        """Method."""
+        def inner(): "not seen"
+    def _private(self): "not seen"
+    async def waits(self): "Waits."
+def function(): "Class."
+def silent(): pass
+'''
+    (tmp_path / "json.py").write_text(source)
+    (tmp_path / "_private.py").write_text('"""Not seen."""')
+    monkeypatch.setattr(standard_library.sys, "stdlib_module_names", frozenset({"json", "_private", "gone"}))
+    found = standard_library._read_docstrings(tmp_path)
+    # A text that is repeated within a module is one document.
+    assert found == (
+        ("json", "json", "Module."),
+        ("json", "json.Public", "Class."),
+        ("json", "json.Public.method", "Method."),
+        ("json", "json.Public.waits", "Waits."),
+    )
+    monkeypatch.setattr(standard_library, "_LARGEST", len(source))
+    assert standard_library._read_docstrings(tmp_path) == found
+    monkeypatch.setattr(standard_library, "_LARGEST", len(source) - 1)
+    assert standard_library._read_docstrings(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "documents", "expected"),
+    [(1, 1, ["a", "b", "c"]), (2, 1, ["a", "b"]), (1, 2, ["a"]), (3, 1, ["b"]), (2, 2, ["a"])],
+)
+def test_short_texts_and_small_modules_are_left_out(words, documents, expected, monkeypatch):
+    texts = (
+        ("a", "a.x", "one two"),
+        ("a", "a.y", "two three"),
+        ("b", "b", "one two three"),
+        ("c", "c", "one"),
+    )
+    monkeypatch.setattr(standard_library, "_docstrings", lambda: texts)
+    found = load_standard_library(min_words=words, min_documents=documents)
+    assert list(found.names) == expected
+    objects = [name for module, name, text in texts if module in expected and len(text.split()) >= words]
+    assert list(found.extras["objects"]) == objects
+    assert [found.names[at] for at in found.y] == [name[0] for name in objects]
+    assert found.X.sum() == sum(len(text.split()) for _, name, text in texts if name in objects)

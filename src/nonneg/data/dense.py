@@ -113,17 +113,13 @@ class DenseMatrix(LocalMatrix):
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
-        if self.container == "dense":
-            if self._squared_norm is None:
-                self._squared_norm = self._compute_squared_norm()
-            return self._squared_norm
         if self._squared_norm is None:
-            self._squared_norm = self._block_sum(lambda values: values * values)
+            if self.container == "dense":
+                squares = self._row_squares(np.float64)
+                self._squared_norm = float(squares.sum() if self.weights is None else squares @ self.weights)
+            else:
+                self._squared_norm = self._block_sum(lambda values: values * values)
         return self._squared_norm
-
-    def _compute_squared_norm(self) -> float:
-        squares = self._row_squares(np.float64)
-        return float(squares.sum() if self.weights is None else squares @ self.weights)
 
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared entries of every row."""

@@ -67,7 +67,7 @@ def load_standard_library(*, min_words: int = 8, min_documents: int = 10) -> Dat
     if not found:
         raise NonnegError(
             "No docstrings were found: the source files of the standard library are not installed "
-            "({sysconfig.get_paths()['stdlib']}), or min_words and min_documents leave nothing."
+            f"({sysconfig.get_paths()['stdlib']}), or min_words and min_documents leave nothing."
         )
     from scipy import sparse
     from sklearn.feature_extraction.text import CountVectorizer
