@@ -55,3 +55,18 @@ def test_a_word_of_every_document_weighs_nothing_without_smoothing(counts):
     weighted = tfidf(scipy.sparse.csr_array(dense), smooth=False).toarray()
     assert not weighted[:, 0].any()
     assert weighted[:, 1].any()
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+@pytest.mark.parametrize("logarithmic", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_weights_are_those_of_the_formula(smooth, logarithmic, dtype):
+    counts = np.array([[2, 0, 1, 0], [0, 3, 1, 0], [0, 0, 0, 0], [5, 1, 1, 0]], dtype=dtype)
+    present = np.count_nonzero(counts, axis=0)
+    inverse = 1 + np.log(5 / (1 + present)) if smooth else np.log(4 / np.maximum(present, 1))
+    terms = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) if logarithmic else counts
+    expected = terms * inverse
+    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+    found = tfidf(counts, logarithmic=logarithmic, smooth=smooth)
+    np.testing.assert_allclose(found.toarray(), expected / np.where(lengths > 0, lengths, 1), rtol=1e-6)
+    assert found.dtype == (np.float64 if dtype == np.int32 else dtype)
