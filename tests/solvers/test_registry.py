@@ -7,10 +7,18 @@ import pytest
 from nonneg.exceptions import (
     InvalidParameterError,
     UnknownNameError,
+    UnsupportedError,
     UnsupportedInputError,
     UnsupportedLossError,
 )
-from nonneg.solvers.registry import COORDINATE_DESCENT, SOLVERS, beta_of, choose_solver, loss_name
+from nonneg.solvers.registry import (
+    COORDINATE_DESCENT,
+    DECREASE_RULE,
+    SOLVERS,
+    beta_of,
+    choose_solver,
+    loss_name,
+)
 
 CALL = {"container": "dense", "shape": (100, 80), "k": 5, "beta": 2.0, "missing": False}
 
@@ -100,3 +108,37 @@ def test_every_solver_says_what_it_is_and_what_tol_means():
         assert solver.summary
         assert solver.tol
         assert solver.inputs <= {"dense", "sparse", "array", "dask", "streamed"}
+
+
+def test_missing_entries_are_refused_by_name():
+    missing = {**CALL, "missing": True}
+    with pytest.raises(
+        UnsupportedError, match=r"'anls' .*'frobenius' .* missing entries.*\['hals', 'newton'\]"
+    ):
+        choose_solver("anls", **missing)
+    with pytest.raises(UnsupportedError, match=r"'mu' .*Solvers that do for this loss: \['newton'\]"):
+        choose_solver("mu", **{**missing, "beta": 1.5})
+    assert choose_solver("mu", **{**missing, "beta": 1.0}) == "mu"
+    assert choose_solver("newton", **{**missing, "beta": 0.0}) == "newton"
+
+
+@pytest.mark.parametrize(("container", "way"), [("sparse", "toarray"), ("sparse-array", "to_dense")])
+def test_zeros_of_sparse_data_are_stored_in_the_way_of_their_library(container, way):
+    for beta in (0.99, 2.01):
+        with pytest.raises(UnsupportedInputError, match=f"every zero to be stored.*{way}"):
+            choose_solver("newton", **{**CALL, "container": container, "beta": beta})
+    for beta in (1.0, 1.5, 2.0):
+        assert choose_solver("newton", **{**CALL, "container": container, "beta": beta}) == "newton"
+    with pytest.raises(UnsupportedInputError, match="solver='kl-cd' does not take sparse-array data"):
+        choose_solver("kl-cd", **{**CALL, "container": "sparse-array", "beta": 1.0})
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_what_solvers_declare(name):
+    solver = SOLVERS[name]
+    assert solver.weights
+    assert solver.frozen
+    assert solver.penalties
+    assert solver.accelerates == (name == "hals")
+    assert solver.positive_init == (name == "mu")
+    assert (solver.tol == DECREASE_RULE) == (name in ("mu", "kl-cd", "newton"))
