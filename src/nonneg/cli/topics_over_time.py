@@ -14,10 +14,13 @@ def over_time_record(model: Any, proportions: Any, documents: Any) -> dict[str, 
         return None
     found = model.over_time(documents.contents, documents.times, proportions=proportions)
     if found.n_missing:
-        which = f"; not a date: {found.unreadable[0][1]!r} ({documents.names[found.unreadable[0][0]]})"
+        which = ""
+        if found.unreadable:  # none where the cells are empty
+            row, text = found.unreadable[0]
+            which = f"; not a date: {text!r} ({documents.names[row]})"
         terminal.note(
             f"note: {found.n_missing} of {len(proportions)} documents have no date and are left out of the "
-            f"topics over time{which if found.unreadable else ''}"
+            f"topics over time{which}"
         )
     return {
         "unit": found.unit,
