@@ -10,7 +10,9 @@ import pytest
 import nonneg
 from nonneg import NMF, compare_ranks, cone_rank_one, datasets, estimate_rank, factorize
 from nonneg.exceptions import InvalidParameterError, ShapeError
-from nonneg.plotting import plot_components, plot_history, plot_rank
+from nonneg.iteration import History
+from nonneg.plotting import RankDisplay, plot_components, plot_history, plot_rank
+from nonneg.rank_selection.result import RankCurve
 from nonneg.results import Certificate, Statement
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -176,3 +178,80 @@ def test_consensus_and_signatures():
     assert len({bar.get_facecolor() for bar in axes.patches}) == 6
     with pytest.raises(ShapeError):
         plot_signatures(np.ones((2, 90)))
+
+
+@pytest.mark.parametrize(
+    ("n_components", "n_columns", "images", "shape"),
+    [
+        (7, 6, True, (2, 6)),
+        (7, 6, False, (3, 3)),
+        (2, 6, True, (1, 2)),
+        (2, 6, False, (1, 2)),
+        (3, 1, True, (3, 1)),
+        (3, 1, False, (3, 1)),
+        (3, 0, True, (3, 1)),
+    ],
+)
+def test_components_stand_in_rows(n_components, n_columns, images, shape):
+    components = np.arange(6.0 * n_components).reshape(n_components, 6)
+    how = {"image_shape": (2, 3)} if images else {"names": list("abcdef")}
+    display = plot_components(components, n_columns=n_columns, **how)
+    grid = display.axes_[0].get_gridspec()
+    assert (grid.nrows, grid.ncols) == shape
+    assert len(display.figure_.axes) == len(display.axes_) == n_components  # no empty ones
+    assert [axes.get_title() for axes in display.axes_] == [f"component {at}" for at in range(n_components)]
+    # The largest is on top.
+    assert all(axes.yaxis_inverted() for axes in display.axes_)
+
+
+@pytest.mark.parametrize(("n_components", "legend"), [(12, True), (13, False)])
+def test_few_curves_have_a_legend(n_components, legend):
+    components = np.arange(3.0 * n_components).reshape(n_components, 3)
+    (axes,) = plot_components(components).axes_
+    assert (axes.get_legend() is not None) is legend
+    np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], components)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("feature", "component")
+    assert len(plot_components(components[0]).axes_[0].lines) == 1
+
+
+def test_ten_features_are_shown_unless_told_otherwise():
+    names = [str(at) for at in range(15)]
+    assert len(plot_components(np.ones((2, 15)), names=names).axes_[0].patches) == 10
+    assert len(plot_components(np.ones((2, 15)), names=names, n_top=20).axes_[0].patches) == 15
+    images = plot_components(np.ones((2, 15)), image_shape=(3, 5)).axes_[0]
+    assert (list(images.get_xticks()), list(images.get_yticks())) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("loss", "scale"),
+    [([10.0, 1.0], "linear"), ([10.1, 1.0], "log"), ([10.0, 0.0], "linear"), ([5.0], "linear")],
+)
+def test_losses_over_more_than_a_factor_of_ten_are_logarithmic(loss, scale):
+    history = History()
+    for at, value in enumerate(loss):
+        history.record(at + 1, 0.5 * (at + 1), {"loss": value})
+    for x in ("iteration", "seconds"):
+        axes = plot_history(history, x=x).ax_
+        assert (axes.get_yscale(), axes.get_xlabel(), axes.get_ylabel()) == (scale, x, "loss")
+        steps = np.arange(1, len(loss) + 1) * (1.0 if x == "iteration" else 0.5)
+        np.testing.assert_allclose(axes.lines[0].get_xydata(), np.column_stack([steps, loss]))
+    with pytest.raises(InvalidParameterError, match="a History with a loss, got History"):
+        plot_history(History())
+
+
+def test_measures_of_ranks_have_their_spread():
+    curve = RankCurve("error", (2, 3, 4), (0.5, 0.2, 0.3), (0.1, 0.05, 0.0), "smaller")
+    display = RankDisplay([curve, curve], 3).plot()
+    assert len(display.axes_) == 2
+    for axes in display.axes_:
+        assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == (
+            "components",
+            "error",
+            "smaller is better",
+        )
+        np.testing.assert_allclose(axes.lines[0].get_xydata(), [[2, 0.5], [3, 0.2], [4, 0.3]])
+        bars = np.array(axes.collections[0].get_segments())
+        np.testing.assert_allclose(bars[:, :, 1], [[0.4, 0.6], [0.15, 0.25], [0.3, 0.3]])
+        np.testing.assert_array_equal(axes.lines[-1].get_xdata(), 3)
+        ticks = axes.get_xticks()
+        np.testing.assert_array_equal(ticks, np.round(ticks))

@@ -59,11 +59,12 @@ def test_intervals_of_exposures_have_two_draws_or_more(words, draws, tmp_path, m
 
 
 def test_signatures_are_told_with_their_matches():
+    common = {"stability": 0.5, "usage": 0.75}
     programs = [
         {"number": 0, "stability": 0.987, "usage": 0.25, "match": None},
-        {"number": 1, "stability": 0.5, "usage": 0.75, "match": {"name": None, "nearest": "B", "cosine": 0.5}},
-        {"number": 2, "stability": 0.5, "usage": 0.75, "match": {"name": "A", "nearest": "A", "cosine": 0.98765}},
-    ]  # fmt: skip
+        {"number": 1, **common, "match": {"name": None, "nearest": "B", "cosine": 0.5}},
+        {"number": 2, **common, "match": {"name": "A", "nearest": "A", "cosine": 0.98765}},
+    ]
     lines = signature_command._table(programs).splitlines()
     assert [cell.strip() for cell in lines[2].strip("|").split("|")] == ["0", "0.99", "25.0%", ""]
     assert "none (B: 0.500)" in lines[3]

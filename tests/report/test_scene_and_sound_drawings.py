@@ -179,3 +179,47 @@ def test_activations_last_as_long_as_the_sound(seconds, draw):
         }
     assert set(labels_of(panels[0].xaxis)) == {""}
     assert draw(sound_figures.activations, W[:1], 0.0, ["low", "high"])[0].get_xlim() == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("center", "columns", "rows", "place"),
+    [
+        ((10, 30), 27, 60, (19, 33.5)),  # to the right, as far as the edge
+        ((10, 30), 26, 60, (6, 20.5)),  # above, where neither side has room
+        ((17, 30), 33, 60, (0, 33.5)),  # to the left, as far as the edge
+        ((17.5, 30), 34, 60, (0.5, 33.5)),
+        ((10, 19), 26, 60, (6, 9.5)),  # above, as far as the edge
+        ((10, 15), 26, 34, (6, 34)),  # below, as far as the edge
+        ((2, 15), 18, 60, (0, 34)),  # moved inwards
+        ((16, 15), 18, 60, (10, 34)),
+        ((10, 1), 60, 60, (19, 9.5)),  # beside, moved inwards
+        ((10, 59), 60, 60, (19, 60)),
+        ((5, 5), 10, 10, (14, 9.5)),  # nowhere
+    ],
+)
+def test_the_number_of_a_ring_stands_where_there_is_room(center, columns, rows, place):
+    # A ring of size 5 reaches 7 from its center; its number is 8 wide and 9.5 high.
+    assert hyperspectral_figures._label_places([center], 5.0, columns, rows) == [place]
+
+
+def test_numbers_do_not_cover_rings_and_numbers():
+    # The place to the right of the first is taken by the second, so that it goes to the left.
+    first, second = hyperspectral_figures._label_places([(50, 50), (66, 50)], 5.0, 200, 200)
+    assert first == (33, 53.5)
+    assert second == (75, 53.5)
+    overlap = hyperspectral_figures._overlap
+    box = (0, 0, 10, 10)
+    for shift in ((10, 0), (-10, 0), (0, 10), (0, -10)):
+        moved = (shift[0], shift[1], 10 + shift[0], 10 + shift[1])
+        assert not overlap(box, moved)
+        nearer = [value - np.sign(shift[at % 2]) for at, value in enumerate(moved)]
+        assert overlap(box, nearer)
+
+
+def test_names_of_panels_stand_upright(draw):
+    atoms = np.random.default_rng(0).random((2, 16))
+    waves = draw(sound_figures.atoms, atoms, ["one", "two"], 1000, np.array([1.0, 2.0]))[::2]
+    panels = draw(sound_figures.activations, np.ones((4, 2)), 1.0, ["low", "high"])
+    for axes in (*waves, *panels):
+        label = axes.yaxis.label
+        assert (label.get_rotation(), label.get_ha(), label.get_va()) == (0.0, "right", "center")

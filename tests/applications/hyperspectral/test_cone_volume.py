@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from nonneg.applications.hyperspectral.cone_volume import (
 )
 from nonneg.applications.hyperspectral.preview import preview_bands, rgb_preview
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.iteration import StopReason
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -169,3 +172,102 @@ def test_bands_that_there_are_not(bands):
     with pytest.raises(InvalidParameterError, match="three numbers from 0 to 2"):
         rgb_preview(np.ones((2, 2, 3)), bands=bands)
     assert rgb_preview(np.ones((2, 2, 3)), bands=(0, 2, 1)).shape == (2, 2, 3)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_plane_across_the_first_axis(sign):
+    endmembers = np.array([[sign, 0.0, 1.0], [sign, 5.0, 0.0], [sign, -1.0, -1.0]])
+    plane = Plane.of(endmembers)
+    np.testing.assert_allclose(plane.normal, [sign, 0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(plane.directions.T @ plane.directions, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(plane.outside(plane.inside(endmembers)), endmembers)
+
+
+@pytest.mark.parametrize(
+    ("losses", "chosen"), [([1.0, 0.5, 0.7], 1), ([1.0, 1.0 - 1e-9, 1.2], 0), ([3.0, 2.0, 2.0 - 1e-9], 1)]
+)
+def test_the_first_of_the_best_starts_is_taken(losses, chosen, monkeypatch, rng):
+    left, asked = iter(losses), []
+
+    def minimize(problem, start, *, max_iter, tol):
+        asked.append((start, max_iter, tol))
+        return SimpleNamespace(state=SimpleNamespace(loss=next(left), Ht=start))
+
+    points, first = rng.random((40, 3)) + 0.1, np.eye(3) + 0.1
+    plane = Plane.of(first)
+    others = [rng.random((3, 2)), rng.random((3, 2))]
+    monkeypatch.setattr(cone_volume, "minimize_volume", minimize)
+    monkeypatch.setattr(cone_volume, "_other_starts", lambda *_: others)
+    found = cone_volume.SmallestSimplex.anywhere(points, first, plane, np.ones(3), 0.1)
+    np.testing.assert_allclose(found.start, [plane.inside(first), *others][chosen])
+    assert len(asked) == 3
+    assert {(most, tol) for _, most, tol in asked} == {(40, 1e-2)}
+
+
+def test_other_starts_are_around_pixels_divided_by_their_light(monkeypatch, rng):
+    plane = Plane.of(np.diag([2.0, 1.0, 4.0]))
+    points = rng.random((50, 3)) + 0.1
+    points[7] *= 1e-3  # too dark to divide
+    seen, answers = [], iter([np.eye(3), np.diag([1.0, 2.0, 3.0])])
+
+    def best(reduced):
+        seen.append(reduced)
+        return next(answers)
+
+    monkeypatch.setattr(cone_volume, "best", best)
+    sums = np.array([1.0, 2.0, 3.0])
+    found = list(cone_volume._other_starts(points, plane, sums, 0.1))
+    np.testing.assert_allclose(found[0], plane.inside(np.eye(3)))
+    np.testing.assert_allclose(found[1], plane.inside(np.diag([1.0, 2.0, 3.0])))
+    for reduced, normal in zip(seen, (sums, plane.normal), strict=True):
+        light = points @ normal
+        bright = light > 0.2 * np.median(light)
+        assert not bright[7]
+        np.testing.assert_allclose(reduced.points, (points / light[:, None])[bright])
+        np.testing.assert_allclose(reduced.points @ normal, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "sums", "answer", "n_found"),
+    [
+        (4, 1.0, np.eye(3), 2),
+        (3, 1.0, np.eye(3), 0),  # no more pixels than dimensions
+        (9, -1.0, np.eye(3), 1),  # without light by one measure
+        (9, 0.0, np.eye(3), 1),
+        (9, 1.0, np.diag([1.0, np.nan, 1.0]), 0),
+        (9, 1.0, np.diag([1.0, -1.0, 1.0]), 0),  # behind the plane
+    ],
+)
+def test_starts_that_make_no_sense_are_left_out(n, sums, answer, n_found, monkeypatch):
+    plane = Plane.of(np.eye(3))
+    monkeypatch.setattr(cone_volume, "best", lambda reduced: answer)
+    points = np.random.default_rng(0).random((n, 3)) + 0.5
+    assert len(list(cone_volume._other_starts(points, plane, np.full(3, sums), 0.1))) == n_found
+
+
+@pytest.mark.parametrize(
+    ("constraint", "free"), [("normalized", True), ("nonnegative", True), ("sum-to-one", False)]
+)
+def test_endmembers_have_the_mean_brightness_where_it_is_free(constraint, free, monkeypatch, rng):
+    spectra = rng.random((6, 3)) + 0.1
+    W, H = np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7], [0.5, 0.5], [0.9, 0.1], [0.2, 0.8]]), np.eye(2, 3)
+    seen = {}
+
+    def minimum_volume(data, k, **options):
+        seen.update(options, k=k, points=data.values)
+        return SimpleNamespace(
+            W=W, H=H, history=None, certificate=None, lam=0.5, n_iter=4, stop_reason=StopReason.CONVERGED,
+            noise=SimpleNamespace(sigma=0.25), purity=np.array([0.9, 0.8]),
+        )  # fmt: skip
+
+    monkeypatch.setattr(min_volume, "minimum_volume", minimum_volume)
+    monkeypatch.setattr(min_volume, "as_data_matrix", lambda points: SimpleNamespace(values=points))
+    found = min_volume.min_volume_endmembers(
+        spectra, 2, constraint=constraint, normalize="auto", method_params=None
+    )
+    sums = spectra.sum(axis=1)
+    np.testing.assert_allclose(seen["points"], spectra / sums[:, None] if free else spectra)
+    np.testing.assert_allclose(found.components, H * (sums.mean() if free else 1.0))
+    assert found.anchors.tolist() == [4, 0]
+    assert seen["constraint"] == "sum-to-one"
+    assert found.facts == {"noise_level": 0.25, "smallest_purity": 0.8}

@@ -18,7 +18,7 @@ from nonneg.applications.hyperspectral import (
 from nonneg.applications.hyperspectral.library import known_spectra
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.cli.unmix import _map_errors
-from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
+from nonneg.exceptions import FileFormatError, InvalidParameterError, OutputError, ShapeError
 from nonneg.metrics import spectral_angles
 
 
@@ -158,3 +158,55 @@ def test_a_preview_leaves_out_two_percent_at_both_ends():
     shown = rgb_preview(ramp, bands=(0, 1, 2))
     expected = np.round(255 * np.clip((np.arange(101) - 2) / 96, 0, 1))
     np.testing.assert_array_equal(shown[0, :, 0], expected)
+
+
+@pytest.mark.parametrize("wavelengths", [[400, 500, 450], [400, 400, 500], [400, 500], [[400, 500, 600]]])
+def test_wavelengths_increase(wavelengths):
+    with pytest.raises(ShapeError, match="Expected 3 increasing wavelengths"):
+        SpectralLibrary(("a",), [[1.0, 2.0, 3.0]], wavelengths)
+    with pytest.raises(ShapeError, match="each of 1 names"):
+        SpectralLibrary(("a",), [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("own", [None, [400.0, 500.0, 600.0]])
+@pytest.mark.parametrize("image", [None, [400.0, 600.0]])
+def test_bands_that_are_left_out_of_the_image(own, image):
+    library = SpectralLibrary(("a",), [[1.0, 2.0, 3.0]], own)
+    found = library.in_bands([True, False, True], image)
+    if own is not None and image is not None:
+        assert found is library  # matched by wavelength
+        np.testing.assert_array_equal(library.at(image, 2), [[1.0, 3.0]])
+    else:
+        np.testing.assert_array_equal(found.spectra, [[1.0, 3.0]])
+        assert (found.wavelengths is None) is (own is None)
+    assert library.in_bands([True, True, True], image) is library
+    assert library.in_bands([True, False], image) is library
+
+
+def test_micrometers_and_nanometers_are_the_same_places():
+    library = SpectralLibrary(("a",), [[1.0, 2.0, 3.0]], [0.4, 0.5, 0.6])
+    assert library.at([400, 500, 600], 3) is library.spectra
+    np.testing.assert_allclose(library.at([450, 600], 2), [[1.5, 3.0]])
+    assert np.isnan(library.at([399, 601], 2)).all()
+
+
+@pytest.mark.parametrize("heading", ["band", "Bands", " band "])
+def test_headings_of_band_numbers(heading, tmp_path):
+    (tmp_path / "a.csv").write_text(f"{heading},x\n1,2\n\n0,3\n")
+    library = read_library(tmp_path / "a.csv")
+    assert library.wavelengths is None
+    np.testing.assert_array_equal(library.spectra, [[2.0, 3.0]])
+    (tmp_path / "b.csv").write_text("wavelength\n1\n")
+    with pytest.raises(FileFormatError, match="fewer than two columns"):
+        read_library(tmp_path / "b.csv")
+
+
+def test_maps_that_cannot_be_written(tmp_path):
+    with pytest.raises(OutputError, match=r"could not be written: .*No such file"):
+        write_maps(tmp_path / "none" / "maps.npy", np.ones((2, 2, 1)))
+    with pytest.raises(ShapeError, match=r"got \(2, 2\)"):
+        write_maps(tmp_path / "maps.npy", np.ones((2, 2)))
+    pytest.importorskip("spectral")
+    header, _ = write_maps(tmp_path / "maps.HDR", np.ones((2, 2, 2)))
+    assert "endmember 0" in header.read_text()
+    assert "endmember 1" in header.read_text()

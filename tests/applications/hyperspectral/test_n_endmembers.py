@@ -160,3 +160,23 @@ def test_two_pixels_with_two_bands_are_needed(shape):
     with pytest.raises(InvalidDataError, match="at least two pixels with two bands"):
         estimate_n_endmembers(np.ones(shape))
     assert estimate_n_endmembers(np.array([[1.0, 2.0], [2.0, 1.0]])).recommended >= 1
+
+
+def test_the_estimate_has_both_virtual_dimensionalities(monkeypatch):
+    monkeypatch.setattr(module, "virtual_dimensionality", lambda gram, mean, n, *, whiten: (n, whiten))
+    monkeypatch.setattr(module, "_confirmed", lambda spectra: 1)
+    found = estimate_n_endmembers(np.random.default_rng(0).random((30, 6)))
+    assert (found.virtual_dimensionality, found.hfc) == ((30, True), (30, False))
+
+
+@pytest.mark.parametrize("poor", [0, 1])
+def test_one_half_with_fewer_endmembers_is_enough(poor, monkeypatch):
+    seen = []
+
+    def select(half, number, **_):
+        seen.append(number)
+        n_found = min(number, 2) if len(seen) % 2 == poor else number
+        return type("Result", (), {"components": np.eye(n_found, 20)})
+
+    monkeypatch.setattr(module, "select_anchors", select)
+    assert _confirmed(np.ones((280, 20))) == 2

@@ -222,17 +222,30 @@ def test_edges_move_by_a_limited_share(shift, thickness):
     assert edge_of(outward, thickness) == pytest.approx(np.clip(shift, -limit, limit), abs=0.3)
 
 
-def test_facets_move_to_the_edge_of_the_pixels():
-    rng = np.random.default_rng(1)
-    normal = np.ones(3)
-    vertices = np.eye(3)
-    noise = 0.01
-    # All pixels lie on facets of a simplex that is a little larger.
-    W = rng.dirichlet(np.ones(3), 6000)
-    W[np.arange(6000), rng.integers(3, size=6000)] = 0.0
+def crowd(seed: int = 1, n: int = 2000) -> np.ndarray:
+    """Pixels on the facets of a simplex that is a little larger than that of the unit vectors."""
+    rng = np.random.default_rng(seed)
+    W = rng.dirichlet(np.ones(3), n)
+    W[np.arange(n), rng.integers(3, size=n)] = 0.0
     W /= W.sum(axis=1, keepdims=True)
-    points = W @ (1.03 * vertices - 0.01) + noise * rng.standard_normal((6000, 3))
-    found = facets_at_edges(points, vertices, normal, noise)
+    return W @ (1.03 * np.eye(3) - 0.01) + 0.01 * rng.standard_normal((n, 3))
+
+
+def test_facets_move_to_the_edge_of_the_pixels():
+    normal, vertices, points = np.ones(3), np.eye(3), crowd()
+    found = facets_at_edges(points, vertices, normal, 0.01)
     np.testing.assert_allclose(found @ normal, 1.0)
-    np.testing.assert_allclose(found, 1.03 * vertices - 0.01, atol=0.008)
-    np.testing.assert_allclose(facets_at_edges(points[:10], vertices, normal, noise), vertices, atol=1e-12)
+    np.testing.assert_allclose(found, 1.03 * vertices - 0.01, atol=0.01)
+    np.testing.assert_allclose(facets_at_edges(points[:10], vertices, normal, 0.01), vertices, atol=1e-12)
+
+
+@pytest.mark.parametrize(("unit", "light"), [(3.0, 1.0), (0.5, 1.0), (1.0, 2.0)])
+def test_facets_do_not_depend_on_unit_direction_and_light(unit, light):
+    points = crowd(n=300)
+    found = facets_at_edges(points, np.eye(3), np.ones(3), 0.01)
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    # The light of all pixels and their noise grow together; the plane stays where it is.
+    other = facets_at_edges(
+        light * unit * points @ turn, unit * turn, turn.T @ np.ones(3) / unit, 0.01 * light * unit
+    )
+    np.testing.assert_allclose(other, unit * found @ turn, rtol=1e-9, atol=1e-9)
