@@ -14,6 +14,7 @@ from nonneg import _arrays
 from nonneg._arrays import (
     clipped,
     computed,
+    from_torch,
     is_cpu_tensor,
     is_cuda_tensor,
     is_dask,
@@ -29,6 +30,7 @@ from nonneg._arrays import (
     to_device,
     to_float64,
     to_numpy,
+    to_torch,
     write_npy,
     write_npz,
 )
@@ -172,3 +174,45 @@ def test_no_room_for_the_last_bytes_is_an_error(missing, largest_file, tmp_path)
     with largest_file(whole):
         write_npy(tmp_path / "b.npy", array)
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array)
+
+
+class Shared:
+    """An array as CuPy makes them, in host memory."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def get(self):
+        return self.array
+
+
+Shared.__module__ = "cupy"
+
+
+@pytest.mark.torch
+def test_arrays_of_cupy_share_their_memory_with_tensors(torch, monkeypatch):
+    array = Shared(np.arange(3.0))
+    assert on_gpu(array)
+    found = to_torch(array)
+    found[1] = 7.0
+    assert array.array[1] == 7.0
+    assert to_torch(found) is found
+    assert from_torch(found, found) is found
+    assert to_numpy(array) is array.array
+    monkeypatch.setattr(_arrays, "find_spec", lambda name: None)
+    assert not on_gpu(array)  # no kernel takes it without PyTorch
+
+
+def test_objects_are_not_written(tmp_path):
+    for write in (
+        lambda: write_npy(tmp_path / "x.npy", np.array([{}])),
+        lambda: write_npz(io.BytesIO(), {"x": [{}]}),
+    ):
+        with pytest.raises(ValueError, match="allow_pickle=False"):
+            write()

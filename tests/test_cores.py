@@ -93,6 +93,13 @@ def test_quotas_of_the_first_version(quota, period, expected, tmp_path):
     assert _cores.cgroup_quota(tmp_path / "proc", tmp_path) == expected
 
 
+def test_names_of_groups_may_have_colons(tmp_path):
+    (tmp_path / "proc").write_text("0::/a:b\n")
+    (tmp_path / "a:b").mkdir()
+    (tmp_path / "a:b" / "cpu.max").write_text("200 100")
+    assert _cores.cgroup_quota(tmp_path / "proc", tmp_path) == 2
+
+
 def test_groups_from_the_top_downward():
     top = Path("top")
     assert _cores._upward(top, "/a/../b") == [top, top / "a", top / "a" / "b"]

@@ -217,6 +217,15 @@ def test_compressed_data_are_products_with_few_columns(rng):
     np.testing.assert_allclose(Q @ (Q.T @ dependent), dependent, atol=1e-10)
 
 
+@pytest.mark.parametrize("columns", [[0, 0, 1], [0, 1, 2], [0, 1, 1, 1]])
+def test_columns_that_depend_on_each_other_have_an_orthonormal_basis(columns):
+    given = 3.0 * np.eye(6)[:, columns]
+    Q = orthonormal(given)
+    assert Q.shape == given.shape
+    np.testing.assert_allclose(Q.T @ Q, np.eye(len(columns)), atol=1e-12)
+    np.testing.assert_allclose(Q @ (Q.T @ given), given, atol=1e-12)
+
+
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_bound_outside_some_directions_is_above_the_largest_eigenvalue(k, rng):
     X = rng.random((60, 40))

@@ -74,8 +74,6 @@ def copied(X: Any, device: Any) -> Any:
     X = np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    if not X.dtype.isnative:
-        X = X.astype(X.dtype.newbyteorder("="))
     out = torch.empty(X.shape, dtype=tensor_dtype(X.dtype), device=device)
     stream = DeviceStream(ArrayRows(X, "X", 1 << 62), device, lock=False)
     for start, stop, block in stream.blocks():

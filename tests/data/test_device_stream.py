@@ -1,0 +1,119 @@
+"""Host data for a device: their size there, copies of any type, and the statistics of the first pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg._arrays import to_numpy
+from nonneg.data import as_data_matrix, device_blocks, device_stream
+from nonneg.data.device_stream import (
+    DeviceStreamedMatrix,
+    _statistics,
+    copied,
+    fits,
+    host_bytes,
+    host_rows,
+)
+from nonneg.data.streamed import StreamedMatrix
+from nonneg.exceptions import DeviceMemoryError
+from nonneg.io.stored_dense import ArrayRows
+from nonneg.io.stored_sparse import CompressedRows
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:Sparse")]
+
+
+@pytest.fixture
+def X(rng):
+    return np.where(rng.random((11, 6)) < 0.4, 0.0, rng.random((11, 6)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "dense", "entry"), [(np.float64, 8, 12), (np.float32, 4, 8), (np.int16, 8, 12), (bool, 8, 12)]
+)
+def test_bytes_on_the_device(kind, dense, entry):
+    X = np.eye(6)[:4].astype(kind)
+    assert host_bytes(X) == 24 * dense
+    assert host_bytes(sp.csr_array(X)) == 2 * 4 * entry  # with the transpose
+
+
+def test_data_may_take_three_quarters_of_the_free_memory(monkeypatch):
+    monkeypatch.setattr(device_stream, "free_memory", lambda device: 100.0)
+    assert fits(75.0, None)
+    assert not fits(75.1, None)
+
+
+def test_sparse_data_that_do_not_fit_are_refused(X):
+    with pytest.raises(DeviceMemoryError, match=r"take 96 bytes, more than the GPU has free"):
+        host_rows(sp.csr_array(np.eye(4)))
+    assert host_rows(X).shape == X.shape
+    csr = sp.csr_array(X)
+    stored = CompressedRows(csr.data, csr.indices, csr.indptr, X.shape, "file")
+    with pytest.raises(DeviceMemoryError, match="file is sparse and larger than memory"):
+        DeviceStreamedMatrix(stored, None)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", ">f4", ">f8", "int16", "bool"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_of_any_type_are_copied(kind, order, torch, monkeypatch):
+    monkeypatch.setattr(device_blocks, "BLOCK_BYTES", 100)
+    X = np.asarray(np.arange(24).reshape(8, 3) % 2, dtype=kind, order=order)
+    found = copied(X, torch.device("cpu"))
+    assert found.dtype == (torch.float32 if kind == "float32" else torch.float64)
+    np.testing.assert_array_equal(found.numpy(), X)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("form", ["csr", "csc", "twice"])
+def test_sparse_matrices_are_copied_with_their_repeated_entries_added(kind, form, torch):
+    rows, columns, values = [0, 0, 2], [1, 1, 0], np.array([100, 100, 3], dtype=kind)
+    given = sp.coo_array((values, (rows, columns)), shape=(3, 2))
+    if form == "twice":
+        given = sp.csr_array((values, np.array([1, 1, 0]), np.array([0, 2, 2, 3])), shape=(3, 2))
+        before = given.nnz
+    else:
+        given = given.astype(np.float64).asformat(form)
+    found = copied(given, torch.device("cpu"))
+    np.testing.assert_array_equal(found.to_dense().numpy(), [[0, 200], [0, 0], [3, 0]])
+    if form == "twice":
+        assert given.nnz == before  # the user's matrix stays
+        assert found.dtype == (torch.float32 if kind == np.float32 else torch.float64)
+
+
+@pytest.mark.parametrize("entries", [1, 13, 1 << 20])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("first", [0, 7])
+def test_statistics_and_sums_by_place(entries, weighted, first, X, torch, monkeypatch):
+    monkeypatch.setattr(device_stream, "WIDE_ENTRIES", entries)
+    weights = np.linspace(1.0, 2.0, 11)
+    mask = np.arange(66).reshape(11, 6) % 4 > 0
+    block = as_data_matrix(torch.asarray(X), weights=weights if weighted else None, mask=mask)
+    found, places = _statistics(block, first)
+    seen, each = np.where(mask, X, 0.0), weights if weighted else np.ones(11)
+    assert found.squared_norm == pytest.approx(np.sum(each[:, None] * seen**2))
+    assert found.total == pytest.approx(np.sum(each[:, None] * seen))
+    assert found.observed_weight == pytest.approx(np.sum(each[:, None] * mask))
+    assert found.n_nonzero == np.count_nonzero(seen)
+    assert found.n_missing == np.sum(~mask)
+    assert (found.lowest, found.highest) == ((seen.min(),), (seen.max(),))
+    by_row = np.cos(np.arange(first, first + 11)) @ seen.sum(axis=1)
+    by_column = np.cos(np.arange(6)) @ seen.sum(axis=0)
+    np.testing.assert_allclose(places, [by_row, by_column])
+
+
+def test_a_stream_says_the_same_as_the_processor(X, torch, monkeypatch):
+    monkeypatch.setattr(device_blocks, "BLOCK_BYTES", 100)
+    X[3, 2] = np.nan
+    options = {"weights": np.linspace(1.0, 2.0, 11), "missing": "mask"}
+    found = DeviceStreamedMatrix(ArrayRows(X, "X"), torch.device("cpu"), **options)
+    expected = StreamedMatrix(ArrayRows(X, "X"), **options)
+    assert found.n_missing == expected.n_missing == 1
+    assert found.total() == pytest.approx(expected.total())
+    for rows in ([10, 3, 3], [0]):
+        np.testing.assert_allclose(to_numpy(found.take_rows(rows)), expected.take_rows(rows))
+    assert found.numpy_out
+    complete = DeviceStreamedMatrix(ArrayRows(np.nan_to_num(X), "X"), torch.device("cpu"), missing="mask")
+    assert complete.has_mask
+    complete.examine()
+    assert not complete.has_mask  # nothing is missing
