@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from nonneg.data import as_data_matrix
 from nonneg.losses import beta as beta_module
-from nonneg.losses.beta import BetaLoss, entries_and_mask, over_blocks
+from nonneg.losses.beta import BetaLoss, entries_and_mask, in_pieces, over_blocks
 from nonneg.losses.penalties import Penalties, rescale_pair, scaled_penalties
 
 WEIGHTS = np.linspace(0.2, 2.0, 17)
@@ -142,3 +142,24 @@ def test_components_have_norm_one_and_zeros_stay(norm, rng):
     np.testing.assert_allclose(np.linalg.norm(new_Ht, order, axis=0), [1.0, 1.0, 0.0])
     np.testing.assert_allclose(new_W @ new_Ht.T, W @ Ht.T)
     np.testing.assert_array_equal(new_W[:, 2], W[:, 2])
+
+
+@pytest.mark.parametrize(("entries", "pieces"), [(12, [4, 4, 4, 4, 1]), (51, [17]), (48, [16, 1])])
+@pytest.mark.parametrize("on_gpu", [True, False])
+def test_pieces_of_rows_give_what_the_whole_gives(entries, pieces, on_gpu, rng, monkeypatch):
+    monkeypatch.setattr(beta_module, "TILED_ENTRIES", entries)
+    monkeypatch.setattr(beta_module, "in_tiles", lambda block, Ht: on_gpu)
+    X, W, Ht = rng.random((17, 9)), rng.random((17, 3)), rng.random((9, 3))
+    seen = []
+
+    def function(block, W, before):
+        seen.append(block.shape[0])
+        assert before is None
+        return (2 * W, block.dense_rows(0, block.shape[0])), (W.sum(axis=0), float(len(W)))
+
+    (rows, data), (total, count) = in_pieces(function, as_data_matrix(X), Ht, W, None)
+    assert seen == (pieces if on_gpu else [17])
+    np.testing.assert_array_equal(rows, 2 * W)
+    np.testing.assert_array_equal(data, X)
+    np.testing.assert_allclose(total, W.sum(axis=0))
+    assert count == 17.0
