@@ -9,6 +9,7 @@ from sklearn.metrics import silhouette_samples
 from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.clustering import (
     CLUSTERINGS,
+    _farthest,
     _median,
     cluster,
     distances_of,
@@ -222,3 +223,15 @@ def test_the_number_of_neighbors_is_a_share_of_the_restarts(neighborhood, n_neig
     distances = np.linalg.norm(points[:, None] - points, axis=2)
     expected = np.sort(distances, axis=1)[:, 1 : n_neighbors + 1].mean(axis=1)
     np.testing.assert_allclose(local_density(distances, 2, neighborhood), expected)
+
+
+def test_a_cluster_of_one_may_be_the_nearest_other(rng):
+    points = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
+    distances, labels = np.abs(points - points.T), np.array([0, 0, 1, 2, 2])
+    expected = silhouette_samples(distances, labels, metric="precomputed")
+    np.testing.assert_allclose(silhouettes_of(distances, labels, 3), expected)
+    assert len(_farthest(unit_spectra(rng.random((9, 4))), 3)) == 3
+
+
+def test_an_error_too_large_for_a_ratio_is_not_compared():
+    assert certified(error=1e200, best=1e-320)["consensus-error"].number is None

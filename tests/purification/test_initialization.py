@@ -227,3 +227,23 @@ def test_perturbed_features_have_the_mixing_that_was_asked_for(signs, level, dia
         entries = E[~np.eye(4, dtype=bool)]
         expected = {"both": (True, True), "positive": (True, False), "negative": (False, True)}[signs]
         assert ((entries > 1e-9).any(), (entries < -1e-9).any()) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"level": -0.1}, {"level": np.inf}, {"level": np.nan}, {"diagonal": -0.1}, {"diagonal": 1.0},
+     {"outside": -0.1}, {"outside": np.inf}],
+)  # fmt: skip
+def test_perturbations_that_are_none_are_refused(options):
+    with pytest.raises(InvalidParameterError, match="Expected level >= 0"):
+        perturbed_features(np.eye(2, 3), **options)
+
+
+def test_nothing_lies_outside_of_all_directions():
+    np.testing.assert_allclose(perturbed_features(np.eye(3), 0.0), np.eye(3))
+    with pytest.raises(InvalidParameterError, match="3 features of length 3 leave nothing outside"):
+        perturbed_features(np.eye(3), 0.0, outside=0.1)
+    assert perturbed_features(np.eye(2, 3), 0.0, outside=0.1, rng=0).shape == (2, 3)
+    with pytest.raises(ShapeError, match="one per row"):
+        perturbed_features(np.ones(3))
+    np.testing.assert_allclose(perturbed_features([[2.0, 1.0]], 0.5), [[2.0, 1.0]])  # one has no others

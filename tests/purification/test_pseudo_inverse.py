@@ -58,3 +58,32 @@ def test_the_choice_follows_the_price():
 def test_dependent_features_are_found(features):
     assert dependent_feature(features) is None
     assert dependent_feature(np.vstack([features[:4], features[:4].sum(axis=0)])) is not None
+
+
+def test_the_infinity_norm_is_that_of_the_largest_row():
+    assert module.PseudoInverse(np.array([[1.0, -2.0], [0.5, 0.25]])).infinity_norm == 3.0
+
+
+def test_only_the_simplex_method_has_a_basis_to_begin_with(features):
+    assert pseudo_inverse(features, "min-infinity-highs").bases is None
+    assert pseudo_inverse(features, "min-infinity").bases is not None
+
+
+def test_a_row_whose_dual_solution_proves_nothing_is_computed_again(features, monkeypatch):
+    """A solution of 1.5 times the least norm, of which no dual one is proof."""
+    exact = minimum_l1_rows(features.T / features.sum(axis=1))
+    nulls = np.linalg.svd(features)[2][-1]
+    worse = exact.rows + 0.5 * np.abs(exact.rows).sum(axis=1)[:, None] * nulls / np.abs(nulls).sum()
+    monkeypatch.setattr(module, "minimum_l1_rows", lambda A, bases: exact._replace(rows=worse.copy()))
+    found = pseudo_inverse(features, "min-infinity")
+    expected = np.abs(smallest_infinity_norm(features.T)).sum(axis=1)
+    np.testing.assert_allclose(np.abs(found.inverse).sum(axis=1), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1]])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_feature_that_depends_most_on_the_others_is_named(order, sign):
+    """The sum of two has the largest share in the dependence of all three."""
+    H = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [1.0, 1.0, 0.0]])
+    H[2] *= sign
+    assert dependent_feature(H[order]) == order.index(2)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nonneg.certificates.certificate import Verdict
+from nonneg.metrics import mixing
 from nonneg.purification.certificate import (
     ALLOWED_CORRELATION,
     ALLOWED_IMBALANCE,
     ALLOWED_MIXING,
     CONSISTENT,
     WeightConstants,
+    _mixing_of_halves,
     _verdict,
     balancing_statement,
     conditioning_statement,
@@ -21,10 +24,14 @@ from nonneg.purification.certificate import (
     decode_statement,
     halves_statement,
     noise_statement,
+    purification_certificate,
     warm_start_statement,
     weight_constants,
     weights_statement,
 )
+from nonneg.purification.decode import Decoder
+from nonneg.purification.initialization import InitQuality
+from nonneg.purification.moments import Moments
 
 
 def constants(imbalance):
@@ -121,3 +128,60 @@ def test_balancing_allows_a_tenth_of_the_level_below_zero(level, threshold):
     assert (held.verdict, failed.verdict) == (Verdict.HOLDS, Verdict.FAILS)
     assert held.threshold == pytest.approx(threshold)
     assert held.quantities == {"level": level, "ratio": 3.0}
+
+
+def moments_like(samples, weights):
+    x, y = weights - weights.mean(axis=0), samples - samples.mean(axis=0)
+    n = weights.shape[1]
+    return Moments(
+        float(len(samples)), weights.mean(axis=0), samples.mean(axis=0), x.T @ x, x.T @ y, np.zeros(n),
+        np.zeros(n), (weights > 0).sum(axis=0).astype(float),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("balancing", [None, np.array([1.0, 0.25])])
+def test_the_certificate_of_a_run_is_made_of_plain_sums(balancing, rng):
+    H, inverse = rng.random((2, 5)), rng.standard_normal((2, 5))
+    samples = rng.standard_normal((30, 5))
+    decoder = Decoder(inverse, np.array([0.2, 0.5]), "unshifted")
+    E = np.array([[0.0, -0.2], [0.1, 0.0]])
+    quality = InitQuality(0.3, E, 0, np.array([], dtype=int), decoder.threshold)
+    found = purification_certificate(H, decoder, samples, None, quality, balancing, 0.05)
+    values = samples @ inverse.T
+    kept = np.where(values > decoder.threshold, values, 0.0)
+    removed = np.sum(np.where(values > decoder.threshold, 0.0, values) ** 2) / np.sum(values**2)
+    assert found["decode-consistency"].number == pytest.approx(removed)
+    assert found["decode-consistency"].quantities == {"n_samples": 30}
+    assert found["conditioning"].number == pytest.approx(np.abs(inverse).sum(axis=1).max())
+    assert found["mixing-on-halves"].verdict is Verdict.NOT_VERIFIABLE
+    assert found["weight-correlation"].number == correlation_statement(kept).number
+    assert found["noise-level"].number == 0.05
+    assert ("balancing" in found) == (balancing is not None)
+    if balancing is not None:
+        expected = balancing_statement(-0.2, 0.3, 4.0)
+        assert found["balancing"] == expected
+    nothing = purification_certificate(H, decoder, 0.0 * samples, None, quality, None, 0.0)
+    assert nothing["decode-consistency"].number == 0.0
+
+
+def test_two_halves_are_compared_by_their_regressions(rng):
+    H = np.eye(2, 4)
+    weights = rng.random((2, 20, 2))
+    features = np.array([[1.0, 0.2, 0.0, 0.0], [0.0, 1.0, 0.3, 0.0]])
+    other = features + np.array([[0.0, 0.1, 0.0, 0.05], [0.2, 0.0, 0.0, 0.0]])
+    halves = tuple(
+        moments_like(part @ rows, part) for part, rows in zip(weights, (features, other), strict=True)
+    )
+    found = _mixing_of_halves(H, halves)
+    expected = mixing(features, other)
+    assert found.number == pytest.approx(expected.e_norm)
+    outside = (np.abs(expected.outside).sum(axis=0) / np.abs(features).sum(axis=1)).max()
+    diagonal = np.abs(expected.diagonal - 1.0).max()
+    assert found.quantities == pytest.approx({"diagonal_off_one": diagonal, "outside": outside})
+    # A half without samples, or whose regression is not finite, says nothing.
+    for lost in (halves[0].scaled(0.0), replace(halves[0], cross=np.full((2, 4), np.nan))):
+        for pair in ((lost, halves[1]), (halves[1], lost)):
+            assert _mixing_of_halves(H, pair).verdict is Verdict.NOT_VERIFIABLE
+    assert _mixing_of_halves(H, tuple(half.scaled(0.01) for half in halves)).number == pytest.approx(
+        expected.e_norm
+    )

@@ -9,8 +9,14 @@ from tests.references.purification import paper_update
 
 from nonneg import purify
 from nonneg.data import as_data_matrix
-from nonneg.purification.decode import Decoder, decode, initial_threshold, weight_scales
-from nonneg.purification.iteration import PurificationState, effective_threshold
+from nonneg.purification.decode import (
+    LOWEST_WITH_DECAY,
+    Decoder,
+    decode,
+    initial_threshold,
+    weight_scales,
+)
+from nonneg.purification.iteration import PurificationState, effective_threshold, noise_level
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.update import covariance_target, regression_target
 
@@ -204,3 +210,60 @@ def test_moments_of_nothing_change_nothing():
     assert (zeros.noise, zeros.second_moments) == (0.0, 0.0)
     assert some.noise[0] == pytest.approx(4.0)  # eight over half a negative value
     assert some.second_moments[0] == pytest.approx(5.0 / 3.0 + 4.0)
+
+
+@pytest.mark.parametrize(("variance", "seen"), [(1e-6, False), (1e-3, True)])
+def test_a_weight_that_hardly_varies_is_constant(variance, seen):
+    """Relative to its squared mean, 1e8, the first varies by less than 1e-13."""
+    moments = Moments(
+        10.0, np.array([1e4]), np.zeros(2), np.array([[10.0 * variance]]), np.array([[1.0, 2.0]]),
+        np.zeros(1), np.zeros(1), np.full(1, 10.0),
+    )  # fmt: skip
+    found = regression_target(np.zeros((1, 2)), moments)
+    np.testing.assert_allclose(found, [[1.0, 2.0]] / np.array(10.0 * variance) if seen else [[0.0, 0.0]])
+
+
+def test_a_share_that_is_rounding_beside_the_largest_leaves_a_feature_alone():
+    H, cross = np.ones((2, 2)), np.array([[1e-5, 0.0], [0.0, 1e10]])
+    moments = Moments(1.0, np.zeros(2), np.zeros(2), np.eye(2), cross, np.zeros(2), np.zeros(2), np.ones(2))
+    np.testing.assert_allclose(covariance_target(H, moments, np.eye(2), None), [[1.0, 1.0], [0.0, 1.0]])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_shares_of_samples_multiply_their_weights(sparse, rng):
+    X, weights, shares = rng.standard_normal((8, 4)), rng.random(8) + 0.5, rng.integers(0, 3, 8).astype(float)
+    wrap = sp.csr_array if sparse else np.asarray
+    decoder = Decoder(rng.standard_normal((2, 4)), np.zeros(2), "unshifted")
+    data = as_data_matrix(wrap(X), weights=weights)
+    found = moments_of(data, decoder, np.zeros(2), data.to_sample_array(shares[:, None]))
+    expected = moments_of(as_data_matrix(wrap(X), weights=weights * shares), decoder, np.zeros(2))
+    assert found.total == pytest.approx(expected.total)
+    np.testing.assert_allclose(found.gram, expected.gram, atol=1e-12)
+    np.testing.assert_allclose(found.cross, expected.cross, atol=1e-12)
+    none = moments_of(data, decoder, np.array([0.5, 0.25]), data.to_sample_array(np.zeros((8, 1))))
+    assert none.total == 0.0
+    np.testing.assert_array_equal(none.mean_weights, [0.5, 0.25])
+
+
+def test_features_without_positive_values_do_not_move_the_threshold(rng):
+    values = np.where(rng.random((50, 1)) < 0.3, 1.0, 0.1) * rng.random((50, 1))
+    both = initial_threshold(np.hstack([values, -np.ones((50, 1))]))
+    np.testing.assert_allclose(both, [initial_threshold(values)[0], 0.0])
+
+
+@pytest.mark.parametrize("balance", [False, True])
+def test_what_a_run_says_about_itself(balance, small):
+    X, init = small
+    result = purify(X, init, balance=balance, max_iter=1, tol=0, check_init="report")
+    assert result.parameters["balance"] is balance
+    assert (result.balancing is not None) is balance
+    assert result.n_iter == 1
+    state = result.state
+    worst = np.max(noise_level(state) / state.weight_scale)
+    assert result.certificate["noise-level"].number == pytest.approx(worst)
+    if not balance:
+        values = X @ np.linalg.pinv(init)
+        expected = initial_threshold(values, LOWEST_WITH_DECAY).max()
+        assert result.parameters["threshold"] == pytest.approx(expected)
+    given = purify(X, init, threshold=[0.1, 0.2, 0.15, 0.05], max_iter=1, tol=0, check_init="report")
+    assert given.parameters["threshold"] == 0.2
