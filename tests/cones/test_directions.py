@@ -177,3 +177,12 @@ def test_a_solution_that_fails_its_check_is_improved_a_few_times(clustered, monk
     monkeypatch.setattr(directions._Search, "residuals", lambda self: np.full(K, 1.0 if self.fresh else 0.0))
     leading_directions(as_data_matrix(X), labels, np.ones((K, 25)))
     assert len(checks) == directions._CHECKS
+
+
+@pytest.mark.parametrize("max_iter", [3, 4, 6])
+def test_passes_end_at_the_maximum(max_iter, rng):
+    data = as_data_matrix(rng.random((50, 30)))
+    labels = np.zeros((50, 1), dtype=np.int64)
+    found = leading_directions(data, labels, np.eye(1, 30), tol=0.0, max_iter=max_iter)
+    assert found.n_passes == max_iter
+    assert found.residuals[0] > 1e-13

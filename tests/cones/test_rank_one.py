@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 import nonneg
 from nonneg import cone_rank_one, datasets, factorize
-from nonneg.cones.directions import _powers_of_two
+from nonneg.cones import rank_one as module
+from nonneg.cones.directions import _powers_of_two, leading_directions
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, NonFiniteDataError
 
 CHECKED = Path(__file__).parent / "data" / "cr1_N100.npz"
@@ -263,3 +264,34 @@ def test_scales_are_powers_of_two_that_leave_one_digit_before_the_point():
     largest = np.abs(images).max(axis=1, keepdims=True)
     assert ((largest / units >= 1) & (largest / units < 2))[[0, 1, 3]].all()
     assert (np.frexp(units)[0] == 0.5).all()
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize("n_init", [1, 4])
+def test_there_are_as_many_sources_as_initializations(seed, n_init):
+    found = list(module._sources(seed, n_init))
+    assert len(found) == n_init
+    assert (found[0] is None) == (seed is None)
+
+
+@pytest.mark.parametrize(("n_init", "tols"), [(1, [1e-9]), (2, [module._COMPARISON_TOL] * 2 + [1e-9])])
+def test_initializations_are_compared_loosely_and_the_best_is_finished(n_init, tols, monkeypatch, rng):
+    seen = []
+
+    def recorded(data, labels, start, *, tol, max_iter):
+        seen.append(tol)
+        assert max_iter == 77
+        return leading_directions(data, labels, start, tol=tol, max_iter=max_iter)
+
+    monkeypatch.setattr(module, "leading_directions", recorded)
+    cone_rank_one(rng.random((20, 5)), 3, n_init=n_init, tol=1e-9, max_iter=77, rng=0)
+    assert seen == tols
+
+
+def test_as_many_clusters_as_samples(rng):
+    X = rng.random((3, 5))
+    found = cone_rank_one(X, 3)
+    assert sorted(found.labels) == [0, 1, 2]
+    assert found.relative_error < 1e-7
+    with pytest.raises(InvalidParameterError, match="n_components=4 clusters cannot be made of 3 samples"):
+        cone_rank_one(X, 4)

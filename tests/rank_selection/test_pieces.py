@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -308,3 +310,14 @@ def test_two_estimates_that_agree_are_followed():
     assert chosen(2, 5, 9, curve=[9.0, 1.1, 1.1])[0] == 2
     assert chosen(2, 5, 2, curve=[9.0, 1.1, 1.1], incomplete=True)[0] == 5
     assert recommend({"stability": estimate(4, flat)})[0] == 4
+
+
+@pytest.mark.parametrize("rank", [2, 4, 9])
+def test_the_chosen_candidate_is_marked(rank):
+    curve = RankCurve("error", (2, 4), [0.5, 0.25], [0.1, 0.2], "smaller")
+    html = RankResult(rank, {}, "so", "x", np.ones(2), 2, 2, 9, (curve,))._repr_html_()
+    plain = RankResult(rank, {}, "so", "x", np.ones(2), 2, 2, 9)._repr_html_()
+    assert "error" not in plain
+    assert "error" in html
+    bold = re.findall(r"font-weight:bold[^>]*>(\d+)<", html)
+    assert bold == ([str(rank)] if rank in (2, 4) else [])

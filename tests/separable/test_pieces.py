@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nonneg.certificates import Verdict
 from nonneg.data import as_data_matrix
+from nonneg.exceptions import InvalidParameterError
+from nonneg.iteration import History
+from nonneg.separable.arguments import _is_flag
 from nonneg.separable.certificate import margin_statement, residual_statement, span_distance, span_statement
+from nonneg.separable.init import checked_coefficients
 from nonneg.separable.merit.alternatives import (
     CLEAR_RATIO,
     alternatives_statement,
@@ -28,7 +33,11 @@ from nonneg.separable.merit.choice import (
     row_maxima_anchors,
 )
 from nonneg.separable.merit.residuals import hull_distances
+from nonneg.separable.recovery_bounds import mixture_noise
 from nonneg.separable.reduction import mean_row, principal_directions, projected
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.row_maxima import distinct_rows
+from nonneg.separable.smoothed import even_members
 from nonneg.separable.vca import _with_constant
 
 
@@ -201,3 +210,73 @@ def test_samples_in_fewer_dimensions(rng):
     assert wide.shape == (12, 3)
     lengths = np.linalg.norm(wide[:, :2], axis=1)
     np.testing.assert_allclose(wide[:, 2], lengths.max())
+
+
+def test_margins_and_distances_at_their_limits():
+    assert margin_statement(np.array([0.5, 0.5]), [0], apart=True).verdict is Verdict.NOT_VERIFIABLE
+    # Relative to the longest anchor: two that are 1e-5 apart at a distance of 1e6 are one.
+    near = span_statement(np.array([[1e6, 0.0], [1e6, 1e-5]]))
+    assert near.verdict is Verdict.FAILS
+    assert near.threshold == pytest.approx(1e-4)
+    assert span_statement(np.array([[1e6, 0.0], [1e6, 1e-3]])).holds
+    assert span_statement(np.array([[1e-6, 0.0], [1e-6, 1e-12]])).holds
+
+
+@pytest.mark.parametrize(
+    ("value", "flag"), [(True, True), (np.bool_(False), True), (1, False), ("True", False), (None, False)]
+)
+def test_what_is_a_flag(value, flag):
+    assert _is_flag(value) is flag
+
+
+@pytest.mark.parametrize(("row_maxima", "margin"), [([0.9, 0.2, 0.8, 0.3], 0.5), (None, 0.25)])
+def test_the_margin_of_a_selection(row_maxima, margin):
+    found = SelectionResult(
+        np.array([0, 2]), "x", History(), scores=np.array([2.0, 0.75]), best_left=0.5,
+        row_maxima=None if row_maxima is None else np.array(row_maxima),
+    )  # fmt: skip
+    assert found.margin == pytest.approx(margin)
+    assert found.stop_sentence == found.stop_reason.value
+    assert replace(found, stop_sentence="enough").stop_sentence == "enough"
+    if row_maxima is not None:
+        np.testing.assert_array_equal(found.curve, [0.9, 0.8, 0.3, 0.2])
+        whole = replace(found, row_maxima=np.array([0.9, 0.8, 0.3]), anchors=np.arange(3))
+        assert whole.margin == pytest.approx(0.3)
+    else:
+        assert found.curve is None
+        for lost in ({"best_left": None}, {"scores": None}, {"scores": np.zeros(0)}):
+            assert replace(found, **lost).margin is None
+
+
+@pytest.mark.parametrize(("wanted", "rows"), [(1, [4]), (2, [4, 1]), (3, [4, 1, 0]), (9, [4, 1, 0])])
+def test_distinct_rows_are_the_first_of_their_kind(wanted, rows):
+    X = np.array([[1.0, 2.0], [3.0, 1.0], [3.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
+    order = np.array([4, 3, 1, 2, 0])
+    np.testing.assert_array_equal(distinct_rows(as_data_matrix(X), order, wanted), rows)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -0.5])
+def test_one_wrong_coefficient_is_enough(bad):
+    C = np.eye(3)
+    C[0, 1], C[1, 1] = bad, 1.0 - bad
+    with pytest.raises(InvalidParameterError, match="finite and nonnegative"):
+        checked_coefficients(C, 3)
+    np.testing.assert_array_equal(checked_coefficients(np.eye(3), 3).toarray(), np.eye(3))
+    with pytest.raises(InvalidParameterError, match=r"column 1 sums to 0\.5"):
+        checked_coefficients(np.diag([1.0, 0.5, 1.0]), 3)
+
+
+@pytest.mark.parametrize("sum_to_one", [True, False])
+def test_the_noise_of_mixtures_is_the_largest_distance(sum_to_one):
+    vertices = np.array([[2.0, 0.0], [0.0, 2.0]])
+    X = np.array([[1.0, 1.0], [2.0, 0.0], [0.5, 0.5], [3.0, 0.0], [0.0, 0.0]])
+    found = mixture_noise(as_data_matrix(X), vertices, sum_to_one=sum_to_one)
+    assert found == pytest.approx(math.sqrt(2.0) if sum_to_one else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "depth", "members"),
+    [(1000, 3, 0.1, 10.0), (1000, 3, 0.01, math.log(1000)), (200, 3, 0.01, 2.0), (50, 2, 0.0, 0.0)],
+)
+def test_members_of_samples_that_fill_a_simplex(n, k, depth, members):
+    assert even_members(n, k, depth) == pytest.approx(members)

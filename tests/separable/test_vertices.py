@@ -10,9 +10,12 @@ from nonneg import SeparableNMF, select_anchors
 from nonneg._arrays import to_float64
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral.min_volume import METHODS as UNMIXING_METHODS
+from nonneg.data import as_data_matrix
 from nonneg.datasets import scene_like
 from nonneg.separable import METHODS, Method, SelectionResult
 from nonneg.separable.spa import spa
+from nonneg.separable.vca import _signal_to_noise, vca
+from nonneg.separable.vertices import in_range
 
 
 def pairs(data, n_components, *, aggregate="mean"):
@@ -55,3 +58,31 @@ def test_endmembers_are_averages(reduce):
     np.testing.assert_allclose(model.endmembers_, expected, rtol=1e-6)
     places = model.pure_pixels_ @ [15, 1]
     np.testing.assert_array_equal(places, model.result_.anchors)
+
+
+@pytest.mark.parametrize(("lowest", "expected"), [(0.0, 0.0), (-1.0, -1e-9)])
+def test_averages_of_nonnegative_samples_are_not_negative(lowest, expected):
+    data = as_data_matrix(np.array([[lowest, 1.0], [2.0, 3.0]]))
+    found = in_range(np.array([[-1e-9, 0.5]]), data)
+    np.testing.assert_array_equal(found, [[expected, 0.5]])
+    np.testing.assert_array_equal(in_range(np.array([[0.0, 0.5]]), data), [[0.0, 0.5]])
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_ratio_of_signal_to_noise_is_that_of_the_paper(k, rng):
+    X = rng.random((30, 5)) + 1.0
+    mean = X.mean(axis=0)
+    values = np.linalg.svd(X - mean)[1]
+    inside = np.sum(values[:k] ** 2) / 30 + mean @ mean
+    whole = np.sum(X**2) / 30
+    ratio = (inside - k / 5 * whole) / (whole - inside)
+    assert _signal_to_noise(as_data_matrix(X), k) == pytest.approx(10 * np.log10(ratio))
+    assert _signal_to_noise(as_data_matrix(X[:, :1]), 1) == np.inf
+
+
+@pytest.mark.parametrize(("snr", "projection"), [(18.1, "plane"), (17.9, "principal components")])
+def test_samples_are_put_on_a_plane_from_a_ratio_on(snr, projection, rng):
+    """15 dB and ten times the logarithm of the number of vertices: 18.01 dB for two."""
+    X = rng.dirichlet(np.ones(2), 20) @ rng.random((2, 4))
+    found = vca(as_data_matrix(X), 2, snr=snr, rng=0)
+    assert found.facts == {"snr": snr, "projection": projection}

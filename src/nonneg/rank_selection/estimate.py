@@ -166,7 +166,7 @@ def estimate_rank(
             "the "
             "spectrum. Compare with method='cross-validation', which leaves them out.",
             NonnegWarning,
-            stacklevel=2,
+            stacklevel=3,  # beyond the decorator
         )
     with threads(n_jobs):
         problem = rank_problem(

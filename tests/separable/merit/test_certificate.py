@@ -14,7 +14,7 @@ from nonneg.certificates.certificate import Verdict
 from nonneg.datasets import separable_dirichlet
 from nonneg.separable.certificate import margin_statement
 from nonneg.separable.merit.alternatives import alternatives_statement
-from nonneg.separable.merit.certificate import duality_gap_statement
+from nonneg.separable.merit.certificate import _second_gap, duality_gap_statement
 from nonneg.separable.merit.choice import Fit
 from nonneg.separable.merit.recovery_conditions import (
     MOST_ANCHORS,
@@ -215,3 +215,39 @@ def test_a_sample_as_far_out_as_an_anchor_is_an_alternative():
     W = np.eye(3)  # each is sqrt(3/2) away from the hull of the others
     for largest, verdict in ((0.0, Verdict.HOLDS), (0.5, Verdict.HOLDS), (4.0, Verdict.FAILS)):
         assert alternatives_statement(W, Fit(0.1, largest, 0.01)).verdict is verdict
+
+
+def test_the_second_gap_is_that_of_the_smallest_slopes(rng):
+    error, W = rng.standard_normal((6, 3)), rng.random((3, 4))
+    error[2] = 0.0
+    lengths = np.linalg.norm(error, axis=1)
+    gaps = []
+    for row, length in zip(error, lengths, strict=True):
+        if length > 0:
+            slopes = np.sort(row / length @ W @ W.T)
+            gaps.append(slopes[1] - slopes[0])
+    assert _second_gap(error, lengths, W) == pytest.approx(min(gaps))
+    assert _second_gap(error[:, :1], lengths, W[:1]) == 0.0
+    assert _second_gap(np.zeros((2, 3)), np.zeros(2), W) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gap", "tol", "verdict", "words"),
+    [
+        (0.5, 0.0, Verdict.HOLDS, "is at most 0.5 (5% of it) above its minimum."),
+        (9.0, 0.0, Verdict.NOT_VERIFIABLE, "is at most 9 (90% of it) above its minimum. A gap of more than"),
+        (0.5, 0.5, Verdict.HOLDS, "The tolerance is 0.5."), (0.6, 0.5, Verdict.FAILS, "The tolerance is 0.5."),
+        (-1e-9, 0.0, Verdict.HOLDS, "is at most 0 (-1e-08% of it) above"),
+    ],
+)  # fmt: skip
+def test_the_gap_in_words(gap, tol, verdict, words):
+    found = duality_gap_statement(10.0, gap, tol=tol)
+    assert words in found.sentence
+    assert (found.number, found.threshold) == (gap, tol or None)
+    assert found.verdict is verdict
+    assert found.quantities == pytest.approx(
+        {"objective": 10.0, "lower_bound": 10.0 - gap, "relative_gap": gap / 10.0}
+    )
+    exact = duality_gap_statement(0.0, 0.0)
+    assert "%" not in exact.sentence
+    assert duality_gap_statement(1.0, math.nan).verdict is Verdict.NOT_VERIFIABLE
