@@ -9,9 +9,18 @@ import pytest
 from tests.references.mixtures import mixtures
 
 from nonneg.data import as_data_matrix
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
 from nonneg.iteration import History
 from nonneg.minvol import factorize
-from nonneg.minvol.descent import LEAST_GAIN, WINDOW, Stationary, minimize_volume
+from nonneg.minvol.descent import (
+    LEAST_GAIN,
+    WINDOW,
+    State,
+    Stationary,
+    _applied,
+    advance,
+    minimize_volume,
+)
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, Problem, contrasts, simplex_weights
 
@@ -151,3 +160,75 @@ def test_the_first_of_equal_restarts_is_returned(monkeypatch, rng):
     found = minimum_volume(as_data_matrix(X), 2, init="vca", n_init=3, max_iter=2, rng=0)
     assert len(ends) == 3
     np.testing.assert_allclose(found.H, ends[0].Ht.T)
+
+
+def inverse_hessian(moves, bends, inverse, shape):
+    """Return the inverse Hessian of BFGS, formed update by update (Nocedal & Wright, equation 6.17)."""
+    found = np.kron(np.eye(shape[0]), inverse)
+    if len(moves):
+        found = found * max(moves[-1] @ bends[-1] / (bends[-1] @ found @ bends[-1]), 1.0)
+    for s, y in zip(moves, bends, strict=True):
+        left = np.eye(len(s)) - np.outer(s, y) / (s @ y)
+        found = left @ found @ left.T + np.outer(s, s) / (s @ y)
+    return found
+
+
+@pytest.mark.parametrize("n_pairs", [0, 1, 3])
+@pytest.mark.parametrize("scale", [0.1, 10.0])
+def test_a_step_is_that_of_bfgs(n_pairs, scale, rng):
+    shape = (4, 2)
+    moves = rng.standard_normal((n_pairs, 8))
+    curved = rng.standard_normal((8, 8))
+    bends = moves @ (curved @ curved.T + np.eye(8))
+    inverse = scale * np.array([[2.0, 0.5], [0.5, 1.0]])
+    state = State(None, np.zeros(shape), None, None, None, 0.0, moves, bends)
+    slope = rng.standard_normal(shape)
+    expected = inverse_hessian(moves, bends, inverse, shape) @ slope.ravel()
+    np.testing.assert_allclose(_applied(state, slope, inverse).ravel(), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("nonnegative", [True, False])
+def test_entries_that_the_sign_keeps_at_zero_do_not_count(nonnegative, rng):
+    problem = problem_of(rng.random((20, 5)), nonnegative=nonnegative)
+    Ht = rng.random((5, 3)) * (rng.random((5, 3)) < 0.5)
+    fit = problem.fit(Ht)
+    gradient = problem.gradient(Ht, fit)
+    kept = np.where((Ht == 0) & (gradient >= 0), 0.0, gradient) if nonnegative else gradient
+    pull = np.linalg.norm(problem.lam * Ht @ fit.curvature)
+    assert problem.imbalance(Ht, fit) == pytest.approx(np.linalg.norm(kept) / pull)
+    free = problem_of(rng.random((20, 5)), lam=0.0, nonnegative=nonnegative)
+    assert free.imbalance(Ht, free.fit(Ht)) == 0.0
+
+
+def test_a_step_lowers_the_objective_and_is_remembered(planted):
+    problem = problem_of(planted.X)
+    Ht = planted.X[[0, 50, 100, 150]].T.copy()
+    fit = problem.fit(Ht)
+    none = np.zeros((0, Ht.size))
+    first = State(fit.W, Ht, fit.gram, fit.misfit, fit.curvature, fit.loss, none, none)
+    second = advance(problem, first)
+    assert second.loss < first.loss
+    np.testing.assert_allclose(second.moves, (second.Ht - Ht).reshape(1, -1))
+    bend = problem.gradient(second.Ht, second.fit) - problem.gradient(Ht, fit)
+    np.testing.assert_allclose(second.bends, bend.reshape(1, -1), atol=1e-9)
+    assert len(advance(problem, second).moves) == 2
+
+
+def test_components_that_are_given_are_checked(rng):
+    X = rng.random((9, 4))
+    data = as_data_matrix(X)
+    for init, error, words in (
+        (X[:2], ShapeError, r"an array of shape \(3, 4\).*got shape \(2, 4\)"),
+        (np.full((3, 4), np.nan), InvalidDataError, "NaN or infinite"),
+        (X[:3] - 0.9, InvalidDataError, "negative entries, but nonnegative=True"),
+    ):
+        with pytest.raises(error, match=words):
+            minimum_volume(data, 3, init=init)
+    with pytest.raises(InvalidParameterError, match="n_init=2 with init='snpa': all restarts would be equal"):
+        minimum_volume(data, 3, init="snpa", n_init=2)
+    with pytest.raises(
+        InvalidParameterError, match="n_components=10 is larger than the number of samples, 9"
+    ):
+        minimum_volume(data, 10)
+    assert minimum_volume(data, 3, init=X[:3] - 0.9, nonnegative=False, max_iter=1).n_iter == 1
+    assert minimum_volume(data, 3, init="snpa", n_init=1, max_iter=1).n_iter == 1

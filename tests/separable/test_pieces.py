@@ -280,3 +280,14 @@ def test_the_noise_of_mixtures_is_the_largest_distance(sum_to_one):
 )
 def test_members_of_samples_that_fill_a_simplex(n, k, depth, members):
     assert even_members(n, k, depth) == pytest.approx(members)
+
+
+@pytest.mark.parametrize(("m", "rank"), [(500, 12), (501, 3)])
+def test_leading_directions_of_many_features(m, rank, rng):
+    """Beyond 500 features those of samples of up to k + 1 dimensions are exact."""
+    X = rng.standard_normal((12, rank)) * np.linspace(3.0, 1.0, rank) @ rng.random((rank, m)) + 1.0
+    X = X if m == 500 else X - 1.0
+    directions, mean = principal_directions(as_data_matrix(X), 2, centered=True)
+    np.testing.assert_allclose(mean, X.mean(axis=0), atol=1e-12)
+    right = np.linalg.svd(X - mean, full_matrices=False)[2][:2]
+    np.testing.assert_allclose(np.abs(directions.T @ right.T), np.eye(2), atol=1e-6)

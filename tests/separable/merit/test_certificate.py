@@ -236,7 +236,8 @@ def test_the_second_gap_is_that_of_the_smallest_slopes(rng):
     [
         (0.5, 0.0, Verdict.HOLDS, "is at most 0.5 (5% of it) above its minimum."),
         (9.0, 0.0, Verdict.NOT_VERIFIABLE, "is at most 9 (90% of it) above its minimum. A gap of more than"),
-        (0.5, 0.5, Verdict.HOLDS, "The tolerance is 0.5."), (0.6, 0.5, Verdict.FAILS, "The tolerance is 0.5."),
+        (0.5, 0.5, Verdict.HOLDS, "The tolerance is 0.5."),
+        (0.6, 0.5, Verdict.FAILS, "The tolerance is 0.5."),
         (-1e-9, 0.0, Verdict.HOLDS, "is at most 0 (-1e-08% of it) above"),
     ],
 )  # fmt: skip
