@@ -100,3 +100,36 @@ def test_a_fork_does_not_wait_forever_and_the_child_gets_a_new_lock(monkeypatch)
     assert holder.lock is old
     free.set()
     thread.join()
+
+
+def test_the_last_guarded_lock_comes_first(monkeypatch):
+    monkeypatch.setattr(_forks, "_guarded", [])
+    holders = [SimpleNamespace(_lock=threading.RLock()) for _ in range(3)]
+    for holder in holders:
+        _forks.guard(holder)
+    assert _forks._guarded == [(holder, "_lock") for holder in reversed(holders)]
+    with pytest.raises(AttributeError):
+        _forks.guard(SimpleNamespace(), "lock")
+
+
+def test_after_the_patience_the_child_renews_all_locks_from_the_first_that_was_held(monkeypatch):
+    holder = SimpleNamespace(first=threading.RLock(), second=threading.RLock())
+    monkeypatch.setattr(_forks, "_guarded", [(holder, "first"), (holder, "second")])
+    monkeypatch.setattr(_forks, "PATIENCE", 0.05)
+    free, begun = threading.Event(), threading.Event()
+
+    def hold():
+        with holder.first:
+            begun.set()
+            free.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait()
+    assert (
+        exit_code_of_child(lambda: holder.first.acquire(timeout=1) and holder.second.acquire(timeout=1)) == 0
+    )
+    free.set()
+    thread.join()
+    assert holder.first.acquire(timeout=1)
+    assert holder.second.acquire(timeout=0)

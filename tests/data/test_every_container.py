@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from tests.references.containers import SPARSE_TENSOR, TORCH, as_container, plain
 
 from nonneg.data import as_data_matrix, device_blocks
+from nonneg.data import streamed as streamed_module
 from nonneg.data.compressed import compressed
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.gram_operator import apply_gram, gram_matrix
@@ -16,6 +17,7 @@ from nonneg.data.streamed import StreamedMatrix
 from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
 from nonneg.exceptions import UnsupportedInputError
 from nonneg.io import stored as stored_module
+from nonneg.io.memory import written_bytes
 from nonneg.io.stored_dense import ArrayRows
 from nonneg.io.stored_sparse import CompressedRows
 
@@ -239,3 +241,52 @@ def test_other_columns_of_a_file(form, X, mask):
     np.testing.assert_array_equal(plain(found.times(np.eye(2))), expected)
     assert found.total() == pytest.approx(np.sum(WEIGHTS[:, None] * expected))
     assert data.shape == X.shape
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_identifies_a_file_does_not_depend_on_its_blocks(sparse, X, monkeypatch):
+    form = "streamed sparse" if sparse else "streamed"
+    found = {matrix(X, form).digest()}
+    for n_bytes in (1, 100, 10**6):
+        monkeypatch.setattr(stored_module, "_BLOCK_BYTES", n_bytes)
+        for part in (3, 1 << 20):
+            monkeypatch.setattr(streamed_module, "_PART", part)
+            data = matrix(X, form)
+            found.add(data.digest())
+            assert data.squared_norm() == pytest.approx(np.sum(X**2))
+    assert len(found) == 1
+    assert matrix(X, form, WEIGHTS).digest() not in found
+    assert matrix(X[::-1].copy(), form).digest() not in found
+    assert matrix(X.astype(np.float32), form).digest() not in found
+
+
+@pytest.mark.parametrize(
+    ("init", "n_columns", "n_init", "first"),
+    [("random", 6, 1, 2), ("random", 6, 3, 6), ("nndsvda", 6, 1, 2), ("nndsvda", 501, 1, 10),
+     ("nndsvd", 501, 2, 20), ("nndsvd", 500, 1, 2), ("merge", 6, 1, 82), ("merge", 501, 1, 90)],
+)  # fmt: skip
+def test_how_often_a_file_will_be_read(init, n_columns, n_init, first, monkeypatch):
+    monkeypatch.setattr(stored_module, "_BLOCK_BYTES", n_columns * 8)
+    data = matrix(np.ones((3, n_columns)), "streamed")
+    data.total()
+    most = 1 + first + 20 + 4
+    said = data.planned_passes(init, 20, n_init, 4)
+    assert (
+        f"in 3 blocks. It will be read at most {most} times ({written_bytes(most * 24 * n_columns)})" in said
+    )
+    assert f": 1 to check it, about {first} for the initialization, 1 per iteration, 4 at the end" in said
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_sample_arrays_of_a_twelfth_of_the_memory_go_to_a_file(large, X, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        streamed_module, "temporary_array", lambda *given: made.append(given) or np.empty(*given)
+    )
+    n_bytes = N_ROWS * 3 * 8
+    data = StreamedMatrix(ArrayRows(X, "X", 12 * n_bytes - large))
+    np.testing.assert_allclose(data.to_sample_array(np.ones((N_ROWS, 3), dtype=int)), 1.0)
+    assert len(made) == large
+    data.times(np.ones((N_COLUMNS, 3)))
+    assert len(made) == 2 * large
+    assert data.block_bytes == np.diff(data._edges).max() * N_COLUMNS * 8
