@@ -129,3 +129,13 @@ def test_too_large_a_basis_is_left_to_the_other_version(torch, monkeypatch):
         monkeypatch.setattr(module, "MOST_ENTRIES", entries)
         found = device_lanczos(data, 4, np.random.default_rng(1), tol=1e-8, max_passes=99)
         assert (found is not None) == fits
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_the_scale_of_the_data_does_not_matter(scale, torch):
+    X = np.random.default_rng(0).random((120, 80)) * 0.8 ** np.arange(80)
+    found = device_lanczos(
+        as_data_matrix(torch.asarray(scale * X)), 5, np.random.default_rng(1), tol=1e-9, max_passes=300
+    )
+    assert found is not None
+    np.testing.assert_allclose(found[0], scale**2 * spectrum(X, 5)[0], rtol=1e-8)

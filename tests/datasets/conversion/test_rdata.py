@@ -161,3 +161,108 @@ def test_numbers_are_read_to_the_last_byte_and_not_beyond():
     for count in (1, -1):
         with pytest.raises(ValueError, match="ends before"):
             reader.numbers(count, ">i4")
+
+
+def read_item(*parts: bytes, known=()):
+    """Read one item, and return it if nothing is left."""
+    raw = b"".join(parts)
+    reader = _Reader(b"??" + raw, 2)
+    reader.known += known
+    found = reader.item()
+    assert reader.at == 2 + len(raw)
+    return found, reader.known
+
+
+def whole(*values: int) -> bytes:
+    return struct.pack(f">{len(values)}i", *values)
+
+
+@pytest.mark.parametrize("kind", [241, 242, 247, 251, 252, 253, 254])
+def test_places_without_contents_are_none(kind):
+    assert read_item(whole(kind)) == (None, [])
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_references_count_from_one_in_the_flags_or_after_them(number):
+    known = ["a", "b", "c"]
+    for parts in (whole(255 | number << 8), whole(255, number)):
+        assert read_item(parts, known=known)[0] == known[number - 1]
+
+
+def test_environments_and_names_are_remembered():
+    assert read_item(whole(4, 0), *[NIL] * 4) == ({}, [{}])
+    for kind in (248, 249, 250):
+        names, known = read_item(whole(kind, 0, 2), text("ns"), text("1.0"))
+        assert names == ["ns", "1.0"]
+        assert known == [names]
+    assert read_item(symbol("x")) == ("x", ["x"])
+
+
+@pytest.mark.parametrize(
+    ("levels", "raw", "expected"),
+    [
+        (64, "\u00e9".encode(), "\u00e9"),
+        (4, b"\xe9", "\u00e9"),
+        (8, "\u00e9".encode(), "\u00e9"),
+        (64, b"\xe9", "\ufffd"),
+    ],
+)
+def test_text_in_its_encodings(levels, raw, expected):
+    assert read_item(whole(9 | levels << 12, len(raw)), raw)[0] == expected
+    assert read_item(whole(9, -1))[0] is None
+
+
+def test_long_vectors_have_two_numbers_as_their_length():
+    reader = _Reader(whole(-1, 1, 2, 7, -1, 0, 5), 0)
+    assert [reader.length() for _ in range(3)] == [(1 << 32) + 2, 7, 5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        (10, whole(2, 1, 0), [1, 0]),
+        (13, whole(2, 5, -6), [5, -6]),
+        (14, whole(1) + struct.pack(">d", 2.5), [2.5]),
+        (24, whole(3) + b"\x01\x02\xff", [1, 2, 255]),
+        (16, whole(1) + text("a"), ["a"]),
+        (19, whole(2) + NIL + text("b"), [None, "b"]),
+        (20, whole(1) + NIL, [None]),
+    ],
+)
+def test_vectors_of_every_kind(kind, body, expected):
+    assert list(read_item(whole(kind), body)[0]) == expected
+    # Attributes come after a vector.
+    named = read_item(whole(kind | 0x200), body, pairs(unit=strings("m")))[0]
+    assert list(named) == expected
+
+
+def test_lists_of_pairs_have_tags_attributes_and_an_end():
+    attributes = pairs(unit=strings("m"))
+    for kind in (2, 3, 5, 6, 17):
+        parts = (whole(kind | 0x600), attributes, symbol("a"), numbers([1.0]), whole(kind), text("b"), NIL)
+        (first, value), (second, other) = read_item(*parts)[0]
+        assert (first, value.tolist(), second, other) == ("a", [1.0], None, "b")
+    with pytest.raises(ValueError, match="a list ends in an item of kind 14"):
+        read_item(whole(2), text("b"), numbers([1.0]))
+
+
+def test_compact_vectors_of_every_class():
+    ints = read_item(compact("compact_intseq", numbers([3, 5, -2])))[0]
+    assert (ints.tolist(), ints.dtype) == ([5, 3, 1], np.int32)
+    reals = read_item(compact("compact_realseq", numbers([2, 0.5, 1])))[0]
+    assert (reals.tolist(), reals.dtype) == ([0.5, 1.5], np.float64)
+    deferred = struct.pack(">i", 2) + numbers([7, 8], 13) + struct.pack(">i", 2) + numbers([0], 13) + NIL
+    assert read_item(compact("deferred_string", deferred))[0] == ["7", "8"]
+    with pytest.raises(ValueError, match="unknown class mmap_real"):
+        read_item(compact("mmap_real", NIL))
+
+
+def test_names_make_a_mapping_of_a_list_but_not_of_text(read):
+    found = read(workspace(
+        a=named_list(x=numbers([1.0]), y=strings("b")),
+        b=strings("u", "v", attributes=pairs(names=strings("p", "q"))),
+        c=item(19, whole(1) + NIL),
+    ))  # fmt: skip
+    assert list(found["a"]) == ["x", "y"]
+    assert found["b"] == ["u", "v"]
+    assert found["c"] == [None]
