@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,8 +11,9 @@ import scipy.sparse as sp
 from nonneg.data import as_data_matrix
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers import newton as newton_module
 from nonneg.solvers import newton_pass as module
-from nonneg.solvers.newton import SCHEDULE, NewtonProblem, NewtonState, _factor
+from nonneg.solvers.newton import SCHEDULE, SHORTEST, NewtonProblem, NewtonState, _factor
 from nonneg.solvers.newton_pass import (
     RowPass,
     _added,
@@ -18,7 +21,7 @@ from nonneg.solvers.newton_pass import (
     multiplicative_where,
     newton_pass,
 )
-from nonneg.solvers.row_newton import shared_correlations
+from nonneg.solvers.row_newton import DAMPING, shared_correlations
 
 WEIGHTS = np.linspace(0.0, 2.0, 14)
 PENALTIES = Penalties(l1_W=0.1, l2_W=0.2)
@@ -153,3 +156,106 @@ def test_penalties_of_columns_and_momentum_after_an_iteration(rng):
     assert (below.momentum, below.ceiling) == SCHEDULE.rejected(0.6)[:2]
     still = NewtonProblem(data, loss, PENALTIES, None, False, 1.0)
     assert still.accepted(state, 0.5, 0.9) is state
+
+
+class Attempts:
+    """Columns with given directions, slopes and losses."""
+
+    def __init__(self, monkeypatch, columns, at_start, after):
+        self.direction = np.array([[1.0, -0.5], [0.5, 0.25], [-0.2, 0.1], [0.3, 0.3]])
+        self.slopes = np.array([-4.0, -1.0, 0.0, -2.0])
+        self.columns, self.at_start, self.after, self.seen = columns, at_start, after, []
+        monkeypatch.setattr(NewtonProblem, "direction", lambda problem, state: (self.direction, self.slopes))
+        monkeypatch.setattr(NewtonProblem, "evaluate", self.evaluate)
+
+    def evaluate(self, state, Ht, momentum, **changes):
+        self.seen.append((Ht, momentum, changes))
+        return replace(state, Ht=Ht, columns=self.after, **changes), self.at_start
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_steps_of_columns_follow_their_losses(monkeypatch, known):
+    columns = np.array([10.0, 10.0, 10.0, 10.0])
+    change = np.array([-3.0, 2.0, 0.0, -1.0])
+    tries = Attempts(monkeypatch, columns, columns + change, np.array([7.0, 12.0, 1e13, 9.0]))
+    data, Ht = as_data_matrix(np.ones((6, 4))), np.full((4, 2), 2.0)
+    problem = NewtonProblem(data, BetaLoss.of(data, 1.0), PENALTIES, None, True, 1.0)
+    steps = np.array([1.0, 0.5, 0.25, 0.5]) if known else None
+    state = NewtonState(np.ones((6, 2)), Ht, columns=columns, steps=steps)
+    after, gained, shorter = problem.attempt(state, 0.0)
+    own = np.ones(4) if steps is None else steps
+    np.testing.assert_allclose(tries.seen[0][0], Ht + own[:, None] * tries.direction)
+    assert tries.seen[0][1] == 0.0
+    np.testing.assert_allclose(after.Ht_plain, after.Ht)
+    assert gained == pytest.approx(own @ tries.slopes)
+    best = _factor(np, own * tries.slopes, change, most=2.0)
+    # Where nothing is to be gained beyond rounding the next step is twice as long.
+    wanted = np.where(-own * tries.slopes < 1e-12 * after.columns, 2.0 * own, own * best)
+    np.testing.assert_allclose(after.steps, np.clip(wanted, SHORTEST, 1.0))
+    half = _factor(np, own * tries.slopes, change, most=0.5)
+    np.testing.assert_allclose(shorter, np.where(change > 0, own * half, own))
+
+
+def test_penalties_count_in_what_columns_gained(monkeypatch):
+    columns = np.full(4, 10.0)
+    data, Ht = as_data_matrix(np.ones((6, 4))), np.full((4, 2), 2.0)
+    tries = Attempts(monkeypatch, columns, columns.copy(), columns)
+    penalties = Penalties(l1_H=0.3, l2_H=0.2)
+    problem = NewtonProblem(data, BetaLoss.of(data, 1.0), penalties, None, True, 1.0)
+    after, _, shorter = problem.attempt(NewtonState(np.ones((6, 2)), Ht, columns=columns), 0.0)
+
+    def penalty(Ht):
+        return np.sum(0.3 * Ht + 0.1 * Ht**2, axis=1)
+
+    change = penalty(after.Ht) - penalty(Ht)
+    np.testing.assert_allclose(
+        shorter, np.where(change > 0, _factor(np, tries.slopes, change, most=0.5), 1.0)
+    )
+
+
+def test_after_extrapolation_steps_are_doubled(monkeypatch):
+    columns = np.full(4, 10.0)
+    tries = Attempts(monkeypatch, columns, None, columns)
+    data, Ht = as_data_matrix(np.ones((6, 4))), np.full((4, 2), 2.0)
+    problem = NewtonProblem(data, BetaLoss.of(data, 1.0), PENALTIES, None, True, 1.0)
+    steps = np.array([1.0, 0.5, 0.25, 0.125])
+    state = NewtonState(np.ones((6, 2)), Ht, columns=columns, steps=steps, Ht_plain=Ht - 0.5)
+    after, gained, shorter = problem.attempt(state, 0.4)
+    plain = Ht + steps[:, None] * tries.direction
+    np.testing.assert_allclose(after.Ht, plain + 0.4 * (plain - (Ht - 0.5)))
+    np.testing.assert_allclose(after.Ht_plain, plain)
+    np.testing.assert_allclose(after.steps, [1.0, 1.0, 0.5, 0.25])
+    assert shorter is None
+    assert gained == pytest.approx(steps @ tries.slopes)
+
+
+def test_directions_are_damped_and_lead_down(monkeypatch, rng):
+    data, Ht = as_data_matrix(np.ones((6, 4)), weights=np.arange(1.0, 7.0)), rng.random((4, 2))
+    penalties = Penalties(l1_H=0.3, l2_H=0.2)
+    problem = NewtonProblem(data, BetaLoss.of(data, 1.0), penalties, "free", True, 1.0)
+    gradient, diagonal, total = rng.random((4, 2)), rng.random((4, 3)), rng.random(2)
+    gram = np.array([[2.0, 1.0], [1.0, 3.0]])
+    seen = []
+
+    def targets(Ht, gradient, diagonal, correlations, free, l1, l2):
+        seen.append((gradient, diagonal, correlations, free, l1, l2))
+        return np.ones((4, 2)), None, None, None, np.array([-1.0, 0.0, 2.0, -3.0])
+
+    monkeypatch.setattr(newton_module, "newton_targets", targets)
+    state = NewtonState(np.ones((6, 2)), Ht, gradient=gradient, diagonal=diagonal, gram=gram, total=total)
+    direction, slopes = problem.direction(state)
+    np.testing.assert_array_equal(direction, np.array([1.0, 0.0, 0.0, 1.0])[:, None] * np.ones((1, 2)))
+    np.testing.assert_array_equal(slopes, [-1.0, 0.0, 0.0, -3.0])
+    found, squares, correlations, *rest = seen[0]
+    np.testing.assert_allclose(found, gradient + 0.3 + 0.2 * Ht)
+    np.testing.assert_allclose(
+        squares, diagonal[:, :2] + diagonal[:, 2:] * DAMPING * (total / 21.0) ** 2 + 0.2
+    )
+    np.testing.assert_allclose(correlations, [[1.0, 1 / np.sqrt(6)], [1 / np.sqrt(6), 1.0]])
+    assert rest == ["free", 0.3, 0.2]
+
+
+@pytest.mark.parametrize(("dtype", "share"), [(np.float64, 1e-14), (np.float32, 1e-9)])
+def test_what_drowns_in_rounding(dtype, share):
+    data = as_data_matrix(np.ones((3, 2), dtype=dtype))
+    assert NewtonProblem(data, BetaLoss.of(data, 1.0), PENALTIES, None, True, 1.0).nothing == share
