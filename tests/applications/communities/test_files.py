@@ -9,7 +9,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from nonneg.applications.communities.files import read_graph
+from nonneg.applications.communities.files import node_labels, read_graph, read_node_labels
 from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 
 
@@ -193,3 +193,40 @@ def test_an_edge_without_a_weight_among_others_is_read(tmp_path):
 def test_a_line_that_ends_before_the_weight_has_weight_one(tmp_path):
     path = written(tmp_path, "a.csv", "source,target,date,weight\nAnn,Bob,x,3\nBob,Cyd,y\n")
     np.testing.assert_array_equal(read_graph(path).graph.toarray(), EDGES)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("a.csv", "node,party\nAnn, left\nBob,right\nCyd\n", {}),
+        ("a.csv", "party,x,Name\nleft,1, Ann\nright,2,Bob\n", {}),  # by its heading
+        ("a.csv", "who,party\nAnn,left\nBob,right\n", {}),  # the first column
+        ("a.tsv", "id\tparty\nAnn\tleft\nBob\tright\n", {}),
+        ("a.TXT", "id\tparty\nAnn\tleft\nBob\tright\n", {}),
+        ("a.csv", "id|party\nAnn|left\nBob|right\n", {"delimiter": "|"}),
+        ("a.csv", "id\tparty\nAnn\tleft\nBob\tright\n", {"delimiter": "\\t"}),
+    ],
+)
+def test_labels_from_a_table_of_nodes(tmp_path, name, text, options):
+    path = written(tmp_path, name, text)
+    assert read_node_labels(path, "party", **options) == {"Ann": "left", "Bob": "right"}
+    with pytest.raises(UnknownNameError, match="labels='club' is not known"):
+        read_node_labels(path, "club", **options)
+
+
+def test_tables_of_nodes_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileFormatError, match="does not exist"):
+        read_node_labels(tmp_path / "none.csv", "party")
+    with pytest.raises(UnknownNameError, match="labels"):
+        read_node_labels(written(tmp_path, "empty.csv", ""), "party")
+    (tmp_path / "a.csv").write_bytes(b"\xff\xfe\x00a")
+    with pytest.raises(FileFormatError, match="could not be read as a table"):
+        read_node_labels(tmp_path / "a.csv", "party")
+
+
+def test_labels_of_a_networkx_graph():
+    graph = pytest.importorskip("networkx").Graph([("a", "b"), ("b", "c")])
+    graph.nodes["b"]["club"] = "x"
+    assert node_labels(graph, "club") == [None, "x", None]
+    with pytest.raises(UnknownNameError, match=r"labels='party' is not known.*'club'"):
+        node_labels(graph, "party")

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.applications import MixedMembership
+from nonneg.applications.communities import Graph
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, MissingDependencyError, ShapeError
 
 
@@ -96,3 +97,89 @@ def test_labels_are_compared_by_name_or_in_order(model):
         model.compare(["x", "y"])
     with pytest.raises(InvalidDataError, match="both a label and a community"):
         model.compare({"other": "x"})
+
+
+@pytest.fixture
+def by_hand():
+    """A fitted model of five nodes, the last one alone."""
+    A = np.array([[0.0, 1, 2, 0, 0], [1, 0, 0, 1, 0], [2, 0, 0, 4, 0], [0, 1, 4, 0, 0], [0, 0, 0, 0, 0]])
+    model = MixedMembership(2)
+    model.graph_ = Graph(sp.csr_array(A), tuple("abcde"))
+    shares = np.array([[0.75, 0.25], [0.75, 0.25], [0.51, 0.49], [0.0, 1.0], [np.nan, np.nan]])
+    model.memberships_, model.method_ = shares, "spa"
+    model.pure_nodes_, model.isolated_nodes_, model.unreached_nodes_ = (
+        np.array([1, 3]),
+        np.array([4]),
+        np.array([2]),
+    )
+    model._complete_loaded()
+    return model
+
+
+def test_lists_of_nodes_are_ordered_by_membership_and_degree(by_hand):
+    assert by_hand.labels_.tolist() == [0, 0, 0, 1, -1]
+    assert by_hand.n_communities_ == 2
+    assert by_hand.top_nodes() == [
+        [("a", 0.75), ("b", 0.75), ("c", 0.51)], [("d", 1.0), ("c", 0.49), ("a", 0.25), ("b", 0.25)]
+    ]  # fmt: skip
+    assert by_hand.top_nodes(1) == [[("a", 0.75)], [("d", 1.0)]]
+    for threshold, expected in (
+        (0.25, ["abc", "dcab"]), (0.26, ["abc", "dc"]), (0.5, ["abc", "d"]), (1.0, ["abc", "d"]),
+    ):  # fmt: skip
+        assert ["".join(group) for group in by_hand.communities(threshold)] == expected
+    assert by_hand.communities() == by_hand.communities(0.25)
+    for wrong in (0.0, -0.1, 1.01):
+        with pytest.raises(InvalidParameterError, match="above 0 and at most 1"):
+            by_hand.communities(wrong)
+
+
+def test_the_table_of_nodes(by_hand):
+    table = by_hand.node_table()
+    assert list(table) == ["node", "degree", "community_0", "community_1", "label", "pure", "reached"]
+    assert table["degree"].tolist() == [3, 2, 6, 5, 0]
+    assert table["pure"].tolist() == [False, True, False, True, False]
+    assert table["reached"].tolist() == [True, True, False, True, False]
+    np.testing.assert_array_equal(table["community_1"], by_hand.memberships_[:, 1])
+    networkx = pytest.importorskip("networkx")
+    graph = by_hand.to_networkx()
+    assert type(graph) is networkx.Graph
+    assert graph.nodes["e"] == {"degree": 0.0, "community": -1, "pure": False, "reached": False}
+    assert graph.nodes["b"]["community_0"] == 0.75
+    assert sorted(graph.edges(data="weight")) == [
+        ("a", "b", 1.0),
+        ("a", "c", 2.0),
+        ("b", "d", 1.0),
+        ("c", "d", 4.0),
+    ]
+
+
+def test_a_fit_passes_its_choices_on(rng):
+    A = np.triu(rng.random((30, 30)) < 0.4, 1).astype(float)
+    A = sp.csr_array(A + A.T)
+    spa = MixedMembership(2, method="spa", spectrum="algebraic").fit(A.astype(np.float32))
+    assert spa.memberships_.dtype == np.float32
+    assert MixedMembership(2, method="spa").fit(A).memberships_.dtype == np.float64
+    values = np.sort(np.linalg.eigvalsh(A.toarray()))[::-1]
+    np.testing.assert_allclose(spa.eigenvalues_, values[:2])
+    assert spa.number_ is None
+    assert spa.facts_ == {"n_seen": len(spa.kept_nodes_)}
+    assert spa.n_iter_ == 2
+    np.testing.assert_allclose(np.linalg.norm(spa.eigenvectors_, axis=0), 1.0)
+    some = MixedMembership(2, method="spa", energy=0.5).fit(A)
+    assert len(some.kept_nodes_) < 30
+    told = []
+    MixedMembership(2, method="merit", max_iter=2, tol=0.0, callback=lambda now: told.append(now.n_iter)).fit(
+        A
+    )
+    assert max(told) == 2
+    # In the unit of the weights.
+    larger = MixedMembership(2, method="spa").fit(A * 2.0**250)
+    plain = MixedMembership(2, method="spa").fit(A)
+    np.testing.assert_allclose(larger.eigenvalues_, plain.eigenvalues_ * 2.0**250)
+    np.testing.assert_allclose(larger.connectivity_, plain.connectivity_ * 2.0**250)
+    normalized = MixedMembership(2, method="symnmf", max_iter=2).fit(A)
+    assert normalized.eigenvalues_.max() < 1.0
+    np.testing.assert_allclose(
+        MixedMembership(2, method="symnmf", max_iter=2).fit(A * 2.0**250).eigenvalues_,
+        normalized.eigenvalues_,
+    )

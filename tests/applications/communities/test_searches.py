@@ -1,16 +1,16 @@
-"""SymNMF, GeoNMF and the search for pure nodes, step by step."""
+"""SymNMF and the search for pure nodes, step by step."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.applications.communities import symnmf
+from nonneg.applications.communities import methods, symnmf
 from nonneg.applications.communities.eigenvectors import Eigenpairs, leading_eigenvectors
-from nonneg.applications.communities.geonmf import GeoNMFOptions, _corners, _nearly_pure, geonmf
 from nonneg.applications.communities.methods import (
     METHODS,
     Problem,
@@ -21,9 +21,7 @@ from nonneg.applications.communities.methods import (
     _spread,
     checked_params,
 )
-from nonneg.applications.communities.recovery import (
-    Memberships,
-)
+from nonneg.applications.communities.recovery import Memberships
 from nonneg.applications.communities.spoc import as_selection
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnsupportedError
 
@@ -141,54 +139,6 @@ def test_pure_nodes_belong_most_and_are_different():
     assert symnmf._pure_nodes(same, same).tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"slack": 0.0}, {"slack": 0.96}, {"quantile": 0.0}, {"quantile": 1.01}, {"n_init": 0}],
-)
-def test_options_of_geonmf_have_a_range(wrong):
-    with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
-        GeoNMFOptions(**wrong)
-    assert GeoNMFOptions(slack=0.95, quantile=1.0, n_init=1).quantile == 1.0
-
-
-def test_a_corner_is_the_weakest_node_above_the_quantile(rng):
-    points = np.concatenate([rng.normal(0.0, 0.01, (10, 2)), rng.normal(5.0, 0.01, (10, 2))])
-    strengths = np.concatenate([np.arange(10.0), np.arange(10.0)[::-1]])
-    # MATLAB's quantile of ten values at 0.65 is the seventh smallest.
-    assert _corners(points, strengths, 2, 0.65, 3, 0).tolist() == [6, 13]
-    assert _corners(points, strengths, 2, 1.0, 3, 0).tolist() == [9, 10]
-    assert _corners(points, strengths, 2, 0.04, 3, 0).tolist() == [0, 19]
-    assert _corners(np.repeat(points[:2], 5, axis=0), strengths[:10], 3, 0.9, 1, 0) is None
-    lengths = np.array([1.0, 0.5, 0.09])
-    slack, near = _nearly_pure(lengths, 0.5, 1)
-    assert (slack, near.tolist()) == (0.5, [0])  # the half is not above it
-    slack, near = _nearly_pure(lengths, 0.9, 3)
-    assert near.tolist() == [0, 1, 2]
-    assert slack == pytest.approx(0.925)
-    slack, near = _nearly_pure(np.array([1.0, 0.0]), 0.9, 2)
-    assert (len(near), slack) == (1, pytest.approx(0.95))
-
-
-def test_geonmf_reports_its_last_round():
-    A = sp.csr_array(sp.block_diag([np.ones((5, 5))] * 3))
-    pairs = leading_eigenvectors(A, 3, spectrum="algebraic")
-    found = geonmf(pairs.values, pairs.vectors, A.sum(axis=1), rng=0)
-    # All nodes have the same length: all are pure at once.
-    assert (found.n_rounds, found.n_nearly_pure) == (1, 15)
-    assert found.condition == pytest.approx(1.0)
-    assert (np.diff(found.pure) > 0).all()
-    assert found.memberships.clipped == pytest.approx(0.0, abs=1e-12)
-    np.testing.assert_allclose(found.memberships.values.sum(axis=1), 1.0)
-    lost = np.vstack([pairs.vectors, np.zeros((1, 3))])
-    found = geonmf(pairs.values, lost, np.append(A.sum(axis=1), 1.0), rng=0)
-    assert found.memberships.reached.tolist() == [True] * 15 + [False]
-    assert not found.memberships.values[15].any()
-    with pytest.raises(InvalidParameterError, match="needs 3 eigenvalues above 0"):
-        geonmf(np.array([3.0, 1.0, 0.0]), pairs.vectors, A.sum(axis=1))
-    with pytest.raises(InvalidDataError, match="fewer than 3 clusters"):
-        geonmf(pairs.values, np.full((15, 3), 0.2), A.sum(axis=1), rng=0)
-
-
 def test_eigenvectors_are_computed_once_for_each_spectrum(rng):
     A = symmetric(10, rng)
     problem = Problem(A, 2)
@@ -251,3 +201,138 @@ def test_parameters_of_a_method_are_checked():
         for name in ("spa", "spoc")
         for rule in ("least-squares", "simplex")
     ] == ["mean", None, None, None]
+
+
+def known_pairs(rng, n=40, k=2):
+    """Rows of two eigenvectors: mixtures of two corners."""
+    shares = rng.dirichlet(np.ones(k), n)
+    shares[:k] = np.eye(k)
+    vectors = shares @ np.array([[0.3, 0.1], [0.1, -0.3]])
+    return Eigenpairs(np.array([3.0, 2.0]), vectors, 0.0, 1.0), shares
+
+
+@pytest.mark.parametrize(
+    ("name", "spectrum", "options"),
+    [
+        ("spa", "auto", {}),
+        ("smoothed-spa", "auto", {"n_members": 2}),
+        ("merit", "magnitude", {"lam": 5e-7, "tol": 0.25, "max_iter": 120}),
+        ("merit-0", "magnitude", {"lam": 0.0, "tol": 0.25, "max_iter": 120}),
+    ],
+)
+def test_methods_get_the_settings_of_their_authors(name, spectrum, options, rng, monkeypatch):
+    pairs, shares = known_pairs(rng)
+    problem = Problem(sp.csr_array(np.eye(40)), 2, found={spectrum: pairs})
+    seen = []
+
+    def select(points, k, **given):
+        seen.append((points, given))
+        return replace(as_selection(np.array([0, 1]), "spa"), row_maxima=np.full(len(points), 0.5))
+
+    monkeypatch.setattr(methods, "select_anchors", select)
+    search = METHODS[name].run(problem, SearchOptions(energy=1.0, rng=7, n_jobs=1))
+    points, given = seen[0]
+    np.testing.assert_array_equal(points, pairs.vectors)
+    assert (given["method"], given["rng"], given["n_jobs"]) == (name.removesuffix("-0"), 7, 1)
+    flat = given | given.get("method_params", {})
+    assert {key: flat[key] for key in options} == options
+    np.testing.assert_allclose(search.memberships.values, shares, atol=1e-10)
+    np.testing.assert_allclose(search.connectivity, (pairs.vectors[:2] * pairs.values) @ pairs.vectors[:2].T)
+    assert (search.n_seen, len(search.kept)) == (40, 40)
+
+
+def test_convex_methods_look_at_some_nodes(rng, monkeypatch):
+    pairs, _ = known_pairs(rng)
+    problem = Problem(sp.csr_array(np.eye(40)), 2, found={"magnitude": pairs, "auto": pairs})
+    seen = []
+
+    def select(points, k, **given):
+        seen.append(points)
+        return replace(as_selection(np.array([0, 1]), "spa"), row_maxima=np.linspace(1.0, 0.5, len(points)))
+
+    monkeypatch.setattr(methods, "select_anchors", select)
+    monkeypatch.setattr(methods, "recover", lambda *given: None)
+    monkeypatch.setattr(methods, "N_CANDIDATES", 12)
+    for many, n_candidates, expected in ((40, None, 40), (39, None, 12), (40, 9, 9), (40, 40, 40)):
+        monkeypatch.setattr(methods, "MANY_NODES", many)
+        options = SearchOptions(energy=1.0, n_candidates=n_candidates)
+        found = METHODS["merit"].run(problem, options)
+        assert (len(seen[-1]), found.n_seen, len(found.kept)) == (expected, expected, 40)
+        # The squared norm of all rows is their number of columns; that of a part is brought there.
+        if expected < 40:
+            assert np.sum(seen[-1] ** 2) == pytest.approx(2.0)
+    METHODS["spa"].run(problem, SearchOptions(energy=1.0, n_candidates=9))
+    assert len(seen[-1]) == 40  # one at a time among all
+    with pytest.raises(InvalidParameterError, match="n_communities=2 is more than the 1 nodes among which"):
+        METHODS["merit"].run(problem, SearchOptions(energy=1.0, n_candidates=1))
+    METHODS["merit"].run(problem, SearchOptions(energy=1.0, n_candidates=2))
+    before = len(seen)
+    METHODS["merit"].run(problem, SearchOptions(energy=1.0, choice="spread"))
+    assert len(seen) == before + 2  # a second search, among points times their row maxima
+    np.testing.assert_allclose(seen[-1], seen[-2] * np.linspace(1.0, 0.5, 40)[:, None])
+
+
+@pytest.mark.parametrize(
+    ("k", "below", "chosen"),
+    [(5, 0, ["symnmf"]), (5, 1, ["symnmf"]), (5, 2, ["symnmf", "smoothed-spa"]), (5, 3, ["smoothed-spa"]),
+     (2, 1, ["smoothed-spa"]), (3, 1, ["symnmf", "smoothed-spa"]), (1, 1, ["symnmf"])],
+)  # fmt: skip
+def test_eigenvalues_below_zero_choose_the_method(k, below, chosen, rng, monkeypatch):
+    A = symmetric(9, rng)
+    values = np.ones(k)
+    values[:below] = -1.0
+    ran, scores = [], {}
+
+    def entry(name):
+        def run(problem, options):
+            ran.append(name)
+            found = search(method=name)
+            memberships = found.memberships._replace(clipped=scores[name])
+            return replace(found, memberships=memberships, facts={"own": 1})
+
+        return SimpleNamespace(run=run)
+
+    monkeypatch.setattr(
+        methods, "leading_eigenvectors", lambda *given, **options: Eigenpairs(values, None, 0.0, None)
+    )
+    monkeypatch.setattr(methods, "_likelihood", lambda problem, memberships: memberships.clipped)
+    monkeypatch.setattr(methods, "METHODS", {name: entry(name) for name in ("symnmf", "smoothed-spa")})
+    for better in ("symnmf", "smoothed-spa"):
+        ran.clear()
+        scores.update({"symnmf": 0.0, "smoothed-spa": 0.0} | {better: 1.0})
+        found = methods._by_spectrum(Problem(A, k), SearchOptions())
+        assert ran == chosen
+        assert found.method == (better if len(chosen) > 1 else chosen[0])
+        assert dict(found.facts) == {"own": 1, "n_below_zero": 0 if k == 1 else below}
+    ran.clear()
+    assert methods._by_spectrum(Problem(A, k, n_first=4), SearchOptions()).facts["n_below_zero"] == 0
+    assert ran == ["symnmf"]
+
+
+def test_symnmf_takes_the_start_that_explains_the_edges_better(rng, monkeypatch):
+    A = symmetric(14, rng)
+    real, lost = methods._by_anchors, set()
+
+    def by_anchors(name):
+        def run(problem, options):
+            assert (name, dict(options.params), options.recovery) == ("smoothed-spa", {}, "least-squares")
+            kind = "plain" if problem.adjacency is A else "normalized"
+            if kind in lost:
+                raise InvalidDataError(f"{kind} failed")
+            return real(name)(problem, options)
+
+        return run
+
+    monkeypatch.setattr(methods, "_by_anchors", by_anchors)
+    options = SearchOptions(params={"max_iter": 3, "threshold": 0.2}, recovery="simplex")
+    scores = {}
+    for name, failing in (("both", set()), ("normalized", {"plain"}), ("plain", {"normalized"})):
+        lost.clear()
+        lost.update(failing)
+        found = METHODS["symnmf"].run(Problem(A, 2), options)
+        assert found.selection.n_iter <= 3
+        scores[name] = found.memberships.values
+    assert any(np.array_equal(scores["both"], scores[name]) for name in ("plain", "normalized"))
+    lost.update({"plain", "normalized"})
+    with pytest.raises(InvalidDataError, match="normalized failed"):
+        METHODS["symnmf"].run(Problem(A, 2), options)
