@@ -12,7 +12,13 @@ from nonneg.applications import TopicModel
 from nonneg.applications.topics import methods as module
 from nonneg.applications.topics.methods import METHODS, FoundTopics, Task, _legacy, smallest_topic
 from nonneg.applications.topics.term_weights import balanced_documents, inverse_frequencies, term_weights
-from nonneg.exceptions import DataChangedWarning, InvalidDataError, InvalidParameterError, UnsupportedError
+from nonneg.exceptions import (
+    DataChangedWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    ShapeError,
+    UnsupportedError,
+)
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +213,77 @@ def test_a_model_answers_for_documents_without_topics(counts):
     assert model.get_feature_names_out().tolist() == ["topicmodel0", "topicmodel1", "topicmodel2"]
     with pytest.raises(UnsupportedError, match="does not use anchor words"):
         TopicModel(3, method="kl", anchors=[0, 1, 2]).fit(counts)
+
+
+@pytest.mark.parametrize(
+    ("n_topics", "anchors", "expected"),
+    [(4, None, [4]), (np.int64(4), None, [4]), ("auto", None, None), ([3, 2], None, [3, 2]),
+     (np.array([5]), None, [5]),
+     ("auto", ["a", "b", "c"], [3]), ([3, 2], ["a"], [1]), (4, ["a"], [4]), ((2.0, 3.0), None, [2, 3])],
+)  # fmt: skip
+def test_numbers_of_topics_to_choose_from(n_topics, anchors, expected):
+    assert TopicModel(n_topics, anchors=anchors)._candidates() == expected
+
+
+@pytest.mark.parametrize("wrong", [[], [0], [2, 0], [2.5], [2, 2.5]])
+def test_numbers_of_topics_are_whole_and_positive(wrong):
+    with pytest.raises(InvalidParameterError, match="n_topics must be an integer of at least 1"):
+        TopicModel(wrong)._candidates()
+    assert TopicModel([1])._candidates() == [1]
+
+
+def copies(n_distinct, n_copies, words=30):
+    X = np.kron(np.eye(n_distinct), np.ones((1, words)))
+    return sp.csr_array(np.vstack([X, np.repeat(X[:1], n_copies, axis=0)]))
+
+
+@pytest.mark.parametrize(
+    ("n_distinct", "n_topics", "kept"), [(3, 3, 3), (3, 4, 6), (3, 2, 3), (1, 1, 4), (2, 1, 2)]
+)
+def test_copies_are_left_out_where_enough_documents_remain(n_distinct, n_topics, kept):
+    X = copies(n_distinct, 3)
+    X = sp.csr_array(sp.hstack([X, sp.csr_array(np.eye(X.shape[0]))], format="csr"))
+    model = TopicModel(n_topics, min_df=1)
+    words, distinct = model._words_and_documents(X, n_topics)
+    assert len(distinct) == kept
+    if kept == n_distinct:
+        assert model.duplicate_of_.tolist() == [*range(n_distinct), 0, 0, 0]
+        # Words of the copies alone are rare words.
+        assert words.max() < 30 * n_distinct + n_distinct
+    else:
+        assert model.duplicate_of_.tolist() == list(range(n_distinct + 3))
+    everything = TopicModel(n_topics, min_df=1, duplicates="keep")
+    assert len(everything._words_and_documents(X, n_topics)[1]) == n_distinct + 3
+
+
+def test_a_model_needs_as_many_documents_and_words_as_topics(counts):
+    assert TopicModel(3, min_df=1, min_documents=0).fit(counts[:3]).n_topics_ == 3
+    with pytest.raises(InvalidParameterError, match="n_topics=4 is more than the 3 documents or the"):
+        TopicModel(4, min_df=1).fit(counts[:3])
+    with pytest.raises(InvalidParameterError, match="than the 45 documents or the 4 words"):
+        TopicModel(5, min_df=1).fit(counts[:, :4])
+
+
+def test_names_of_words_come_from_the_user(counts):
+    names = [f"w{at}" for at in range(18)]
+    model = TopicModel(3, vocabulary=names, random_state=0).fit(counts)
+    assert set(model.top_words(1)[0]) <= set(names)
+    assert TopicModel(3, random_state=0).fit(counts).top_words(1)[0][0] in range(18)
+    with pytest.raises(ShapeError, match="vocabulary has 2 words, but X has 18 columns"):
+        TopicModel(3, vocabulary=["a", "b"]).fit(counts)
+    with pytest.raises(InvalidParameterError, match="texts bring their own words"):
+        TopicModel(1, vocabulary=["a"], min_df=1).fit(["one two", "two three"])
+
+
+def test_options_of_iterations_reach_the_method(counts):
+    told = []
+    TopicModel(3, max_iter=2, tol=0.0, random_state=0, callback=lambda now: told.append(now.n_iter)).fit(
+        counts
+    )
+    assert max(told) == 2
+    assert TopicModel(3, device="auto", method="spa").fit(counts).n_topics_ == 3
+    with pytest.raises(UnsupportedError, match="does not accept device"):
+        TopicModel(3, device="cuda", method="spa").fit(counts)
+    selected = TopicModel([3], random_state=0).fit(counts)
+    assert selected.selection_ is None
+    assert selected.edits_ == []

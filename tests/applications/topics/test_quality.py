@@ -22,7 +22,7 @@ from nonneg.applications.topics.certify import (
     topic_statements,
 )
 from nonneg.applications.topics.documents import used_words
-from nonneg.applications.topics.duplicates import first_copies
+from nonneg.applications.topics.duplicates import _join, _smallest_hash, first_copies
 from nonneg.applications.topics.quality import Support
 from nonneg.applications.topics.term_weights import balanced_documents, informative_words
 from nonneg.datasets import load_reuters21578
@@ -115,6 +115,34 @@ def test_copies_are_found_by_their_words(rng, monkeypatch):
     monkeypatch.setattr(duplicates, "BLOCK", 7)
     assert np.array_equal(first_copies(sp.csr_array(X)), expected)
     assert np.array_equal(first_copies(sp.csr_array(X[:1])), [0])
+
+
+def test_copies_have_nine_tenths_of_their_words_in_common():
+    words = np.arange(40)
+    X = np.zeros((7, 40))
+    X[0, words < 19] = X[1, words < 20] = 1.0  # 19 of 20
+    X[2, (words >= 20) & (words < 30)] = X[3, (words >= 20) & (words < 30)] = 1.0  # ten words, the same
+    X[4, words >= 31] = X[5, words >= 31] = 1.0  # nine words, the same
+    X[6, words >= 30] = 1.0  # nine of ten, but the others are short
+    assert first_copies(sp.csr_array(X)).tolist() == [0, 0, 2, 2, 4, 5, 6]
+    assert first_copies(sp.csr_array(X[[4, 6]])).tolist() == [0, 1]
+    assert first_copies(sp.csr_array(X[[2, 3]])).tolist() == [0, 0]
+
+
+def test_pairs_are_joined_to_the_first_of_their_band():
+    present = sp.csr_array((np.arange(20) < np.array([[20], [18], [17], [20]])).astype(float))
+    sizes = np.array([20.0, 18.0, 17.0, 20.0])
+    place = np.arange(4)
+    _join(place, np.array([1, 2, 3]), np.array([0, 0, 0]), present, sizes)
+    assert place.tolist() == [0, 0, 2, 0]  # 18 of 20 are enough, 17 are not
+    _join(place, np.array([3]), np.array([1]), present, sizes)
+    assert place.tolist() == [0, 0, 2, 0]  # the first one stays
+    for block in (10_000, 3, 1):
+        numbers = np.random.default_rng(0).random(20)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(duplicates, "BLOCK", block)
+            found = _smallest_hash(present, np.random.default_rng(0))
+        np.testing.assert_array_equal(found, [numbers[: int(size)].min() for size in sizes])
 
 
 def test_too_few_distinct_documents_are_all_kept():
