@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from nonneg._arrays import is_sparse_array
 from nonneg._lazy import cached_property
 from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
+from nonneg._warnings import warn_user
 from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.estimators.stored_fields import Names, Part, Sparse, StoredArray, Value
 from nonneg.exceptions import (
@@ -193,11 +193,10 @@ def as_graph(
         adjacency = _symmetric(adjacency, symmetrize)
     n_loops = int(np.count_nonzero(adjacency.diagonal()))
     if n_loops and self_loops == "drop":
-        warnings.warn(
+        warn_user(
             f"{n_loops} edges from a node to itself were left out (they say nothing about which nodes belong "
             "together). Pass self_loops='keep' to leave them on the diagonal.",
             DataChangedWarning,
-            stacklevel=3,
         )
         adjacency = _without_diagonal(adjacency)
     if sides is None and not directed and kind in ("auto", "bipartite"):

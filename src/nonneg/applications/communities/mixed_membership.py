@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -16,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
+from nonneg._warnings import warn_user
 from nonneg.applications.communities.certificate import community_certificate
 from nonneg.applications.communities.eigenvectors import SPECTRA
 from nonneg.applications.communities.graph import (
@@ -305,10 +305,9 @@ class MixedMembership(CommunityResults, SavableEstimator):
             graph = replace(graph, sides=None)
         isolated = graph.isolated
         if isolated.any():
-            warnings.warn(
+            warn_user(
                 f"{int(isolated.sum())} of {graph.n_nodes} nodes have no edges; their memberships are NaN.",
                 NonnegWarning,
-                stacklevel=2,
             )
         with threads(self.n_jobs):
             self.number_ = None

@@ -34,8 +34,8 @@ def first_copies(counts: Any) -> IntArray:
     for _ in range(N_BANDS):
         keys = np.stack([_smallest_hash(present, rng) for _ in range(N_ROWS)], axis=1)
         _, band = np.unique(keys, axis=0, return_inverse=True)
-        order = np.lexsort((np.arange(len(long)), band.reshape(-1)))
-        starts = np.flatnonzero(np.diff(band.reshape(-1)[order], prepend=-1))
+        order = np.lexsort((np.arange(len(long)), band.ravel()))
+        starts = np.flatnonzero(np.diff(band.ravel()[order], prepend=-1))
         leaders = np.repeat(order[starts], np.diff(starts, append=len(order)))
         pairs = order != leaders
         _join(place, order[pairs], leaders[pairs], present, sizes)
@@ -61,7 +61,7 @@ def _smallest_hash(present: Any, rng: np.random.Generator) -> FloatArray:
 
 def _join(place: IntArray, documents: IntArray, leaders: IntArray, present: Any, sizes: FloatArray) -> None:
     """Let documents point to the leader of their band where they are copies of it, in place."""
-    shared = np.asarray(present[documents].multiply(present[leaders]).sum(axis=1)).reshape(-1)
+    shared = np.asarray(present[documents].multiply(present[leaders]).sum(axis=1)).ravel()
     union = sizes[documents] + sizes[leaders] - shared
     alike = shared >= SIMILARITY * union
     # A leader comes before the documents of its band, so that nothing points in a circle.

@@ -366,8 +366,8 @@ class TopicModel(StreamedTopics):
             return [len(self.anchors)]
         if isinstance(self.n_topics, str):
             return None
-        found = [int(k) for k in np.asarray(self.n_topics).reshape(-1)]
-        if not found or min(found) < 1 or found != np.asarray(self.n_topics).reshape(-1).tolist():
+        found = [int(k) for k in np.ravel(self.n_topics)]
+        if not found or min(found) < 1 or found != np.ravel(self.n_topics).tolist():
             raise InvalidParameterError(
                 "n_topics must be an integer of at least 1, 'auto', or a sequence of such integers to choose "
                 f"from; got {self.n_topics!r}."

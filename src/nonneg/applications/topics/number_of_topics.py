@@ -129,8 +129,8 @@ def similar_documents(weights: Any, many: int) -> Any:
         cosines[inside, first + inside] = -1.0
         nearest = np.argpartition(-cosines, many - 1, axis=1)[:, :many]
         rows.append(np.repeat(first + inside, many))
-        columns.append(nearest.reshape(-1))
-        values.append(np.maximum(cosines[inside[:, None], nearest], 0.0).reshape(-1))
+        columns.append(nearest.ravel())
+        values.append(np.maximum(cosines[inside[:, None], nearest], 0.0).ravel())
     place = np.concatenate(rows), np.concatenate(columns)
     graph = sp.csr_array((np.concatenate(values), place), shape=(n, n))
     return sp.csr_array(graph.maximum(graph.T))

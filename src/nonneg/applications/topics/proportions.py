@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._typing import FloatArray, IntArray
+from nonneg._warnings import warn_user
 from nonneg.applications.topics.term_weights import term_weights
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one
 from nonneg.estimators.nmf import NMF
@@ -223,9 +223,7 @@ def proportions_of(weights: FloatArray, used: Any, dtype: Any) -> FloatArray:
     )
     said += [f"{n_apart} of {len(found)} documents contain only words that are in no topic"] * (n_apart > 0)
     if said:
-        warnings.warn(
-            f"{', and '.join(said)}: their topic proportions are zero.", DataChangedWarning, stacklevel=4
-        )
+        warn_user(f"{', and '.join(said)}: their topic proportions are zero.", DataChangedWarning)
     return found.astype(dtype)
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from nonneg._random import Seed
 from nonneg._typing import FloatArray, IntArray
+from nonneg._warnings import warn_user
 from nonneg.applications.topics.term_weights import document_frequencies
 from nonneg.applications.topics.topic_recovery import document_weights
 from nonneg.certificates.certificate import Statement, Verdict
@@ -59,7 +60,7 @@ def seed_places(
         said += [f"too rare or too common to be used (see min_df and max_df): {', '.join(unused)}"] * bool(
             unused
         )
-        warnings.warn(f"Seed words without effect; {'; '.join(said)}.", DataChangedWarning, stacklevel=5)
+        warn_user(f"Seed words without effect; {'; '.join(said)}.", DataChangedWarning)
     return found
 
 
@@ -113,7 +114,7 @@ def guided_problem(
     # The additional documents are the mean documents that contain the seed words, by how much they do: seed
     # words alone would become a topic of these words and no others, and as an initialization they are
     # forgotten in the iterations.
-    contained = np.column_stack([np.asarray(weights[:, places].sum(axis=1)).reshape(-1) for places in seeds])
+    contained = np.column_stack([np.asarray(weights[:, places].sum(axis=1)).ravel() for places in seeds])
     profiles = _unit_rows((weights.T @ contained).T)
     H = profiles
     if len(H) < n_topics:

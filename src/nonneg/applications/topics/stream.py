@@ -123,7 +123,7 @@ def scaled(stream: Stream, counts: Any, words: IntArray, balance: Balance) -> tu
     inverse[words] = np.log(stream.n_documents / stream.frequencies[words])
     plain = tf(counts)
     weights = term_weights(counts, inverse)
-    lengths = np.sqrt(np.asarray(weights.multiply(weights).sum(axis=1)).reshape(-1))
+    lengths = np.sqrt(np.asarray(weights.multiply(weights).sum(axis=1)).ravel())
     total = float(lengths.sum())
     size = lengths**2
     if balance.balanced:

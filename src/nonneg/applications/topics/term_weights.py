@@ -36,7 +36,7 @@ def term_weights(counts: Any, inverse: FloatArray, *, unit_rows: bool = False) -
     if unit_rows:
         lengths = np.diff(counts.indptr)
         rows = np.repeat(np.arange(counts.shape[0]), lengths)
-        norms = np.sqrt(np.bincount(rows, weights=values * values, minlength=counts.shape[0]))
+        norms = np.sqrt(np.bincount(rows, weights=values * values))
         values /= np.where(norms > 0, norms, 1.0)[rows]
     return sp.csr_array((values.astype(counts.dtype), counts.indices, counts.indptr), shape=counts.shape)
 
@@ -52,12 +52,12 @@ def balanced_documents(weights: Any, min_documents: float = 0.0) -> Any:
     # pages of boilerplate in a large collection. Similarities to `min_documents` documents of mean length are
     # therefore added to all: a group of g copies then weighs g / (g + min_documents). Chaudhuri, Chung &
     # Tsiatas (2012) and Qin & Rohe (2013) regularize the degrees of spectral clustering in this way.
-    similar = np.asarray(weights @ (weights.T @ np.ones(weights.shape[0])), dtype=np.float64).reshape(-1)
+    similar = np.asarray(weights @ (weights.T @ np.ones(weights.shape[0])), dtype=np.float64).ravel()
     if min_documents > 0:
         rows = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
         squares = np.square(weights.data, dtype=np.float64)
         lengths = np.sqrt(np.bincount(rows, weights=squares, minlength=weights.shape[0]))
         similar += min_documents * lengths.sum() / max(1, np.count_nonzero(lengths)) * lengths
-    scale = np.where(similar > 0, 1.0 / np.sqrt(np.where(similar > 0, similar, 1.0)), 0.0)
+    scale = 1.0 / np.sqrt(np.where(similar > 0, similar, 1.0))
     values = weights.data * np.repeat(scale, np.diff(weights.indptr))
     return sp.csr_array((values.astype(weights.dtype), weights.indices, weights.indptr), shape=weights.shape)
