@@ -268,6 +268,7 @@ def test_outer_nodes_are_the_farthest_in_some_direction(rng):
     found = candidates._outer(points, 4 * candidates.N_DIRECTIONS)
     assert set(found[:4]) == {60, 61, 62, 63}
     assert len(found) > 4
+    assert sorted(candidates._outer(points, 2 * candidates.N_DIRECTIONS)) == [60, 61, 62, 63]  # one of each
     assert len(candidates._outer(points[:2], 9)) == 2
 
 

@@ -172,6 +172,13 @@ def test_a_fit_passes_its_choices_on(rng):
         A
     )
     assert max(told) == 2
+    # Of a directed graph: left singular vectors, in the rows of the nodes that send.
+    table = np.triu(A.toarray())[:-1]
+    directed = MixedMembership(2, method="spa").fit(np.vstack([table, np.zeros((1, 30))]))
+    sent = directed.eigenvectors_
+    kept = np.linalg.svd(table, full_matrices=False)[0][:, :2]
+    np.testing.assert_allclose(2.0 * sent[:-1] @ sent[:-1].T, kept @ kept.T, atol=1e-9)
+    assert not sent[-1].any()
     # In the unit of the weights.
     larger = MixedMembership(2, method="spa").fit(A * 2.0**250)
     plain = MixedMembership(2, method="spa").fit(A)

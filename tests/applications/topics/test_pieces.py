@@ -94,6 +94,11 @@ def test_words_that_are_neither_rare_nor_common():
         InvalidDataError, match=r"0 in fewer than min_df=1, 3 in more than max_df=0.5.*Raise max_df"
     ):
         used_words(sp.csr_array(np.ones((4, 3))), 1, 0.5)
+    some = sp.csr_array((np.arange(4)[:, None] < np.array([4, 3, 3, 4, 0])).astype(float))
+    with pytest.raises(InvalidDataError, match=r"1 occur nowhere, 0 in fewer than min_df=1, 4 in more than"):
+        used_words(some, 1, 0.5)
+    with pytest.raises(InvalidDataError, match=r"2 in fewer than min_df=4, 2 in more than max_df=1.0"):
+        used_words(some, 4, 1.0)
     np.testing.assert_array_equal(spread_out(np.ones((2, 2)), np.array([1, 3]), 4), [[0, 1, 0, 1]] * 2)
 
 

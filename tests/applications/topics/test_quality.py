@@ -202,6 +202,8 @@ def test_topics_of_few_words_are_compared_by_those_that_they_have():
     found = _differ(components, np.array([[0, 1, 2], [3, 4, 0], [4, 3, 0], [0, 1, 2]]))
     assert (found.number, found.holds) == (1.0, False)
     assert "Topics 1 and 2 share 2 of their 2 top words" in found.sentence
+    single = _differ(np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[0], [0]]))
+    assert (single.number, single.holds) == (1.0, False)
 
 
 def test_statements_of_a_model():
@@ -254,10 +256,12 @@ def test_what_is_said_of_documents_and_anchor_words():
         assert (found.number, found.threshold, found.holds) == (counts.min(), 3, n_thin == 0)
         assert ("topic 5 (1)" in found.sentence) == (n_thin > 0)
         assert ("15 (1)" in found.sentence, " and 1 more" in found.sentence) == (False, n_thin == 11)
+        assert (" more." in found.sentence) == (n_thin == 11)
     found = _left_out(Support(np.array([5, 4]), 2.0, n_copies=2, n_set_aside=3), 20)
     assert found.number == pytest.approx(15 / 20)
     assert "from 15 of 20 documents: 2 share" in found.sentence
     assert [(_covered(n, 8).number, _covered(n, 8).holds) for n in (0, 2)] == [(1.0, True), (0.75, False)]
+    assert "6 of 8 documents contain a word of a topic" in _covered(2, 8).sentence
     components = np.array([[3.0, 0.0, 1.0, 2.0], [1.0, 5.0, 1.0, 0.0]])
     for anchors, share, name in (([0, 1], 0.75, "a"), ([3, 2], 0.5, "c"), ([2, 0], 0.25, "a")):
         found = _exclusive(
