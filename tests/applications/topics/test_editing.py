@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import nonneg
 from nonneg.applications import TopicModel
+from nonneg.applications.topics import editing
 from nonneg.applications.topics.editing import _merged, _Row
 from nonneg.applications.topics.proportions import (
     GroupedEncoder,
@@ -257,3 +258,50 @@ def test_anchors_and_names_of_a_merged_topic():
             replace(one, share=s, name=n) for one, s, n in zip((first, second), shares, names, strict=True)
         ]
         assert _merged(rows, given, unit=False).name == expected
+
+
+def test_a_split_topic_is_divided_as_in_its_documents_where_nothing_else_is_known(
+    models, planted, monkeypatch
+):
+    X, model = planted[0], models["nmf"]
+    split = model.split_topic(0, X, into=2)
+    encoder = split._encode.base
+    assert isinstance(encoder, SplitEncoder)
+    leading = X[np.flatnonzero(model.predict(X) == 0)][:, model.word_indices_]
+    inside = encoder.within(sp.csr_array(leading[:, encoder.words]))
+    shares = (inside / inside.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(encoder.prior, shares, atol=1e-9)
+    # As many parts as there are words, and no more.
+    monkeypatch.setattr(editing, "used_words", lambda *given: np.array([0, 1]))
+    with pytest.raises(InvalidParameterError, match=r"cannot be split into 3: .* which share 2 words"):
+        model.split_topic(0, X, into=3)
+    assert model.split_topic(0, X, into=2).n_topics_ == 5
+
+
+def test_numbers_and_names_of_topics(models):
+    named = models["nmf"].rename_topics({1: "law"})
+    assert [named._number(topic) for topic in (0, np.int64(3), "law")] == [0, 3, 1]
+    for wrong in (-1, 4, 1.0, True, None):
+        with pytest.raises(InvalidParameterError, match="from 0 to 3 or names, got"):
+            named._number(wrong)
+    with pytest.raises(InvalidParameterError, match=r"no topic called 'sport'. Names are \['law'\]"):
+        named._number("sport")
+    for wrong in ("", "  ", 3):
+        with pytest.raises(InvalidParameterError, match="The name of topic 2 must be a word or None"):
+            named.rename_topics({2: wrong})
+    for wrong in (1, 2.0, True):
+        with pytest.raises(InvalidParameterError, match="into must be an integer of at least 2"):
+            editing._checked_parts(wrong)
+    assert named.rename_topics({1: None}).edits_[-1] == {
+        "merged": [], "split": [], "renamed": [[1, None]], "mapping": [[0], [1], [2], [3]]
+    }  # fmt: skip
+
+
+def test_what_was_edited_is_said(models, planted):
+    edited = models["spa"]._edited(planted[0], merge=[[3, 1, 1], [2]], split={0: 2})
+    said = edited.certificate_["topics-edited"]
+    assert said.number == 3.0  # two merged and one split
+    assert edited.edits_[-1]["merged"] == [[1, 3]]
+    assert edited.edits_[-1]["split"] == [[0, 2]]
+    assert edited.selection_ is None
+    assert edited.n_topics == 4

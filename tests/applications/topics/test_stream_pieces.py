@@ -11,6 +11,7 @@ from scipy.optimize import nnls
 
 from nonneg.applications import TopicModel
 from nonneg.applications.topics import stream as module
+from nonneg.applications.topics import streaming
 from nonneg.applications.topics.stream import Balance, Stream, error_of, learned, sampled, scaled, tf
 from nonneg.estimators.stored_fields import Content
 from nonneg.exceptions import FileFormatError, InvalidDataError, UnsupportedError
@@ -262,3 +263,71 @@ def test_a_stream_goes_on_after_new_names_but_not_after_a_split(streamed, plante
     assert named.partial_fit(planted[49:51]).topic_names_ == [None, "second", None]
     with pytest.raises(UnsupportedError, match="merged or split"):
         streamed.split_topic(0, planted[:49]).partial_fit(planted[49:51])
+
+
+def test_topics_from_scratch_are_taken_over_where_they_fit_better(streamed, monkeypatch):
+    stream = replace(streamed._stream, n_documents=98.0)  # twice as many as are kept
+    dense, held_out = stream.kept.toarray(), np.arange(49) % 3 == 0
+    started, tested, values = [], [], []
+    start = TopicModel._start
+
+    def recorded(self, counts):
+        started.append(counts.toarray())
+        start(self, counts)
+
+    def error_of(stream, counts, words, balance):
+        tested.append(counts.toarray())
+        return values.pop(0)
+
+    monkeypatch.setattr(TopicModel, "_start", recorded)
+    monkeypatch.setattr(streaming, "error_of", error_of)
+    for ratio, taken in ((0.98, True), (0.995, False)):
+        started.clear()
+        values[:] = [100.0, 100.0 * ratio]
+        found = streamed._restarted(stream, streamed.word_indices_)
+        assert (found.n_fitted, found.n_seen, found.n_batches) == (49, 49, 2)
+        # Searched in two thirds of the sample, compared in the others, and then found in all of it.
+        np.testing.assert_array_equal(started[0], dense[~held_out])
+        assert all(np.array_equal(counts, dense[held_out]) for counts in tested)
+        assert len(started) == 1 + taken
+        assert (found.gram is stream.gram) == (not taken)
+        if taken:
+            np.testing.assert_array_equal(started[1], dense)
+            assert found.shares.sum() == pytest.approx(98.0)
+            assert (found.n_documents, found.frequencies is stream.frequencies) == (98.0, True)
+    monkeypatch.setattr(TopicModel, "_start", lambda self, counts: self._words_of(None))
+    monkeypatch.setattr(TopicModel, "_words_of", fail)
+    assert streamed._restarted(stream, streamed.word_indices_).topics is stream.topics
+
+
+def fail(self, stream):
+    raise InvalidDataError("too few")
+
+
+@pytest.mark.parametrize(("half_life", "restart"), [(None, 80), (12.0, 52), (90.0, 80)])
+def test_topics_are_sought_again_when_documents_have_doubled(half_life, restart, planted, monkeypatch):
+    for place in (module, streaming):
+        monkeypatch.setattr(place, "N_KEPT", 30)
+    sought = []
+    monkeypatch.setattr(
+        TopicModel, "_restarted", lambda self, stream, words: sought.append(stream.n_seen) or stream
+    )
+    model = TopicModel(3, half_life=half_life, random_state=0).partial_fit(planted[:40])
+    assert (model._stream.n_fitted, model._stream.n_seen) == (40, 40)
+    before = model._stream.n_documents
+    model.partial_fit(planted[40 : restart - 1])
+    assert sought == []
+    n, share = restart - 41, 1.0 if half_life is None else 0.5 ** ((restart - 41) / half_life)
+    assert model._stream.n_documents == pytest.approx(share * before + n)
+    model.partial_fit(planted[restart - 1 : restart])
+    assert sought == [restart]
+
+
+@pytest.mark.parametrize(
+    ("half_life", "n_kept", "fitted"), [(None, 60, 60), (None, 59, 40), (60.0, 99, 60), (59.0, 99, 40)]
+)
+def test_documents_that_are_all_kept_are_fitted_as_a_whole(half_life, n_kept, fitted, planted, monkeypatch):
+    for place in (module, streaming):
+        monkeypatch.setattr(place, "N_KEPT", n_kept)
+    model = TopicModel(3, half_life=half_life, random_state=0).partial_fit(planted[:40])
+    assert model.partial_fit(planted[40:60])._stream.n_fitted == fitted
