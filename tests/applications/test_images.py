@@ -125,6 +125,8 @@ def test_words_of_a_grid_are_beside_their_pictures(figures):
     # Names with dollar signs are names.
     assert not first.title.get_parse_math()
     assert not first.yaxis.label.get_parse_math()
+    assert first.yaxis.label.get_rotation() == 0
+    assert not any(spine.get_visible() for axes in figures[-1].axes for spine in axes.spines.values())
     assert first.images[0].get_clim() == (0.0, 2.0)
     assert second.images[0].get_clim() == (0.0, 1.0)  # nothing above zero
     assert not any(axes.get_xticks().size or axes.get_yticks().size for axes in figures[-1].axes)
@@ -157,6 +159,7 @@ def test_components_are_rows_of_pixels(components):
 def test_shades_are_relative_to_the_largest_finite_entry():
     black = pixels(picture_png(np.array([[0.0, np.inf, 5.0]])))
     assert black[0, 2, 0] == 0.0
+    assert pixels(picture_png(np.array([[0.0, 0.5]])))[0, 1, 0] == 0.0
     assert pixels(picture_png(np.array([[np.nan, np.nan]]))).shape[:2] == (1, 2)
     # Without an entry above zero the range is that of shares.
     assert pixels(picture_png(np.array([[-1.0, 0.5]]), largest=0.0))[0, 1, 0] == pytest.approx(0.5, abs=0.1)

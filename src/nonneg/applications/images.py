@@ -95,9 +95,6 @@ def picture_png(image: Any, largest: float | None = None, *, colors: str = "gray
     """Encode an image pixel by pixel."""
     matplotlib_image = import_optional("matplotlib.image", extra="report", purpose=PURPOSE)
     values, stream = np.asarray(image), io.BytesIO()
-    if values.ndim == 3:
-        matplotlib_image.imsave(stream, values, format="png")
-        return stream.getvalue()
     if largest is None:
         finite = values[np.isfinite(values)]
         largest = float(finite.max()) if finite.size else 0.0
