@@ -49,6 +49,8 @@ def test_a_directed_graph_has_a_row_for_sending_and_one_for_receiving():
     mean = (3 * np.array([0.25, 0.75]) + 2 * np.array([0.5, 0.5])) / 5
     np.testing.assert_allclose(sides.both, [[1.0, 0.0], mean, [0.0, 1.0], nan])
     assert two_sided.split(graph, found, memberships.astype(np.float32)).both.dtype == np.float32
+    light = Graph(sp.csr_array(0.01 * A), directed=True)
+    np.testing.assert_allclose(two_sided.split(light, found, memberships).both, sides.both)
 
 
 def test_the_first_side_of_a_bipartite_graph_comes_first():
@@ -63,6 +65,11 @@ def test_the_first_side_of_a_bipartite_graph_comes_first():
     found = two_sided.joined(graph, 3)
     assert (found.nodes.tolist(), found.n_first) == ([0, 1, 2, 3, 4], None)
     np.testing.assert_array_equal(found.adjacency.toarray(), path)
+    whole = two_sided.joined(Graph(sp.csr_array(path), sides=np.array([0, 1, 0, 1, 0])))  # no node alone
+    np.testing.assert_array_equal(whole.adjacency.toarray(), path[np.ix_(whole.nodes, whole.nodes)])
+    star = np.zeros((3, 3))
+    star[0, 1:] = star[1:, 0] = 1.0
+    assert two_sided.joined(Graph(sp.csr_array(star), sides=np.array([0, 1, 1]))).n_first == 1
     plain = two_sided.joined(Graph(sp.csr_array(path)))
     assert (plain.nodes.tolist(), plain.n_first) == ([0, 1, 2, 3, 4], None)
 
@@ -135,6 +142,8 @@ def test_iterations_find_what_the_whole_matrix_has(spectrum, rng, monkeypatch):
     np.testing.assert_allclose(found.values, whole.values)
     np.testing.assert_allclose(found.vectors @ found.vectors.T, whole.vectors @ whole.vectors.T, atol=1e-9)
     assert (found.values < 0).sum() == (0 if spectrum == "algebraic" else 2)
+    small = leading_eigenvectors(sp.csr_array(A * 1e-3), 3, spectrum=spectrum)
+    np.testing.assert_allclose(small.values, 1e-3 * whole.values)
     monkeypatch.setattr(eigenvectors, "MAX_RESTARTS", 1)
     noise = symmetric(200, rng, 0.05)
     with pytest.raises(
@@ -153,7 +162,10 @@ def test_products_are_counted(rng, capsys):
             assert counter.n_products == n_products
         np.testing.assert_array_equal(counter._rows(2, 5).toarray(), A.toarray()[2:5])
         counter.close()
-        assert ("eigenvectors: 3 products in all" in capsys.readouterr().err) == (verbose == 1)
+        said = capsys.readouterr().err
+        assert ("eigenvectors: 3 products in all" in said) == (verbose == 1)
+        if verbose:
+            assert 0.0 <= float(said.split(", ")[1].removesuffix(" s\n")) < 60.0
 
 
 def test_memberships_are_coordinates_between_the_corners():
@@ -217,6 +229,9 @@ def test_what_is_said_of_a_search(changes, name, number, holds):
     assert "reached-nodes" in found
     if name == "spectral-gap":
         assert ("it may be noise" in found[name].sentence) == (number < 0)
+        assert (
+            f"eigenvalue that was used ({changes.get('values', (3.0, 2.0))[-1]:.4g})" in found[name].sentence
+        )
 
 
 def test_which_statements_belong_to_a_search():
@@ -228,6 +243,9 @@ def test_which_statements_belong_to_a_search():
     assert names(next_value=None) == plain - {"spectral-gap"}
     assert names(kept=np.arange(6)) == plain | {"candidates"}
     assert names(method="symnmf") == {"reached-nodes"}
+    for method, what in (("symnmf", "The communities reach"), ("spa", "The eigenvectors reach")):
+        said = certificate.community_certificate(search(method=method), 5, 0, 0)["reached-nodes"]
+        assert said.sentence.startswith(what)
     quantities = certificate.community_certificate(search(kept=np.arange(6)), 5, 0, 0)
     assert quantities["candidates"].quantities == {"candidates": 5, "kept": 6}
     assert quantities["eigenvectors"].quantities == {"largest_value": 3.0, "last_value": 2.0}

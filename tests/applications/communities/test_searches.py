@@ -336,3 +336,21 @@ def test_symnmf_takes_the_start_that_explains_the_edges_better(rng, monkeypatch)
     lost.update({"plain", "normalized"})
     with pytest.raises(InvalidDataError, match="normalized failed"):
         METHODS["symnmf"].run(Problem(A, 2), options)
+
+
+def test_symnmf_of_two_sides_fits_the_block_where_they_meet(rng):
+    block = rng.random((5, 7))
+    A = sp.csr_array(np.block([[np.zeros((5, 5)), block], [block.T, np.zeros((7, 7))]]))
+    pairs = leading_eigenvectors(A, 2, spectrum="algebraic")
+    found = symnmf.symnmf(
+        A, pairs, rng.dirichlet(np.ones(2), 12), threshold=0.0, n_first=5, max_iter=4, tol=0.0
+    )
+    fit = found.factor[:5] @ found.factor[5:].T
+    assert found.history.loss[-1] == pytest.approx(np.sum((block - fit) ** 2))
+    error = np.sqrt(np.sum((block - fit) ** 2) / np.sum(block**2))
+    assert found.certificate["symnmf-error"].quantities["relative_error"] == pytest.approx(error)
+    best = np.sqrt(1.0 - np.sum(np.linalg.svd(block)[1][:2] ** 2) / np.sum(block**2))
+    assert found.certificate["symnmf-error"].quantities["lower_bound"] == pytest.approx(best)
+    # A row is compared with the largest one.
+    far = symnmf._memberships(np.array([[1e20, 0.0], [1e3, 1e3], [1e9, 0.0]]), 0.1)
+    assert far.reached.tolist() == [True, False, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +11,13 @@ import scipy.sparse as sp
 
 from nonneg.applications import TopicModel
 from nonneg.applications.topics import methods as module
+from nonneg.applications.topics import model as model_module
 from nonneg.applications.topics.methods import METHODS, FoundTopics, Task, _legacy, smallest_topic
+from nonneg.applications.topics.number_of_topics import TopicNumbers
 from nonneg.applications.topics.term_weights import balanced_documents, inverse_frequencies, term_weights
 from nonneg.exceptions import (
     DataChangedWarning,
+    FileFormatError,
     InvalidDataError,
     InvalidParameterError,
     ShapeError,
@@ -287,3 +291,76 @@ def test_options_of_iterations_reach_the_method(counts):
     selected = TopicModel([3], random_state=0).fit(counts)
     assert selected.selection_ is None
     assert selected.edits_ == []
+
+
+def test_several_numbers_of_topics_are_compared(counts, monkeypatch):
+    asked = []
+
+    def compare(task, method, run, candidates, *, verbose):
+        asked.append((task.n_topics, method, candidates, verbose))
+        return TopicNumbers(3, [3, 3], "said", [2, 3], [0.1, 0.2], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0])
+
+    monkeypatch.setattr(model_module, "compare_numbers", compare)
+    # More topics than words are no number to choose, but others are.
+    for n_topics, candidates in (([3, 40], [3, 40]), ([2, 3], [2, 3]), ("auto", None)):
+        model = TopicModel(n_topics, random_state=0).fit(counts)
+        assert (model.n_topics_, model.selection_["reason"]) == (3, "said")
+        assert asked[-1] == (min(candidates or [2]), "nmf", candidates, 0)
+    assert TopicModel([3], random_state=0).fit(counts).selection_ is None
+    assert len(asked) == 3
+
+
+def test_a_loaded_model_has_everything(counts):
+    model = TopicModel(3, random_state=0).fit(counts).rename_topics({0: "first"})
+    older = copy.copy(model)
+    for name in (
+        "selection_",
+        "npmi_",
+        "documents_per_topic_",
+        "few_documents_",
+        "set_aside_",
+        "duplicate_of_",
+    ):
+        del older.__dict__[name]
+    del older.__dict__["topic_names_"], older.__dict__["edits_"]
+    older._complete_loaded()
+    assert (older.topic_names_, older.edits_, older.selection_) == ([None] * 3, [], None)
+    assert older.documents_per_topic_.tolist() == [-1] * 3  # not known
+    assert np.isnan(older.npmi_).all()
+    assert not older.few_documents_.any()
+    assert len(older.set_aside_) == len(older.duplicate_of_) == 0
+    for name, value in (
+        ("topic_names_", [None, 3, None]), ("topic_names_", [None] * 2), ("edits_", ["merged"]),
+    ):  # fmt: skip
+        damaged = copy.copy(model)
+        setattr(damaged, name, value)
+        with pytest.raises(FileFormatError, match="the topic names do not match"):
+            damaged._complete_loaded()
+
+
+def test_documents_without_words_are_counted_in_the_certificate(counts):
+    padded = sp.csr_array(sp.vstack([counts, sp.csr_array((2, 18))], format="csr"))
+    with pytest.warns(DataChangedWarning, match="2 of 47"):
+        model = TopicModel(3, random_state=0).fit(padded)
+    said = model.certificate_["documents-covered"]
+    assert (said.quantities, said.holds) == ({"n_empty": 2}, False)
+    assert model.documents_per_topic_.sum() == 45
+    assert model.topic_proportions_.sum() == pytest.approx(1.0)
+
+
+def test_questions_to_a_model_of_texts_leave_its_words(capsys):
+    texts = [
+        "cat dog pet",
+        "dog cat pet",
+        "bond stock fund",
+        "stock market bond",
+        "pet dog cat",
+        "market stock bond",
+    ]
+    model = TopicModel(2, min_df=1, random_state=0).fit(texts)
+    words = list(model.vocabulary_)
+    for measure in ("umass", "npmi", "c_v"):
+        assert model.coherence(texts, measure=measure, n_words=2).shape == (2,)
+    assert model.coherence(texts[:4], n_words=2).shape == (2,)
+    assert list(model.vocabulary_) == words
+    assert model.predict(texts).tolist() == model.transform(texts).argmax(axis=1).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -24,16 +25,18 @@ WORDS = np.array([0, 1, 3, 4, 5])
 def counts(rng):
     X = rng.poisson(1.2, (9, 6)).astype(float)
     X[:, 0] += 1.0
-    X[4] = 0.0
+    X[4], X[6] = 0.0, 0.0
+    X[4, 2] = X[6, 5] = 3.0  # a word that is not used, and a common one
     return sp.csr_array(X)
 
 
 @pytest.fixture
 def stream(rng, counts):
     """A stream of twenty documents of half the weight."""
-    gram = rng.random((K, K))
+    gram, frequencies = rng.random((K, K)), rng.uniform(2.0, 8.0, 6)
+    frequencies[5] = 9.7
     return Stream(
-        counts[:3], np.zeros(3), 20, 16, 2, 10.0, rng.uniform(2.0, 8.0, 6), rng.uniform(3.0, 9.0, 6), 7.0,
+        counts[:3], np.zeros(3), 20, 16, 2, 10.0, frequencies, rng.uniform(3.0, 9.0, 6), 7.0,
         rng.random(K), gram @ gram.T, rng.random((6, K)), rng.random((6, K)),
     )  # fmt: skip
 
@@ -215,6 +218,13 @@ def test_a_batch_of_a_stream_sets_what_a_fit_sets(streamed, planted):
     assert said.quantities == {"n_batches": 2, "n_fitted": 40}
     assert "49 documents in 2 batches" in said.sentence
     assert "refer to 49 documents" in said.sentence
+
+
+def test_topics_keep_the_order_of_the_stream(streamed):
+    turned, stream = copy.copy(streamed), streamed._stream
+    words = streamed.word_indices_
+    turned._take_over(replace(stream, topics=stream.topics[:, ::-1]), words, np.float64)
+    np.testing.assert_allclose(turned.components_, streamed.components_[::-1])
 
 
 def test_topics_are_found_from_scratch_when_documents_have_grown_by_a_quarter(planted):
