@@ -12,6 +12,7 @@ from nonneg.data import streamed as streamed_module
 from nonneg.data.compressed import compressed
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.gram_operator import apply_gram, gram_matrix
+from nonneg.data.matrix import rows_only
 from nonneg.data.row_norms import scaled_rows
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
@@ -290,3 +291,19 @@ def test_sample_arrays_of_a_twelfth_of_the_memory_go_to_a_file(large, X, monkeyp
     data.times(np.ones((N_COLUMNS, 3)))
     assert len(made) == 2 * large
     assert data.block_bytes == np.diff(data._edges).max() * N_COLUMNS * 8
+
+
+@rows_only
+def shapes(block):
+    """Return the shape of a block, without a look at its entries."""
+    return (), ([block.shape], float(block.total_weight()))
+
+
+@pytest.mark.parametrize("form", STREAMED)
+def test_blocks_without_entries_know_their_rows_and_weights(form, X):
+    data = matrix(X, form, WEIGHTS)
+    found, weight = data.map_reduce_rows(shapes, n_out=0)[1]
+    assert sum(n_rows for n_rows, _ in found) == N_ROWS
+    assert {n_columns for _, n_columns in found} == {0}
+    assert weight == pytest.approx(WEIGHTS.sum())
+    assert data.n_passes == 0

@@ -366,3 +366,19 @@ def test_an_order_of_numbers_that_is_not_known(tmp_path, values):
         read_cube(header)
     header.write_text(header.read_text().replace("interleave = Bip", "interleave = BIP"))
     np.testing.assert_array_equal(read_cube(header).values, values)
+
+
+def test_maps_are_written_over_older_ones(tmp_path):
+    pytest.importorskip("spectral")
+    for value in (1.0, 2.0):
+        header, numbers = write_envi(tmp_path / "maps.hdr", np.full((2, 3, 1), value), ["a"])
+        assert (header.name, numbers.name) == ("maps.hdr", "maps.img")
+        np.testing.assert_array_equal(read_cube(header).values, value)
+
+
+@pytest.mark.parametrize(("count", "axis"), [(2, 0), (3, 1)])
+def test_wavelengths_of_another_axis_are_told(count, axis, values):
+    with pytest.raises(ShapeError, match=rf"Axis {axis} of the cube.*np\.moveaxis\(array, {axis}, 2\)"):
+        Cube(values, np.arange(float(count)))
+    with pytest.raises(ShapeError, match=r"Expected 4 wavelengths.*shape \(7,\)\.$"):
+        Cube(values, np.arange(7.0))
