@@ -221,6 +221,29 @@ def test_arrays_of_other_kinds_are_left_to_numpy(any_size):
         np.testing.assert_array_equal(DenseMatrix(whole, np).times(np.ones((30, 5), dtype=int)), 60)
 
 
+def test_entries_of_equal_arrays_only_are_taken_together(any_size):
+    A, single = np.ones((300, 20)), np.ones((300, 20), dtype=np.float32)
+    with threads(2):
+        assert entries.total(entries.PRODUCT, A, A) == A.size
+        assert entries.extrapolated(A, A, 0.5) is not None
+        assert entries.converted(A, 2.0, np.float32) is not None
+        for other in (A[:200], single, np.asfortranarray(A)):
+            assert entries.total(entries.PRODUCT, A, other) is None
+            assert entries.extrapolated(A, other, 0.5) is None
+        for other in (A.astype(int), np.asfortranarray(A)):
+            assert entries.converted(other, 2.0, np.float32) is None
+
+
+def test_parts_of_a_product_are_whole_multiples():
+    part = products.PART
+    assert products.part_size(100, 0.0, 16) == 112
+    assert products.part_size(96, 0.0, 16) == 96
+    assert products.part_size(100, 2.5 * part, 16) == 64
+    assert products.part_size(97, 3.0 * part, 16) == 48
+    assert products.part_size(16 * products.MOST_PARTS, 1e9 * part, 16) == 16
+    assert products.part_size(16 * products.MOST_PARTS + 1, 1e9 * part, 16) == 32
+
+
 def test_every_thread_gets_a_few_chunks(monkeypatch):
     seen = []
 

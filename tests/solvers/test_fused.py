@@ -9,7 +9,8 @@ from nonneg import _threads, factorize
 from nonneg.data import as_data_matrix
 from nonneg.data.compressed import compressed
 from nonneg.kernels import factor_update, team
-from nonneg.kernels.factor_update import FactorUpdate
+from nonneg.kernels.factor_update import BY_COLUMNS, BY_ROWS, LONGEST, FactorUpdate, block_of, form_of
+from nonneg.kernels.hals.native import VECTOR
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import acceleration, fused
 from nonneg.solvers.alternating import AlternatingProblem, AlternatingState, update_W_block
@@ -209,3 +210,26 @@ def test_weights_take_the_other_way():
     assert hals_problem(as_data_matrix(X[:20, :10]), K, penalties=Penalties())._fused is not None
     weighted = as_data_matrix(X, weights=np.ones(len(X)))
     assert hals_problem(weighted, K, penalties=Penalties())._fused is None
+
+
+def test_how_data_lie_in_memory():
+    X = np.ones((6, 4))
+    assert form_of(X) == form_of(X[:, :3]) == (BY_ROWS, 4)
+    assert form_of(X[::2]) == (BY_ROWS, 8)
+    assert form_of(X.T) == (BY_COLUMNS, 4)
+    assert form_of(np.asfortranarray(X)) == (BY_COLUMNS, 6)
+    assert form_of(np.asfortranarray(X)[:5]) == (BY_COLUMNS, 6)
+    shifted = np.zeros(8 * 24 + 1, dtype=np.uint8)[1:].view(np.float64).reshape(6, 4)
+    for other in (X[:, ::2], X[::-1], np.broadcast_to(X[0], (6, 4)), shifted):
+        assert form_of(other) is None
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_blocks_are_whole_vectors_two_for_each_of_sixteen_threads(itemsize):
+    lanes = VECTOR // itemsize
+    assert block_of(1, itemsize) == block_of(32 * lanes, itemsize) == lanes
+    assert block_of(32 * lanes + 1, itemsize) == 2 * lanes
+    assert block_of(32 * LONGEST, itemsize) == block_of(32 * LONGEST + 1, itemsize) == LONGEST
+    many = 128 * 2 * LONGEST  # no more than 128 blocks
+    assert block_of(many, itemsize) == 2 * LONGEST
+    assert block_of(many + 1, itemsize) == 2 * LONGEST + lanes

@@ -170,3 +170,9 @@ def test_what_the_kernels_do_not_serve():
     assert not kernels.is_supported(np.zeros((1, 3, kernels.LONGEST + 1)), 1e-8)
     assert not kernels.is_supported(np.zeros((1, kernels.LARGEST, 2)), 1e-8)
     assert not kernels.is_supported(data.virtual, 1e-8, kernels.MOST_COMPONENTS + 1)
+    # Up to the limits.
+    assert kernels.is_supported(
+        np.zeros((1, 3, kernels.LONGEST)), kernels.LEAST_EPS0, kernels.MOST_COMPONENTS
+    )
+    assert kernels.is_supported(np.broadcast_to(0.0, (1, kernels.LARGEST // 2, 2)))
+    assert not kernels.is_supported([[0.0]])
