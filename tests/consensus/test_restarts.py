@@ -8,8 +8,13 @@ import scipy.sparse as sp
 from tests.consensus.planted import planted
 
 from nonneg.consensus import restarts as consensus_restarts
+from nonneg.consensus.combine import ConsensusOptions
+from nonneg.consensus.fit import ConsensusProblem
+from nonneg.consensus.resampling import check_resampling
 from nonneg.consensus.restarts import RestartData, RestartOptions, restart_seed, run_batch
+from nonneg.consensus.store import RestartStore
 from nonneg.data import as_data_matrix
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, OutputError, UnsupportedInputError
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import restarts
 
@@ -28,3 +33,79 @@ def test_a_restart_on_sparse_counts_does_not_depend_on_those_beside_it(monkeypat
         alone = run_batch(data, 3, [one], options)[0]
         np.testing.assert_array_equal(alone.spectra, other.spectra)
         assert (alone.loss, alone.n_iter, alone.number) == (other.loss, other.n_iter, other.number)
+
+
+def test_a_store_belongs_to_its_data_and_its_root(tmp_path):
+    first = RestartStore.open(tmp_path, "k" * 40, 7)
+    assert first.root == 7
+    assert first.folder == tmp_path / ("k" * 16) / f"{7:016x}"
+    # Without a root the one that the folder has is taken up; another root has a folder of its own.
+    assert RestartStore.open(tmp_path, "k" * 40, None).root == 7
+    other = RestartStore.open(tmp_path, "k" * 40, 8)
+    assert other.folder != first.folder
+    assert RestartStore.open(tmp_path, "k" * 40, None).root == 7
+    fresh = RestartStore.open(tmp_path, "n" * 40, None)
+    assert 0 <= fresh.root < 2**62
+    assert RestartStore.open(tmp_path, "n" * 40, None).root == fresh.root
+
+
+def test_restarts_are_read_back_and_damaged_ones_are_none(tmp_path):
+    store = RestartStore.open(tmp_path / "deep" / "folder", "key", 1)
+    assert store.load(3, 2) is None
+    for number in (2, 3):
+        store.save(3, number, spectra=np.eye(2), loss=0.5)
+    found = store.load(3, 2)
+    np.testing.assert_array_equal(found["spectra"], np.eye(2))
+    assert float(found["loss"]) == 0.5
+    assert store.load(3, 4) is store.load(2, 2) is None
+    (path,) = store.folder.rglob("00002.npz")
+    path.write_bytes(path.read_bytes()[:40])
+    assert store.load(3, 2) is None
+    assert [part.name for part in store.folder.rglob("*.part")] == []
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(OutputError, match="cannot be used"):
+        RestartStore.open(tmp_path / "file", "key", 1)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_counts_can_be_drawn_and_other_numbers_cannot(sparse):
+    wrap = sp.csr_array if sparse else np.asarray
+    counts = np.array([[1.0, 0.0, 3.0], [2.0, 5.0, 0.0]])
+    for kind in (None, "bootstrap", "poisson"):
+        check_resampling(as_data_matrix(wrap(counts)), kind)
+    halves = counts.copy()
+    halves[0, 0] = 0.5
+    for wrong in (halves, np.where(counts == 5.0, 2e15, counts)):
+        check_resampling(as_data_matrix(wrap(wrong)), "bootstrap")
+        with pytest.raises(InvalidDataError, match="needs counts"):
+            check_resampling(as_data_matrix(wrap(wrong)), "poisson")
+    chunked = pytest.importorskip("dask.array").from_array(counts, chunks=(1, -1))
+    check_resampling(as_data_matrix(chunked), None)
+    with pytest.raises(UnsupportedInputError, match="in memory"):
+        check_resampling(as_data_matrix(chunked), "bootstrap")
+
+
+def consensus_problem(shape, ranks, **options):
+    data = as_data_matrix(np.random.default_rng(0).random(shape) + 0.1)
+    given = RestartOptions(2.0, Penalties(), **options)
+    return ConsensusProblem(data, data, None, ranks, 2, given, ConsensusOptions())
+
+
+def test_ranks_up_to_the_smaller_side_are_taken():
+    for shape in ((6, 4), (4, 6)):
+        consensus_problem(shape, [2, 4]).check(None, "it")
+        with pytest.raises(
+            InvalidParameterError, match="n_components=5 is larger than the smaller side of X"
+        ):
+            consensus_problem(shape, [2, 5]).check(None, "it")
+    with pytest.raises(InvalidParameterError, match="init='nndsvd' does not draw random numbers"):
+        consensus_problem((6, 4), [2], init="nndsvd").check(None, "it")
+
+
+def test_without_a_folder_nothing_is_stored(tmp_path):
+    problem = consensus_problem((6, 4), [2])
+    root, store = problem.root_and_store(3, None)
+    assert store is None
+    assert root == int(np.random.default_rng(3).integers(2**62))
+    assert problem.root_and_store(3, tmp_path)[0] == root
+    assert problem.root_and_store(None, tmp_path)[0] == root

@@ -52,7 +52,8 @@ class RestartStore:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            # NumPy leaves a damaged file open that it has opened itself.
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
         except (*UNREADABLE, zipfile.BadZipFile):
             return None

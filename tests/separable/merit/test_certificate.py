@@ -11,11 +11,21 @@ import scipy.sparse as sp
 
 from nonneg import select_anchors
 from nonneg.certificates.certificate import Verdict
+from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
+from nonneg.iteration import History
 from nonneg.separable.certificate import margin_statement
 from nonneg.separable.merit.alternatives import alternatives_statement
 from nonneg.separable.merit.certificate import _second_gap, duality_gap_statement
 from nonneg.separable.merit.choice import Fit
+from nonneg.separable.merit.initialization import _closest_fractions
+from nonneg.separable.merit.penalty_weight import (
+    CONVERGED_SHARES,
+    MANY_SAMPLES,
+    NOISE_SHARE,
+    VARIANCE_SHARE,
+    penalty_weight,
+)
 from nonneg.separable.merit.recovery_conditions import (
     MOST_ANCHORS,
     ModelFacts,
@@ -28,6 +38,8 @@ from nonneg.separable.merit.recovery_conditions import (
     theorem_4_statement,
     warm_start_statement,
 )
+from nonneg.separable.merit.residuals import squared_residuals
+from nonneg.separable.merit.stopping import AnchorsUnchanged, RelativeChange, ResidualBelow
 
 QUIET = ModelFacts(
     n_points=50, k=4, lam=0.0, mu=1e-5, gamma=2.0, sigma_max=3.0, sigma_min=0.5, kappa=1.0, delta=1e-6,
@@ -252,3 +264,60 @@ def test_the_gap_in_words(gap, tol, verdict, words):
     exact = duality_gap_statement(0.0, 0.0)
     assert "%" not in exact.sentence
     assert duality_gap_statement(1.0, math.nan).verdict is Verdict.NOT_VERIFIABLE
+
+
+def history_of(**columns):
+    size = len(next(iter(columns.values())))
+    return History({"n_iter": [0] * size, "seconds": [0.0] * size, **columns})
+
+
+def test_rules_that_end_a_run():
+    assert ResidualBelow(0.5)(history_of(largest_residual=[9.0, 0.5]))
+    assert not ResidualBelow(0.5)(history_of(largest_residual=[0.1, 0.6]))
+    assert not ResidualBelow(0.5)(History())
+    unchanged = AnchorsUnchanged(2)
+    assert unchanged(history_of(new_anchors=[0.0, 0.0]))
+    assert unchanged(history_of(new_anchors=[3.0, 0.0, 0.0]))
+    assert not unchanged(history_of(new_anchors=[0.0, 1.0, 0.0]))
+    assert not unchanged(history_of(new_anchors=[0.0]))
+    change = RelativeChange(0.25)
+    assert change(history_of(loss=[5.0, 4.0]))
+    assert not change(history_of(loss=[5.1, 4.0]))
+    assert change(history_of(loss=[3.0, 4.0]))
+    assert not change(history_of(loss=[4.0]))
+
+
+@pytest.mark.parametrize("rule", ["paper", "printed", "auto"])
+def test_weights_are_those_of_their_rules(rule, rng):
+    X = np.vstack([3.0 * np.eye(3), rng.dirichlet(np.ones(3), 20)]) + 0.01 * rng.random((23, 3))
+    data = as_data_matrix(X)
+    found = penalty_weight(data, 3, rule, mu=0.01)
+    squares = squared_residuals(data, found.anchors, np.arange(23))
+    norm = math.sqrt(squares.sum())
+    expected = {
+        "paper": norm / 6, "printed": norm / (3 * (1 - 0.01 * math.log(23))),
+        "auto": NOISE_SHARE * squares.mean(),
+    }[rule]  # fmt: skip
+    assert found.lam == pytest.approx(expected)
+    assert found.residual_norm == pytest.approx(norm)
+    assert sorted(found.anchors) == [0, 1, 2]
+    assert len(penalty_weight(data, 2, rule).anchors) == 2
+
+
+def test_the_weight_of_a_converged_run_grows_with_the_samples_of_an_anchor(rng):
+    X = np.vstack([3.0 * np.eye(3), rng.dirichlet(np.ones(3), 20)]) + 0.01 * rng.random((23, 3))
+    data = as_data_matrix(X)
+    found = penalty_weight(data, 3, converges=True)
+    mean = squared_residuals(data, found.anchors, np.arange(23)).mean()
+    share = np.clip(23 / MANY_SAMPLES, *CONVERGED_SHARES)
+    variance = np.var(X, axis=0).sum()
+    assert found.lam == pytest.approx(max(share * mean, VARIANCE_SHARE * variance) * 23 / 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "gap"),
+    [([0.25, 1.5], 0.25), ([0.5, 1.5], None), ([0.1, 2.95], 0.15), ([2.0], None), ([0.0, 1.3, 2.9], 0.1)],
+)
+def test_differences_from_integers(values, gap):
+    found = _closest_fractions(np.array(values))
+    assert found == (None if gap is None else pytest.approx(gap))

@@ -1,0 +1,69 @@
+"""What is said of a minimum-volume fit, from numbers given by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nonneg.certificates import Verdict
+from nonneg.data import as_data_matrix
+from nonneg.minvol.certificate import FITS, STATIONARY, Scatter, noise_fit, scatter, scattering, stationarity
+from nonneg.minvol.noise import NoiseLevel
+
+
+def test_purity_and_facets_are_those_of_shares():
+    W = np.array([[0.2, 0.2, 0.0], [0.0, 0.3, 0.1], [0.0, 0.0, 0.0], [0.9, 0.0, 0.1]])
+    found = scatter(as_data_matrix(np.ones((4, 2))), W)
+    np.testing.assert_allclose(found.purity, [0.9, 0.75, 0.25])
+    np.testing.assert_array_equal(found.facets, [2, 2, 2])
+
+
+@pytest.mark.parametrize(("residual", "good"), [(STATIONARY, True), (1.01 * STATIONARY, False)])
+def test_fit_and_volume_balance_up_to_a_limit(residual, good):
+    found = stationarity(residual)
+    assert found.holds is good
+    assert (found.number, found.threshold) == (residual, STATIONARY)
+    assert ("fit and volume balance" in found.sentence) is good
+    assert f"is {residual:.2e} times that of its volume term" in found.sentence
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(20, 6, 3), (10, 3, 3), (10, 2, 4)])
+@pytest.mark.parametrize(("share", "good"), [(FITS, True), (1.01 * FITS, False)])
+def test_the_residual_of_noise_has_the_degrees_of_freedom_that_are_left(n, m, k, share, good):
+    level = 0.5 * np.sqrt(n * max(m - k + 1, 1))
+    noise = NoiseLevel(0.5, True, np.eye(m))
+    found = noise_fit(as_data_matrix(np.ones((n, m))), share * level * (1 - 1e-12), k, noise)
+    assert found.number == pytest.approx(share)
+    assert found.holds is good
+    assert ("no more than noise" in found.sentence) is good
+    assert found.quantities["noise_level"] == 0.5
+    given = noise_fit(as_data_matrix(np.ones((n, m))), 1.0, k, NoiseLevel(0.5, False, np.eye(m)))
+    assert (given.number, given.verdict) == (None, Verdict.NOT_VERIFIABLE)
+    assert f"beyond {k} components" in given.sentence
+
+
+@pytest.mark.parametrize(
+    ("purity", "facets", "verdict"),
+    [
+        ([0.9, 0.5, 0.7, 0.6], [3, 9, 9, 9], Verdict.NOT_VERIFIABLE),
+        ([0.9, 0.5 - 1e-7, 0.7, 0.6], [3, 3, 3, 3], Verdict.NOT_VERIFIABLE),
+        ([0.9, 0.49, 0.7, 0.6], [3, 3, 3, 3], Verdict.FAILS),
+        ([0.9, 0.5, 0.7, 0.6], [3, 2, 3, 3], Verdict.FAILS),
+    ],
+)
+def test_purity_and_facets_that_are_needed(purity, facets, verdict):
+    found = scattering(Scatter(np.array(purity), np.array(facets)), 4)
+    assert found.verdict is verdict
+    assert found.number == min(purity)
+    assert found.threshold == 0.5
+    assert f"absent from at least {min(facets)} samples (needed: 3)" in found.sentence
+    assert found.quantities == {
+        "smallest_purity": min(purity), "fewest_samples_on_a_facet": min(facets), "needed_purity": 0.5,
+        "needed_samples_on_a_facet": 3,
+    }  # fmt: skip
+
+
+def test_one_component_has_nothing_to_identify():
+    one = scattering(Scatter(np.array([1.0]), np.array([0])), 1)
+    assert one.holds
+    assert scattering(Scatter(np.array([1.0, 1.0]), np.array([1, 1])), 2).verdict is Verdict.NOT_VERIFIABLE
