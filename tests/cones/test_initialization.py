@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from nonneg import NMF, cone_rank_one, datasets, factorize
+from nonneg.cones import initialization as module
+from nonneg.cones.encoding import sums_by_cone, unit_rows
 from nonneg.cones.initialization import cone_init
 from nonneg.data import as_data_matrix
 from nonneg.initializers import INITS
@@ -90,3 +92,33 @@ def test_masks_and_weights_go_with_it(loss, cones, rng):
     # What stands at missing places does not matter.
     other = factorize(np.where(mask, cones, 1e3), 6, init="cone", **options)
     np.testing.assert_array_equal(other.W, fitted.W)
+
+
+def test_rows_without_a_share_in_their_direction_have_their_norm():
+    block, labels = as_data_matrix(np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]])), np.array([[0], [1], [-1]])
+    products = np.array([[0.0], [0.5], [0.0]])
+    (found,), _ = module._w_rows(block, labels, products, k=2, share=0.25)
+    np.testing.assert_allclose(found, [[5.0 * 1.25, 5.0 * 0.25], [0.5 * 0.25, 0.5 * 1.25], [0.0, 0.0]])
+    (plain,), _ = module._w_rows(block, labels, np.array([[2.0], [0.5], [0.0]]), k=2, share=0.25)
+    np.testing.assert_allclose(plain, [[2.5, 0.5], [0.125, 0.625], [0.0, 0.0]])
+
+
+def test_zeros_have_equal_components():
+    W, Ht = cone_init(as_data_matrix(np.zeros((3, 4))), 2)
+    np.testing.assert_array_equal(W, 0.0)
+    np.testing.assert_allclose(Ht, 0.5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_labels_products_and_sums_of_cones(weighted, rng):
+    X = rng.random((9, 3))
+    X[4] = 0.0
+    weights = rng.integers(0, 3, 9).astype(float) if weighted else np.ones(9)
+    data = as_data_matrix(X, weights=weights if weighted else None)
+    units = unit_rows(data, np.array([2, 0]))
+    np.testing.assert_allclose(units, X[[2, 0]] / np.linalg.norm(X[[2, 0]], axis=1, keepdims=True))
+    labels = rng.integers(-1, 2, 9)[:, None]
+    counts, squares = sums_by_cone(data, labels, 2)
+    own = [(labels[:, 0] == c) for c in range(2)]
+    np.testing.assert_allclose(counts, [np.sum(part & (weights > 0)) for part in own])
+    np.testing.assert_allclose(squares, [np.sum(weights[part, None] * X[part] ** 2) for part in own])
