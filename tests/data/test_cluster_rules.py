@@ -9,10 +9,12 @@ import pytest
 
 pytest.importorskip("distributed")
 
+from nonneg._version import __version__
 from nonneg.data import cluster as module
 from nonneg.data import row_copies
 from nonneg.data.block_tasks import Result, Rows
 from nonneg.data.cluster import Cluster
+from nonneg.data.connection import check_versions
 from nonneg.exceptions import NonnegError
 
 
@@ -294,3 +296,40 @@ def test_tasks_that_are_done_or_forgotten_may_run_anywhere():
     ((wanted, reason),) = moved
     assert wanted == {"forgotten": "processing"}
     assert reason.startswith("nonneg-free-")
+
+
+class Processes:
+    """What workers and the scheduler answer when they are asked for a version."""
+
+    def __init__(self, answers, scheduler=__version__):
+        self.answers, self.scheduler, self.n_asked = answers, scheduler, 0
+
+    def run(self, *asked, on_error):
+        self.n_asked += 1
+        return dict(self.answers)
+
+    def run_on_scheduler(self, *asked):
+        if isinstance(self.scheduler, Exception):
+            raise self.scheduler
+        return self.scheduler
+
+
+def test_a_cluster_has_this_version_everywhere():
+    good = Processes({"w1": __version__, "w2": __version__})
+    check_versions(good)
+    check_versions(good)
+    assert good.n_asked == 1  # once for each client
+    lost = ImportError("no nonneg")
+    for answers, scheduler, said in (
+        (
+            {"w1": "0.0.1", "w2": __version__},
+            __version__,
+            f"have a version of nonneg other than {__version__}: w1\\.",
+        ),
+        ({"w1": lost, "w2": "0.0.1"}, __version__, r"cannot import nonneg: w1\."),
+        ({"w1": __version__}, lost, r"cannot import nonneg: the scheduler\."),
+        ({"w1": __version__}, "0.0.1", r"other than .*: the scheduler\."),
+        (dict.fromkeys("abcde", lost), __version__, "cannot import nonneg: a, b, c"),
+    ):
+        with pytest.raises(NonnegError, match=said):
+            check_versions(Processes(answers, scheduler))

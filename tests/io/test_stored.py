@@ -13,7 +13,7 @@ from tests.references.stored import FORMATS, SPARSE, write
 from nonneg import open_matrix
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegWarning, UnsafeFileError
 from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
-from nonneg.io.open_matrix import as_stored
+from nonneg.io.open_matrix import as_stored, can_be_streamed
 from nonneg.io.stored_dense import ArrayRows, FileRows
 
 
@@ -207,3 +207,39 @@ def test_an_array_larger_than_memory_is_read_chunk_by_chunk(tmp_path):
         assert (np.diff(cuts) % 10 == 0).all()
         with pytest.raises(FileFormatError, match="chunks"):
             ArrayRows(stored, "x.h5", 20_000).cuts()
+
+
+def test_datasets_that_lie_in_one_piece_are_read_from_their_file(X, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        plain = file.create_dataset("plain", data=X)
+        chunked = file.create_dataset("chunked", data=X, chunks=(7, 9))
+        outside = file.create_dataset(
+            "outside", X.shape, X.dtype, external=[(str(tmp_path / "raw"), 0, h5py.h5f.UNLIMITED)]
+        )
+        outside[...] = X
+        file.flush()
+        kinds = {plain: FileRows, chunked: ArrayRows, outside: ArrayRows}
+        for node, kind in kinds.items():
+            stored = as_stored(node)
+            assert type(stored) is kind
+            np.testing.assert_array_equal(stored.read_rows(3, 11), X[3:11])
+        with pytest.raises(FileFormatError, match=r"shape \(2, 2, 2\)"):
+            as_stored(file.create_dataset("cube", data=np.ones((2, 2, 2))))
+
+
+def test_which_files_can_be_read_block_by_block(X, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",")
+    assert can_be_streamed(tmp_path / "x.npy")
+    assert not can_be_streamed(tmp_path / "x.csv")
+    with pytest.raises(InvalidParameterError, match="contains only one"):
+        open_matrix(tmp_path / "x.npy", variable="X")
+
+
+def test_at_most_three_near_names_are_offered(tmp_path):
+    for name in ("data1", "data2", "data3", "data4"):
+        (tmp_path / f"{name}.npy").touch()
+    with pytest.raises(FileFormatError, match="Did you mean") as caught:
+        open_matrix(tmp_path / "data5.npy")
+    assert str(caught.value).count(" or ") == 2
