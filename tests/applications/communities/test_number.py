@@ -76,7 +76,9 @@ def ring(sizes, rng, extra=0):
     return sp.csr_array(A)
 
 
-@pytest.mark.parametrize(("sizes", "extra"), [([3] * 8, 0), ([2] * 9, 4), ([4, 3, 2] * 3, 6), ([1, 1, 1], 0)])
+@pytest.mark.parametrize(
+    ("sizes", "extra"), [([3] * 8, 0), ([2] * 9, 4), ([4, 3, 2] * 3, 6), ([5] * 4, 0), ([1, 1, 1], 0)]
+)
 def test_the_bethe_hessian_is_that_of_the_papers(sizes, extra, rng):
     A = ring(sizes, rng, extra)
     degrees, n = A.sum(axis=1), A.shape[0]
