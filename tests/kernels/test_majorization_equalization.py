@@ -51,3 +51,20 @@ def test_triton_is_the_array_code(n_frames, m, k, shared, rng, torch, device):
     expected = array_api.update_factors(V, 1e-8, activations, components, n_updates)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a.cpu(), b.cpu(), rtol=1e-11)
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.3])
+def test_array_code_is_the_formula(l1, rng):
+    V, H, W, eps = rng.random((2, 6, 5)), 0.1 + rng.random((2, 6, 3)), 0.1 + rng.random((2, 3, 5)), 0.05
+    H[:, :, 2] = 0.0  # a component that vanished
+    found = array_api.update_factors(V, eps, H, W, 1, l1)
+    model, turned = H @ W + eps, W.swapaxes(1, 2)
+    H = H * (((V + eps) / model**2) @ turned) / (1 / model @ turned + l1)
+    model, turned = H @ W + eps, H.swapaxes(1, 2)
+    below = turned @ (1 / model) + l1 * H.sum(axis=1)[:, :, None]
+    W = np.divide(W * (turned @ ((V + eps) / model**2)), below, out=0 * W, where=below > 0)
+    size = W.sum(axis=2, keepdims=True)
+    size[size == 0] = 1.0
+    W, H = W / size, H * size.swapaxes(1, 2)
+    for part, expected in zip(found, (H, W, 1 / (H @ W + eps)), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-10, atol=1e-12)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tests.kernels.plain import plain
 
+from nonneg.kernels.threshold_decode import array_api
+
 NEAREST = "nonneg.kernels.nearest_centroid.numba"
 L1 = "nonneg.kernels.l1_simplex.numba"
 DECODE = "nonneg.kernels.threshold_decode.numba"
@@ -156,10 +158,12 @@ def test_products_with_matrices_that_are_not_square(rng):
 
 
 @pytest.mark.parametrize("rule", ["unshifted", "shifted"])
-def test_values_at_the_threshold_are_not_over_it(rule):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_values_at_the_threshold_are_not_over_it(rule, compiled):
+    kernels = plain(DECODE) if compiled else array_api
     X = np.array([[0.5, 0.0, -0.0], [0.75, 0.25, -1.0]])
     threshold, reference = np.array([0.5, 0.0, -1.0]), np.array([0.125, 0.0, 2.0])
-    found = plain(DECODE).decoded_sums(X, np.eye(3), threshold, reference, rule, None)
+    found = kernels.decoded_sums(X, np.eye(3), threshold, reference, rule, None)
     np.testing.assert_array_equal(found[2], [0.0, 0.0, 1.0])  # zero is not negative
     np.testing.assert_array_equal(found[4], [1.0, 1.0, 1.0])
     over = np.array([[0.0, 0.0, 0.0], [0.75, 0.25, 0.0]])
