@@ -303,3 +303,25 @@ def test_a_file_is_as_long_as_its_rows(missing, tmp_path):
             pytest.raises(FileFormatError, match="has become shorter"),
         ):
             matrix.read_into(np.empty((3, 2)), 0, 3, writers)
+
+
+@pytest.mark.parametrize("kind", [CompressedRows, CompressedColumns])
+def test_a_single_row_takes_all_bytes_and_indices_become_small(kind):
+    S = sp.csr_array(np.array([[0.0, 2.0, 3.0]])).asformat("csr" if kind is CompressedRows else "csc")
+    matrix = kind(S.data, S.indices.astype(np.int64), S.indptr.astype(np.int64), S.shape, "a")
+    assert matrix.row_bytes() == 2 * (8 + 8)  # as stored
+    found = matrix.read_rows(0, 1)
+    np.testing.assert_array_equal(found.toarray(), S.toarray())
+    if kind is CompressedRows:
+        assert found.indices.dtype == found.indptr.dtype == np.int32
+
+
+def test_slices_of_a_mapped_file_are_named_after_it(tmp_path):
+    np.save(tmp_path / "X.npy", np.arange(12.0).reshape(4, 3))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert stored_dense.memmap_rows(mapped[:, :2]).source == str(tmp_path / "X.npy")
+    assert stored_dense.memmap_rows(mapped).source == str(tmp_path / "X.npy")
+    turned = stored_dense.memmap_rows(mapped.T)
+    assert isinstance(turned, FileRows)
+    assert turned.fortran
+    np.testing.assert_array_equal(turned.read_rows(1, 3), mapped.T[1:3])
