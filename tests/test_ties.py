@@ -76,3 +76,13 @@ def test_sums_in_any_order_are_equal_when_rounded(rng):
     np.testing.assert_allclose(rounded(sums), sums, rtol=2.0**-40)
     assert np.abs(rounded(sums) / sums - 1).max() > 2.0**-43
     np.testing.assert_array_equal(rounded([0.0, -1.5, 2.0**-300]), [0.0, -1.5, 2.0**-300])
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_values_are_repeated_in_proportion_to_the_largest(size, rng):
+    vectors = np.linalg.qr(rng.standard_normal((6, 3)))[0]
+    for gap, repeated in ((2e-13, True), (1e-11, False)):
+        values = size * np.array([4.0, 2.0, 2.0 - 4.0 * gap])
+        first = fixed_vectors(values, vectors)
+        again = fixed_vectors(values, turned(vectors, [1, 2], 0.8))
+        assert np.allclose(first, again, atol=1e-9) == repeated

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from nonneg.datasets.content import described, differences, narrowed, sparse_arrays
+from nonneg.datasets.content import described, differences, narrowed, read_archive, sparse_arrays
 from nonneg.datasets.conversion.located import located, located_sparse
 from nonneg.exceptions import FileFormatError
 
@@ -85,3 +85,15 @@ def test_arrays_are_found_however_they_lie():
     for value in (scene + 1, scene + 0.5, labels + 2):
         with pytest.raises(FileFormatError, match=r"Expected X, \|u1 of shape \(3, 4\), with known entries"):
             located({"b": value}, described(scene), "X")
+
+
+def test_objects_and_other_files_are_no_archives(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.array([{}]))
+    with pytest.raises(FileFormatError, match=r"cannot be read as an \.npz file of plain arrays"):
+        read_archive(path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(FileFormatError, match="Replace it"):
+        read_archive(path)
+    np.savez(path, x=np.arange(3), y=np.ones(1))
+    assert list(read_archive(path)) == ["x", "y"]
