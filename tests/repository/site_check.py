@@ -71,6 +71,10 @@ const look = (page, width) => {
     const links = "a, .domainindex-table";  // modules without a page of their own are listed there
     const dead = [...article.querySelectorAll(".xref")].filter(node => !node.closest(links));
     faults.push(...missing.map(image => `no image: ${image.getAttribute("src")}`));
+    // A drawing of several panels cannot be read at the width of a phone: it scrolls.
+    const drawings = [...article.querySelectorAll("p > img[src$='.svg']:only-child")];
+    faults.push(...drawings.filter(image => image.naturalWidth > 600 && image.width < 600)
+      .map(image => `shrunk: ${image.alt}`));
     faults.push(...dead.map(node => `no such target: ${name(node)}`), ...text(article));
     const messages = [...page.querySelectorAll(".system-message, .problematic")];
     faults.push(...messages.map(node => `message: ${name(node)}`));

@@ -9,14 +9,17 @@ from tests.report.browser import CHROMIUM
 from tests.repository.site_check import faults_of
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
-GOOD = """<p>A sentence with <code>`code`</code> and <a href="#"><code class="xref">a target</code></a>.</p>
-<div style="overflow-x: auto"><p style="width: 900px">wide, but scrolled</p></div>"""
+DRAWING = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='900' height='90'/%3E#a.svg"
+GOOD = f"""<p>A sentence with <code>`code`</code> and <a href="#"><code class="xref">a target</code></a>.</p>
+<div style="overflow-x: auto"><p style="width: 900px">wide, but scrolled</p></div>
+<p style="overflow-x: auto"><img src="{DRAWING}" style="max-width: 700px"></p>"""
 FAULTS = {
     "wider than the screen": "<p style='width: 900px'>wide</p>",
     "beyond the screen": "<p style='width: 900px'>wide</p>",
     "squeezed": "<p style='width: 9px; overflow-wrap: anywhere'>letter by letter</p>",
     "overlaps": "<p>one line</p><p style='margin-top: -2em'>another line</p>",
     "no image": "<img src='none.png'>",
+    "shrunk": f'<p><img src="{DRAWING}" style="max-width: 100%"></p>',
     "message": "<div class='system-message'>Unknown role</div>",
     "no such target": "<code class='xref'>nonneg.nothing</code>",
     r"markup: .*\\lVert": r"<p>\lVert X \rVert</p>",
