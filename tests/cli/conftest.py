@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ import pytest
 from scipy import sparse
 
 import nonneg
+from nonneg.cli import terminal
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError
 
 
@@ -106,6 +108,16 @@ def _empty_drawings(request, monkeypatch):
         monkeypatch.setattr(
             backend.FigureCanvasSVG, "print_svg", lambda self, stream, **named: stream.write("<svg ></svg>")
         )
+
+
+@pytest.fixture(autouse=True)
+def _times_are_durations():
+    """See that the time in the record of a command is not longer than the test that ran it."""
+    began = time.perf_counter()
+    terminal.begin(json=False, quiet=False)
+    yield
+    seconds = (terminal.outcome.record or {}).get("result", {}).get("seconds")
+    assert seconds is None or 0 <= seconds <= time.perf_counter() - began
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from nonneg.applications.hyperspectral import SpectralLibrary
-from nonneg.cli import build_parser, model_reports, table_inputs, terminal, unmix
+from nonneg.cli import build_parser, communities, model_reports, table_inputs, terminal, unmix
 from nonneg.cli import signatures as signature_command
 from nonneg.exceptions import InvalidParameterError, OutputError
 
@@ -276,3 +277,36 @@ def test_small_files_are_not_opened_twice(memory, size, opened, tmp_path, monkey
     else:
         assert table_inputs._streamed_table(options, signed=False) is None
     assert table_inputs._streamed_table(argparse.Namespace(file=path), signed=False) is None
+
+
+def test_tables_that_are_sparse_stay_so():
+    X = sp.csr_array(np.eye(3))
+    assert model_reports._table(X, "title", None, None).X is X
+
+
+def test_labels_to_compare_communities_with(monkeypatch):
+    files = "nonneg.applications.communities.files"
+    monkeypatch.setattr(f"{files}.read_node_labels", lambda *given: ("table", *given))
+    monkeypatch.setattr(f"{files}.node_labels", lambda *given: ("attribute", *given))
+    options = argparse.Namespace(nodes="n.csv", labels="club", delimiter=";")
+    graph = SimpleNamespace(labels=("a", "b"), graph=SimpleNamespace(is_directed=None), source="x.csv")
+    assert communities._labels(options, graph) == ("table", "n.csv", "club", ";")
+    options.nodes = None
+    assert communities._labels(options, graph) == ["a", "b"]
+    graph.labels = None
+    assert communities._labels(options, graph) == ("attribute", graph.graph, "club")
+    graph.graph = object()
+    with pytest.raises(InvalidParameterError, match=r"x\.csv has no node attributes.*column 'club'"):
+        communities._labels(options, graph)
+
+
+@pytest.mark.parametrize(("y", "labels"), [(None, None), ([0, 1, -1], None), ([0, 1, 1], ["u", "v", "v"])])
+def test_examples_have_labels_where_all_nodes_have_one(y, labels, monkeypatch, capsys):
+    found = SimpleNamespace(
+        X=np.eye(3), y=None if y is None else np.array(y), names=("u", "v"), sample_names=list("abc")
+    )
+    monkeypatch.setattr("nonneg.datasets.real.networkx_graphs.NETWORKX_GRAPHS", {"karate": lambda: found})
+    graph = communities._read(argparse.Namespace(example="karate", quiet=False))
+    assert graph.labels == labels
+    assert (graph.source, graph.names) == ("karate", list("abc"))
+    assert "read karate in 0." in capsys.readouterr().err

@@ -193,9 +193,7 @@ def test_new_recordings_are_separated_one_by_one(recordings, files, tmp_path, mo
     assert seen[0] == {"x": [0]}
     assert [len(samples) for samples in seen[1:]] == [300, 100]
     share = 0.36 / (0.36 + 0.16)
-    assert said.startswith(
-        f"low {100 * share:.1f} %, high {100 * (1 - share):.1f} % of the energy; written to"
-    )
+    assert said.startswith(f"low {100 * share:.1f}%, high {100 * (1 - share):.1f}% of the energy; written to")
     assert "b.wav was resampled from 200 to 100 Hz, the rate of the model" in capsys.readouterr().err
     record = transform_sounds._record(
         saved, results.Separated(model, [sound(np.ones(3))], [np.zeros((2, 3))], 0.0), "wav"

@@ -125,7 +125,7 @@ def test_balance_of_the_energies():
     even, edge, one = (balance_statement(np.array(each)) for each in ([0.5, 0.5], [0.95, 0.05], [0.04, 0.96]))
     assert (even.verdict, edge.verdict, one.verdict) == (Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS)
     assert (one.number, one.threshold) == (0.96, 0.95)
-    assert "has 96.0 % of the energy, where more than 95 % would" in one.sentence
+    assert "has 96.0% of the energy, where more than 95% would" in one.sentence
     known = Certificate(tuple(Statement(name, "", 0.0, 1.0, Verdict.HOLDS) for name in ("stationarity", "x")))
     found = separation_certificate(known, np.array([0.5, 0.5]))
     assert [entry.name for entry in found] == ["stationarity", "x", "energy-shares"]
@@ -137,8 +137,8 @@ def test_balance_of_the_energies():
 @pytest.mark.parametrize(
     ("names", "shares", "called"),
     [
-        (("source 1", "source 2"), [0.04, 0.96], "Source 2 of 2 has 96.0 %"),
-        (("drums", "rest"), [0.99, 0.01], "The source 'drums' has 99.0 %"),
+        (("source 1", "source 2"), [0.04, 0.96], "Source 2 of 2 has 96.0%"),
+        (("drums", "rest"), [0.99, 0.01], "The source 'drums' has 99.0%"),
         (("drums", "rest"), [0.95, 0.05], None),
         (("drums",), [1.0], None),
     ],

@@ -122,8 +122,8 @@ def test_no_spectra_leave_less_than_the_bound(squared_residual, verdict):
     assert found.quantities["lower_bound"] == pytest.approx(math.sqrt(0.02))
     assert found.quantities["relative_error"] == pytest.approx(math.sqrt(squared_residual / 100))
     assert found.quantities["n_pixels"] == 10
-    assert f"leave {10 * math.sqrt(squared_residual):.3g} % of the image" in found.sentence
-    assert "any 2 spectra must leave (14.1 %)" in found.sentence
+    assert f"leave {10 * math.sqrt(squared_residual):.3g}% of the image" in found.sentence
+    assert "any 2 spectra must leave (14.1%)" in found.sentence
 
 
 def test_images_that_spectra_explain_up_to_rounding():
@@ -141,5 +141,5 @@ def test_half_of_the_pixels_are_as_bright_as_the_pure_ones(near, verdict):
     _, found = image_statements(image([60.0, 40.0, 1.0], 1.0, near), 2, "sum-to-one")
     assert (found.name, found.verdict, found.number) == ("sum-to-one", verdict, near / 10)
     assert found.quantities == {"n_pixels": near}
-    assert f"For {10 * near} % of the pixels" in found.sentence
+    assert f"For {10 * near}% of the pixels" in found.sentence
     assert "between 0.9 and 1.1 without" in found.sentence

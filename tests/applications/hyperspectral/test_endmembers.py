@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nonneg.applications import Unmixing
+from nonneg.applications.hyperspectral import EndmemberCount
 from nonneg.applications.hyperspectral import endmembers as module
+from nonneg.applications.hyperspectral.abundances import weights_of
 from nonneg.applications.hyperspectral.endmembers import EndmemberSearch, _scaled, reduced_pixels
 from nonneg.applications.hyperspectral.pixels import ImagePixels
 from nonneg.exceptions import InvalidParameterError, UnsupportedError
@@ -173,3 +176,73 @@ def test_the_default_needs_directions_for_the_noise(reduce, robust, monkeypatch,
         np.testing.assert_array_equal(spectra, 0.0)
     else:
         np.testing.assert_array_equal(spectra, pixels.cube.values[0, :3])
+
+
+def unmixing(**changes):
+    return Unmixing(**({"n_endmembers": 3, "method": "snpa"} | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        ({"reduce": 3}, False),
+        ({"reduce": 2}, True),
+        ({"reduce": 0}, True),
+        ({"reduce": True}, True),
+        ({"reduce": 1, "n_endmembers": "auto"}, False),
+        ({"negative_tol": 0}, False),
+        ({"negative_tol": 0.0}, False),
+        ({"negative_tol": -1e-9}, True),
+        ({"negative_tol": True}, True),
+        ({"negative_tol": float("nan")}, True),
+        ({"n_endmembers": 1}, False),
+        ({"n_endmembers": True}, True),
+        ({"n_endmembers": None}, True),
+        ({"n_endmembers": None, "method": "merit"}, False),
+    ],
+)
+def test_parameters_at_their_ends(changes, refused):
+    if refused:
+        with pytest.raises(InvalidParameterError):
+            unmixing(**changes)._checked_search()
+    else:
+        found = unmixing(**changes)._checked_search()
+        wanted = changes.get("n_endmembers", 3)
+        assert found.n_endmembers == (None if wanted == "auto" else wanted)
+        assert found.method_params == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "recommended"),
+    [({}, None), ({"n_endmembers": "auto"}, 5), ({"n_endmembers": "auto", "reduce": 4}, 4),
+     ({"n_endmembers": "auto", "reduce": 9}, 5), ({"n_endmembers": "auto", "method": "merit"}, None)],
+)  # fmt: skip
+def test_the_number_is_estimated_where_the_method_needs_one(changes, recommended, monkeypatch):
+    count = EndmemberCount(5, "why", 5, 4, 3, 2)
+    asked = []
+    monkeypatch.setattr(
+        "nonneg.applications.hyperspectral.unmixing.estimate_n_endmembers",
+        lambda spectra: (asked.append(spectra), count)[1],
+    )
+    pixels = type("Pixels", (), {"every": staticmethod(lambda n: ("every", n))})
+    matrix = None if "reduce" in changes else "matrix"
+    found = unmixing(**changes)._estimated(pixels, matrix)
+    assert (found if found is None else found.recommended) == recommended
+    if recommended is not None:
+        assert asked == [("every", 20_000) if "reduce" in changes else "matrix"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 100])
+def test_pixels_are_unmixed_in_pieces(rows, monkeypatch, rng):
+    monkeypatch.setattr("nonneg.applications.hyperspectral.unmixing.ROWS", rows)
+    values = 0.1 + rng.random((3, 4, 5))
+    mask = np.ones((3, 4), dtype=bool)
+    mask[1, 1] = False
+    endmembers = 0.1 + rng.random((2, 5))
+    whole = ImagePixels(Cube(values), mask, 0.05)
+    expected = weights_of(values[mask], endmembers, "nonnegative")
+    for matrix in (None, whole.gathered()):
+        found = unmixing(constraint="nonnegative")._unmixed(whole, matrix, endmembers, "nonnegative")
+        assert found.n_pixels == 11
+        np.testing.assert_allclose(found.maps[mask.ravel()], expected, atol=1e-9)
+        assert np.isnan(found.maps[5]).all()
