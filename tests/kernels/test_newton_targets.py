@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nonneg.kernels.batched_targets import batched_targets
 from nonneg.kernels.newton_targets import array_api, newton_targets
 
 
@@ -22,3 +23,22 @@ def test_compiled_equals_portable(order, rng):
     assert np.abs(found[0]).max() > 0
     if order is not None:
         assert not found[0][:, [1, 3, 4]].any()
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_steps_of_independent_components(batched):
+    # Newton's, but to a fifth of an entry at most, unless that is a small part of its row.
+    factor = np.array([[1.0, 1.0, 5e-4, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
+    gradient = np.array([[1.0, 4.0, 4.0, -1.0, 1.0], [-2.0, 2.0, 0.0, 0.0, 0.0]])
+    diagonal, expected = np.full((2, 5), 2.0), [[-0.5, -0.8, -5e-4, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]]
+    if batched:
+        given = (array[None] for array in (factor, gradient, diagonal, np.eye(5)))
+        found, slopes = (part[0] for part in batched_targets(*given))
+    else:
+        found, _, linear, quadratic, slopes = array_api.newton_targets(
+            factor, gradient, diagonal, np.eye(5), None, 0.3, 0.2
+        )
+        np.testing.assert_allclose(linear, np.sum((0.3 + 0.2 * factor) * expected, axis=1))
+        np.testing.assert_allclose(quadratic, 0.2 * np.sum(np.square(expected), axis=1))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_allclose(slopes, np.sum(gradient * expected, axis=1))
