@@ -91,7 +91,7 @@ def test_a_corner_is_the_weakest_node_above_the_quantile(rng):
 
 
 def test_geonmf_reports_its_last_round():
-    A = sp.csr_array(sp.block_diag([np.ones((5, 5))] * 3))
+    A = sp.csr_array(sp.block_diag([sp.coo_array(np.ones((5, 5)))] * 3))
     pairs = leading_eigenvectors(A, 3, spectrum="algebraic")
     found = geonmf(pairs.values, pairs.vectors, A.sum(axis=1), rng=0)
     # All nodes have the same length: all are pure at once.

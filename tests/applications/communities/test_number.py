@@ -134,10 +134,10 @@ def test_gaps_are_differences_of_eigenvalues_of_the_normalized_matrix(rng):
     found = count_communities(A, rng=0)
     np.testing.assert_allclose(found.curves["eigengap"], values[:4] - values[1:5])
     assert found.estimates["eigengap"] == 2 + int(np.argmax(found.curves["eigengap"][1:]))
-    apart = sp.csr_array(sp.block_diag([np.ones((4, 4)) - np.eye(4)] * 3))
+    apart = sp.csr_array(sp.block_diag([sp.coo_array(np.ones((4, 4)) - np.eye(4))] * 3))
     assert count_communities(apart, rng=0).estimates["eigengap"] == 3
     # Eigenvalues that are all equal have no gap: at least as many as were tried.
-    pairs = sp.csr_array(sp.block_diag([np.array([[0.0, 1.0], [1.0, 0.0]])] * 6))
+    pairs = sp.csr_array(sp.block_diag([sp.coo_array([[0.0, 1.0], [1.0, 0.0]])] * 6))
     assert count_communities(pairs, rng=0).estimates["eigengap"] == 4
 
 
