@@ -51,6 +51,48 @@ def test_the_lowest_score_of_every_column(n, form, rng):
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "strict"])
+def test_columns_may_be_asked_for_in_any_order(form, rng):
+    X, R, slope = rng.random((40, 5)), 0.01 * rng.standard_normal((40, 5)), slope_of(rng, 40)
+    expected, order = scores_of(X, R, slope).argmin(axis=0), rng.permutation(40)
+    R = as_container(R, form) if form == "strict" else R
+    found = minimizing_vertices(dictionary_of(as_container(X, form)), R, slope, order)
+    assert np.array_equal(found, expected[order])
+
+
+@pytest.mark.parametrize("entries", [1, 100, 10**6])
+@pytest.mark.parametrize("scale", [1.0, 0.0])
+def test_the_portable_scan_by_parts(entries, scale, rng, monkeypatch):
+    monkeypatch.setattr(portable, "ENTRIES", entries)
+    X, R, slope = 1 + rng.random((30, 5)), rng.standard_normal((30, 5)), slope_of(rng, 30, scale=scale)
+    R[3], some = 0.0, np.array([7, 29, 0, 3])
+    dictionary = Dictionary(X, *portable.center_and_radius(X))
+    expected = scores_of(X - dictionary.center, R, slope).argmin(axis=0)
+    assert np.array_equal(portable.minimizing_vertices(dictionary, R, slope), expected)
+    scan = portable.Scan(dictionary, R, slope)
+    assert np.array_equal(scan.in_float64(some), expected[some])
+    # Scores are scaled to at most 1.
+    base = slope.base.max()
+    columns, sizes = scan.scaled_columns(some)
+    bound = dictionary.radius * np.linalg.norm(R[some], axis=1) + base
+    assert np.allclose(sizes, np.where(bound > 0, bound, 1.0))
+    assert np.allclose(columns[:, :5], dictionary.radius * R[some] / sizes[:, None])
+    assert np.allclose(columns[:, 5], base / sizes)
+    assert np.allclose(scan.scaled_points[:, :5], (X - X.mean(axis=0)) / dictionary.radius)
+    assert np.allclose(scan.scaled_points[:, 5], slope.base / (base or 1.0))
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-8])
+def test_the_portable_scan_says_what_is_too_close_to_call(gap, rng):
+    X = rng.random((20, 4))
+    X[7] = X[2] + gap
+    R = np.ones((20, 4)) * np.where(np.arange(20) % 2, 1.0, -1.0)[:, None]
+    X[[2, 7]] -= 5.0  # the two lowest of every other column
+    dictionary = Dictionary(X, *portable.center_and_radius(X))
+    _, close = portable.Scan(dictionary, R, nothing(20)).in_float32(np.array([1, 3]))
+    assert close.tolist() == [gap < 1e-6] * 2
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "strict"])
 @pytest.mark.parametrize("gap", [1e-4, 1e-7, 1e-10, 1e-13])
 def test_scores_that_float32_cannot_tell_apart(gap, form, rng):
     # Twins of all points, shifted by less than a rounding of float32; now the first, now the second is lower.

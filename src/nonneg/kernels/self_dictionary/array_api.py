@@ -121,9 +121,6 @@ class Scan:
     def listed(self, wanted: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Return the listed entries of some columns."""
         gradient = self.gradient
-        if len(wanted) == len(gradient.base):
-            column = np.repeat(np.arange(len(wanted)), np.diff(gradient.indptr))
-            return gradient.rows.astype(np.int64), column, gradient.extra
         counts = gradient.indptr[wanted + 1] - gradient.indptr[wanted]
         column = np.repeat(np.arange(len(wanted)), counts)
         begin = np.repeat(gradient.indptr[wanted] - np.cumsum(counts) + counts, counts)
