@@ -10,7 +10,7 @@ INNER = ("nonneg", "sklearn")
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the first line outside of the library, through however many functions it was reached."""
+    """Warn at the first line outside the library, through however many functions it was reached."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER:
         level, frame = level + 1, frame.f_back
