@@ -243,6 +243,32 @@ def test_residuals_follow_the_coefficients(form, rng):
     assert np.allclose(products[used], np.sum(X[columns.rows[used]] * host[column], axis=1), atol=1e-13)
 
 
+@pytest.mark.parametrize("form", ["dense", "csr", "strict"])
+@pytest.mark.parametrize("entries", [1, 11, 1 << 20])
+def test_residuals_by_parts(form, entries, rng, monkeypatch):
+    monkeypatch.setattr(residuals, "ENTRIES", entries)
+    n, m = 12, 5
+    X = np.where(rng.random((n, m)) < 0.4, 0.0, rng.random((n, m)))
+    C = np.where(rng.random((n, n)) < 0.2, rng.random((n, n)), 0.0)
+    C[:, 3] = 0.0
+    dictionary, columns = dictionary_of(as_container(X, form)), columns_of(C, total=2.0)
+    R = residuals.residuals_of(dictionary, columns)
+    host = C.T @ X - X
+    assert np.allclose(to_numpy(R), host, rtol=0, atol=1e-13)
+    entering, share = rng.integers(0, n, n), rng.random(n)
+    for keep, gain in ((1.0 - share, share), (1, 0.5), (0.25, 1), (0.25, 0.75)):
+        after = residuals.advance_residuals(dictionary, R, entering, keep=keep, gain=gain)
+        keep, gain = (np.broadcast_to(value, n)[:, None] for value in (keep, gain))
+        assert np.allclose(to_numpy(after), keep * host + gain * (X[entering] - X), rtol=0, atol=1e-13)
+    fit, square = residuals.column_products(dictionary, R, entering)
+    assert np.allclose(fit, np.sum(host * (host + X - X[entering]), axis=1), rtol=0, atol=1e-13)
+    assert np.allclose(square, np.sum(host**2, axis=1), rtol=0, atol=1e-13)
+    found = residuals.entry_products(dictionary, R, columns)
+    for c in range(n):
+        listed = columns.rows[c, : columns.counts[c]]
+        assert np.allclose(found[c, : len(listed)], X[listed] @ host[c], rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize("form", ["dense", TORCH])
 def test_compiled_and_portable_twins_agree(form, rng):
     # Host tensors go to the compiled kernels; the portable ones are those of tensors on a GPU.
