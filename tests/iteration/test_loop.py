@@ -292,3 +292,10 @@ def test_a_rule_is_not_asked_before_the_first_iteration():
     empty = Memory((Halving(), 0, 0.0, History()))
     run = iterate(halve, Halving(), max_iter=3, stop=lambda history: not len(history), checkpoint=empty)
     assert run.n_iter == 3
+
+
+def test_a_saved_run_that_its_first_iteration_ended_is_not_continued():
+    first = iterate(halve, Halving(), max_iter=1)
+    memory = Memory((first.state, 1, 0.1, first.history))
+    run = iterate(halve, Halving(), max_iter=5, stop=met_at(1), checkpoint=memory)
+    assert (run.n_iter, run.stop_reason) == (1, StopReason.CONVERGED)
