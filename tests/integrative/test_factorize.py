@@ -166,3 +166,11 @@ def test_a_batch_adds_to_the_sums_of_its_data_set(first, rounds, monkeypatch):
     np.testing.assert_allclose(found.Ht, expected.Ht)
     np.testing.assert_allclose(sums[1].gram, own.gram)
     np.testing.assert_allclose(sums[1].cross, own.cross)
+
+
+@pytest.mark.parametrize("energies", [(9.0, 1.0, 4.0), (1.0, 9.0, 4.0), (1.0, 4.0, 9.0)])
+def test_the_residual_is_the_largest_of_all_blocks(monkeypatch, energies):
+    monkeypatch.setattr(factorize, "residual_energies", lambda *given: energies)
+    statement = factorize._stationarity([], [], None, [], LAM, 4.0)
+    assert statement.number == 1.5
+    assert statement.quantities["residual_V"] == np.sqrt(energies[2] / 4.0)

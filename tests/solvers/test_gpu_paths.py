@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -139,6 +141,27 @@ def test_a_recorded_run_is_the_same(monkeypatch, module, beta):
     monkeypatch.setattr(module, "RECORDED_ENTRIES", 21)
     run(data, W, Ht, **options)
     assert calls == []
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.4])
+def test_a_recorded_step_returns_what_a_plain_one_does(monkeypatch, momentum):
+    data, W, before, Ht = problem()
+    steps = newton.NewtonProblem(data, BetaLoss.of(data, 1.0), PENALTIES, None, True, 3.0)
+    state, _ = steps.evaluate(newton.NewtonState(W, Ht), Ht, 0.0)
+    state = replace(
+        state, W_before=before, Ht_plain=0.9 * Ht, steps=torch.full((6,), 0.5, dtype=torch.float64)
+    )
+    expected, gained, shorter = steps.attempt(state, momentum)
+    monkeypatch.setattr(newton, "is_cuda_tensor", lambda array: True)
+    found, found_gained, found_shorter = steps.started(state, momentum)
+    for name in (*newton.PLAIN, "Ht_plain", "loss"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9)
+    assert found.W_before is state.W
+    assert float(found_gained) == pytest.approx(float(gained))
+    if momentum:
+        assert shorter is found_shorter is None
+    else:
+        np.testing.assert_allclose(found_shorter, shorter)
 
 
 @pytest.mark.parametrize(("entries", "gpu", "wanted"), [(22, True, 3), (23, True, 9), (22, False, 9)])

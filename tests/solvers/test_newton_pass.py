@@ -176,8 +176,8 @@ class Attempts:
 @pytest.mark.parametrize("known", [True, False])
 def test_steps_of_columns_follow_their_losses(monkeypatch, known):
     columns = np.array([10.0, 10.0, 10.0, 10.0])
-    change = np.array([-3.0, 2.0, 0.0, -1.0])
-    tries = Attempts(monkeypatch, columns, columns + change, np.array([7.0, 12.0, 1e13, 9.0]))
+    change = np.array([-3.0, 2.0, 0.0, 0.5])
+    tries = Attempts(monkeypatch, columns, columns + change, np.array([7.0, 12.0, 9.0, 1e13]))
     data, Ht = as_data_matrix(np.ones((6, 4))), np.full((4, 2), 2.0)
     problem = NewtonProblem(data, BetaLoss.of(data, 1.0), PENALTIES, None, True, 1.0)
     steps = np.array([1.0, 0.5, 0.25, 0.5]) if known else None
