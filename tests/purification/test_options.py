@@ -26,7 +26,7 @@ from nonneg.purification.iteration import (
 from nonneg.purification.moments import moments_of
 from nonneg.purification.online import OnlineState, begin_online, online_method, take_in
 from nonneg.purification.options import checked_tolerance, completed_options
-from nonneg.purification.plausibility import explained_share, share_outside
+from nonneg.purification.plausibility import explained_share, leading_basis, share_outside
 from nonneg.purification.pseudo_inverse import chosen_method, program_price, pseudo_inverse
 from nonneg.purification.samples import FullBatch
 
@@ -237,7 +237,7 @@ def test_shares_in_and_outside_the_directions_of_the_samples(shape, rng):
     samples, H = rng.random(shape), rng.random((3, 8))
     V = np.linalg.svd(samples)[2][:3]
     inside = np.sum((H @ V.T) ** 2, axis=1) / np.sum(H**2, axis=1)
-    assert share_outside(samples, H) == pytest.approx(np.mean(1 - inside))
+    assert share_outside(leading_basis(samples, len(H)), H) == pytest.approx(np.mean(1 - inside))
     projected = samples @ np.linalg.pinv(H) @ H
     assert explained_share(samples, H) == pytest.approx(np.sum(projected**2) / np.sum(samples**2))
     assert explained_share(0 * samples, H) == 1.0

@@ -184,7 +184,7 @@ def test_directions_and_noise(rng):
     left, right = (np.linalg.qr(rng.standard_normal((n, 6)))[0] for n in (40, 6))
     values = np.array([9.0, 5.0, 0.3, 0.3, 0.3, 0.3])
     X = left * values @ right.T
-    directions, noise = leading_directions(X, 2)
+    directions, noise, _ = leading_directions(X, 2)
     np.testing.assert_allclose(np.abs(directions.T @ right[:, :2]), np.eye(2), atol=1e-9)
     assert noise == pytest.approx(math.sqrt(4 * 0.09 / ((40 - 1 - 2) * 4)))
     assert leading_directions(X, 6)[1] == pytest.approx(0.3 / math.sqrt(39))

@@ -299,7 +299,7 @@ class PurificationNMF(OnlinePurification):
             verbose=self.verbose,
             checkpoint=None if self.checkpoint is None else str(self.checkpoint),
         )
-        chosen = not isinstance(self.init, str) or (self.fallback == "auto" and self.init != "auto")
+        chosen = self.fallback == "auto" and not (isinstance(self.init, str) and self.init == "auto")
         if self.fallback is not None and not chosen:
             with threads(self.n_jobs):
                 result = with_fallback(data, init, result, options)

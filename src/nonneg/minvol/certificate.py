@@ -19,6 +19,8 @@ from nonneg.minvol.noise import NoiseLevel
 STATIONARY = 1e-2
 # Noise alone leaves a root mean square residual of one noise level; 10% more is a worse fit.
 FITS = 1.1
+# Two levels of the same noise, from its largest direction and from the mean of all, differ by less than this.
+NOT_WHITE = 1.5
 # A weight below this counts as zero: rounding in single precision.
 ZERO = 1e-6
 
@@ -63,26 +65,57 @@ def noise_fit(data: DataMatrix, error: float, k: int, noise: NoiseLevel) -> Stat
     """Return the statement that the residual is not larger than noise."""
     n, m = data.shape
     quantities = {"noise_level": noise.sigma, "error": error}
+    components = "1 component" if k == 1 else f"{k} components"
     if not noise.estimated:
         sentence = (
-            "The noise level was not estimated: it was given, or nothing is left of the data beyond "
-            f"{k} components."
+            "The noise level was not estimated: it was given, or what is left of the data beyond "
+            f"{components} is below the least level that is assumed."
+        )
+        return Statement("noise-fit", sentence, None, FITS, Verdict.NOT_VERIFIABLE, quantities)
+    largest = noise.sigma * (math.sqrt(n) + math.sqrt(m))
+    level, spread = white_level(largest, n - k, m - k)
+    if 2.0 * spread > FITS - 1.0:
+        sentence = (
+            f"Beyond {components}, {n} samples of {m} features leave too little to know the noise to within "
+            f"{FITS - 1.0:.0%}."
         )
         return Statement("noise-fit", sentence, None, FITS, Verdict.NOT_VERIFIABLE, quantities)
     # Each sample has k - 1 weights that were fitted to it.
-    expected = noise.sigma * math.sqrt(n * max(m - k + 1, 1))
-    ratio = error / expected
-    good = ratio <= FITS
-    sentence = (
-        f"The residual is {ratio:.3g} times what noise of the estimated level {noise.sigma:.3g} leaves: "
-        + (
-            "the volume term costs no more than noise."
-            if good
-            else "lam is too large, or the model is wrong."
+    freedom = math.sqrt(n * (m - k + 1))
+    ratio = error / (level * freedom)
+    # The same with the mean of what is left in place of its largest direction: equal for white noise.
+    mean_level = noise.rest / math.sqrt((n - k) * (m - k))
+    spread_out = error / (mean_level * freedom)
+    quantities |= {"white_level": level, "ratio_to_rest": spread_out}
+    sentence = f"The residual is {ratio:.3g} times what white noise of the estimated level {level:.3g} leaves"
+    if ratio > FITS:
+        sentence += ": lam is too large, the iterations ended early, or the model is wrong."
+        verdict = Verdict.FAILS
+    elif spread_out > FITS:
+        sentence += (
+            f", but what is left beyond {components} is not white, and the residual is {spread_out:.3g} "
+            "times what its mean level leaves: a component may be missing, or the volume term costs more "
+            "than noise."
         )
-    )
-    verdict = Verdict.HOLDS if good else Verdict.FAILS
+        verdict = Verdict.NOT_VERIFIABLE
+    else:
+        sentence += ": the volume term costs no more than noise."
+        if level > NOT_WHITE * mean_level:
+            sentence += f" What is left beyond {components} is not white: another component may be missing."
+        verdict = Verdict.HOLDS
     return Statement("noise-fit", sentence, ratio, FITS, verdict, quantities)
+
+
+def white_level(largest: float, n: int, m: int) -> tuple[float, float]:
+    """Return the level of white noise of an n x m matrix, by its largest singular value, and its spread."""
+    # Mean and deviation of the Tracy-Widom law (Johnstone 2001, Annals of Statistics 29(2); centering of Ma
+    # 2012, Bernoulli 18(1)). Without the corrections, small matrices seem to have too little noise.
+    a, b = math.sqrt(n - 0.5), math.sqrt(m - 0.5)
+    width = (a + b) * (1.0 / a + 1.0 / b) ** (1.0 / 3.0)
+    mean = (a + b) ** 2 - 1.2065 * width
+    if mean <= 0:
+        return math.inf, math.inf
+    return largest / math.sqrt(mean), 0.5 * 1.268 * width / mean
 
 
 def scattering(found: Scatter, k: int) -> Statement:

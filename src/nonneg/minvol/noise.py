@@ -32,6 +32,7 @@ class NoiseLevel:
     sigma: float
     estimated: bool  # whether it was measured, and is not the floor or a given number
     basis: FloatArray  # the leading right singular vectors of X, one per component
+    rest: float = 0.0  # what the best k components of any sign leave of X, where the level was measured
 
     def weight(self, n_samples: float) -> float:
         """Return the weight of the volume for some samples."""
@@ -57,4 +58,9 @@ def noise_level(data: DataMatrix, k: int, given: float | None = None) -> NoiseLe
     if count <= k:
         return NoiseLevel(floor, False, basis)
     sigma = float(singular[k]) / (math.sqrt(n) + math.sqrt(m))
-    return NoiseLevel(max(sigma, floor), sigma >= floor, basis)
+    if sigma < floor:
+        return NoiseLevel(floor, False, basis)
+    total = float(data.squared_norm())
+    # The difference has the rounding of the sums.
+    rest = max(total - float(values[:k].sum()), 0.0) + 4.0 * eps * total
+    return NoiseLevel(sigma, True, basis, math.sqrt(rest))

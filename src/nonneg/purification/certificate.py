@@ -25,6 +25,8 @@ CONSISTENT = 0.05
 # Root mean square of the correlations of decoded weights, beyond sampling error: on the choosing draws of
 # docs/reproduced/studies/purification-plausibility purification fell behind NMF from about 0.12 on.
 ALLOWED_CORRELATION = 0.1
+# Weights whose deviation is below this share of the largest are constant up to rounding.
+CONSTANT = 1e-12
 
 
 class WeightConstants(NamedTuple):
@@ -165,10 +167,14 @@ def weights_statement(constants: WeightConstants, n: int) -> Statement:
 def correlation_statement(weights: FloatArray) -> Statement:
     """State whether decoded weights look independent."""
     name, n_samples = "weight-correlation", len(weights)
-    seen = weights.std(axis=0) > 0
+    # The deviation of equal weights is rounding.
+    seen = weights.std(axis=0) > CONSTANT * np.abs(weights).max(axis=0, initial=0.0)
     if n_samples < 3 or seen.sum() < 2:
         sentence = "Fewer than two features have weights that vary: there is nothing to correlate."
-        return Statement(name, sentence, None, ALLOWED_CORRELATION, Verdict.NOT_VERIFIABLE)
+        if n_samples < 3:
+            sentence = "Fewer than three samples do not show whether weights are correlated."
+        counts = {"n_samples": n_samples, "n_varying": int(seen.sum())}
+        return Statement(name, sentence, None, ALLOWED_CORRELATION, Verdict.NOT_VERIFIABLE, counts)
     R = np.atleast_2d(np.corrcoef(weights[:, seen].T))
     squares = R[np.triu_indices(len(R), 1)] ** 2
     # Correlations of independent weights have a mean square of 1 / (N - 1).

@@ -24,12 +24,15 @@ from nonneg.purification.samples import spread_rows
 from nonneg.purification.update import regression_target
 from nonneg.solvers import factorize
 
+DOUBLE = float(np.finfo(np.float64).eps)
 # The mixing l that the theorems allow.
 PROVED = 0.1
 # Estimates of l above it were not seen for any init with l up to 0.8.
 HOPELESS = 1.5
 # A warm start needs no optimum: on 18 planted sets of 8 features, 5 to 200 iterations recovered the same 15.
 NMF_ITERATIONS = 50
+# The data of the study have means of up to a few tens; from some hundreds on, that of NMF does not converge.
+LARGEST_MEAN = 100.0
 # Anchors are sought among this many entries of the data, which bounds the cost of the SVD (2048 x 2048).
 ANCHOR_ENTRIES = 1 << 22
 # Samples with less weight than this share of the median are not candidates for anchors: noise dominates them.
@@ -77,10 +80,8 @@ class InitQuality:
     def sentence(self) -> str:
         """The quality in words."""
         if len(self.silent):
-            return (
-                f"Not a warm start: no sample is decoded to feature {self.silent[0]} "
-                f"({len(self.silent)} such features)."
-            )
+            more = f" ({len(self.silent)} such features)" if len(self.silent) > 1 else ""
+            return f"Not a warm start: no sample is decoded to feature {self.silent[0]}{more}."
         if self.level <= PROVED:
             return (
                 f"A good warm start: the features contain about {self.level:.2g} of each other (the theorems "
@@ -92,9 +93,16 @@ class InitQuality:
                 f"{self.worst} the most. The theorems require 0.1; in experiments features were recovered "
                 "from up to 0.4, and from more where the shares are spread over many features."
             )
-        return (
-            "Not a warm start: decoded with these features, the samples show that they contain about "
-            f"{self.level:.2g} of each other (feature {self.worst} the most), more than of themselves."
+        spread = np.abs(self.off_diagonal)
+        shown = "Not a warm start: decoded with these features, the samples show that "
+        if spread.sum(axis=0).max() <= 1.0:  # a feature that is in many others
+            return shown + (
+                f"the others contain about {self.level:.2g} of feature "
+                f"{int(np.argmax(spread.sum(axis=1)))} in all."
+            )
+        return shown + (
+            f"they contain about {self.level:.2g} of each other (feature {self.worst} the most), more than "
+            "of themselves."
         )
 
     @property
@@ -103,15 +111,15 @@ class InitQuality:
         return self.level <= HOPELESS and not len(self.silent)
 
 
-def init_quality(samples: FloatArray, H: FloatArray) -> InitQuality:
-    """Estimate from samples how much the features hold of each other."""
+def init_quality(samples: FloatArray, H: FloatArray, eps: float = DOUBLE) -> InitQuality:
+    """Estimate from samples, rounded to `eps`, how much the features hold of each other."""
     # The inverse that amplifies noise least, whichever one the run will use.
     inverse = pseudo_inverse(H, "moore-penrose").inverse
     values = samples @ inverse.T
     decoder = Decoder(inverse, initial_threshold(values), "unshifted")
     moments: Moments = moments_of_rows(samples, decoder)
     # Rounding makes a few values positive where all would be negative or zero.
-    rounding = 1e-9 * np.sqrt((values**2).mean(axis=0))
+    rounding = np.maximum(1e-9 * np.sqrt((values**2).mean(axis=0)), _rounding(samples, H, inverse, eps))
     silent = np.flatnonzero((moments.active == 0) | (decoder.threshold <= rounding))
     shares = regression_target(H, moments) @ inverse.T
     own = np.diagonal(shares)
@@ -121,9 +129,20 @@ def init_quality(samples: FloatArray, H: FloatArray) -> InitQuality:
     units = np.maximum(weight_scales(values), 1e-300)
     off_diagonal = -(shares / safe[:, None] * units[:, None] / units).T
     np.fill_diagonal(off_diagonal, 0.0)
+    # What a feature without weights contains is not seen.
+    off_diagonal[silent] = 0.0
+    off_diagonal[:, silent] = 0.0
     sums = np.abs(off_diagonal).sum(axis=0)
     level = max(float(sums.max()), float(np.abs(off_diagonal).sum(axis=1).max()))
     return InitQuality(level, off_diagonal, int(np.argmax(sums)), silent, decoder.threshold)
+
+
+def _rounding(samples: FloatArray, H: FloatArray, inverse: FloatArray, eps: float) -> FloatArray:
+    """Return the size of decoded values that are nothing but rounding of the samples."""
+    longest = float(np.linalg.norm(samples, axis=1).max(initial=0.0))
+    condition = float(np.linalg.cond(H / np.linalg.norm(H, axis=1, keepdims=True)))
+    found: FloatArray = 8.0 * eps * condition * longest * np.linalg.norm(inverse, axis=1)
+    return found
 
 
 def checked_init(init: Any, n_columns: int) -> FloatArray:
@@ -245,7 +264,10 @@ def _nmf(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
 def studied_init(data: DataMatrix, n: int) -> str:
     """Name the initialization of NMF with which warm start and comparison were chosen."""
     # docs/reproduced/studies/purification-plausibility
-    return "nndsvda" if n <= min(data.shape) else "random"
+    if n > min(data.shape):
+        return "random"
+    # It fills zeros of both factors with the mean of the data, which is far from any solution in small units.
+    return "nndsvda" if data.mean() <= LARGEST_MEAN else "nndsvd-scaled"
 
 
 def _auto(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:

@@ -38,6 +38,8 @@ NAME = "plausible-beside-nmf"
 LEAST_ADVANTAGE = -0.02
 # Features that explain less than this share of what the others explain have left the data.
 EXPLAINED = 0.9
+# Eigenvalues that differ by less than this share, or are as small beside the largest, are rounding.
+SAME = 1e-12
 
 
 def with_fallback(
@@ -53,7 +55,8 @@ def with_fallback(
     if nmf_H is None:
         other, whose = init, "the initialization"
         told = (
-            "The mean sample has negative entries, or NMF found fewer features: there is nothing to compare."
+            "The mean sample has negative entries or is not above its standard error, or NMF found fewer "
+            "features: there is nothing to compare."
         )
         statement = Statement(NAME, told, None, LEAST_ADVANTAGE, Verdict.NOT_VERIFIABLE)
     else:
@@ -61,7 +64,8 @@ def with_fallback(
         statement = _compared(samples, found, nmf_H, result)
     before, after = explained_share(samples, other), explained_share(samples, found)
     # Features whose weights are all decoded to zero explain nothing, whatever they span.
-    dead = nmf_H is not None and n > 1 and result.certificate["weight-correlation"].number is None
+    weights = result.certificate["weight-correlation"]
+    dead = nmf_H is not None and n > 1 and weights.number is None and weights.quantities["n_samples"] > 2
     lost = after < EXPLAINED * before or dead
     if not lost and statement.verdict is not Verdict.FAILS:
         return replace(result, certificate=Certificate((*result.certificate, statement)))
@@ -69,7 +73,8 @@ def with_fallback(
         reason = f"The features explain {after:.2g} of the squared entries, those of {whose} {before:.2g}."
         if dead:
             reason = "Fewer than two of the features that purification found have weights that vary."
-        statement = replace(statement, sentence=reason, verdict=Verdict.FAILS)
+        number, limit = (None, None) if dead else (after, EXPLAINED * before)
+        statement = Statement(NAME, reason, number, limit, Verdict.FAILS, statement.quantities)
     warnings.warn(
         f"Purification is not plausible for these data, and the features are those of {whose}. "
         f"{statement.sentence} fallback=None keeps what purification found.",
@@ -90,27 +95,48 @@ def with_fallback(
 
 def _compared(samples: FloatArray, H: FloatArray, nmf_H: FloatArray, result: PurificationResult) -> Statement:
     """State whether purification has more to gain from the noise than to lose by dependent weights."""
-    outside, nmf_outside = (share_outside(samples, given) for given in (H, nmf_H))
-    correlation = result.certificate["weight-correlation"].number or 0.0
+    basis = leading_basis(samples, len(H))
+    weights = result.certificate["weight-correlation"]
+    if basis is None or (weights.number is None and len(H) > 1):
+        sentence = (
+            "The data do not determine as many leading directions as there are features, or there are too "
+            "few samples to correlate their weights: purification and NMF were not compared."
+        )
+        return Statement(NAME, sentence, None, LEAST_ADVANTAGE, Verdict.NOT_VERIFIABLE)
+    outside, nmf_outside = (share_outside(basis, given) for given in (H, nmf_H))
+    correlation = weights.number or 0.0
     advantage = nmf_outside - outside - correlation
     sentence = (
         f"Outside the leading directions of the data lie {nmf_outside:.2g} of the features of NMF and "
-        f"{outside:.2g} of those of purification, which averages out noise; correlations of the weights, "
-        f"which it mistakes for mixing, are {correlation:.2g}."
+        f"{outside:.2g} of those of purification, which averages out noise"
+    )
+    sentence += (
+        "; a single feature has no others to be mixed with."
+        if len(H) == 1
+        else f"; correlations of the weights, which it mistakes for mixing, are {correlation:.2g}."
     )
     quantities = {"outside": outside, "nmf_outside": nmf_outside, "correlation": correlation}
     verdict = Verdict.HOLDS if advantage >= LEAST_ADVANTAGE else Verdict.FAILS
     return Statement(NAME, sentence, advantage, LEAST_ADVANTAGE, verdict, quantities)
 
 
-def share_outside(samples: FloatArray, H: FloatArray) -> float:
-    """Return the mean share of the squared norm of features outside the leading directions of the samples."""
-    n, (n_rows, m) = len(H), samples.shape
-    if n_rows >= m:
-        basis = np.linalg.eigh(samples.T @ samples)[1][:, -n:]
-    else:
-        basis = np.linalg.qr(samples.T @ np.linalg.eigh(samples @ samples.T)[1][:, -n:])[0]
-    inside = ((H @ basis) ** 2).sum(axis=1) / (H**2).sum(axis=1)
+def leading_basis(samples: FloatArray, n: int) -> FloatArray | None:
+    """Return the n leading directions of samples; None where rounding decides which ones they are."""
+    n_rows, m = samples.shape
+    gram = samples.T @ samples if n_rows >= m else samples @ samples.T
+    values, vectors = np.linalg.eigh(gram)
+    if n > len(values) or values[-n] <= SAME * values[-1]:
+        return None
+    if n < len(values) and values[-n - 1] >= (1.0 - SAME) * values[-n]:
+        return None
+    basis: FloatArray = vectors[:, -n:]
+    return basis if n_rows >= m else np.linalg.qr(samples.T @ basis)[0]
+
+
+def share_outside(basis: FloatArray, H: FloatArray) -> float:
+    """Return the mean share of the squared norm of features outside the span of orthonormal columns."""
+    units = H / np.linalg.norm(H, axis=1, keepdims=True)
+    inside = ((units @ basis) ** 2).sum(axis=1)
     return float(np.clip(1.0 - inside, 0.0, 1.0).mean())
 
 

@@ -230,7 +230,7 @@ def _initialized(
     samples: Samples, H: FloatArray, options: Options, method: str, balance: bool
 ) -> tuple[PurificationState, InitQuality]:
     some = samples.subsample()
-    quality = init_quality(some, H)
+    quality = init_quality(some, H, float(np.finfo(numpy_dtype(samples.dtype)).eps))
     if not balance:
         return initial_state(some, H, pseudo_inverse(H, method), options), quality
     values = some @ pseudo_inverse(H, "moore-penrose").inverse.T

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from array_api_compat import array_namespace
 
@@ -58,7 +60,18 @@ def coefficient_variances(Y: Array, transform: Array) -> Array:
 
 def encode(V: Array, components: Array, eps0: float) -> Array:
     """Return the activations of variances, each frame on its own."""
-    return encode_beta(as_data_matrix(V), components.T, beta=0.0, penalties=Penalties(), offset=eps0)
+    # Variances are divided by squares of variances, which vanish or overflow in some units.
+    unit, own = (_power_of_two(part) for part in (V, components))
+    data = as_data_matrix(V / unit)
+    W = encode_beta(data, components.T / own, beta=0.0, penalties=Penalties(), offset=eps0 / unit)
+    return W * (unit / own)
+
+
+def _power_of_two(values: Array) -> float:
+    """Return a unit in which no value is above one, and that adds no rounding."""
+    largest = float(array_namespace(values).max(values))
+    # Down to the smallest number by which all others can be divided.
+    return 2.0 ** max(math.frexp(largest)[1], -1000) if 0 < largest < math.inf else 1.0
 
 
 def mean_objectives(V: Array, activations: Array, components: Array, eps0: float) -> Array:

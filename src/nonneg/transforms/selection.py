@@ -34,6 +34,8 @@ MOST_BLOCKS = 24
 FRAMES_PER_BLOCK = 4
 # A transform must be better than the fixed one with this confidence, by Student's t over the blocks.
 CONFIDENCE = 0.975
+# Smaller differences of C per coefficient, which is a mean of logarithms, are rounding in single precision.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,15 @@ def choice_statement(choice: TransformChoice) -> Statement:
     """Say what was chosen and why."""
     if not choice.held_out:
         sentence = (
-            f"The {choice.reference.upper()} is kept: {choice.n_train} frames are too few to hold some out, "
-            f"so nothing is known about whether a learned transform would pay off."
+            f"The {choice.reference.upper()} is kept: {choice.n_train} frames are too few to hold out blocks "
+            f"of {FRAMES_PER_BLOCK} (or of as many as are averaged), so nothing is known about whether a "
+            "learned transform would pay off."
+        )
+        return Statement("transform-choice", sentence, None, None, Verdict.NOT_VERIFIABLE)
+    if not np.isfinite(choice.held_out).all():
+        sentence = (
+            f"The {choice.reference.upper()} is kept: C of the {choice.n_held_out} held-out frames is not "
+            "finite, so nothing is known about whether a learned transform would pay off. Use other units."
         )
         return Statement("transform-choice", sentence, None, None, Verdict.NOT_VERIFIABLE)
     at = choice.fractions.index(choice.fraction)
@@ -208,13 +217,28 @@ def choice_statement(choice: TransformChoice) -> Statement:
     sentence = (
         f"{what}: on {choice.n_held_out} held-out frames C per coefficient is {fixed:.5g} for the "
         f"{choice.reference.upper()}, {learned:.5g} for the learned transform and {best:.5g} for the "
-        "chosen one."
+        f"chosen one. {_compared(choice, at)}"
     )
     quantities = {
         f"held_out_{t:g}": value for t, value in zip(choice.fractions, choice.held_out, strict=True)
     }
     quantities |= {"fraction": choice.fraction, "standard_error": choice.standard_errors[at]}
     return Statement("transform-choice", sentence, best, fixed, Verdict.HOLDS, quantities)
+
+
+def _compared(choice: TransformChoice, at: int) -> str:
+    """Say why a candidate was chosen: rounded values may be equal, and the least one is not always taken."""
+    best = at or int(np.argmin(choice.held_out))
+    if best == 0:
+        return "No candidate has less."
+    less = choice.held_out[0] - choice.held_out[best]
+    what = "It" if at else "The learned transform"
+    if not at and best < len(choice.fractions) - 1:
+        what = f"A blend at {choice.fractions[best]:g} of the way"
+    return (
+        f"{what} has {less:.3g} less than the {choice.reference.upper()}, with a standard error of "
+        f"{choice.standard_errors[best]:.2g} over the blocks{'' if at else ': not clearly less'}."
+    )
 
 
 def _chosen(objectives: FloatArray, sizes: list[int], n_train: int, reference: str) -> TransformChoice:
@@ -225,7 +249,8 @@ def _chosen(objectives: FloatArray, sizes: list[int], n_train: int, reference: s
     spread = np.square(differences - (differences @ weights)[:, None]) @ weights
     errors = np.sqrt(spread / (len(sizes) - 1))
     at = int(np.argmin(means))
-    if not means[at] < means[0] - stdtrit(len(sizes) - 1, CONFIDENCE) * errors[at]:
+    margin = stdtrit(len(sizes) - 1, CONFIDENCE) * errors[at] + ROUNDING * max(1.0, abs(means[0]))
+    if not (np.isfinite(means).all() and means[at] < means[0] - margin):
         at = 0
     return TransformChoice(
         FRACTIONS[at],

@@ -258,7 +258,7 @@ def test_the_noise_is_that_beside_the_leading_directions():
     directions = np.linalg.qr(rng.normal(size=(12, 2)))[0]
     X = rng.normal(size=(600, 2)) * [5.0, 3.0] @ directions.T
     noisy = X + 0.1 * rng.normal(size=X.shape)
-    found, noise = leading_directions(noisy - noisy.mean(axis=0), 2)
+    found, noise, _ = leading_directions(noisy - noisy.mean(axis=0), 2)
     assert found.shape == (12, 2)
     np.testing.assert_allclose(np.linalg.svd(found.T @ directions)[1], 1.0, atol=1e-3)
     assert noise == pytest.approx(0.1, rel=0.05)

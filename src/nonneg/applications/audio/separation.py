@@ -27,6 +27,7 @@ from nonneg.applications.audio.sources import (
     fit_blindly,
     grouped_by_hand,
     separation_certificate,
+    shares_of_energy,
     warn_of_one_source,
 )
 from nonneg.applications.audio.stft import STFT
@@ -114,7 +115,7 @@ class SourceSeparation(SavableEstimator):
     groups_ : array of int of shape (n_components,)
         The source of each component.
     energy_shares_ : array of shape (n_sources,)
-        The share of each source in the energy of the recording.
+        The energy of each source, divided by the sum over all sources.
     n_trained_ : int
         The number of sources whose templates were learned from training recordings: the first ones.
     source_names_ : tuple of str
@@ -372,14 +373,7 @@ class SourceSeparation(SavableEstimator):
         )
 
     def _energy_shares(self, coefficients: list[Array], activations: Array) -> FloatArray:
-        energies = [
-            sum(
-                float(np.square(np.abs(part * mask)).sum(dtype=np.float64))
-                for mask, part in zip(masks, parts, strict=True)
-            )
-            for masks, parts in self._masked(coefficients, activations)
-        ]
-        return np.asarray(energies) / max(sum(energies), np.finfo(float).tiny)
+        return shares_of_energy(self._masked(coefficients, activations), self.framing_)
 
     def _complete_loaded(self) -> None:
         n_components, n_bins = self.model_.components_.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from nonneg.applications.audio import methods
 from nonneg.applications.audio.grouping import WAYS, group_components
 from nonneg.applications.audio.masks import checked_groups
 from nonneg.applications.audio.recordings import Recordings
+from nonneg.applications.audio.stft import STFT
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
 
@@ -21,6 +22,7 @@ REST = "rest"
 """The source of what nobody named."""
 # A source with more of the energy leaves nothing to the others, and is worth a warning.
 MOST_ENERGY = 0.95
+ROUNDING = 1e-9
 
 
 def default_names(n_sources: int) -> tuple[str, ...]:
@@ -174,18 +176,46 @@ def balance_statement(shares: FloatArray) -> Statement | None:
     if len(shares) == 1:
         return None
     largest = float(shares.max())
+    if not (np.isfinite(shares).all() and largest > 0):
+        sentence = "The sources have no energy, or too little to be measured."
+        return Statement("energy-shares", sentence, None, MOST_ENERGY, Verdict.NOT_VERIFIABLE)
+    holds = largest <= MOST_ENERGY + ROUNDING
+    # As many digits as tell the share from the limit.
+    digits = next((d for d in range(1, 9) if (round(100 * largest, d) <= 100 * MOST_ENERGY) == holds), 9)
     sentence = (
-        f"The largest source has {100 * largest:.1f}% of the energy, where more than "
-        f"{100 * MOST_ENERGY:.0f}% would leave hardly anything for the others."
+        f"The largest source has {100 * largest:.{digits}f}% of the energy of all sources; "
+        + ("up to" if holds else "more than")
+        + f" {100 * MOST_ENERGY:.0f}% leaves {'something' if holds else 'hardly anything'} for the others."
     )
-    verdict = Verdict.HOLDS if largest <= MOST_ENERGY else Verdict.FAILS
+    verdict = Verdict.HOLDS if holds else Verdict.FAILS
     return Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
+
+
+def shares_of_energy(sources: Iterable[Any], framing: Any) -> FloatArray:
+    """Return the share of every source in the sum of the energies; sources yield masks and coefficients."""
+    # Coefficients of real signals stand for two frequencies, except those at zero and at half the rate.
+    counts: Any = 1.0
+    if isinstance(framing, STFT):
+        counts = np.full(framing.n_bins, 2.0)
+        counts[0] = 1.0
+        if framing.frame_length % 2 == 0:
+            counts[-1] = 1.0
+    energies, unit = [], 0.0
+    for masks, parts in sources:
+        # Squares of faint recordings vanish.
+        unit = unit or max(float(np.abs(part).max(initial=0.0)) for part in parts) or 1.0
+        energy = 0.0
+        for mask, part in zip(masks, parts, strict=True):
+            squares = np.square(np.abs(part / unit * mask))
+            energy += float(np.sum(squares.sum(axis=(0, 1), dtype=np.float64) * counts))
+        energies.append(energy)
+    return np.asarray(energies) / max(sum(energies), np.finfo(float).tiny)
 
 
 def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:
     """Warn where one source holds nearly all of the energy."""
     at = int(np.argmax(shares))
-    if len(names) == 1 or shares[at] <= MOST_ENERGY:
+    if len(names) == 1 or shares[at] <= MOST_ENERGY + ROUNDING:
         return
     numbered = tuple(names) == default_names(len(names))
     called = f"Source {at + 1} of {len(names)}" if numbered else f"The source {names[at]!r}"

@@ -27,9 +27,13 @@ from nonneg.separable.merit.residuals import MOST_POINTS, evenly_spaced, hull_di
 # How much more the nearest anchor must stand out from the noise than the farthest other sample: a ratio of
 # squared distances, the typical square of noise subtracted.
 CLEAR_RATIO = 1.3
+# Rounding: of the data, of distances from weights that a Gram matrix gives, and of squares that are equal.
+DOUBLE, COARSE, TIED = float(np.finfo(np.float64).eps), 1e-7, 1e-9
 # An anchor is a mixture where it is less pure than this share of the purest sample beside it, and doubtful
 # where the probability of that is above the second number.
 PURE, DOUBTFUL = 0.85, 0.01
+# Smaller probabilities are not told apart by the grid and the steps below.
+SMALL = 1e-4
 # Samples and features from which the directions of the mixtures and the noise are estimated: seconds.
 SAMPLES, ENTRIES = 4000, 4_000_000
 # Weights of an anchor in samples, on a grid: smaller ones do not compete.
@@ -38,27 +42,53 @@ BINS = np.arange(0.3, 1.5, 0.01)
 EM_STEPS = 40
 
 
-def alternatives_statement(W: FloatArray, fit: Fit) -> Statement:
-    """State whether another sample stands out as much as an anchor."""
-    if len(W) > MOST_ANCHORS:
+def alternatives_statement(W: FloatArray, fit: Fit, *, n_samples: int = 0, eps: float = DOUBLE) -> Statement:
+    """State whether another sample stands out as much as an anchor; `eps` is the rounding of the data."""
+    if not 1 < len(W) <= MOST_ANCHORS:
         sentence = f"Other anchors were not looked for: there are more than {MOST_ANCHORS} anchors."
+        if len(W) == 1:
+            sentence = "A single anchor has no others that could replace it."
         return Statement("alternatives", sentence, None, None, Verdict.NOT_VERIFIABLE)
     kappa = nearest_anchor(W)
-    outside = math.sqrt(fit.largest)
-    rounding = 1e-7 * float(np.linalg.norm(W, axis=1).max())
+    outside, typical = math.sqrt(fit.largest), math.sqrt(fit.median)
+    longest = float(np.linalg.norm(W, axis=1).max())
+    rounding = 10.0 * eps * longest
     # Without noise all distances from the hull are rounding errors.
-    excess = max(kappa**2 - fit.median, 0.0)
-    ratio = math.inf if outside <= rounding else excess / max(fit.largest - fit.median, 1e-300)
+    if outside <= rounding or outside <= COARSE * longest < kappa:
+        ratio = math.inf if kappa > rounding else 0.0
+    else:
+        ratio = excess_ratio(kappa, outside, typical)
     holds = kappa > rounding and ratio >= CLEAR_RATIO
     sentence = (
         f"The anchor that the others replace best is {kappa:.4g} away from their convex hull, the sample "
-        f"farthest from the hull of all anchors {outside:.4g}, a typical one {math.sqrt(fit.median):.4g} (in "
-        "units of the same noise): "
+        f"farthest from the hull of all anchors {outside:.4g}, a typical one {typical:.4g} (divided by "
+        "sqrt(1 + ||w||^2) for the weights w of the mixture, the noise of such a difference): "
     )
     sentence += "no other sample stands out as much." if holds else "other anchors may fit as well."
-    quantities = {"kappa": kappa, "outside": outside, "noise": math.sqrt(fit.median)}
+    sentence += _compared(n_samples)
+    quantities = {"kappa": kappa, "outside": outside, "noise": typical}
     verdict = Verdict.HOLDS if holds else Verdict.FAILS
     return Statement("alternatives", sentence, ratio, CLEAR_RATIO, verdict, quantities)
+
+
+def excess_ratio(kappa: float, outside: float, typical: float) -> float:
+    """Return by how many times as much a distance exceeds noise as another one: a ratio of squares."""
+    # In units of the larger one: in their own, squares may vanish.
+    unit = max(kappa, outside)
+    near, far, noise = ((distance / unit) ** 2 for distance in (kappa, outside, typical))
+    excess, other = max(near - noise, 0.0), max(far - noise, 0.0)
+    ratio = excess / other if other > 0 else math.inf if excess > 0 else 0.0
+    # Where all samples are as far away, rounding decides which of them is farther.
+    return ratio if near > (1.0 + TIED) * far else min(ratio, 1.0)
+
+
+def _compared(n_samples: int) -> str:
+    if n_samples <= MOST_POINTS:
+        return ""
+    return (
+        f" Of {n_samples} samples, the candidates and one in {-(-n_samples // MOST_POINTS)} of the others "
+        "were compared."
+    )
 
 
 def nearest_anchor(W: FloatArray) -> float:
@@ -79,7 +109,13 @@ def uncertain_anchors_statement(data: DataMatrix, anchors: IntArray, candidates:
     n, m = data.shape
     some = to_float64(data.take_rows(evenly_spaced(n, min(SAMPLES, max(k, ENTRIES // m))))).astype(np.float64)
     mean = some.mean(axis=0)
-    directions, noise = leading_directions(some - mean, k - 1)
+    directions, noise, known = leading_directions(some - mean, k - 1)
+    if not known:
+        sentence = (
+            f"{n} samples of {m} features leave no direction beside those of {k} anchors to estimate the "
+            "noise from, or do not tell them apart: which samples are purer is not known."
+        )
+        return Statement("uncertain-anchors", sentence, None, DOUBTFUL, Verdict.NOT_VERIFIABLE)
     rows = np.setdiff1d(np.union1d(evenly_spaced(n, MOST_POINTS), candidates), anchors)
     points = (to_float64(data.take_rows(rows)).astype(np.float64) - mean) @ directions
     vertices = (to_float64(data.take_rows(anchors)).astype(np.float64) - mean) @ directions
@@ -87,33 +123,39 @@ def uncertain_anchors_statement(data: DataMatrix, anchors: IntArray, candidates:
     doubts = np.array([mixture_probability(w, noise, d) for w, d in zip(weights, distances, strict=True)])
     n_doubtful = int(np.sum(doubts > DOUBTFUL))
     sentence = (
-        f"The noise has a standard deviation of {noise:.4g} in a direction; anchors stand out from the hull "
-        f"of the others by {distances.min():.4g} or more. "
+        f"The noise has a standard deviation of {noise:.4g} in a direction (if it is alike in all); anchors "
+        f"stand out from the hull of the others by {distances.min():.4g} or more. "
     )
+    chance = f"{doubts.max():.2g}" if doubts.max() >= SMALL else f"less than {SMALL:g}"
     sentence += (
-        f"For {n_doubtful} of {k} anchors, another sample may be the true anchor: that it is purer by "
-        f"{1.0 - PURE:.0%} has a probability of up to {doubts.max():.2g}."
+        f"For {n_doubtful} of {k} anchors, another sample may be the true anchor: that an anchor is less "
+        f"than {PURE:.0%} as pure as another sample has a probability of up to {chance}."
         if n_doubtful
-        else f"No other sample is purer by {1.0 - PURE:.0%}, except with a probability of {doubts.max():.2g}."
+        else f"No anchor is less than {PURE:.0%} as pure as another sample, except with a probability of "
+        f"{chance}."
     )
+    sentence += _compared(n)
     quantities = {"noise": noise, "smallest_distance": float(distances.min()), "k": k}
     quantities |= {"uncertain": n_doubtful, "expected": float(doubts.sum())}
     verdict = Verdict.FAILS if n_doubtful else Verdict.HOLDS
     return Statement("uncertain-anchors", sentence, float(doubts.max()), DOUBTFUL, verdict, quantities)
 
 
-def leading_directions(centered: FloatArray, n_directions: int) -> tuple[FloatArray, float]:
-    """Return the directions of largest variance, and the standard deviation in the others."""
+def leading_directions(centered: FloatArray, n_directions: int) -> tuple[FloatArray, float, bool]:
+    """Return the directions of largest variance, the deviation in the others, and whether both are known."""
     n, m = centered.shape
     q = min(n_directions, m, n)
     _, values, directions = np.linalg.svd(centered, full_matrices=False)
     if q < m and q < n - 1:
-        noise = math.sqrt(float(np.sum(values[q:] ** 2)) / ((n - 1 - q) * (m - q)))
+        noise = float(np.linalg.norm(values[q:])) / math.sqrt((n - 1 - q) * (m - q))
+        # Of equal values, which ones lead is a matter of rounding.
+        rounding = COARSE * float(values[0])
+        known = not values[q] > max((1.0 - TIED) * float(values[q - 1]), rounding)
     else:
         # No direction is left over: the smallest one bounds the noise from above.
-        noise = float(values[q - 1]) / math.sqrt(max(n - 1, 1))
+        noise, known = float(values[q - 1]) / math.sqrt(max(n - 1, 1)), False
     # Rounding errors are no noise.
-    return directions[:q].T, noise if noise > 1e-7 * float(values[0]) / math.sqrt(n) else 0.0
+    return directions[:q].T, noise if noise > 1e-7 * float(values[0]) / math.sqrt(n) else 0.0, known
 
 
 def competition(vertices: FloatArray, points: FloatArray) -> tuple[FloatArray, list[FloatArray]]:

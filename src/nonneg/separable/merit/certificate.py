@@ -64,7 +64,9 @@ def merit_statements(
     statements = [
         duality_gap_statement(state.loss, state.gap),
         margin_statement(state.row_maxima, anchors, apart=selection.apart),
-        alternatives_statement(W, selection.fit),
+        alternatives_statement(
+            W, selection.fit, n_samples=data.shape[0], eps=float(data.xp.finfo(data.dtype).eps)
+        ),
         uncertain_anchors_statement(data, anchors, selection.candidates),
         *number_statements(selection),
         *selection_statements(selection),

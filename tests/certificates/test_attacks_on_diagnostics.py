@@ -1,0 +1,287 @@
+"""Data built against what is said of energies, transforms, noise and purification: none makes it false."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nonneg import PurificationNMF
+from nonneg.applications import SourceSeparation
+from nonneg.applications.audio import STFT
+from nonneg.applications.audio.sources import balance_statement
+from nonneg.certificates import Verdict
+from nonneg.data import as_data_matrix
+from nonneg.exceptions import NonnegWarning
+from nonneg.minvol.certificate import noise_fit
+from nonneg.minvol.noise import noise_level
+from nonneg.purification import purify
+from nonneg.purification.certificate import correlation_statement
+from nonneg.purification.plausibility import NAME, _compared, with_fallback
+from nonneg.transforms.encoding import encode
+from nonneg.transforms.selection import FRACTIONS, TransformChoice, _chosen, choice_statement
+
+
+def test_a_share_that_rounds_to_the_limit_is_not_printed_as_the_limit():
+    found = balance_statement(np.array([0.9504, 0.0496]))
+    assert found.verdict is Verdict.FAILS
+    assert "95.04% of the energy" in found.sentence
+    assert balance_statement(np.array([np.nextafter(0.95, 1.0), 0.05])).holds  # rounding
+
+
+@pytest.mark.parametrize("shares", [[np.nan, np.nan], [0.0, 0.0], [np.inf, 0.0]])
+def test_sources_without_energy_have_no_shares(shares):
+    found = balance_statement(np.array(shares))
+    assert (found.verdict, found.number) == (Verdict.NOT_VERIFIABLE, None)
+    assert "nan" not in found.sentence
+    assert "%" not in found.sentence
+
+
+def test_half_of_the_energy_of_the_sources_is_not_half_of_that_of_the_recording():
+    # Two equal masks of one half: each source has a quarter of the energy of the recording.
+    found = balance_statement(np.array([0.5, 0.5]))
+    assert "50.0% of the energy of all sources; up to 95%" in found.sentence
+    assert "hardly anything" in balance_statement(np.array([1.0, 0.0])).sentence
+    assert balance_statement(np.array([1.0])) is None
+
+
+def two_sources(frame_length, bins):
+    """Return a model of two sources in one bin each, and coefficients of equal energy in time."""
+    model = SourceSeparation()
+    model.framing_ = STFT(frame_length)
+    components = np.full((2, model.framing_.n_bins), 1e-9)
+    components[[0, 1], bins] = 1.0
+    model.model_, model.groups_ = SimpleNamespace(components_=components), np.arange(2)
+    spectra = np.zeros((2, model.framing_.n_bins), dtype=complex)
+    spectra[[0, 1], bins] = 1.0
+    frames = np.fft.irfft(spectra, frame_length, axis=1)
+    frames /= np.linalg.norm(frames, axis=1, keepdims=True)
+    return model, np.fft.rfft(frames, axis=1)[None], np.eye(2)
+
+
+@pytest.mark.parametrize(("frame_length", "bins"), [(16, (0, 3)), (16, (3, 8)), (15, (3, 7)), (16, (0, 8))])
+def test_shares_are_those_of_the_energy_in_time(frame_length, bins):
+    # Coefficients of real signals stand for two frequencies, except the first and the last of an even number.
+    model, coefficients, activations = two_sources(frame_length, bins)
+    np.testing.assert_allclose(model._energy_shares([coefficients], activations), 0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-160, 1e160])
+def test_shares_of_energy_have_no_units(unit):
+    model, coefficients, activations = two_sources(16, (2, 5))
+    scaled = coefficients * np.array([[1.0], [2.0]]) * unit
+    np.testing.assert_allclose(model._energy_shares([scaled], activations), [0.2, 0.8], rtol=1e-6)
+
+
+def held_out(rows):
+    """Return the choice among candidates, by their objectives on three blocks."""
+    return _chosen(np.asarray(rows, dtype=float), [4, 4, 4], 40, "dct")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [slice(None), slice(4, 5), slice(0, 1)])
+def test_likelihoods_that_are_not_numbers_choose_nothing(bad, where):
+    rows = np.zeros((5, 3))
+    rows[3] = [-1.0, -1.1, -0.9]
+    rows[where] = bad
+    with np.errstate(invalid="ignore"):
+        choice = held_out(rows)
+    assert choice.name == "dct"
+    found = choice_statement(choice)
+    assert (found.verdict, found.number) == (Verdict.NOT_VERIFIABLE, None)
+    assert "nan" not in found.sentence
+    assert " inf" not in found.sentence
+
+
+def test_likelihoods_that_are_equal_up_to_rounding_choose_nothing():
+    rows = np.full((5, 3), -34.0)
+    rows[4] -= 1e-14
+    assert held_out(rows).name == "dct"
+    rows[2:] = -35.0  # of equal candidates, the one nearest to the fixed transform
+    assert held_out(rows).fraction == FRACTIONS[2]
+
+
+def test_a_transform_that_is_kept_although_another_is_better_on_average():
+    rows = np.zeros((5, 3))
+    rows[4] = [-1.0, 1.5, -2.0]
+    found = choice_statement(held_out(rows))
+    assert "The DCT is kept" in found.sentence
+    error = np.std(rows[4]) / math.sqrt(2)
+    assert f"The learned transform has 0.5 less than the DCT, with a standard error of {error:.2g}" in (
+        found.sentence
+    )
+    assert found.sentence.endswith("not clearly less.")
+    rows[2] = [-4.0, 1.0, 0.0]
+    assert "A blend at 0.5 of the way has 1 less" in choice_statement(held_out(rows)).sentence
+    assert choice_statement(held_out(np.abs(rows))).sentence.endswith("No candidate has less.")
+
+
+def test_a_difference_that_five_digits_hide_is_given():
+    rows = np.full((5, 3), 690.1)
+    rows[4] -= [1e-3, 1.1e-3, 0.9e-3]
+    found = choice_statement(held_out(rows))
+    assert "The learned transform is used" in found.sentence
+    assert "It has 0.001 less than the DCT, with a standard error of 5.8e-05" in found.sentence
+
+
+def test_frames_that_are_too_few_for_their_averages_are_not_too_few_to_hold_out():
+    found = choice_statement(TransformChoice(0.0, (0.0,), (), (), 500, 0))
+    assert "500 frames are too few to hold out blocks of 4 (or of as many as are averaged)" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unit"), [(np.float64, 2.0**-1000), (np.float64, 2.0**900), (np.float32, 2.0**-90)]
+)
+@pytest.mark.parametrize("own", [1.0, None])
+def test_activations_of_held_out_frames_have_no_units(dtype, unit, own, rng):
+    V, H = (rng.random(shape).astype(dtype) for shape in ((9, 6), (2, 6)))
+    own = unit if own is None else own
+    found = encode(V * dtype(unit), H * dtype(own), 0.1 * unit) * (own / unit)
+    np.testing.assert_allclose(found, encode(V, H, 0.1), rtol=1e-4)
+
+
+def of_components(n, m, k, sigma, rng, dtype=np.float64, unit=1.0):
+    """Return the statement about white noise on mixtures, fitted by their true components."""
+    H = rng.random((k, m))
+    X = (unit * (rng.dirichlet(np.ones(k), n) @ H + sigma * rng.standard_normal((n, m)))).astype(dtype)
+    directions = np.linalg.qr((H[1:] - H[0]).T)[0]
+    rest = X / unit - H[0]
+    error = unit * float(np.linalg.norm(rest - rest @ directions @ directions.T))
+    data = as_data_matrix(X)
+    return noise_fit(data, error, k, noise_level(data, k)), (data, error)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("n", "m", "k"),
+    [(60, 50, 20), (60, 50, 30), (300, 40, 36), (40, 12, 9), (12, 8, 6), (7, 5, 4), (500, 30, 3)],
+)
+def test_the_right_components_are_not_said_to_be_wrong(n, m, k, dtype):
+    # k components take more than a share of k / m of the largest direction of small noise.
+    for draw in range(3):
+        found, _ = of_components(n, m, k, 0.01, np.random.default_rng(draw), dtype)
+        assert found.verdict is not Verdict.FAILS
+        if (n - k) * (m - k) >= 1000:
+            assert found.holds
+
+
+@pytest.mark.parametrize("unit", [1e-140, 1e-30, 1e30, 1e140])
+def test_noise_has_no_units(unit):
+    plain, scaled = (
+        of_components(200, 20, 3, 0.01, np.random.default_rng(0), unit=each)[0] for each in (1.0, unit)
+    )
+    assert scaled.number == pytest.approx(plain.number, rel=1e-6)
+
+
+def test_a_residual_twice_as_large_as_noise_is_still_said_to_be():
+    found, (data, error) = of_components(300, 30, 4, 0.01, np.random.default_rng(0))
+    assert found.holds
+    wrong = noise_fit(data, 2.0 * error, 4, noise_level(data, 4))
+    assert wrong.verdict is Verdict.FAILS
+    assert "the iterations ended early" in wrong.sentence  # `max_iter` may have left it there
+
+
+def test_one_strong_direction_is_not_taken_for_noise_in_all(rng):
+    # Beyond three components there is one direction. Noise as strong in all of them would leave much more.
+    left, right = (np.linalg.qr(rng.standard_normal((size, 4)))[0] for size in (300, 40))
+    data = as_data_matrix(left * [9.0, 5.0, 4.0, 1.0] @ right.T)
+    level = noise_level(data, 3)
+    assert math.sqrt(300 * 38) * level.sigma > 4.0  # four times what the best three components leave
+    assert noise_fit(data, 3.0, 3, level).verdict is Verdict.NOT_VERIFIABLE
+    near = noise_fit(data, 1.02, 3, level)
+    assert "is not white: another component may be missing" in near.sentence
+
+
+@pytest.mark.parametrize("noise", [1e-5, 0.0])
+def test_noise_that_is_too_weak_to_be_measured_is_not_said_to_be_nothing(noise, rng):
+    X = rng.dirichlet(np.ones(3), 60) @ rng.random((3, 9)) + noise * rng.standard_normal((60, 9))
+    found = noise_fit(as_data_matrix(X), 1.0, 3, noise_level(as_data_matrix(X), 3))
+    assert found.verdict is Verdict.NOT_VERIFIABLE
+    assert "nothing is left" not in found.sentence
+    assert (
+        "1 component is"
+        in noise_fit(as_data_matrix(X), 1.0, 1, noise_level(as_data_matrix(X), 1, 0.1)).sentence
+    )
+
+
+def fitted(X, n, **options):
+    """Return a purification and what is said of it beside NMF."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NonnegWarning)
+        model = PurificationNMF(n, fallback="nmf", random_state=0, **options).fit(X)
+    return model, model.certificate_[NAME]
+
+
+def sparse_mixtures(n_samples=60):
+    rng = np.random.default_rng(0)
+    H = rng.random((3, 12)) * (rng.random((3, 12)) < 0.5) + 0.01
+    W = (rng.random((n_samples, 3)) < 0.4) * rng.uniform(0.5, 1.0, (n_samples, 3))
+    return W @ H + 0.02 * rng.random((n_samples, 12)), H
+
+
+def test_a_mean_that_is_nowhere_negative_is_not_said_to_be():
+    _, found = fitted(np.vstack([np.eye(2, 4), np.zeros((1, 4))]), 2)
+    assert found.verdict is Verdict.NOT_VERIFIABLE
+    assert "negative entries or is not above its standard error" in found.sentence
+
+
+def test_two_samples_have_weights_that_vary():
+    X = np.array([[1.1, 0.1, 0.3, 0.9], [0.2, 1.0, 0.5, 0.7]])
+    model, found = fitted(X, 2)
+    assert (model.result_.fallback, found.verdict) == (None, Verdict.NOT_VERIFIABLE)
+    assert "Fewer than three samples" in model.certificate_["weight-correlation"].sentence
+
+
+def test_a_single_feature_has_no_correlations():
+    _, found = fitted(sparse_mixtures()[0], 1)
+    assert "correlations" not in found.sentence
+
+
+@pytest.mark.parametrize("constants", [[0.1, 0.3, 0.7], [1e-150, 3e-150, 7e-150], [0.1, 0.1, 1e9 / 3]])
+def test_weights_that_differ_by_rounding_are_not_correlated(constants):
+    weights = np.tile(constants, (37, 1))
+    weights[::3] *= 1.0 + 2e-16
+    assert correlation_statement(weights).verdict is Verdict.NOT_VERIFIABLE
+
+
+@pytest.mark.parametrize("samples", [np.tile(np.eye(6), (5, 1)), np.outer(np.arange(9.0), np.ones(6))])
+def test_leading_directions_that_rounding_chooses_decide_nothing(samples, rng):
+    # Six equal directions, or one: which three lead is arbitrary.
+    result = SimpleNamespace(certificate={"weight-correlation": correlation_statement(rng.random((50, 3)))})
+    found = _compared(samples, np.eye(6)[:3], np.eye(6)[3:], result)
+    assert (found.verdict, found.number) == (Verdict.NOT_VERIFIABLE, None)
+
+
+def test_features_that_explain_nothing_fail_by_a_number_below_the_limit():
+    X, H = sparse_mixtures()
+    result = purify(X, H, max_iter=2)
+    away = np.linalg.svd(X)[2][-3:]
+    with pytest.warns(NonnegWarning, match="not plausible"):
+        found = with_fallback(as_data_matrix(X), H, type(result)(**{**vars(result), "H": away}), {})
+    statement = found.certificate[NAME]
+    assert statement.number < statement.threshold
+    assert "the initial ones" in statement.advice  # NMF is not what every fallback returns
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e4, 1e150])
+def test_what_is_compared_with_purification_has_converged_in_any_units(unit):
+    X, _ = sparse_mixtures()
+    (_, plain), (_, scaled) = fitted(X, 3), fitted(unit * X, 3)
+    assert scaled.verdict is plain.verdict
+    assert scaled.quantities["nmf_outside"] == pytest.approx(plain.quantities["nmf_outside"], abs=0.01)
+
+
+def test_an_init_of_ones_own_is_compared_where_that_is_asked_for():
+    X, H = sparse_mixtures()
+    assert fitted(X, 3, init=H)[1].number is not None
+    assert NAME not in PurificationNMF(3, init=H).fit(X).certificate_.names
+    counts = np.r_[np.ones(60), np.zeros(9)]
+    with_others = np.vstack([X, 99.0 + np.zeros((9, 12))])
+    model = PurificationNMF(3, init=H, fallback="nmf", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NonnegWarning)
+        weighted = model.fit(with_others, sample_weight=counts).certificate_[NAME]
+    assert weighted.number == pytest.approx(fitted(X, 3, init=H)[1].number, abs=1e-6)
