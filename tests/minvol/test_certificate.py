@@ -27,12 +27,16 @@ def test_fit_and_volume_balance_up_to_a_limit(residual, good):
     assert f"is {residual:.2e} times that of its volume term" in found.sentence
 
 
-@pytest.mark.parametrize(("n", "m", "k"), [(20, 6, 3), (10, 3, 3), (10, 2, 4)])
+@pytest.mark.parametrize(("n", "m", "k"), [(2000, 40, 3), (400, 60, 9)])
 @pytest.mark.parametrize(("share", "good"), [(FITS, True), (1.01 * FITS, False)])
 def test_the_residual_of_noise_has_the_degrees_of_freedom_that_are_left(n, m, k, share, good):
-    level = 0.5 * np.sqrt(n * max(m - k + 1, 1))
-    noise = NoiseLevel(0.5, True, np.eye(m))
-    found = noise_fit(as_data_matrix(np.ones((n, m))), share * level * (1 - 1e-12), k, noise)
+    # The mean of the Tracy-Widom law, by which the largest singular value gives the level.
+    a, b = np.sqrt(n - k - 0.5), np.sqrt(m - k - 0.5)
+    mean = (a + b) ** 2 - 1.2065 * (a + b) * (1 / a + 1 / b) ** (1 / 3)
+    white = 0.5 * (np.sqrt(n) + np.sqrt(m)) / np.sqrt(mean)
+    noise = NoiseLevel(0.5, True, np.eye(m), white * np.sqrt((n - k) * (m - k)))
+    error = share * white * np.sqrt(n * (m - k + 1)) * (1 - 1e-12)
+    found = noise_fit(as_data_matrix(np.ones((n, m))), error, k, noise)
     assert found.number == pytest.approx(share)
     assert found.holds is good
     assert ("no more than noise" in found.sentence) is good
