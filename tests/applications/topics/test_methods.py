@@ -364,3 +364,14 @@ def test_questions_to_a_model_of_texts_leave_its_words(capsys):
     assert model.coherence(texts[:4], n_words=2).shape == (2,)
     assert list(model.vocabulary_) == words
     assert model.predict(texts).tolist() == model.transform(texts).argmax(axis=1).tolist()
+
+
+def test_copies_count_once_in_the_weights_of_words(counts):
+    X = copies(3, 3)
+    model = TopicModel(3, method="spa", min_df=1).fit(X)
+    assert model.duplicate_of_.tolist() == [0, 1, 2, 0, 0, 0]
+    np.testing.assert_allclose(model._inverse, np.log(3.0))  # each word is in one of three documents
+    assert model.set_aside_.shape == (0,)
+    whole = TopicModel(3, method="spa", min_df=1, duplicates="keep").fit(X)
+    np.testing.assert_allclose(whole._inverse, np.repeat(np.log([6 / 4, 6, 6]), 30))
+    assert TopicModel(3, random_state=0).fit(counts).set_aside_.shape == (0,)

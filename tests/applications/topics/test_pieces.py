@@ -190,6 +190,8 @@ def test_coherence_of_words_that_a_topic_has(counts):
     found = topic_npmi(sparse, components)
     assert found[0] == pytest.approx(npmi_coherence(sparse, [np.array([0, 1, 2])])[0])
     assert np.isnan(found[1:]).all()
+    components[2, [1, 2]] = 1.0  # two words are a pair
+    assert topic_npmi(sparse, components)[2] == pytest.approx(npmi_coherence(sparse, [np.array([1, 2])])[0])
 
 
 def test_agreement_of_ranked_words():
