@@ -151,7 +151,7 @@ def test_a_named_source_with_all_the_energy_is_warned_of():
     weakest = int(np.argmin(model.activations_.sum(axis=0) * model.model_.components_.sum(axis=1)))
     others = [at for at in range(4) if at != weakest]
     model.model_.components_[weakest] *= 1e-3
-    with pytest.warns(NonnegWarning, match="'much' has .* % of the energy.*solo recordings of the sources"):
+    with pytest.warns(NonnegWarning, match="'much' has .*% of the energy.*solo recordings of the sources"):
         model.regroup({"much": others, "little": [weakest]})
     assert not model.certificate_["energy-shares"].holds
 
