@@ -286,7 +286,7 @@ def test_a_gap_is_not_said_to_be_twice_what_it_is():
     assert found.number == 0.5
     assert "exceeds the next (1) in magnitude by 50.0% of itself" in found.sentence
     assert _gap(pairs, -1.999).verdict is Verdict.FAILS
-    assert "no larger in magnitude than one below zero" in _gap(pairs, -3.0).sentence
+    assert "no larger in magnitude than a negative one" in _gap(pairs, -3.0).sentence
 
 
 def test_nodes_far_away_in_a_large_component_are_not_said_to_lie_in_small_ones():
