@@ -87,6 +87,7 @@ def test_everything_written_follows_from_the_changes(posts, capsys):
     assert main(["edit-topics", str(posts / "out"), *changes, "-o", str(out)]) == 0
     said = capsys.readouterr()
     assert "is now" in said.err or "as before" in said.err
+    assert "there are now" not in said.err  # as many documents as there were
     assert said.out.startswith("2 topics in 60 documents; the largest (")
     new = json.loads((out / "result.json").read_text())
     assert {entry["name"] for entry in new["topics"]} == {"news", "sports"}

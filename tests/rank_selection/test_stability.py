@@ -84,6 +84,13 @@ def test_the_same_seed_gives_the_same_numbers_whatever_the_threads_and_candidate
     assert estimate(clusters, rng=1, candidates=[5]).scores != estimate(clusters, candidates=[5]).scores
 
 
+def test_the_reason_gives_what_the_curves_show(clusters):
+    found = estimate(clusters, candidates=[5])
+    agreement, cophenetic, spread = (curve.at(5)[0] for curve in found.curves)
+    said = f"mean cosine of {agreement:.4f}; cophenetic correlation {cophenetic:.3f}, dispersion {spread:.3f}"
+    assert said in found.reason
+
+
 def test_the_consensus_is_of_a_limited_number_of_points(clusters, monkeypatch):
     monkeypatch.setattr(stability, "MAX_POINTS", 20)
     found = estimate(clusters, candidates=[4])

@@ -41,6 +41,12 @@ def test_data_sets_differ_as_they_are_told():
     assert set(own.batch) == {0, 1}
 
 
+def test_one_data_set_has_no_programs_of_its_own():
+    plain, asked = (single_cells(50, 20, 3, program_effect=effect, rng=2) for effect in (0.0, 1.0))
+    np.testing.assert_array_equal(plain.batch_H, asked.batch_H)
+    assert (plain.X != asked.X).nnz == 0
+
+
 def test_impossible_numbers_are_refused():
     with pytest.raises(InvalidParameterError, match="n_programs=2, n_activities=2"):
         single_cells(10, 10, 2, n_activities=2)
