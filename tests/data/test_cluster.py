@@ -128,10 +128,10 @@ def test_what_dask_logs_of_a_pass_is_small(dask_client):
     assert max(tasks) <= 2  # of a pass: one for each worker
     gc.collect()
     for _ in range(1000):
-        if len(known.task_metadata) == before:
+        if len(known.task_metadata) <= before:  # what an earlier test left may be gone by now
             break
         time.sleep(0.02)
-    assert len(known.task_metadata) == before
+    assert len(known.task_metadata) <= before
 
 
 def test_rows_travel_once(dask_client):
