@@ -138,7 +138,7 @@ def test_searches_make_the_trials_of_the_array_code(c2, max_trials, monkeypatch)
         expected = backtracking(*given, max_trials=max_trials)
         step, value, good = line.found(False, max_trials)
         assert (step, value, good) == (expected.step[0], expected.value[0], expected.succeeded[0])
-    assert True in successes
+    assert any(successes)  # otherwise only failures were compared
 
 
 @pytest.mark.parametrize("learning", [True, False])
