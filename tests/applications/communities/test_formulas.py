@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.references.graphs import connected_graph
 
 from nonneg.applications.communities import candidates, certificate, eigenvectors, two_sided
 from nonneg.applications.communities.comparison import compare_labels
 from nonneg.applications.communities.eigenvectors import Eigenpairs, leading_eigenvectors
 from nonneg.applications.communities.graph import Graph
-from nonneg.applications.communities.methods import (
-    Search,
-)
+from nonneg.applications.communities.methods import Search
 from nonneg.applications.communities.recovery import (
     Memberships,
     clipped_fraction,
@@ -22,12 +21,6 @@ from nonneg.applications.communities.recovery import (
 )
 from nonneg.applications.communities.spoc import as_selection
 from nonneg.exceptions import InvalidDataError, ShapeError
-
-
-def symmetric(n, rng, p=0.5):
-    A = np.triu(rng.integers(1, 5, (n, n)) * (rng.random((n, n)) < p), 1).astype(float)
-    A[np.arange(n - 1), np.arange(1, n)] += 1.0
-    return sp.csr_array(A + A.T)
 
 
 def test_a_directed_graph_has_a_row_for_sending_and_one_for_receiving():
@@ -113,7 +106,7 @@ def test_a_bipartite_graph_cut_between_twins_is_noticed():
 
 @pytest.mark.parametrize("k", [1, 2, 6, 10, 11, 12])
 def test_eigenvectors_satisfy_their_equation(k, rng, monkeypatch):
-    A = symmetric(12, rng)
+    A = connected_graph(12, rng)
     values = np.linalg.eigvalsh(A.toarray())
     order = np.argsort(-np.abs(values))
     for nodes in (600, 12, 0):
@@ -145,7 +138,7 @@ def test_iterations_find_what_the_whole_matrix_has(spectrum, rng, monkeypatch):
     small = leading_eigenvectors(sp.csr_array(A * 1e-3), 3, spectrum=spectrum)
     np.testing.assert_allclose(small.values, 1e-3 * whole.values)
     monkeypatch.setattr(eigenvectors, "MAX_RESTARTS", 1)
-    noise = symmetric(200, rng, 0.05)
+    noise = connected_graph(200, rng, 0.05)
     with pytest.raises(
         InvalidDataError, match=r"Only \d of 4 leading eigenvectors could be found in \d+ prod"
     ):
@@ -153,7 +146,7 @@ def test_iterations_find_what_the_whole_matrix_has(spectrum, rng, monkeypatch):
 
 
 def test_products_are_counted(rng, capsys):
-    A = symmetric(7, rng)
+    A = connected_graph(7, rng)
     for verbose in (0, 1):
         counter = eigenvectors._Counter(A, verbose)
         for n_products in (1, 2, 3):

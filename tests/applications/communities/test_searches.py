@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.references.graphs import connected_graph
 
 from nonneg.applications.communities import methods, symnmf
 from nonneg.applications.communities.eigenvectors import Eigenpairs, leading_eigenvectors
@@ -26,12 +27,6 @@ from nonneg.applications.communities.spoc import as_selection
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnsupportedError
 
 
-def symmetric(n, rng, p=0.5):
-    A = np.triu(rng.integers(1, 5, (n, n)) * (rng.random((n, n)) < p), 1).astype(float)
-    A[np.arange(n - 1), np.arange(1, n)] += 1.0
-    return sp.csr_array(A + A.T)
-
-
 def search(method="spa", values=(3.0, 2.0), next_value=1.0, residual=1e-12, clipped=0.0, kept=None, n_seen=5):
     pairs = Eigenpairs(np.array(values), np.eye(5)[:, :2], residual, next_value)
     memberships = Memberships(np.full((5, 2), 0.5), np.ones(5, dtype=bool), clipped)
@@ -40,7 +35,7 @@ def search(method="spa", values=(3.0, 2.0), next_value=1.0, residual=1e-12, clip
 
 @pytest.mark.parametrize("n_first", [None, 5])
 def test_a_step_of_symnmf_lowers_its_loss(n_first, rng):
-    A = symmetric(12, rng).toarray()
+    A = connected_graph(12, rng).toarray()
     if n_first is not None:
         A[:n_first, :n_first] = A[n_first:, n_first:] = 0.0
         A[:n_first, n_first:] += 0.5
@@ -112,7 +107,7 @@ def test_nothing_is_claimed_where_the_bound_says_nothing():
 
 
 def test_a_result_of_symnmf_is_in_the_scale_of_the_matrix(rng):
-    S = symnmf.normalized_adjacency(symmetric(12, rng), 0.25)
+    S = symnmf.normalized_adjacency(connected_graph(12, rng), 0.25)
     pairs = leading_eigenvectors(S, 2, spectrum="algebraic")
     start = rng.dirichlet(np.ones(2), 12)
     found = symnmf.symnmf(S, pairs, start, threshold=0.3, max_iter=1, tol=0.0)
@@ -140,7 +135,7 @@ def test_pure_nodes_belong_most_and_are_different():
 
 
 def test_eigenvectors_are_computed_once_for_each_spectrum(rng):
-    A = symmetric(10, rng)
+    A = connected_graph(10, rng)
     problem = Problem(A, 2)
     assert problem.pairs("auto") is problem.pairs("auto")
     assert set(problem.found) == {"auto"}
@@ -174,7 +169,7 @@ def test_a_search_among_some_nodes_is_told_of_all(rng):
 
 
 def test_nodes_that_are_not_reached_may_belong_anywhere(rng):
-    A = symmetric(9, rng)
+    A = connected_graph(9, rng)
     values = rng.dirichlet(np.ones(2), 9)
     reached = np.arange(9) < 7
     known = np.where(reached[:, None], values, 0.5)
@@ -278,7 +273,7 @@ def test_convex_methods_look_at_some_nodes(rng, monkeypatch):
      (2, 1, ["smoothed-spa"]), (3, 1, ["symnmf", "smoothed-spa"]), (1, 1, ["symnmf"])],
 )  # fmt: skip
 def test_eigenvalues_below_zero_choose_the_method(k, below, chosen, rng, monkeypatch):
-    A = symmetric(9, rng)
+    A = connected_graph(9, rng)
     values = np.ones(k)
     values[:below] = -1.0
     ran, scores = [], {}
@@ -310,7 +305,7 @@ def test_eigenvalues_below_zero_choose_the_method(k, below, chosen, rng, monkeyp
 
 
 def test_symnmf_takes_the_start_that_explains_the_edges_better(rng, monkeypatch):
-    A = symmetric(14, rng)
+    A = connected_graph(14, rng)
     real, lost = methods._by_anchors, set()
 
     def by_anchors(name):
