@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nonneg.applications.audio import trained
+from nonneg.applications.audio import STFT, trained
+from nonneg.applications.audio.recordings import checked_recordings
 from nonneg.applications.audio.spectrogram import COMPONENTS_PER_SOURCE, REFINEMENTS, band_edges
 from nonneg.applications.audio.trained import TEMPLATES_PER_SOURCE, TRANSPOSITIONS, with_transpositions
 from nonneg.exceptions import InvalidParameterError
@@ -143,15 +144,31 @@ def test_activations_of_given_templates(rng):
     assert model.certificate_ is found.certificate
 
 
-def test_own_templates_belong_to_the_source_whose_mask_holds_them(rng):
+@pytest.mark.parametrize("sound", [0.0, 3.0, 20.0])
+def test_own_templates_belong_to_the_source_that_holds_them_unless_they_sound_like_another(
+    sound, rng, monkeypatch
+):
     # Two sources with bins of their own, never together.
     W, H = np.repeat(np.eye(2), 15, axis=0), np.repeat(np.eye(2), 10, axis=1)
     V = W * (1 + rng.random((30, 1))) @ H + 1e-6
-    result, found = trained._own_templates(V, H, W, np.array([0, 1]), given())
+    odds = np.tile([0.0, sound], (2 * COMPONENTS_PER_SOURCE, 1))
+    asked = []
+    monkeypatch.setattr(trained, "source_odds", lambda *args, **_: (asked.append(args), odds)[1])
+    solos = [checked_recordings(rng.random(50), "aligned"), checked_recordings(rng.random(60), "aligned")]
+    result, found = trained._own_templates(
+        V, H, W, np.array([0, 1]), given(), framing=STFT(38), solos=solos, rate=None
+    )
     assert len(found) == len(result.H) == 2 * COMPONENTS_PER_SOURCE
+    # Without a rate, pitches are those at librosa's default.
+    np.testing.assert_allclose(asked[0][3], np.arange(20) / 38 * 22050.0)
     low = result.H[:, :10].sum(axis=1) > result.H[:, 10:].sum(axis=1)
     loud = result.W.sum(axis=0) * result.H.sum(axis=1) > 1e-2
-    np.testing.assert_array_equal(found[loud], np.where(low, 0, 1)[loud])
+    # The trained templates are at most a thousand to one sure.
+    seen = np.where(low, 0, 1) if sound < np.log(1000) else np.ones(len(found))
+    np.testing.assert_array_equal(found[loud], seen[loud])
+    w, h = asked[0][5](V)
+    assert w.shape == (30, 2 * COMPONENTS_PER_SOURCE)
+    np.testing.assert_allclose(w @ h, result.W @ result.H, atol=1e-6)
 
 
 def test_templates_are_pulled_towards_the_trained_ones(rng, monkeypatch):

@@ -74,7 +74,7 @@ def test_templates_of_the_recording_itself_help_where_training_is_of_another_ins
     )
     assert 0.8 < trained_too.sum() / own.sum() < 1.25
     empty = SimpleNamespace(W=np.zeros((n_frames, 0)), H=np.zeros((0, n_bins)))
-    monkeypatch.setattr(trained, "_own_templates", lambda *_: (empty, np.zeros(0, dtype=np.intp)))
+    monkeypatch.setattr(trained, "_own_templates", lambda *_, **__: (empty, np.zeros(0, dtype=np.intp)))
     without = SourceSeparation(**FAST).fit_separate(true.sum(axis=0), RATE, training=SOLOS)
     ours, theirs = (separation_scores(true, one, distortion="gain").sdr.mean() for one in (found, without))
     assert ours > theirs + 1

@@ -29,6 +29,7 @@ from nonneg.applications.audio.spectrogram import (
     low_framing,
     spectrogram_framing,
 )
+from nonneg.applications.audio.timbre import masked_energies, source_odds
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import as_data_matrix
 from nonneg.estimators import NMF
@@ -43,12 +44,16 @@ from nonneg.solvers.result import FactorizationResult
 TEMPLATES_PER_SOURCE = 40
 # Weight of the trained templates against the recording: as if each had been heard for this many times its
 # average share of the recording.
-PRIOR_WEIGHT = 3.0
+PRIOR_WEIGHT = 30.0
 # A solo recording has some notes of an instrument, and the recording has others: templates are also learned
 # from the solo recording this many semitones higher and lower.
 TRANSPOSITIONS = (-2, -1, 0, 1, 2)
 # Fewer templates have no room for transpositions: five for each.
 ENOUGH = 5 * len(TRANSPOSITIONS)
+# The least share of a template that the trained ones see in a source: they are never sure.
+LEAST_SEEN = 1e-3
+# Librosa's default, for pitches where the sampling rate is not known.
+RATE = 22050.0
 # Frames to learn templates from; evenly spaced ones of more.
 MOST_FRAMES = 4000
 # Iterations with bands; templates of the training recordings need no last digits.
@@ -110,7 +115,10 @@ def fit_trained(
     labels = np.repeat(np.arange(len(solos)), [len(part) for part in templates])
     n_own = COMPONENTS_PER_SOURCE * len(solos)
     if given.n_components is None and not n_free and len(labels) + n_own <= max(V.shape):
-        own, found = _own_templates(V, model.components_, activations, labels, given)
+        own, found = _own_templates(
+            V, model.components_, activations, labels, given,
+            framing=framing, solos=list(solos.values()), rate=rate,
+        )  # fmt: skip
         labels = np.concatenate([labels, found])
         model, activations = _model_of(_average(V, model.result_, own), given)
     if n_free:
@@ -252,25 +260,52 @@ def _average(V: FloatArray, one: FactorizationResult, other: FactorizationResult
 
 
 def _own_templates(
-    V: FloatArray, trained: FloatArray, activations: FloatArray, labels: IntArray, given: Any
+    V: FloatArray,
+    trained: FloatArray,
+    activations: FloatArray,
+    labels: IntArray,
+    given: Any,
+    *,
+    framing: Any,
+    solos: list[Recordings],
+    rate: float | None,
 ) -> tuple[FactorizationResult, IntArray]:
-    """Return a model of the recording alone, and the source that the trained templates give each template to.
+    """Return a model of the recording alone, and the source of each of its templates.
 
-    Its own templates fit a recording better than any from elsewhere, but nobody knows whose they are.
+    Its own templates fit a recording better than any from elsewhere, but nobody knows whose they are. The
+    trained templates see a part of each in every source, and each sounds like one of them.
     """
+    own = _alone(V, given, None if given.checkpoint is None else Path(given.checkpoint) / "own")
+    powers = [np.square(activations[:, labels == at] @ trained[labels == at]) for at in range(len(solos))]
+    seen = masked_energies(V, own.W, own.H, powers)
+    seen = seen / np.maximum(seen.sum(axis=1, keepdims=True), np.finfo(V.dtype).tiny)
+    no_model: Any = None
+
+    def components(mixture: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = _alone(mixture, given, None, verbose=0, callback=None)
+        return found.W, found.H
+
+    heard = source_odds(
+        own.W,
+        own.H,
+        framing,
+        methods.bin_frequencies(framing, no_model, RATE if rate is None else rate),
+        solos,
+        components,
+        exponent=methods.spectrogram_params(given.method_params)["exponent"],
+    )
+    return own, np.argmax(np.log(np.maximum(seen, LEAST_SEEN)) + heard, axis=1)
+
+
+def _alone(V: FloatArray, given: Any, checkpoint: Path | None, **changes: Any) -> FactorizationResult:
+    """Factorize a spectrogram without templates from elsewhere."""
     params = methods.spectrogram_params(given.method_params)
+    search = methods.search_of(given, methods.SPECTROGRAM_SEARCH) | changes
     model, W = fit_spectrogram(
         V, given.n_sources, None, continuity=params["continuity"], beta_loss=params["beta_loss"],
-        solver="auto", checkpoint=None if given.checkpoint is None else Path(given.checkpoint) / "own",
-        **methods.search_of(given, methods.SPECTROGRAM_SEARCH),
+        solver="auto", checkpoint=checkpoint, **search,
     )  # fmt: skip
-    H = np.asarray(model.components_)
-    tiny = np.finfo(V.dtype).tiny
-    parts = [np.square(activations[:, labels == at] @ trained[labels == at]) for at in range(given.n_sources)]
-    # The energy of the recording in the mask of a component, by source.
-    mixed = np.square(V) / np.maximum(W @ H, tiny) / np.maximum(sum(parts), tiny)
-    energies = np.stack([np.einsum("tk,kt->k", W, H @ (mixed * part).T) for part in parts], axis=1)
-    return replace(model.result_, W=W, H=H), np.argmax(energies, axis=1)
+    return replace(model.result_, W=W, H=np.asarray(model.components_))
 
 
 def encoded(V: FloatArray, H: FloatArray, given: Any) -> FactorizationResult:
