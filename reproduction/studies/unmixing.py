@@ -31,10 +31,8 @@ SINGLE = (
 VCA_FCLS = "VCA + FCLS"
 TOOLS = (VCA_FCLS, *PEERS)
 HYPERSPY = "NMF (HyperSpy)"
-# These are slow, or never among the best, and run on the first draws; comparisons are on shared draws.
-SLOW = dict.fromkeys(
-    ("spa", "snpa", "xray", "fast-anchor", "preconditioned-spa", "translated-spa", "lifted-spa"), 10
-) | {"min-volume": 15, "FIPPI": 5, "PPI": 5, "NMF (HyperSpy)": 5, "count": 20}
+# Other tools that are slow run on the first draws; comparisons are on shared draws.
+SLOW = {"FIPPI": 5, "PPI": 5, HYPERSPY: 5}
 REAL = {"samson": datasets.load_samson, "moffett": datasets.load_moffett}
 ESTIMATES = ("hysime", "virtual_dimensionality", "hfc", "confirmed", "recommended")
 HOWS = ("pure pixels", "pure pixels and edges", "pure pixels and minimum volume", "minimum volume")
@@ -91,22 +89,19 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 def _unmixed(cube: FloatArray, true: FloatArray, abundances: FloatArray, draw: int) -> list[dict[str, Any]]:
     records = []
     for method in (DEFAULT, *SINGLE):
-        if draw % N_CHOOSING < SLOW.get(method, N_DRAWS):
-            started = time.perf_counter()
-            model = Unmixing(len(true), method=method, random_state=draw, negative_tol=1.0).fit(cube)
-            record = _record(method, draw, started, model.endmembers_, model.abundances_, true, abundances)
-            if method == DEFAULT:
-                record |= {
-                    "how": model.result_.facts.get("how", model.result_.method),
-                    "n_isolated": len(model.isolated_pixels_),
-                    "n_unexplained": int(model.unexplained_.sum()),
-                }
-            records.append(record)
+        started = time.perf_counter()
+        model = Unmixing(len(true), method=method, random_state=draw, negative_tol=1.0).fit(cube)
+        record = _record(method, draw, started, model.endmembers_, model.abundances_, true, abundances)
+        if method == DEFAULT:
+            record |= {
+                "how": model.result_.facts.get("how", model.result_.method),
+                "n_isolated": len(model.isolated_pixels_),
+                "n_unexplained": int(model.unexplained_.sum()),
+            }
+        records.append(record)
     for name in TOOLS:
         if name != HYPERSPY and draw % N_CHOOSING < SLOW.get(name, N_DRAWS):
             records += _by_tool(name, cube, true, abundances, draw)
-    if draw % N_CHOOSING >= SLOW["count"]:
-        return records
     count = estimate_n_endmembers(cube.reshape(-1, cube.shape[2])).as_dict()
     counts = {name: count[name] for name in ESTIMATES}
     return [*records, {"method": "count", "draw": draw, "k": len(true), **counts}]

@@ -75,15 +75,31 @@ def test_evenly_spaced_pixels(n, rows):
     np.testing.assert_array_equal(cone_volume._evenly(points, n), points[list(rows)])
 
 
-def test_the_smallest_simplex_around_pixels_without_noise(rng):
+@pytest.mark.parametrize("divided", [False, True])
+def test_the_smallest_simplex_around_pixels_without_noise(divided, rng):
     endmembers = np.array([[1.0, 0.2, 0.1], [0.1, 1.0, 0.3], [0.2, 0.1, 1.0]])
     shares = rng.dirichlet(0.5 * np.ones(3), 400)
     points = shares * rng.uniform(0.5, 2.0, (400, 1)) @ endmembers
     plane = Plane.of(endmembers)
-    near = SmallestSimplex.near(points, endmembers * [[1.1], [0.9], [1.2]], plane, 1e-3)
+    near = SmallestSimplex.near(points, endmembers * [[1.1], [0.9], [1.2]], plane, 1e-3, divided=divided)
     np.testing.assert_allclose(near.start, plane.inside(endmembers))
     assert near.points is points
     np.testing.assert_allclose(near.at(0.5), endmembers, atol=0.05)
+
+
+def test_bright_pixels_are_divided_by_their_brightness(rng):
+    plane = Plane.of(np.diag([2.0, 1.0, 4.0]))
+    points = rng.random((30, 3)) + 0.1
+    points[4] *= 1e-3  # mostly noise
+    light = points @ plane.normal
+    problem = SmallestSimplex(points, plane, 0.1, np.zeros((3, 2)), divided=True)._problem(0.7)
+    kept = np.delete(np.arange(30), 4)
+    assert set(np.flatnonzero(light > 0.2 * np.median(light))) == set(kept)
+    rows = np.asarray(problem.data.take_rows(np.arange(29)))
+    np.testing.assert_allclose(plane.outside(rows), points[kept] / light[kept, None])
+    variance = (0.1 / np.median(light)) ** 2
+    assert problem.delta == pytest.approx(variance)
+    assert problem.lam == pytest.approx(0.7 * 29 * variance)
 
 
 def fake_minimum_volume(seen):
@@ -198,7 +214,8 @@ def test_the_first_of_the_best_starts_is_taken(losses, chosen, monkeypatch, rng)
     others = [rng.random((3, 2)), rng.random((3, 2))]
     monkeypatch.setattr(cone_volume, "minimize_volume", minimize)
     monkeypatch.setattr(cone_volume, "_other_starts", lambda *_: others)
-    found = cone_volume.SmallestSimplex.anywhere(points, first, plane, np.ones(3), 0.1)
+    found = cone_volume.SmallestSimplex.anywhere(points, first, plane, np.ones(3), 0.1, divided=True)
+    assert found.divided
     np.testing.assert_allclose(found.start, [plane.inside(first), *others][chosen])
     assert len(asked) == 3
     assert {(most, tol) for _, most, tol in asked} == {(40, 1e-2)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,10 +54,16 @@ def test_a_material_is_dark_with_less_than_a_quarter_of_the_light(light, dark):
     assert robust._has_dark(space_of(vertices), vertices) is dark
 
 
-def test_pixels_near_a_vertex():
-    rows = np.array([[0.95, 0.05, 0.0], [0.89, 0.11, 0.0], [0.0, 0.0, 1.0], [0.4, 0.3, 0.3]])
-    space = space_of((2.0 * rows) @ VERTICES)
-    assert robust._share_near_vertices(space, VERTICES) == 0.5
+@pytest.mark.parametrize(
+    ("n_near", "varied", "crowded"),
+    [(14, False, False), (15, False, True), (24, True, False), (25, True, True)],
+)
+def test_many_pixels_near_the_vertices(n_near, varied, crowded):
+    rows = np.repeat(
+        [[0.0, 0.0, 1.0], [0.95, 0.05, 0.0], [0.89, 0.11, 0.0]], [2, n_near - 2, 100 - n_near], 0
+    )
+    space = replace(space_of((2.0 * rows) @ VERTICES), varied=varied)
+    assert robust._crowded(space, VERTICES) is crowded
 
 
 @pytest.mark.parametrize("factors", [(1.0, 0.5, 2.0), (1.0, 1.0, 1.0)])
@@ -140,20 +147,19 @@ def test_the_first_search_is_kept_unless_another_is_clearly_better(misfits, chos
 
 
 @pytest.mark.parametrize(
-    ("ratios", "expected"),
-    [
-        ({0.5: 1.0, 1.0: 1.2}, 1.0),  # too large: a heavier volume that is just enough
-        ({0.5: 1.0, 1.0: 1.05, 2.0: 1.2}, 2.0),
-        ({0.5: 1.0, 1.0: 1.05, 2.0: 1.06}, 2.0),
-        ({0.5: 1.1, 0.25: 1.0}, 0.5),  # enough: lighter ones while they are
-        ({0.5: 1.3, 0.25: 1.1, 0.125: 1.0}, 0.25),
-        ({0.5: 1.3, 0.25: 1.2, 0.125: 1.1}, 0.125),
-    ],
+    ("slope", "expected"), [(1.0, 0.6), (4.0, 0.15), (0.2, 3.0), (0.05, 4.0), (50.0, 0.0625)]
 )
-def test_the_smallest_weight_that_leaves_pixels_outside(ratios, expected, monkeypatch):
+def test_the_weight_of_the_volume_that_leaves_pixels_outside_as_noise_does(slope, expected, monkeypatch):
+    # The ratio is a power of the weight: interpolation on logarithmic scales is exact, within three octaves.
     simplex = type("Simplex", (), {"at": staticmethod(lambda weight: weight)})
-    monkeypatch.setattr(robust, "_outside_ratio", lambda space, weight: ratios[weight])
-    assert robust._largest_enough(None, simplex, 1.1) == expected
+    monkeypatch.setattr(robust, "_outside_ratio", lambda space, weight: 2.0 * slope * weight)
+    assert robust._sized(None, simplex, 1.2) == pytest.approx(expected)
+
+
+def test_a_simplex_that_leaves_nothing_outside_gets_the_heaviest_volume(monkeypatch):
+    simplex = type("Simplex", (), {"at": staticmethod(lambda weight: weight)})
+    monkeypatch.setattr(robust, "_outside_ratio", lambda space, weight: 0.0)
+    assert robust._sized(None, simplex, 1.2) == 4.0
 
 
 def test_vertices_are_averaged_with_near_ones():

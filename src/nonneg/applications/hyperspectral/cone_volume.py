@@ -114,15 +114,27 @@ class SmallestSimplex:
     plane: Plane
     noise: float
     start: FloatArray  # coordinates on the plane
+    # Whether pixels are divided by their brightness: it is a sum of many bands and has little noise, while
+    # the nearest point of a cone may have any brightness. With dark materials the cone is better.
+    divided: bool
 
     @classmethod
-    def near(cls, points: FloatArray, first: FloatArray, plane: Plane, noise: float) -> SmallestSimplex:
+    def near(
+        cls, points: FloatArray, first: FloatArray, plane: Plane, noise: float, *, divided: bool
+    ) -> SmallestSimplex:
         """Start from endmembers that are nearly right."""
-        return cls(_evenly(points, MAX_SAMPLES), plane, noise, plane.inside(first))
+        return cls(_evenly(points, MAX_SAMPLES), plane, noise, plane.inside(first), divided)
 
     @classmethod
     def anywhere(
-        cls, points: FloatArray, first: FloatArray, plane: Plane, sums: FloatArray, noise: float
+        cls,
+        points: FloatArray,
+        first: FloatArray,
+        plane: Plane,
+        sums: FloatArray,
+        noise: float,
+        *,
+        divided: bool,
     ) -> SmallestSimplex:
         """Choose among several starts; products with `sums` are the sums of the bands of a pixel."""
         some = _evenly(points, N_COMPARED)
@@ -134,13 +146,21 @@ class SmallestSimplex:
         ]
         lowest = min(run.loss for run in runs)
         best_run = next(run for run in runs if run.loss <= lowest + TIED * problem.lam)
-        return cls(_evenly(points, MAX_SAMPLES), plane, noise, best_run.Ht.T)
+        return cls(_evenly(points, MAX_SAMPLES), plane, noise, best_run.Ht.T, divided)
 
     def at(self, weight: float) -> FloatArray:
         """Return the endmembers for a weight of the volume."""
-        problem = ConeProblem.of(self.points, self.plane, self.noise, weight)
-        run = minimize_volume(problem, self.start.T, max_iter=MAX_ITER, tol=TOL)
+        run = minimize_volume(self._problem(weight), self.start.T, max_iter=MAX_ITER, tol=TOL)
         return self.plane.outside(run.state.Ht.T)
+
+    def _problem(self, weight: float) -> Problem:
+        if not self.divided:
+            return ConeProblem.of(self.points, self.plane, self.noise, weight)
+        light = self.points @ self.plane.normal
+        usual = float(np.median(light))
+        bright = self.plane.inside(self.points[light > DARK * usual])
+        variance = (self.noise / usual) ** 2
+        return Problem(as_data_matrix(bright), weight * len(bright) * variance, variance, False, "sum-to-one")
 
 
 def _other_starts(points: FloatArray, plane: Plane, sums: FloatArray, noise: float) -> Iterator[FloatArray]:

@@ -56,12 +56,14 @@ DARKEST = 0.02  # pixels below this share of the median brightness do not take p
 LOWEST = 1e-3
 # Pixels at pure ones leave at most 0.71 noise deviations per facet; where they leave more than this, there
 # are no pure pixels. The second limit is for images with dark materials, whose brightness is known less well,
-# or with materials that vary by more than noise. Chosen on generated scenes (the study `unmixing`, choosing
-# draws).
-PURE_MISFIT, PURE_MISFIT_ROUGH = 0.75, 0.9
+# the third for materials that vary by more than noise, around which the smallest simplex is far too large.
+# Chosen on generated scenes (the study `unmixing`, choosing draws).
+PURE_MISFIT, PURE_MISFIT_DARK, PURE_MISFIT_VARIED = 0.7, 0.9, 1.05
 # How far pixels lie outside a facet, as a ratio of mean square and mean in units of the noise: 1.06 if they
-# fill the simplex evenly, 1.25 if they crowd on the facet. Below, the simplex is too large.
-OUTSIDE_RATIO, OUTSIDE_RATIO_DARK = 1.1, 1.2
+# fill the simplex evenly, 1.25 if they crowd on the facet. Below, the simplex is too large. Chosen on draws
+# 1020 to 1039 of the study `unmixing`.
+OUTSIDE_RATIO, OUTSIDE_RATIO_DARK = 1.2, 1.4
+N_OCTAVES = 3  # the weight of the volume changes by at most this many
 # Where the largest direction of the rest exceeds its mean by this factor, the materials vary by more than
 # noise.
 VARIED = 2.0
@@ -77,8 +79,9 @@ DARK_MATERIAL = 0.25
 # The brightness of endmembers follows from the pixels if none has less than this share of the brightest one.
 DIM = 0.2
 # Pixels are near a vertex beyond this abundance. If more than CROWDED of them are, as in images with areas of
-# one material, the smallest simplex is too large at the vertices, and the edges of the crowds are better.
-NEAR_VERTEX, CROWDED = 0.9, 0.25
+# one material, the smallest simplex is too large at the vertices, and the edges of the crowds are better. The
+# second share is for materials that vary by more than noise, which blurs the edges.
+NEAR_VERTEX, CROWDED, CROWDED_VARIED = 0.9, 0.15, 0.25
 # How far a vertex may lie from the average of its pure pixels: in deviations of the noise, and as a share of
 # the way to the next material.
 CLOSE_NOISE, CLOSE_SHARE = 6.0, 0.2
@@ -141,9 +144,10 @@ def robust_endmembers(
     if first is None:
         return None
     misfit = _misfit(space, first.vertices)
-    limit = PURE_MISFIT_ROUGH if space.varied or _has_dark(space, first.vertices) else PURE_MISFIT
+    limit = PURE_MISFIT_DARK if _has_dark(space, first.vertices) else PURE_MISFIT
+    limit = PURE_MISFIT_VARIED if space.varied else limit
     pure = misfit <= limit
-    if pure and space.varied and _share_near_vertices(space, first.vertices) >= CROWDED:
+    if pure and space.varied and _crowded(space, first.vertices):
         # Areas of one material that varies: averages of the pixels as they are, in all directions, unless
         # noise explains the rest and the edges confirm the pure pixels.
         groups: list[IntArray] = [usual[rows] for rows in first.members or ()]
@@ -288,39 +292,45 @@ def _refined(space: Subspace, first: Found, pure: bool, all_near: bool = False) 
     lit = evenly_lit(space.points, first.vertices) if dark else first.vertices * (usual / light)[:, None]
     plane = Plane.of(lit)
     if not pure:
-        simplex = SmallestSimplex.anywhere(space.points, lit, plane, space.sums, space.noise)
+        simplex = SmallestSimplex.anywhere(
+            space.points, lit, plane, space.sums, space.noise, divided=not dark
+        )
         ratio = OUTSIDE_RATIO_DARK if dark else OUTSIDE_RATIO
-        return Found("minimum volume", _largest_enough(space, simplex, ratio))
-    simplex = SmallestSimplex.near(space.points, lit, plane, space.noise)
+        return Found("minimum volume", _sized(space, simplex, ratio))
+    crowded = _crowded(space, lit)
+    simplex = SmallestSimplex.near(space.points, lit, plane, space.noise, divided=not dark and not crowded)
     vertices = simplex.at(WEIGHT_VARIED if space.varied else WEIGHT)
     how = "pure pixels and minimum volume"
-    if _share_near_vertices(space, lit) >= CROWDED:
+    if crowded:
         vertices = facets_at_edges(space.points, vertices, plane.normal, space.noise)
         how = "pure pixels and edges"
     corrected = _averaged(space, lit, vertices, all_near)
     return first if corrected is None else Found(how, corrected, first.members)
 
 
-def _largest_enough(space: Subspace, simplex: SmallestSimplex, ratio: float) -> FloatArray:
-    """Return the simplex of the smallest weight of the volume that leaves pixels outside as noise does."""
-    weight = WEIGHT
-    found = simplex.at(weight)
-    rising = _outside_ratio(space, found) < ratio
-    for _ in range(2):
-        weight = weight * (2.0 if rising else 0.5)
-        other = simplex.at(weight)
-        enough = _outside_ratio(space, other) >= ratio
-        if not rising and not enough:
-            break
-        found = other
-        if rising and enough:
-            break
-    return found
+def _sized(space: Subspace, simplex: SmallestSimplex, ratio: float) -> FloatArray:
+    """Return the simplex with the weight of the volume that leaves pixels outside as noise does."""
+
+    def excess(weight: float) -> float:
+        return math.log(max(_outside_ratio(space, simplex.at(weight)), 1e-3) / ratio)
+
+    # The ratio grows with the weight: octaves until it is passed, then by interpolation.
+    weight, rest = WEIGHT, excess(WEIGHT)
+    rising = rest < 0
+    for _ in range(N_OCTAVES):
+        other = weight * (2.0 if rising else 0.5)
+        there = excess(other)
+        if (there < 0) != rising:
+            return simplex.at(weight * (other / weight) ** (rest / (rest - there)))
+        weight, rest = other, there
+    return simplex.at(weight)
 
 
-def _share_near_vertices(space: Subspace, vertices: FloatArray) -> float:
+def _crowded(space: Subspace, vertices: FloatArray) -> bool:
+    """Return whether many pixels are near the vertices."""
     weights = cone_weights(space.points, vertices)
-    return float(np.mean(weights.max(axis=1) > NEAR_VERTEX * weights.sum(axis=1)))
+    share = np.mean(weights.max(axis=1) > NEAR_VERTEX * weights.sum(axis=1))
+    return bool(share >= (CROWDED_VARIED if space.varied else CROWDED))
 
 
 def _averaged(
