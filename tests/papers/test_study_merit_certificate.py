@@ -43,6 +43,11 @@ def test_claims_about_warnings_follow_from_the_records():
     assert met(records(**wrong, **warned), "choosing kinds: at least")
     assert not met(records(**warned), "choosing kinds: at most")
     assert met(records(), "choosing kinds: at most")
+    # All kinds: half of the draws are of another kind, and these alone are warned of.
+    other = {"kind": lambda draw: ("uniform", "shot")[draw % 2], "signs": lambda draw: "fit" * (draw % 2)}
+    assert not met(records(**other), "all kinds: at most")
+    assert not met(records(**wrong, **other), "all kinds: at least")
+    assert met(records(**wrong, **other), "other kinds: at least")
 
 
 def test_claims_about_numbers_follow_from_the_records():

@@ -25,13 +25,15 @@ from nonneg.separable.merit.recovery_conditions import MOST_ANCHORS
 from nonneg.separable.merit.residuals import MOST_POINTS, evenly_spaced, hull_distances
 
 # How much more the nearest anchor must stand out from the noise than the farthest other sample: a ratio of
-# squared distances, the typical square of noise subtracted.
-CLEAR_RATIO = 1.3
+# squared distances, the typical square of noise subtracted. The second limit is for anchors whose row maxima
+# exceed those of all other samples: few wrong ones do.
+CLEAR_RATIO, MARGIN_RATIO = 1.35, 1.1
 # Rounding: of the data, of distances from weights that a Gram matrix gives, and of squares that are equal.
 DOUBLE, COARSE, TIED = float(np.finfo(np.float64).eps), 1e-7, 1e-9
 # An anchor is a mixture where it is less pure than this share of the purest sample beside it, and doubtful
-# where the probability of that is above the second number.
-PURE, DOUBTFUL = 0.85, 0.01
+# where the probability of that is above the second number times the number of anchors: with many of them,
+# the directions in which they stand out are known less well, and the probabilities are too large.
+PURE, DOUBTFUL = 0.85, 0.005
 # Smaller probabilities are not told apart by the grid and the steps below.
 SMALL = 1e-4
 # Samples and features from which the directions of the mixtures and the noise are estimated: seconds.
@@ -42,8 +44,13 @@ BINS = np.arange(0.3, 1.5, 0.01)
 EM_STEPS = 40
 
 
-def alternatives_statement(W: FloatArray, fit: Fit, *, n_samples: int = 0, eps: float = DOUBLE) -> Statement:
-    """State whether another sample stands out as much as an anchor; `eps` is the rounding of the data."""
+def alternatives_statement(
+    W: FloatArray, fit: Fit, *, margin: float = 0.0, n_samples: int = 0, eps: float = DOUBLE
+) -> Statement:
+    """State whether another sample stands out as much as an anchor.
+
+    `margin` is that of the row maxima, and `eps` the rounding of the data.
+    """
     if not 1 < len(W) <= MOST_ANCHORS:
         sentence = f"Other anchors were not looked for: there are more than {MOST_ANCHORS} anchors."
         if len(W) == 1:
@@ -58,7 +65,8 @@ def alternatives_statement(W: FloatArray, fit: Fit, *, n_samples: int = 0, eps: 
         ratio = math.inf if kappa > rounding else 0.0
     else:
         ratio = excess_ratio(kappa, outside, typical)
-    holds = kappa > rounding and ratio >= CLEAR_RATIO
+    limit = MARGIN_RATIO if margin > 0 else CLEAR_RATIO
+    holds = kappa > rounding and ratio >= limit
     sentence = (
         f"The anchor that the others replace best is {kappa:.4g} away from their convex hull, the sample "
         f"farthest from the hull of all anchors {outside:.4g}, a typical one {typical:.4g} (divided by "
@@ -68,7 +76,7 @@ def alternatives_statement(W: FloatArray, fit: Fit, *, n_samples: int = 0, eps: 
     sentence += _compared(n_samples)
     quantities = {"kappa": kappa, "outside": outside, "noise": typical}
     verdict = Verdict.HOLDS if holds else Verdict.FAILS
-    return Statement("alternatives", sentence, ratio, CLEAR_RATIO, verdict, quantities)
+    return Statement("alternatives", sentence, ratio, limit, verdict, quantities)
 
 
 def excess_ratio(kappa: float, outside: float, typical: float) -> float:
@@ -115,13 +123,13 @@ def uncertain_anchors_statement(data: DataMatrix, anchors: IntArray, candidates:
             f"{n} samples of {m} features leave no direction beside those of {k} anchors to estimate the "
             "noise from, or do not tell them apart: which samples are purer is not known."
         )
-        return Statement("uncertain-anchors", sentence, None, DOUBTFUL, Verdict.NOT_VERIFIABLE)
+        return Statement("uncertain-anchors", sentence, None, DOUBTFUL * k, Verdict.NOT_VERIFIABLE)
     rows = np.setdiff1d(np.union1d(evenly_spaced(n, MOST_POINTS), candidates), anchors)
     points = (to_float64(data.take_rows(rows)).astype(np.float64) - mean) @ directions
     vertices = (to_float64(data.take_rows(anchors)).astype(np.float64) - mean) @ directions
     distances, weights = competition(vertices, points)
     doubts = np.array([mixture_probability(w, noise, d) for w, d in zip(weights, distances, strict=True)])
-    n_doubtful = int(np.sum(doubts > DOUBTFUL))
+    n_doubtful = int(np.sum(doubts > DOUBTFUL * k))
     sentence = (
         f"The noise has a standard deviation of {noise:.4g} in a direction (if it is alike in all); anchors "
         f"stand out from the hull of the others by {distances.min():.4g} or more. "
@@ -138,7 +146,7 @@ def uncertain_anchors_statement(data: DataMatrix, anchors: IntArray, candidates:
     quantities = {"noise": noise, "smallest_distance": float(distances.min()), "k": k}
     quantities |= {"uncertain": n_doubtful, "expected": float(doubts.sum())}
     verdict = Verdict.FAILS if n_doubtful else Verdict.HOLDS
-    return Statement("uncertain-anchors", sentence, float(doubts.max()), DOUBTFUL, verdict, quantities)
+    return Statement("uncertain-anchors", sentence, float(doubts.max()), DOUBTFUL * k, verdict, quantities)
 
 
 def leading_directions(centered: FloatArray, n_directions: int) -> tuple[FloatArray, float, bool]:

@@ -61,11 +61,16 @@ def merit_statements(
         if t > 0
         else WarmStartCondition(holds=False, row=None, xi=None)
     )
+    margin = margin_statement(state.row_maxima, anchors, apart=selection.apart)
     statements = [
         duality_gap_statement(state.loss, state.gap),
-        margin_statement(state.row_maxima, anchors, apart=selection.apart),
+        margin,
         alternatives_statement(
-            W, selection.fit, n_samples=data.shape[0], eps=float(data.xp.finfo(data.dtype).eps)
+            W,
+            selection.fit,
+            margin=margin.number or 0.0,
+            n_samples=data.shape[0],
+            eps=float(data.xp.finfo(data.dtype).eps),
         ),
         uncertain_anchors_statement(data, anchors, selection.candidates),
         *number_statements(selection),
