@@ -153,13 +153,20 @@ def test_the_weight_of_the_volume_that_leaves_pixels_outside_as_noise_does(slope
     # The ratio is a power of the weight: interpolation on logarithmic scales is exact, within three octaves.
     simplex = type("Simplex", (), {"at": staticmethod(lambda weight: weight)})
     monkeypatch.setattr(robust, "_outside_ratio", lambda space, weight: 2.0 * slope * weight)
-    assert robust._sized(None, simplex, 1.2) == pytest.approx(expected)
+    assert robust._volume_weight(None, simplex, 1.2) == pytest.approx(expected)
 
 
 def test_a_simplex_that_leaves_nothing_outside_gets_the_heaviest_volume(monkeypatch):
     simplex = type("Simplex", (), {"at": staticmethod(lambda weight: weight)})
     monkeypatch.setattr(robust, "_outside_ratio", lambda space, weight: 0.0)
-    assert robust._sized(None, simplex, 1.2) == 4.0
+    assert robust._volume_weight(None, simplex, 1.2) == 4.0
+
+
+@pytest.mark.parametrize(
+    ("octaves", "left"), [(0.0, 0.0), (1.0, 0.5), (-1.0, -0.5), (2.0, 1.6), (-3.0, -2.7)]
+)
+def test_a_measured_weight_moves_toward_that_of_evenly_spread_pixels(octaves, left):
+    assert robust._shrunk(0.25 * 2.0**octaves) == pytest.approx(0.25 * 2.0**left)
 
 
 def test_vertices_are_averaged_with_near_ones():
@@ -255,3 +262,20 @@ def test_facets_do_not_depend_on_unit_direction_and_light(unit, light):
         light * unit * points @ turn, unit * turn, turn.T @ np.ones(3) / unit, 0.01 * light * unit
     )
     np.testing.assert_allclose(other, unit * found @ turn, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("varied", "dark", "crowded", "limit"),
+    [
+        (False, False, True, 0.7),
+        (False, False, False, 0.6),
+        (False, True, False, 0.9),
+        (False, True, True, 0.9),
+        (True, True, True, 1.05),
+        (True, False, False, 1.05),
+    ],
+)
+def test_limits_of_the_misfit_of_pure_pixels(varied, dark, crowded, limit, monkeypatch):
+    monkeypatch.setattr(robust, "_has_dark", lambda *_: dark)
+    monkeypatch.setattr(robust, "_crowded", lambda *_: crowded)
+    assert robust._largest_misfit(replace(space_of(VERTICES), varied=varied), VERTICES) == limit

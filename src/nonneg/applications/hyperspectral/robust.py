@@ -29,6 +29,7 @@ from nonneg.applications.hyperspectral.noise import usual_pixels
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.iteration import History, StopReason
 from nonneg.kernels import clock
+from nonneg.minvol.noise import WEIGHT as EVEN_WEIGHT
 from nonneg.separable.reduced_points import ReducedPoints
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.smoothed import smoothed_members
@@ -55,14 +56,15 @@ DARKEST = 0.02  # pixels below this share of the median brightness do not take p
 # Noise is taken to be at least this share of the thinnest direction, as in `minvol.noise`.
 LOWEST = 1e-3
 # Pixels at pure ones leave at most 0.71 noise deviations per facet; where they leave more than this, there
-# are no pure pixels. The second limit is for images with dark materials, whose brightness is known less well,
-# the third for materials that vary by more than noise, around which the smallest simplex is far too large.
-# Chosen on generated scenes (the study `unmixing`, choosing draws).
-PURE_MISFIT, PURE_MISFIT_DARK, PURE_MISFIT_VARIED = 0.7, 0.9, 1.05
+# are no pure pixels. The second limit is for images with few pixels near the vertices, the third for images
+# with dark materials, whose brightness is known less well, the last for materials that vary by more than
+# noise, around which the smallest simplex is far too large. Chosen on generated scenes (the study `unmixing`,
+# choosing draws).
+PURE_MISFIT, PURE_MISFIT_SPARSE, PURE_MISFIT_DARK, PURE_MISFIT_VARIED = 0.7, 0.6, 0.9, 1.05
 # How far pixels lie outside a facet, as a ratio of mean square and mean in units of the noise: 1.06 if they
-# fill the simplex evenly, 1.25 if they crowd on the facet. Below, the simplex is too large. Chosen on draws
-# 1020 to 1039 of the study `unmixing`.
-OUTSIDE_RATIO, OUTSIDE_RATIO_DARK = 1.2, 1.4
+# fill the simplex evenly, 1.25 if they crowd on the facet. Below, the simplex is too large. The limit for
+# images with dark materials was chosen on draws 1020 to 1039 of the study `unmixing`.
+OUTSIDE_RATIO, OUTSIDE_RATIO_DARK = 1.25, 1.4
 N_OCTAVES = 3  # the weight of the volume changes by at most this many
 # Where the largest direction of the rest exceeds its mean by this factor, the materials vary by more than
 # noise.
@@ -144,8 +146,7 @@ def robust_endmembers(
     if first is None:
         return None
     misfit = _misfit(space, first.vertices)
-    limit = PURE_MISFIT_DARK if _has_dark(space, first.vertices) else PURE_MISFIT
-    limit = PURE_MISFIT_VARIED if space.varied else limit
+    limit = _largest_misfit(space, first.vertices)
     pure = misfit <= limit
     if pure and space.varied and _crowded(space, first.vertices):
         # Areas of one material that varies: averages of the pixels as they are, in all directions, unless
@@ -279,6 +280,15 @@ def _misfit(space: Subspace, vertices: FloatArray) -> float:
     return math.sqrt(float(np.sum(left * left)) / (len(left) * max(1, len(vertices) - 1))) / space.noise
 
 
+def _largest_misfit(space: Subspace, vertices: FloatArray) -> float:
+    """Return the misfit up to which vertices count as pure pixels."""
+    if space.varied:
+        return PURE_MISFIT_VARIED
+    if _has_dark(space, vertices):
+        return PURE_MISFIT_DARK
+    return PURE_MISFIT if _crowded(space, vertices) else PURE_MISFIT_SPARSE
+
+
 def _has_dark(space: Subspace, vertices: FloatArray) -> bool:
     light = vertices @ space.sums
     return not light.min() > DARK_MATERIAL * light.max()
@@ -295,8 +305,8 @@ def _refined(space: Subspace, first: Found, pure: bool, all_near: bool = False) 
         simplex = SmallestSimplex.anywhere(
             space.points, lit, plane, space.sums, space.noise, divided=not dark
         )
-        ratio = OUTSIDE_RATIO_DARK if dark else OUTSIDE_RATIO
-        return Found("minimum volume", _sized(space, simplex, ratio))
+        weight = _volume_weight(space, simplex, OUTSIDE_RATIO_DARK if dark else OUTSIDE_RATIO)
+        return Found("minimum volume", simplex.at(weight if dark else _shrunk(weight)))
     crowded = _crowded(space, lit)
     simplex = SmallestSimplex.near(space.points, lit, plane, space.noise, divided=not dark and not crowded)
     vertices = simplex.at(WEIGHT_VARIED if space.varied else WEIGHT)
@@ -308,8 +318,8 @@ def _refined(space: Subspace, first: Found, pure: bool, all_near: bool = False) 
     return first if corrected is None else Found(how, corrected, first.members)
 
 
-def _sized(space: Subspace, simplex: SmallestSimplex, ratio: float) -> FloatArray:
-    """Return the simplex with the weight of the volume that leaves pixels outside as noise does."""
+def _volume_weight(space: Subspace, simplex: SmallestSimplex, ratio: float) -> float:
+    """Return the weight of the volume that leaves pixels outside as noise does."""
 
     def excess(weight: float) -> float:
         return math.log(max(_outside_ratio(space, simplex.at(weight)), 1e-3) / ratio)
@@ -321,9 +331,15 @@ def _sized(space: Subspace, simplex: SmallestSimplex, ratio: float) -> FloatArra
         other = weight * (2.0 if rising else 0.5)
         there = excess(other)
         if (there < 0) != rising:
-            return simplex.at(weight * (other / weight) ** (rest / (rest - there)))
+            return float(weight * (other / weight) ** (rest / (rest - there)))
         weight, rest = other, there
-    return simplex.at(weight)
+    return weight
+
+
+def _shrunk(weight: float) -> float:
+    """Move a measured weight toward that of evenly spread pixels, the more the nearer it is."""
+    octaves = math.log2(weight / EVEN_WEIGHT)
+    return float(EVEN_WEIGHT * 2.0 ** (octaves**3 / (octaves**2 + 1.0)))
 
 
 def _crowded(space: Subspace, vertices: FloatArray) -> bool:
