@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -80,26 +81,34 @@ def test_locks_taken_in_another_order_do_not_stop_a_fork(monkeypatch):
     assert first.acquire(timeout=0)
 
 
-def test_a_fork_does_not_wait_forever_and_the_child_gets_a_new_lock(monkeypatch):
-    holder = SimpleNamespace(lock=threading.RLock())
-    monkeypatch.setattr(_forks, "_guarded", [])
-    monkeypatch.setattr(_forks, "PATIENCE", 0.1)
-    _forks.guard(holder, "lock")
+@contextmanager
+def held_by_another_thread(lock):
     free, begun = threading.Event(), threading.Event()
 
     def hold():
-        with holder.lock:
+        with lock:
             begun.set()
             free.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
     begun.wait()
+    try:
+        yield
+    finally:
+        free.set()
+        thread.join()
+
+
+def test_a_fork_does_not_wait_forever_and_the_child_gets_a_new_lock(monkeypatch):
+    holder = SimpleNamespace(lock=threading.RLock())
+    monkeypatch.setattr(_forks, "_guarded", [])
+    monkeypatch.setattr(_forks, "PATIENCE", 0.1)
+    _forks.guard(holder, "lock")
     old = holder.lock
-    assert exit_code_of_child(lambda: holder.lock is not old and holder.lock.acquire(timeout=5)) == 0
-    assert holder.lock is old
-    free.set()
-    thread.join()
+    with held_by_another_thread(holder.lock):
+        assert exit_code_of_child(lambda: holder.lock is not old and holder.lock.acquire(timeout=5)) == 0
+        assert holder.lock is old
 
 
 def test_the_last_guarded_lock_comes_first(monkeypatch):
@@ -116,20 +125,11 @@ def test_after_the_patience_the_child_renews_all_locks_from_the_first_that_was_h
     holder = SimpleNamespace(first=threading.RLock(), second=threading.RLock())
     monkeypatch.setattr(_forks, "_guarded", [(holder, "first"), (holder, "second")])
     monkeypatch.setattr(_forks, "PATIENCE", 0.05)
-    free, begun = threading.Event(), threading.Event()
 
-    def hold():
-        with holder.first:
-            begun.set()
-            free.wait(60)
+    def takes_both():
+        return holder.first.acquire(timeout=1) and holder.second.acquire(timeout=1)
 
-    thread = threading.Thread(target=hold)
-    thread.start()
-    begun.wait()
-    assert (
-        exit_code_of_child(lambda: holder.first.acquire(timeout=1) and holder.second.acquire(timeout=1)) == 0
-    )
-    free.set()
-    thread.join()
+    with held_by_another_thread(holder.first):
+        assert exit_code_of_child(takes_both) == 0
     assert holder.first.acquire(timeout=1)
     assert holder.second.acquire(timeout=0)

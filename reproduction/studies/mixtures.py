@@ -12,6 +12,7 @@ from sklearn.decomposition import NMF
 from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
+from nonneg.applications.audio.timbre import masked_energies
 from nonneg.datasets import instrument_sound, load_armstrong, load_nonstationary440, music_notes
 from reproduction.artifacts import Measured, Table
 from reproduction.experiment import Record
@@ -133,11 +134,10 @@ def true_groups(separation: SourceSeparation, true: FloatArray) -> Any:
 
 def energies_by_source(separation: SourceSeparation, true: FloatArray) -> FloatArray:
     """Return how much of the energy in the mask of each component belongs to each source."""
-    stft, W, H = separation.framing_, separation.activations_, separation.model_.components_
+    stft = separation.framing_
+    V = np.abs(stft.analyze(true.sum(axis=0))[0])
     powers = np.square(np.abs(stft.analyze(true)))
-    shares = powers / np.maximum(powers.sum(axis=0), 1e-300)
-    mixed = np.square(np.abs(stft.analyze(true.sum(axis=0))[0])) / np.maximum(W @ H, 1e-300)
-    return np.stack([np.einsum("tk,kt->k", W, H @ (mixed * share).T) for share in shares], axis=1)
+    return masked_energies(V, separation.activations_, separation.model_.components_, powers)
 
 
 def score_rows(
