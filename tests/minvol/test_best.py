@@ -20,7 +20,7 @@ def searches(monkeypatch, rng):
         begun, ends = [], iter(losses)
         monkeypatch.setattr(initialization, "anchors", lambda reduced: H)
         monkeypatch.setattr(
-            initialization, "_dual_from", lambda reduced, H, regular=True: H + (1.0 if regular else 2.0)
+            initialization, "dual_from", lambda reduced, H, regular=True: H + (1.0 if regular else 2.0)
         )
 
         def descended(problem, start):

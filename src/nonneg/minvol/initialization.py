@@ -105,10 +105,11 @@ def _completed(reduced: Reduced, chosen: Any) -> FloatArray:
 
 def dual(reduced: Reduced, rng: Seed = None) -> FloatArray:
     """Return the simplex of largest polar volume, from that of the anchors."""
-    return _dual_from(reduced, anchors(reduced))
+    return dual_from(reduced, anchors(reduced))
 
 
-def _dual_from(reduced: Reduced, H: FloatArray, *, regular: bool = True) -> FloatArray:
+def dual_from(reduced: Reduced, H: FloatArray, *, regular: bool = True) -> FloatArray:
+    """Return the simplex of largest polar volume, from a regular one turned toward some vertices."""
     k, points = reduced.k, reduced.points
     if reduced.constraint == "at-most-one" or k < 2 or points.shape[1] < k - 1 or len(points) < k:
         # The polar of a simplex with a fixed vertex, or of a flat one, is not bounded.
@@ -141,9 +142,9 @@ def best(reduced: Reduced, rng: Seed = None) -> FloatArray:
     # starts outside, and fails where noise makes the first one flat. The objective says which one is better.
     problem = reduced.problem()
     first = anchors(reduced)
-    runs = [_descended(problem, first), _descended(problem, _dual_from(reduced, first))]
+    runs = [_descended(problem, first), _descended(problem, dual_from(reduced, first))]
     if abs(runs[0][0] - runs[1][0]) > AGREE * problem.lam:
-        runs.append(_descended(problem, _dual_from(reduced, runs[0][1], regular=False)))
+        runs.append(_descended(problem, dual_from(reduced, runs[0][1], regular=False)))
     if reduced.k <= REFLECTED:
         center = runs[0][1].mean(axis=0)
         runs.append(_descended(problem, 2.0 * center - runs[0][1]))

@@ -200,9 +200,15 @@ def test_a_plane_across_the_first_axis(sign):
 
 
 @pytest.mark.parametrize(
-    ("losses", "chosen"), [([1.0, 0.5, 0.7], 1), ([1.0, 1.0 - 1e-9, 1.2], 0), ([3.0, 2.0, 2.0 - 1e-9], 1)]
+    ("losses", "chosen", "n_tried"),
+    [
+        ([1.0, 0.5, 0.7], 1, 3),
+        ([1.0, 1.0 - 1e-9, 1.2], 0, 2),  # the lowest twice: no further start
+        ([3.0, 2.0, 2.0 - 1e-9], 1, 3),
+        ([3.0, 3.0 + 1e-3, 2.0], 2, 3),  # the weight is 0.017: not the same
+    ],
 )
-def test_the_first_of_the_best_starts_is_taken(losses, chosen, monkeypatch, rng):
+def test_the_first_of_the_best_starts_is_taken(losses, chosen, n_tried, monkeypatch, rng):
     left, asked = iter(losses), []
 
     def minimize(problem, start, *, max_iter, tol):
@@ -217,7 +223,7 @@ def test_the_first_of_the_best_starts_is_taken(losses, chosen, monkeypatch, rng)
     found = cone_volume.SmallestSimplex.anywhere(points, first, plane, np.ones(3), 0.1, divided=True)
     assert found.divided
     np.testing.assert_allclose(found.start, [plane.inside(first), *others][chosen])
-    assert len(asked) == 3
+    assert len(asked) == n_tried
     assert {(most, tol) for _, most, tol in asked} == {(40, 1e-2)}
 
 
@@ -233,7 +239,12 @@ def test_other_starts_are_around_pixels_divided_by_their_light(monkeypatch, rng)
 
     monkeypatch.setattr(cone_volume, "best", best)
     sums = np.array([1.0, 2.0, 3.0])
-    found = list(cone_volume._other_starts(points, plane, sums, 0.1))
+    monkeypatch.setattr(cone_volume, "dual_from", lambda reduced, vertices: np.eye(3) + abs(vertices))
+    lights = [points @ sums, points @ plane.normal]
+    found = list(cone_volume._other_starts(points, plane, lights, 0.1))
+    turned = np.random.default_rng(0).standard_normal((3, 3))
+    np.testing.assert_allclose(found[2], plane.inside(np.eye(3) + abs(turned)))
+    assert len(found) == 2 + cone_volume.N_TURNED
     np.testing.assert_allclose(found[0], plane.inside(np.eye(3)))
     np.testing.assert_allclose(found[1], plane.inside(np.diag([1.0, 2.0, 3.0])))
     for reduced, normal in zip(seen, (sums, plane.normal), strict=True):
@@ -258,8 +269,10 @@ def test_other_starts_are_around_pixels_divided_by_their_light(monkeypatch, rng)
 def test_starts_that_make_no_sense_are_left_out(n, sums, answer, n_found, monkeypatch):
     plane = Plane.of(np.eye(3))
     monkeypatch.setattr(cone_volume, "best", lambda reduced: answer)
+    monkeypatch.setattr(cone_volume, "N_TURNED", 0)
     points = np.random.default_rng(0).random((n, 3)) + 0.5
-    assert len(list(cone_volume._other_starts(points, plane, np.full(3, sums), 0.1))) == n_found
+    lights = [points @ np.full(3, sums), points @ plane.normal]
+    assert len(list(cone_volume._other_starts(points, plane, lights, 0.1))) == n_found
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from nonneg.applications.hyperspectral.noise import (
     usual_pixels,
 )
 from nonneg.applications.hyperspectral.pixels import ImagePixels, _as_slice, _checked_mask, _working_type
-from nonneg.applications.hyperspectral.robust import LOWEST, Subspace
+from nonneg.applications.hyperspectral.subspace import LOWEST, Subspace
 from nonneg.exceptions import (
     DataChangedWarning,
     InvalidDataError,

@@ -104,7 +104,7 @@ def test_no_pure_pixels_are_found_out_in_noise():
     """The limit of before took these pixels for pure ones, and was 1.4 and 2.1 degrees off."""
     for draw in (1001, 1002):
         angle, how = mean_angle([17, 14, draw], spectra="random", n_materials=4, purity=0.7, snr=20)
-        assert how == "minimum volume"
+        assert how.endswith("minimum volume")
         assert angle < 1.1
 
 

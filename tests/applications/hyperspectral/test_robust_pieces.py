@@ -10,7 +10,9 @@ import pytest
 
 from nonneg.applications.hyperspectral import robust
 from nonneg.applications.hyperspectral.facets import edge_of, facets_at_edges
-from nonneg.applications.hyperspectral.robust import Found, Subspace
+from nonneg.applications.hyperspectral.robust import Found
+from nonneg.applications.hyperspectral.statements import pure_statement
+from nonneg.applications.hyperspectral.subspace import Subspace
 from nonneg.certificates.certificate import Verdict
 
 VERTICES = np.array([[1.0, 0.1, 0.2], [0.2, 1.0, 0.1], [0.1, 0.3, 1.0]])
@@ -52,6 +54,12 @@ def test_nothing_left_has_no_ratio():
 def test_a_material_is_dark_with_less_than_a_quarter_of_the_light(light, dark):
     vertices = np.array([[1.0, 0.0], [0.0, light]])
     assert robust._has_dark(space_of(vertices), vertices) is dark
+
+
+def test_a_pixel_in_the_shade_makes_no_dark_material():
+    # The purest pixel has little light, the other pixels of the material as much as those of the other one.
+    points = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 0.1], [0.1, 0.9], [0.2, 0.8]])
+    assert robust._has_dark(space_of(points), points[[0, 2]]) is False
 
 
 @pytest.mark.parametrize(
@@ -118,11 +126,59 @@ def test_pixels_inside_the_leading_directions_have_no_spectra_of_their_own():
     )
 
 
-@pytest.mark.parametrize(("misfit", "verdict"), [(0.75, Verdict.HOLDS), (0.76, Verdict.FAILS)])
-def test_what_is_said_about_pure_pixels(misfit, verdict):
-    found = robust._pure_statement(misfit, 0.75, "minimum volume")
-    assert (found.verdict, found.number, found.threshold) == (verdict, misfit, 0.75)
-    assert found.sentence.endswith("The endmembers are those of the smallest simplex around the pixels.")
+@pytest.mark.parametrize(("excess", "verdict"), [(1.25, Verdict.HOLDS), (1.26, Verdict.FAILS)])
+def test_what_is_said_about_pure_pixels(excess, verdict):
+    found = pure_statement(0.7, excess, 1.25, "minimum volume")
+    assert (found.verdict, found.number, found.threshold) == (verdict, excess, 1.25)
+    assert found.sentence.endswith("The endmembers are the smallest simplex around the pixels.")
+
+
+def test_the_expected_misfit_is_that_of_noise():
+    # Pixels amid the simplex leave nothing; pixels at a right-angled corner leave half a square per facet.
+    space = space_of(np.tile(np.full((1, 3), 10.0), (50, 1)))
+    assert robust._expected_misfit(space, np.eye(3)) == 0.0
+    corner = space_of(np.tile([[10.0, 0.0, 0.0]], (50, 1)))
+    assert robust._expected_misfit(corner, np.eye(3)) == pytest.approx(math.sqrt(0.5), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("crowd", "excess", "facts", "limit", "share"),
+    [
+        (0.10, 1.04, {}, 1.05, 0.0),
+        (0.10, 1.50, {}, 1.05, 1.0),
+        (0.20, 1.30, {}, 1.15, 0.5),  # between few and many pixels near the vertices
+        (0.30, 1.25, {}, 1.25, 0.0),
+        (0.30, 1.40, {}, 1.25, 1.0),
+        (0.40, 1.00, {}, 1.25, 0.125),  # both answers are good
+        (0.50, 1.00, {}, 1.25, 0.25),
+        (0.50, 1.40, {}, 1.25, 1.0),
+        (0.50, 2.20, {"varied": True}, 2.2, 0.0),
+        (0.50, 2.50, {"sums": np.array([1.0, 1.0, 0.1])}, 2.2, 1.0),  # a dark material
+        (0.10, 2.35, {"varied": True}, 2.2, 0.5),
+    ],
+)
+def test_the_share_of_the_smallest_simplex(crowd, excess, facts, limit, share, monkeypatch):
+    monkeypatch.setattr(robust, "_crowd", lambda space, vertices: crowd)
+    space = space_of(np.eye(3), **facts)
+    np.testing.assert_allclose(robust._volume_share(space, np.eye(3), excess), (limit, share), atol=1e-12)
+
+
+def test_a_blend_has_the_lengths_of_the_pure_pixels():
+    pure = np.array([[2.0, 0.0], [0.0, 4.0]])
+    volume = np.array([[0.1, 3.0], [5.0, 0.0]])  # in another order
+    found = robust._blended(pure, volume, 0.5)
+    np.testing.assert_allclose(found[0], [2.0, 0.0])
+    np.testing.assert_allclose(found[1], 2.0 * (np.array([0.0, 1.0]) + volume[0] / np.linalg.norm(volume[0])))
+
+
+def test_edges_beyond_the_crowd_are_not_taken(monkeypatch, weights):
+    crowd = np.concatenate([np.repeat(np.eye(3), 20, axis=0), weights])
+    space = space_of(crowd @ VERTICES, noise=1e-3)
+    first = Found("pure pixels", VERTICES)
+    assert robust._corrected(space, first).how == "pure pixels and edges"
+    center = VERTICES.mean(axis=0)
+    monkeypatch.setattr(robust, "facets_at_edges", lambda *_: center + 1.2 * (VERTICES - center))
+    assert robust._corrected(space, first) is first
 
 
 @pytest.mark.parametrize(
@@ -262,20 +318,3 @@ def test_facets_do_not_depend_on_unit_direction_and_light(unit, light):
         light * unit * points @ turn, unit * turn, turn.T @ np.ones(3) / unit, 0.01 * light * unit
     )
     np.testing.assert_allclose(other, unit * found @ turn, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("varied", "dark", "crowded", "limit"),
-    [
-        (False, False, True, 0.7),
-        (False, False, False, 0.6),
-        (False, True, False, 0.9),
-        (False, True, True, 0.9),
-        (True, True, True, 1.05),
-        (True, False, False, 1.05),
-    ],
-)
-def test_limits_of_the_misfit_of_pure_pixels(varied, dark, crowded, limit, monkeypatch):
-    monkeypatch.setattr(robust, "_has_dark", lambda *_: dark)
-    monkeypatch.setattr(robust, "_crowded", lambda *_: crowded)
-    assert robust._largest_misfit(replace(space_of(VERTICES), varied=varied), VERTICES) == limit

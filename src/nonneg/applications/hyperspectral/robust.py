@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -26,7 +26,9 @@ from nonneg.applications.hyperspectral.cone_volume import (
 )
 from nonneg.applications.hyperspectral.facets import facets_at_edges
 from nonneg.applications.hyperspectral.noise import usual_pixels
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.applications.hyperspectral.statements import BOTH, EDGES, PURE, VOLUME, pure_statement
+from nonneg.applications.hyperspectral.subspace import Subspace
+from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
 from nonneg.kernels import clock
 from nonneg.minvol.noise import WEIGHT as EVEN_WEIGHT
@@ -36,12 +38,6 @@ from nonneg.separable.smoothed import smoothed_members
 from nonneg.separable.vertices import aggregated
 
 AUTO = "auto"
-HOW = {
-    "pure pixels": "averages of nearly pure pixels",
-    "minimum volume": "the smallest simplex around the pixels",
-    "pure pixels and minimum volume": "nearly pure pixels and the smallest simplex, averaged",
-    "pure pixels and edges": "nearly pure pixels and the facets where pixels thin out, averaged",
-}
 # Pixels within this share of the way from a vertex to the others are averaged, more of them in larger images:
 # the variety within a material exceeds the noise. Chosen on generated scenes (draws 1000 to 1009 of the study
 # robust-anchors, which do not report) and Moffett Field.
@@ -53,22 +49,23 @@ OFFSETS = (("sum", 1.0), ("norm", 3.0), ("sum", 4.0), ("norm", 10.0))
 # kept; another one replaces it if the squares of what it leaves are smaller by the factor BETTER.
 ALL_PURE, BETTER = 0.71, 0.8
 DARKEST = 0.02  # pixels below this share of the median brightness do not take part in a search
-# Noise is taken to be at least this share of the thinnest direction, as in `minvol.noise`.
-LOWEST = 1e-3
-# Pixels at pure ones leave at most 0.71 noise deviations per facet; where they leave more than this, there
-# are no pure pixels. The second limit is for images with few pixels near the vertices, the third for images
-# with dark materials, whose brightness is known less well, the last for materials that vary by more than
-# noise, around which the smallest simplex is far too large. Chosen on generated scenes (the study `unmixing`,
-# choosing draws).
-PURE_MISFIT, PURE_MISFIT_SPARSE, PURE_MISFIT_DARK, PURE_MISFIT_VARIED = 0.7, 0.6, 0.9, 1.05
+# What mixtures of the purest pixels leave, over what they would leave if these were pure and the rest noise.
+# Up to the first value there are pure pixels, from the second on there are none; in between, the endmembers
+# are averages of both answers. The first pair is for images with many pixels near the vertices, the second
+# for few (the shares of CROWD), the third for dark materials, whose brightness is known less well, and for
+# materials that vary by more than noise, around which the smallest simplex is far too large. Chosen on draws
+# 1075 to 1134 and from 3000 to 6029 of the study `unmixing`.
+EXCESS, EXCESS_SPARSE, EXCESS_DARK_OR_VARIED = (1.25, 1.4), (1.05, 1.5), (2.2, 2.5)
+CROWD = (0.15, 0.25)
+N_SIMULATED = 10_000  # pixels
+# If so many pixels are near the vertices, noise is small, and both answers are good. The averages of pure
+# pixels lie rather inside, the smallest simplex rather outside: it gets this share (same draws).
+LARGE_CROWD, LEAST_SHARE = (0.35, 0.45), 0.25
 # How far pixels lie outside a facet, as a ratio of mean square and mean in units of the noise: 1.06 if they
 # fill the simplex evenly, 1.25 if they crowd on the facet. Below, the simplex is too large. The limit for
 # images with dark materials was chosen on draws 1020 to 1039 of the study `unmixing`.
 OUTSIDE_RATIO, OUTSIDE_RATIO_DARK = 1.25, 1.4
 N_OCTAVES = 3  # the weight of the volume changes by at most this many
-# Where the largest direction of the rest exceeds its mean by this factor, the materials vary by more than
-# noise.
-VARIED = 2.0
 # The weight of the volume there: variety drives pixels out of the simplex in few directions, and so by more
 # than noise of the same size (choosing draws of the study `unmixing`).
 WEIGHT_VARIED = 4.0 * WEIGHT
@@ -76,50 +73,20 @@ WEIGHT_VARIED = 4.0 * WEIGHT
 # what the averages of their pixels have there. Samson and Moffett Field: at most a tenth; noise that
 # neighboring bands share: half or more.
 OWN_SPECTRA = 0.8
-# A material is dark if it has less than this share of the light of the brightest one.
-DARK_MATERIAL = 0.25
+# A material is dark if it has less than this share of the light of the brightest one: by the purest pixels of
+# both, and by all pixels in which they dominate, whose light varies less from pixel to pixel.
+DARK_MATERIAL, DARK_PIXELS = 0.25, 0.5
 # The brightness of endmembers follows from the pixels if none has less than this share of the brightest one.
 DIM = 0.2
 # Pixels are near a vertex beyond this abundance. If more than CROWDED of them are, as in images with areas of
 # one material, the smallest simplex is too large at the vertices, and the edges of the crowds are better. The
-# second share is for materials that vary by more than noise, which blurs the edges.
-NEAR_VERTEX, CROWDED, CROWDED_VARIED = 0.9, 0.15, 0.25
+# second share is for materials that vary by more than noise, which blurs the edges. Edges that lie outside of
+# the crowds, with less than CROWD_KEPT of them near their vertices, are wrong (draws 1075 to 1104 and 5000 to
+# 5029).
+NEAR_VERTEX, CROWDED, CROWDED_VARIED, CROWD_KEPT = 0.9, 0.15, 0.25, 0.9
 # How far a vertex may lie from the average of its pure pixels: in deviations of the noise, and as a share of
 # the way to the next material.
 CLOSE_NOISE, CLOSE_SHARE = 6.0, 0.2
-
-
-@dataclass(frozen=True)
-class Subspace:
-    """Pixels in as many dimensions as there are endmembers."""
-
-    points: FloatArray
-    basis: FloatArray  # orthonormal, one column per dimension
-    noise: float  # standard deviation per dimension, of noise and of what else the endmembers do not explain
-    exact: bool  # whether the pixels have no noise
-    varied: bool  # whether it is mostly variety of the materials
-    sums: FloatArray  # products of points with it are the sums of the bands
-
-    @classmethod
-    def of(cls, spectra: FloatArray, k: int, ones: FloatArray) -> Subspace | None:
-        """Project pixels; None if they have fewer dimensions."""
-        n, m = spectra.shape
-        if k > min(n, m):
-            return None
-        values, vectors = np.linalg.eigh(spectra.T @ spectra)
-        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        if not values[k - 1] > 1e-12 * values[0]:
-            return None
-        basis = fixed_vectors(values[:k], vectors[:, :k])
-        floor = max(LOWEST * math.sqrt(values[k - 1]), 1e-7 * math.sqrt(values[0])) / math.sqrt(n)
-        # Where the rest is variety of the materials, shared by many bands, the largest direction says how
-        # much of it to expect inside; for white noise both are the same.
-        mean = math.sqrt(float(values[k:].sum()) / (n * (m - k))) if k < m else 0.0
-        largest = math.sqrt(values[k]) / (math.sqrt(n) + math.sqrt(m)) if k < m else 0.0
-        noise = max(mean, largest)
-        exact = noise < 1e-3 * floor / LOWEST
-        varied = largest > VARIED * mean and not exact
-        return cls(spectra @ basis, basis, max(noise, floor), exact, varied, ones @ basis)
 
 
 @dataclass(frozen=True)
@@ -146,18 +113,15 @@ def robust_endmembers(
     if first is None:
         return None
     misfit = _misfit(space, first.vertices)
-    limit = _largest_misfit(space, first.vertices)
-    pure = misfit <= limit
-    if pure and space.varied and _crowded(space, first.vertices):
-        # Areas of one material that varies: averages of the pixels as they are, in all directions, unless
-        # noise explains the rest and the edges confirm the pure pixels.
-        groups: list[IntArray] = [usual[rows] for rows in first.members or ()]
-        averages, share = _average_spectra(spectra, groups, ones, space.basis)
-        found = first if share >= OWN_SPECTRA else _refined(space, first, pure, all_near=True)
-        components = averages if found is first else found.vertices @ space.basis.T
-    else:
-        found = first if pure and space.exact else _refined(space, first, pure)
-        components = found.vertices @ space.basis.T
+    excess = misfit / _expected_misfit(space, first.vertices)
+    limit, share = _volume_share(space, first.vertices, excess)
+    if share < 1.0:
+        found, components = _from_pure_pixels(spectra, usual, space, first, ones)
+    if share > 0.0:
+        volume = _smallest_simplex(space, first.vertices)
+        around = volume.vertices @ space.basis.T
+        components = around if share == 1.0 else _blended(components, around, share)
+        found = volume if share == 1.0 else Found(BOTH, components @ space.basis, first.members)
     if found is not first:  # averages of pure pixels have the brightness of these
         components = components * _brightness(space, found.vertices)[:, None]
     history.record(1, clock.seconds() - started, {"misfit": misfit})
@@ -172,14 +136,37 @@ def robust_endmembers(
         history=history,
         n_iter=1,
         stop_reason=StopReason.FOUND,
-        certificate=Certificate((_pure_statement(misfit, limit, found.how),)),
+        certificate=Certificate((pure_statement(misfit, excess, limit, found.how),)),
         facts={
             "how": found.how,
             "misfit": misfit,
+            "excess": excess,
             "noise": space.noise,
             "isolated": np.setdiff1d(np.arange(len(spectra)), usual),
         },
     )
+
+
+def _from_pure_pixels(
+    spectra: FloatArray, usual: IntArray, space: Subspace, first: Found, ones: FloatArray
+) -> tuple[Found, FloatArray]:
+    """Return averages of pure pixels, corrected by another fit where that is better, and their spectra."""
+    if space.varied and _crowded(space, first.vertices):
+        # Areas of one material that varies: averages of the pixels as they are, in all directions, unless
+        # noise explains the rest and the edges confirm the pure pixels.
+        groups: list[IntArray] = [usual[rows] for rows in first.members or ()]
+        averages, share = _average_spectra(spectra, groups, ones, space.basis)
+        found = first if share >= OWN_SPECTRA else _corrected(space, first, all_near=True)
+        return found, averages if found is first else found.vertices @ space.basis.T
+    found = first if space.exact else _corrected(space, first)
+    return found, found.vertices @ space.basis.T
+
+
+def _blended(pure: FloatArray, volume: FloatArray, share: float) -> FloatArray:
+    """Average the directions of two sets of endmembers, with the lengths of the first."""
+    lengths = np.linalg.norm(pure, axis=1, keepdims=True)
+    one, other = pure / lengths, volume / np.linalg.norm(volume, axis=1, keepdims=True)
+    return ((1.0 - share) * one + share * other[linear_sum_assignment(-one @ other.T)[1]]) * lengths
 
 
 def _brightness(space: Subspace, vertices: FloatArray) -> FloatArray:
@@ -223,16 +210,6 @@ def _average_spectra(
     return np.stack(found), float(np.mean(shares))
 
 
-def _pure_statement(misfit: float, limit: float, how: str) -> Statement:
-    pure = misfit <= limit
-    sentence = (
-        f"Mixtures of the purest pixels leave {misfit:.3g} noise deviations per facet; those of pure pixels "
-        f"leave {limit:g} or less. The endmembers are those of {HOW[how]}."
-    )
-    verdict = Verdict.HOLDS if pure else Verdict.FAILS
-    return Statement("pure-pixels", sentence, misfit, limit, verdict)
-
-
 def _pure_pixels(space: Subspace, k: int) -> Found | None:
     """Return the best of several searches for pure pixels."""
     best, lowest = None, math.inf
@@ -269,9 +246,7 @@ def _searches(space: Subspace, k: int) -> Iterator[Found]:
             continue
         vertices = np.stack([aggregated(flat.points[rows], "median") for rows in members])
         light = np.array([float(np.median(size[bright[rows]])) for rows in members])
-        yield Found(
-            "pure pixels", flat.in_features(vertices) * light[:, None], [bright[rows] for rows in members]
-        )
+        yield Found(PURE, flat.in_features(vertices) * light[:, None], [bright[rows] for rows in members])
 
 
 def _misfit(space: Subspace, vertices: FloatArray) -> float:
@@ -280,42 +255,65 @@ def _misfit(space: Subspace, vertices: FloatArray) -> float:
     return math.sqrt(float(np.sum(left * left)) / (len(left) * max(1, len(vertices) - 1))) / space.noise
 
 
-def _largest_misfit(space: Subspace, vertices: FloatArray) -> float:
-    """Return the misfit up to which vertices count as pure pixels."""
-    if space.varied:
-        return PURE_MISFIT_VARIED
-    if _has_dark(space, vertices):
-        return PURE_MISFIT_DARK
-    return PURE_MISFIT if _crowded(space, vertices) else PURE_MISFIT_SPARSE
+def _expected_misfit(space: Subspace, vertices: FloatArray) -> float:
+    """Return the misfit of the same mixtures of the vertices with new noise."""
+    # It depends on the angles at the vertices and on how many pixels are near them.
+    chosen = np.linspace(0, len(space.points) - 1, N_SIMULATED).astype(np.intp)
+    mixed = cone_weights(space.points[chosen], vertices) @ vertices
+    noise = np.random.default_rng(0).standard_normal(mixed.shape)
+    return _misfit(replace(space, points=mixed + space.noise * noise), vertices)
+
+
+def _volume_share(space: Subspace, vertices: FloatArray, excess: float) -> tuple[float, float]:
+    """Return the limit of the excess for pure pixels, and the share of the smallest simplex in the answer."""
+    if space.varied or _has_dark(space, vertices):
+        return EXCESS_DARK_OR_VARIED[0], float(np.interp(excess, EXCESS_DARK_OR_VARIED, (0.0, 1.0)))
+    crowd = _crowd(space, vertices)
+    limits = [float(np.interp(crowd, CROWD, pair)) for pair in zip(EXCESS_SPARSE, EXCESS, strict=True)]
+    least = LEAST_SHARE * float(np.interp(crowd, LARGE_CROWD, (0.0, 1.0)))
+    return limits[0], max(least, float(np.interp(excess, limits, (0.0, 1.0))))
 
 
 def _has_dark(space: Subspace, vertices: FloatArray) -> bool:
     light = vertices @ space.sums
-    return not light.min() > DARK_MATERIAL * light.max()
+    if light.min() > DARK_MATERIAL * light.max():
+        return False
+    light = evenly_lit(space.points, vertices) @ space.sums
+    return not light.min() > DARK_PIXELS * light.max()
 
 
-def _refined(space: Subspace, first: Found, pure: bool, all_near: bool = False) -> Found:
-    """Return the smallest simplex, or where there are pure pixels their averages corrected by another fit."""
-    light, dark = first.vertices @ space.sums, _has_dark(space, first.vertices)
-    # Where no material is dark, the plane is that of pixels divided by their sums.
+def _lit(space: Subspace, vertices: FloatArray) -> FloatArray:
+    """Return vertices with the brightness of pixels: where none is dark, all have the same."""
+    if _has_dark(space, vertices):
+        return evenly_lit(space.points, vertices)
     usual = float(np.median(space.points @ space.sums))
-    lit = evenly_lit(space.points, first.vertices) if dark else first.vertices * (usual / light)[:, None]
+    return vertices * (usual / (vertices @ space.sums))[:, None]
+
+
+def _smallest_simplex(space: Subspace, vertices: FloatArray) -> Found:
+    """Return the smallest simplex around the pixels, whose weight follows from how far they lie outside."""
+    dark, lit = _has_dark(space, vertices), _lit(space, vertices)
+    simplex = SmallestSimplex.anywhere(
+        space.points, lit, Plane.of(lit), space.sums, space.noise, divided=not dark
+    )
+    weight = _volume_weight(space, simplex, OUTSIDE_RATIO_DARK if dark else OUTSIDE_RATIO)
+    return Found(VOLUME, simplex.at(weight if dark else _shrunk(weight)))
+
+
+def _corrected(space: Subspace, first: Found, all_near: bool = False) -> Found:
+    """Return averages of pure pixels corrected by the smallest simplex or by the edges of their crowd."""
+    lit = _lit(space, first.vertices)
     plane = Plane.of(lit)
-    if not pure:
-        simplex = SmallestSimplex.anywhere(
-            space.points, lit, plane, space.sums, space.noise, divided=not dark
-        )
-        weight = _volume_weight(space, simplex, OUTSIDE_RATIO_DARK if dark else OUTSIDE_RATIO)
-        return Found("minimum volume", simplex.at(weight if dark else _shrunk(weight)))
     crowded = _crowded(space, lit)
-    simplex = SmallestSimplex.near(space.points, lit, plane, space.noise, divided=not dark and not crowded)
+    divided = not crowded and not _has_dark(space, first.vertices)
+    simplex = SmallestSimplex.near(space.points, lit, plane, space.noise, divided=divided)
     vertices = simplex.at(WEIGHT_VARIED if space.varied else WEIGHT)
-    how = "pure pixels and minimum volume"
     if crowded:
         vertices = facets_at_edges(space.points, vertices, plane.normal, space.noise)
-        how = "pure pixels and edges"
+        if _crowd(space, vertices) < CROWD_KEPT * _crowd(space, lit):
+            return first
     corrected = _averaged(space, lit, vertices, all_near)
-    return first if corrected is None else Found(how, corrected, first.members)
+    return first if corrected is None else Found(EDGES if crowded else BOTH, corrected, first.members)
 
 
 def _volume_weight(space: Subspace, simplex: SmallestSimplex, ratio: float) -> float:
@@ -343,11 +341,14 @@ def _shrunk(weight: float) -> float:
     return float(EVEN_WEIGHT * 2.0 ** (octaves**3 / (octaves**2 + 1.0)))
 
 
-def _crowded(space: Subspace, vertices: FloatArray) -> bool:
-    """Return whether many pixels are near the vertices."""
+def _crowd(space: Subspace, vertices: FloatArray) -> float:
+    """Return the share of the pixels that are near the vertices."""
     weights = cone_weights(space.points, vertices)
-    share = np.mean(weights.max(axis=1) > NEAR_VERTEX * weights.sum(axis=1))
-    return bool(share >= (CROWDED_VARIED if space.varied else CROWDED))
+    return float(np.mean(weights.max(axis=1) > NEAR_VERTEX * weights.sum(axis=1)))
+
+
+def _crowded(space: Subspace, vertices: FloatArray) -> bool:
+    return _crowd(space, vertices) >= (CROWDED_VARIED if space.varied else CROWDED)
 
 
 def _averaged(

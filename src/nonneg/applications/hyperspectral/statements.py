@@ -9,6 +9,18 @@ import numpy as np
 from nonneg.applications.hyperspectral.abundances import NEAR_ONE, Mixtures
 from nonneg.certificates.certificate import Statement, Verdict
 
+PURE, VOLUME, BOTH, EDGES = (
+    "pure pixels",
+    "minimum volume",
+    "pure pixels and minimum volume",
+    "pure pixels and edges",
+)
+HOW = {
+    PURE: "averages of nearly pure pixels",
+    VOLUME: "the smallest simplex around the pixels",
+    BOTH: "nearly pure pixels and the smallest simplex, averaged",
+    EDGES: "nearly pure pixels and the facets where pixels thin out, averaged",
+}
 BOUND_FACTOR = 2.0
 ENOUGH_PIXELS = 0.5
 
@@ -48,3 +60,13 @@ def image_statements(mixtures: Mixtures, n_endmembers: int, constraint: str) -> 
         quantities = {"n_pixels": mixtures.n_near_one}
         found.append(Statement("sum-to-one", near, share, ENOUGH_PIXELS, holds, quantities))
     return found
+
+
+def pure_statement(misfit: float, excess: float, limit: float, how: str) -> Statement:
+    """State whether there are pure pixels, by what their mixtures leave."""
+    sentence = (
+        f"Mixtures of the purest pixels leave {misfit:.3g} noise deviations per facet, {excess:.3g} times "
+        f"what pure ones would leave (limit {limit:g}). The endmembers are {HOW[how]}."
+    )
+    verdict = Verdict.HOLDS if excess <= limit else Verdict.FAILS
+    return Statement("pure-pixels", sentence, excess, limit, verdict)
