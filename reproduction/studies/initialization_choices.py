@@ -13,7 +13,7 @@ from reproduction.experiment import Record
 
 BEST_OF: dict[str, tuple[str, ...]] = {
     "cone, random": ("cone", "random"),
-    "cone-or-random, merge": ("cone-or-random", "merge"),
+    "cone-or-random, cone-merge": ("cone-or-random", "cone-merge"),
     "cone, nndsvd, 3 random": ("cone", "nndsvd", "random", "random", "random"),
 }
 """Candidates; a name more than once stands for several seeds."""

@@ -139,6 +139,16 @@ def test_extrapolation_brings_the_fit_of_a_part_further(rng):
     assert np.linalg.norm(X - W @ Ht.T) < 0.9 * np.linalg.norm(X - plain_W @ plain_Ht.T)
 
 
+@pytest.mark.parametrize(("gain", "n_iter"), [(1.0, 10), (0.0, 20)])
+def test_a_part_is_fitted_for_as_long_as_it_gains(gain, n_iter, rng, monkeypatch):
+    updates, update = [], cone_or_random._updated
+    monkeypatch.setattr(cone_or_random, "_GAIN", gain)
+    monkeypatch.setattr(cone_or_random, "_updated", lambda *given: (updates.append(1), update(*given))[1])
+    X = rng.random((30, 20))
+    cone_or_random._fitted(X, rng.random((30, 3)), rng.random((20, 3)))
+    assert len(updates) == 2 * n_iter
+
+
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e3])
 def test_rows_begin_with_the_best_multiple_of_all_components(rng, size):
     X, Ht = rng.random((7, 5)), size * rng.random((5, 3))
@@ -194,6 +204,7 @@ def test_a_rejected_extrapolation_is_taken_back(rng, monkeypatch):
     X = rng.random((12, 6))
     W, Ht = rng.random((12, 2)), rng.random((6, 2))
     monkeypatch.setattr(cone_or_random, "_MOMENTUM", 2.0)  # so long that some are rejected
+    monkeypatch.setattr(cone_or_random, "_MAX_ITERATIONS", 10)
     update = cone_or_random._updated
     momentum, ceiling, least = 2.0, 1.0, np.inf
     best_W, best_Ht, from_W, from_Ht, rejected = W, Ht, W, Ht, 0

@@ -6,6 +6,7 @@ import pytest
 from nonneg import NMF, factorize
 from nonneg.data import as_data_matrix
 from nonneg.initializers.merged import LOOSE, merge_init, merges
+from nonneg.initializers.registry import INITS
 
 
 def test_a_merge_is_the_best_rank_one_approximation_of_a_pair(rng):
@@ -58,3 +59,33 @@ def test_no_components_are_left_to_add():
     W, Ht = merge_init(as_data_matrix(X), 4)
     assert W.shape == (9, 4)
     assert Ht.shape == (4, 4)
+
+
+def test_extra_components_are_fitted_and_merged(rng):
+    X = rng.dirichlet(np.full(6, 0.3), 90) @ rng.gamma(0.5, size=(6, 40)) + 0.01 * rng.random((90, 40))
+    errors = {}
+    for init in ("cone-or-random", "cone-merge"):
+        W, Ht = INITS[init](as_data_matrix(X), 6, rng=0)
+        assert (W.shape, Ht.shape) == ((90, 6), (40, 6))
+        assert min(W.min(), Ht.min()) > 0
+        fit = factorize(X, 6, solver="anls", W=W, H=Ht.T, max_iter=1, tol=0.0)
+        errors[init] = np.linalg.norm(X - fit.W @ fit.H)
+    assert errors["cone-merge"] < 0.7 * errors["cone-or-random"]
+
+
+def test_of_many_samples_a_part_is_fitted(rng):
+    data = as_data_matrix(rng.random((900, 5)))
+    W, Ht = INITS["cone-merge"](data, 4, rng=3)
+    expected_W, expected_Ht = INITS["cone-or-random"](data, 4, rng=3)
+    np.testing.assert_array_equal(W, expected_W)
+    np.testing.assert_array_equal(Ht, expected_Ht)
+
+
+@pytest.mark.parametrize("X", [np.zeros((6, 5)), np.outer(np.arange(6.0), np.arange(5.0))])
+def test_components_that_vanish_do_not_break_the_merge(X):
+    W, Ht = INITS["cone-merge"](as_data_matrix(X), 3, rng=0)
+    assert np.isfinite(W).all()
+    assert np.isfinite(Ht).all()
+    if X.any():
+        scale = np.sum(X * (W @ Ht.T)) / np.sum((W @ Ht.T) ** 2)
+        np.testing.assert_allclose(scale * W @ Ht.T, X, atol=0.02 * X.max())

@@ -1,33 +1,16 @@
-"""The study of initializations: merges of components, times until an error, and the quick setting."""
+"""The study of initializations: times until an error, and the quick setting."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from reproduction.artifacts import Table
 from reproduction.studies.initialization import GRID, INITS, RECOMMENDED, Case, error_after, work_until
 from reproduction.studies.initialization_choices import best_of, choice_table
-from reproduction.studies.merging import merge_components
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 NAME = "studies/initialization"
-
-
-def test_a_merge_is_the_best_rank_one_approximation_of_a_pair(rng):
-    W, Ht = rng.random((7, 2)), rng.random((5, 2))
-    merged_W, merged_Ht = merge_components(W, Ht, 1)
-    U, s, V = np.linalg.svd(W @ Ht.T)
-    np.testing.assert_allclose(merged_W @ merged_Ht.T, s[0] * np.outer(U[:, 0], V[0]), atol=1e-12)
-
-
-def test_the_pair_that_loses_least_is_merged(rng):
-    W, Ht = rng.random((30, 4)), np.eye(6)[:, :4] + 0.01
-    Ht[:, 3] = 3.0 * Ht[:, 1]
-    merged_W, merged_Ht = merge_components(W, Ht, 3)
-    np.testing.assert_allclose(merged_W @ merged_Ht.T, W @ Ht.T, atol=1e-10)
-    assert merge_components(W, Ht, 4)[0].shape == (30, 4)
 
 
 def record(init, errors, seconds=0.0, seed=0):

@@ -22,7 +22,9 @@ _PER_COMPONENT, _FEWEST = 4, 100  # samples on which the choice rests
 # Some of many samples (or features): this many per component, where there are ten times as many or more, so
 # that ten iterations on them cost about as much as one on all. Chosen on data of Table V and on digits:
 # half as many are worse, twice as many cost more than they save.
-_SUBSAMPLE, _PLENTY, _ITERATIONS = 20, 10, 10
+_SUBSAMPLE, _PLENTY = 20, 10
+# The numbers of iterations on them, the larger one as long as each lowers the squared error by this share.
+_ITERATIONS, _MAX_ITERATIONS, _GAIN = 10, 20, 0.01
 _PASSES, _SHRINK = 10, 0.1  # of HALS over the rows of a factor
 _MOMENTUM, _GROWTH, _CEILING_GROWTH, _DECAY = 0.5, 1.05, 1.01, 1.5  # those of the solver
 _SMALLEST = 1e-3  # entry of a factor, as a share of their mean
@@ -33,12 +35,18 @@ def cone_or_random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[
     rng = generator(rng)
     # Sparse data need few iterations from random numbers, fewer than a look at some samples costs.
     if not (isinstance(data, LocalMatrix) and data.is_sparse):
-        plenty = max(data.shape) >= _PLENTY * _SUBSAMPLE * k and data.weights is None and not data.has_missing
-        if plenty and isinstance(data, LocalMatrix):
+        if isinstance(data, LocalMatrix) and has_plenty(data, k):
             return _fitted_to_some(data, k, rng)
         if unexplained_by_cones(data, k, rng) < _LIMIT:
             return cone_init(data, k)
     return _with_multiples(data, data.to_device(rng.random((data.shape[1], k))))
+
+
+def has_plenty(data: DataMatrix, k: int) -> bool:
+    """Return whether a fit of some of the samples or features stands for one of all."""
+    dense = isinstance(data, LocalMatrix) and not data.is_sparse
+    many = max(data.shape) >= _PLENTY * _SUBSAMPLE * k
+    return dense and many and data.weights is None and not data.has_missing
 
 
 def _with_multiples(data: DataMatrix, Ht: Array) -> tuple[SampleArray, Array]:
@@ -72,7 +80,8 @@ def _fitted(X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, F
     """Run HALS with extrapolation and restarts (Ang & Gillis 2019)."""
     momentum, ceiling, least = _MOMENTUM, 1.0, np.inf
     ahead_W, ahead_Ht = W, Ht
-    for _ in range(_ITERATIONS):
+    half_square = 0.5 * float(np.sum(X * X, dtype=np.float64))
+    for at in range(1, _MAX_ITERATIONS + 1):
         new_W = _updated(ahead_W, ahead_Ht.T @ ahead_Ht, X @ ahead_Ht)
         ahead_W = np.maximum(new_W + momentum * (new_W - W), 0.0)
         gram, cross = ahead_W.T @ ahead_W, np.ascontiguousarray(X.T @ ahead_W)
@@ -82,7 +91,10 @@ def _fitted(X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, F
             ahead_W, ahead_Ht, ceiling, momentum = W, Ht, momentum, momentum / _DECAY
             continue
         ahead_Ht = np.maximum(new_Ht + momentum * (new_Ht - Ht), 0.0)
+        settled = least - loss <= _GAIN * (half_square + loss)
         W, Ht, least = new_W, new_Ht, loss
+        if settled and at >= _ITERATIONS:
+            break
         ceiling = min(1.0, _CEILING_GROWTH * ceiling)
         momentum = min(ceiling, _GROWTH * momentum)
     return W, Ht

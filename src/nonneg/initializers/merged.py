@@ -45,12 +45,17 @@ def merge_init(
         (W,), _ = data.map_reduce_rows(_join, W, rest)
         W, Ht, W_gram = fit(W, data.xp.concat([Ht, all_Ht[:, k:]], axis=1), N_MORE)
         to_W, to_H = merges(to_float64(W_gram), to_float64(Ht.T @ Ht), k)
-        (W,), _ = data.map_reduce_rows(_combine, W, weights=data.to_device(to_W))
+        (W,), _ = data.map_reduce_rows(merged_rows, W, weights=data.to_device(to_W))
         Ht = Ht @ data.to_device(to_H)
     if notes is not None:
         notes["first_violation"] = fit.first
+    return without_zeros(data, W, Ht)
+
+
+def without_zeros(data: DataMatrix, W: SampleArray, Ht: Array) -> tuple[SampleArray, Array]:
+    """Replace zeros by small numbers in the unit of each factor."""
     _, (total,) = data.map_reduce_rows(_total, W, n_out=0)
-    mean = float(total) / max(data.total_weight() * k, 1.0)
+    mean = float(total) / max(data.total_weight() * Ht.shape[1], 1.0)
     (W,), _ = data.map_reduce_rows(_positive_rows, W, smallest=_SMALLEST * mean)
     return W, _positive(data.xp, Ht, _SMALLEST * float(data.xp.mean(Ht)))
 
@@ -130,7 +135,8 @@ def _join(block: LocalMatrix, W: Array, rest: Array) -> tuple[tuple[Array], tupl
     return (block.xp.concat([W, rest], axis=1),), ()
 
 
-def _combine(block: LocalMatrix, W: Array, *, weights: Array) -> tuple[tuple[Array], tuple[()]]:
+def merged_rows(block: LocalMatrix, W: Array, *, weights: Array) -> tuple[tuple[Array], tuple[()]]:
+    """Return the rows of W for merged components."""
     return (W @ weights,), ()
 
 

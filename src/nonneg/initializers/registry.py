@@ -102,6 +102,11 @@ _ENTRIES = {
         weights=False,
         unit_in_W=True,
     ),
+    "cone-merge": Initializer(
+        "nonneg.solvers.cone_merge:cone_merge_init",
+        "a few iterations of HALS with some extra components, of which pairs are merged: for slow solvers",
+        weights=False,
+    ),
     "merge": Initializer(
         "nonneg.initializers.merged:merge_init",
         "a fit from NNDSVD with some extra components, of which pairs are merged (NMF-Merge)",

@@ -144,17 +144,17 @@ def test_the_expected_misfit_is_that_of_noise():
 @pytest.mark.parametrize(
     ("crowd", "excess", "facts", "limit", "share"),
     [
-        (0.10, 1.04, {}, 1.05, 0.0),
-        (0.10, 1.50, {}, 1.05, 1.0),
-        (0.20, 1.30, {}, 1.15, 0.5),  # between few and many pixels near the vertices
-        (0.30, 1.25, {}, 1.25, 0.0),
-        (0.30, 1.40, {}, 1.25, 1.0),
-        (0.40, 1.00, {}, 1.25, 0.125),  # both answers are good
-        (0.50, 1.00, {}, 1.25, 0.25),
-        (0.50, 1.40, {}, 1.25, 1.0),
-        (0.50, 2.20, {"varied": True}, 2.2, 0.0),
-        (0.50, 2.50, {"sums": np.array([1.0, 1.0, 0.1])}, 2.2, 1.0),  # a dark material
-        (0.10, 2.35, {"varied": True}, 2.2, 0.5),
+        (0.10, 1.00, {}, 1.2, 0.0),
+        (0.10, 1.40, {}, 1.2, 1.0),
+        (0.225, 1.2625, {}, 1.2625, 0.5),  # between few and many pixels near the vertices
+        (0.30, 1.25, {}, 1.325, 0.0),
+        (0.30, 1.40, {}, 1.325, 1.0),
+        (0.40, 1.00, {}, 1.325, 0.125),  # both answers are good
+        (0.50, 1.00, {}, 1.325, 0.25),
+        (0.50, 1.40, {}, 1.325, 1.0),
+        (0.50, 2.20, {"varied": True}, 2.35, 0.0),
+        (0.50, 2.50, {"sums": np.array([1.0, 1.0, 0.1])}, 2.35, 1.0),  # a dark material
+        (0.10, 2.35, {"varied": True}, 2.35, 0.5),
     ],
 )
 def test_the_share_of_the_smallest_simplex(crowd, excess, facts, limit, share, monkeypatch):

@@ -54,9 +54,9 @@ DARKEST = 0.02  # pixels below this share of the median brightness do not take p
 # are averages of both answers. The first pair is for images with many pixels near the vertices, the second
 # for few (the shares of CROWD), the third for dark materials, whose brightness is known less well, and for
 # materials that vary by more than noise, around which the smallest simplex is far too large. Chosen on draws
-# 1075 to 1134 and from 3000 to 6029 of the study `unmixing`.
-EXCESS, EXCESS_SPARSE, EXCESS_DARK_OR_VARIED = (1.25, 1.4), (1.05, 1.5), (2.2, 2.5)
-CROWD = (0.15, 0.25)
+# 1075 to 1134 and from 3000 to 8059 of the study `unmixing`.
+EXCESS, EXCESS_SPARSE, EXCESS_DARK_OR_VARIED = (1.25, 1.4), (1.0, 1.4), (2.2, 2.5)
+CROWD = (0.15, 0.3)
 N_SIMULATED = 10_000  # pixels
 # If so many pixels are near the vertices, noise is small, and both answers are good. The averages of pure
 # pixels lie rather inside, the smallest simplex rather outside: it gets this share (same draws).
@@ -265,13 +265,13 @@ def _expected_misfit(space: Subspace, vertices: FloatArray) -> float:
 
 
 def _volume_share(space: Subspace, vertices: FloatArray, excess: float) -> tuple[float, float]:
-    """Return the limit of the excess for pure pixels, and the share of the smallest simplex in the answer."""
-    if space.varied or _has_dark(space, vertices):
-        return EXCESS_DARK_OR_VARIED[0], float(np.interp(excess, EXCESS_DARK_OR_VARIED, (0.0, 1.0)))
-    crowd = _crowd(space, vertices)
-    limits = [float(np.interp(crowd, CROWD, pair)) for pair in zip(EXCESS_SPARSE, EXCESS, strict=True)]
-    least = LEAST_SHARE * float(np.interp(crowd, LARGE_CROWD, (0.0, 1.0)))
-    return limits[0], max(least, float(np.interp(excess, limits, (0.0, 1.0))))
+    """Return the excess from which the smallest simplex prevails, and its share in the answer."""
+    limits, least = EXCESS_DARK_OR_VARIED, 0.0
+    if not space.varied and not _has_dark(space, vertices):
+        crowd = _crowd(space, vertices)
+        low, high = (float(np.interp(crowd, CROWD, ends)) for ends in zip(EXCESS_SPARSE, EXCESS, strict=True))
+        limits, least = (low, high), LEAST_SHARE * float(np.interp(crowd, LARGE_CROWD, (0.0, 1.0)))
+    return 0.5 * (limits[0] + limits[1]), max(least, float(np.interp(excess, limits, (0.0, 1.0))))
 
 
 def _has_dark(space: Subspace, vertices: FloatArray) -> bool:
