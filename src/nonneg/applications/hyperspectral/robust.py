@@ -80,7 +80,7 @@ DARK_MATERIAL, DARK_PIXELS = 0.25, 0.5
 DIM = 0.2
 # Pixels are near a vertex beyond this abundance. If more than CROWDED of them are, as in images with areas of
 # one material, the smallest simplex is too large at the vertices, and the edges of the crowds are better. The
-# second share is for materials that vary by more than noise, which blurs the edges. Edges that lie outside of
+# second share is for materials that vary by more than noise, which blurs the edges. Edges that lie outside
 # the crowds, with less than CROWD_KEPT of them near their vertices, are wrong (draws 1075 to 1104 and 5000 to
 # 5029).
 NEAR_VERTEX, CROWDED, CROWDED_VARIED, CROWD_KEPT = 0.9, 0.15, 0.25, 0.9
