@@ -34,7 +34,7 @@ PUBLISHED = ("rand", "cr1-nmf")
 INITS = (*PUBLISHED, "random", "nndsvd", "nndsvda", "cone", RECOMMENDED, "cone-merge")
 DETERMINISTIC = ("nndsvd", "nndsvda", "cone")
 FOR_SLOW = "cone-merge"
-"""What is recommended for solvers with expensive iterations."""
+"""What is recommended for algorithms without extrapolation."""
 SOLVER_NAMES = {"nnlsb": "nnlsb, as in Table V", "hals": "HALS, the default of NMF"}
 SETS = {"nnlsb": TIMED, "hals": (*TIMED, *OTHERS)}
 N_SEEDS, FEWER_SEEDS = 10, {"ckplus48": 5}

@@ -1,4 +1,4 @@
-"""Initialization for solvers with expensive iterations: a few of HALS with extra components, merged in pairs.
+"""Initialization for algorithms without extrapolation: a few iterations of HALS, extra components merged.
 
 It is here and not with the other initializations because it runs a solver.
 """

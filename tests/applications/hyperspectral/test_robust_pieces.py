@@ -130,7 +130,7 @@ def test_pixels_inside_the_leading_directions_have_no_spectra_of_their_own():
 def test_what_is_said_about_pure_pixels(excess, verdict):
     found = pure_statement(0.7, excess, 1.25, "minimum volume")
     assert (found.verdict, found.number, found.threshold) == (verdict, excess, 1.25)
-    assert found.sentence.endswith("The endmembers are the smallest simplex around the pixels.")
+    assert found.sentence.endswith("The endmembers are those of the smallest simplex around the pixels.")
 
 
 def test_the_expected_misfit_is_that_of_noise():

@@ -143,7 +143,7 @@ class SmallestSimplex:
     ) -> SmallestSimplex:
         """Choose among several starts; products with `sums` are the sums of the bands of a pixel."""
         some = _evenly(points, N_COMPARED)
-        # At twice the weight the best of six vertices or more is often another simplex.
+        # At twice the weight, the lowest simplex of six vertices was another one in some images.
         weight = EVEN_WEIGHT if divided else WEIGHT
         problem = cls(some, plane, noise, plane.inside(first), divided)._problem(weight)
         lights = [some @ sums] if divided else [some @ sums, some @ plane.normal]

@@ -113,7 +113,8 @@ def robust_endmembers(
     if first is None:
         return None
     misfit = _misfit(space, first.vertices)
-    excess = misfit / _expected_misfit(space, first.vertices)
+    # Nothing is expected to be left if all pixels are deep inside.
+    excess = misfit / max(_expected_misfit(space, first.vertices), 1e-12)
     limit, share = _volume_share(space, first.vertices, excess)
     if share < 1.0:
         found, components = _from_pure_pixels(spectra, usual, space, first, ones)

@@ -66,7 +66,7 @@ def pure_statement(misfit: float, excess: float, limit: float, how: str) -> Stat
     """State whether there are pure pixels, by what their mixtures leave."""
     sentence = (
         f"Mixtures of the purest pixels leave {misfit:.3g} noise deviations per facet, {excess:.3g} times "
-        f"what pure ones would leave (limit {limit:g}). The endmembers are {HOW[how]}."
+        f"what pure ones would leave (limit {limit:g}). The endmembers are those of {HOW[how]}."
     )
     verdict = Verdict.HOLDS if excess <= limit else Verdict.FAILS
     return Statement("pure-pixels", sentence, excess, limit, verdict)
