@@ -25,8 +25,8 @@ from reproduction.studies.planted_anchors import KINDS, n_found, planted
 
 NAME = "studies/merit-certificate"
 # Rules were chosen on streams 0 and 10, limits on stream 14; earlier ones were reported on streams 1 to 5.
-STREAM = 6
-N_DRAWS, N_RANDOM, BATCH = 10, 2000, 10
+STREAMS, PER_STREAM = (6, 8), 2000
+N_DRAWS, N_RANDOM, BATCH = 10, len(STREAMS) * PER_STREAM, 10
 CHOOSING = ("uniform", "sparse", "near-duplicates", "scattered")
 """The kinds on whose draws the statistics of the certificate and the level of noise were chosen."""
 SAMPLES, FEATURES = (120, 250, 400, 800), (15, 25, 40, 80, 150)
@@ -36,6 +36,9 @@ BANDS = (0, 5, 10, 15, 20, 31)
 WARNED, FALSE_ALARMS = 0.95, 0.05
 # From this signal-to-noise ratio on the number of anchors must be found in this share of the draws.
 CLEAR, FOUND = 15, 0.9
+NOISY = 5
+RIVALS, RIVAL_BATCH = ("spa", "snpa", "smoothed-spa", "pp-spa"), 100
+"""Methods that see the same random settings."""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -54,18 +57,27 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for block in blocks(N_DRAWS, BATCH)
         for case in listed
     ]
-    return random + fixed
+    return random + fixed + [{"part": "rivals"} | block for block in blocks(N_RANDOM, RIVAL_BATCH)]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Select anchors with and without K, and note the warnings."""
-    first = setting["first_draw"]
-    return [_draw(setting, draw) for draw in range(first, first + setting["n_draws"])]
+    """Select anchors with and without K, and note the warnings; or by other methods."""
+    draws = range(setting["first_draw"], setting["first_draw"] + setting["n_draws"])
+    return [_rivals(draw) if setting["part"] == "rivals" else _draw(setting, draw) for draw in draws]
+
+
+def _rivals(draw: int) -> dict[str, Any]:
+    sizes = random_sizes(draw)
+    own, stream = _place(draw)
+    points = planted(**sizes, draw=own, stream=stream)
+    found = {name: select_anchors(points.X, sizes["k"], method=name).anchors for name in RIVALS}
+    return {"draw": draw, **sizes} | {name: n_found(points, anchors) for name, anchors in found.items()}
 
 
 def random_sizes(draw: int) -> dict[str, Any]:
     """Return the kind and the sizes of a random setting."""
-    rng = np.random.default_rng([draw, STREAM, 55])
+    own, stream = _place(draw)
+    rng = np.random.default_rng([own, stream, 55])
     n, k = int(rng.choice(SAMPLES)), int(rng.choice(ANCHORS))
     # At least three samples per anchor, and two dimensions more than anchors.
     k = min(k, n // 3)
@@ -74,10 +86,17 @@ def random_sizes(draw: int) -> dict[str, Any]:
     return {"kind": kind, "n": n, "m": m, "k": k, "snr": round(float(rng.uniform(*DECIBELS)), 1)}
 
 
+def _place(draw: int) -> tuple[int, int]:
+    """Return the number of a draw in its stream, and the stream; those of quick runs are in the last."""
+    at = min(draw // PER_STREAM, len(STREAMS) - 1)
+    return draw - at * PER_STREAM, STREAMS[at]
+
+
 def _draw(setting: Setting, draw: int) -> dict[str, Any]:
     sizes = random_sizes(draw) if setting["part"] == "random" else {}
     kind, n, m, k, snr = ({**setting, **sizes}[name] for name in ("kind", "n", "m", "k", "snr"))
-    points = planted(kind, n, m, k, snr, draw, stream=STREAM)
+    own, stream = _place(draw)
+    points = planted(kind, n, m, k, snr, own, stream=stream)
     # The theorems of the certificate are sufficient conditions and never fail.
     params = {"recovery": False}
     known, unknown = (select_anchors(points.X, number, method_params=params) for number in (k, None))
@@ -103,7 +122,7 @@ def _signs(result: SelectionResult) -> list[str]:
 def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the tables and the claims."""
     parts = grouped(records, "part")
-    fixed, random = parts.get(("fixed",), []), parts.get(("random",), [])
+    fixed, random, rivals = (parts.get((name,), []) for name in ("fixed", "random", "rivals"))
     known = [record for record in random if record["kind"] in CHOOSING]
     fresh = [record for record in random if record["kind"] not in CHOOSING]
     about = "; ".join(f"**{kind}**, {words}" for kind, words in KINDS.items())
@@ -111,6 +130,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     if random:
         artifacts.append(_bands("Random settings", {"choosing kinds": known, "other kinds": fresh}))
         artifacts.append(_kinds(random))
+    if rivals:
+        artifacts.append(_compared(random, rivals))
     if fixed:
         artifacts.append(_settings(fixed))
     if random and fixed:
@@ -123,7 +144,36 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     ):
         whole = len(random) >= N_RANDOM if planned == 1 else len(fixed) >= 29 * N_DRAWS
         claims += [*_warnings(words, some, whole), _numbers(words, some, whole)]
+    if rivals:
+        claims.append(_first(random, rivals))
     return [*artifacts, *claims]
+
+
+def _compared(random: Sequence[Record], rivals: Sequence[Record]) -> Table:
+    rows = []
+    for low, high in pairwise(BANDS):
+        counts = _n_right(random, rivals, low, high)
+        rows.append({"band": f"{low} to {min(high, 30)}"} | counts)
+    columns = {"band": "SNR (dB)", "draws": "draws", "merit": "default"} | {name: name for name in RIVALS}
+    return Table("Random settings: draws in which all anchors were found.", columns, rows)
+
+
+def _n_right(random: Sequence[Record], rivals: Sequence[Record], low: float, high: float) -> dict[str, int]:
+    own = [record for record in random if low <= record["snr"] < high]
+    others = [record for record in rivals if low <= record["snr"] < high]
+    counts = {name: sum(record[name] == record["k"] for record in others) for name in RIVALS}
+    return {"draws": len(own), "merit": sum(record["found"] == record["k"] for record in own)} | counts
+
+
+def _first(random: Sequence[Record], rivals: Sequence[Record]) -> Verdict:
+    counts = _n_right(random, rivals, NOISY, math.inf)
+    whole = len(random) >= N_RANDOM and len(rivals) >= N_RANDOM
+    return Verdict(
+        f"random settings from {NOISY} dB on: the default finds all anchors in at least as many draws as "
+        f"{', '.join(RIVALS)}",
+        counts["merit"] >= max(counts[name] for name in RIVALS) if whole else None,
+        ", ".join(f"{name} {count}" for name, count in counts.items()),
+    )
 
 
 COLUMNS = {

@@ -27,8 +27,8 @@ def test_names():
 def test_it_is_the_rank_one_pair_with_directions_moved_apart(cones):
     found = cone_rank_one(cones, 6)
     W, Ht = cone_init(as_data_matrix(cones), 6)
-    np.testing.assert_allclose(W, found.W + found.W.sum(axis=1, keepdims=True) / 2, rtol=1e-3)
-    moved = found.H - found.H.mean(axis=0) * 3 / 4
+    np.testing.assert_allclose(W, found.W + found.W.sum(axis=1, keepdims=True) * 0.7 / (6 * 0.3), rtol=1e-3)
+    moved = found.H - found.H.mean(axis=0) * 0.7
     np.testing.assert_allclose(Ht.T, np.maximum(moved, 0.01 * found.H.mean(axis=1, keepdims=True)), atol=1e-4)
 
 

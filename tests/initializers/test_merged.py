@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from nonneg import NMF, factorize
 from nonneg.data import as_data_matrix
@@ -79,6 +80,28 @@ def test_of_many_samples_a_part_is_fitted(rng):
     expected_W, expected_Ht = INITS["cone-or-random"](data, 4, rng=3)
     np.testing.assert_array_equal(W, expected_W)
     np.testing.assert_array_equal(Ht, expected_Ht)
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e60])
+def test_a_merge_in_single_precision_has_the_unit_of_the_data(rng, unit):
+    X = rng.random((40, 4)) @ rng.random((4, 30))
+    one, scaled = (INITS["cone-merge"](as_data_matrix(c * X), 4, rng=0) for c in (1.0, unit))
+    assert {factor.dtype for factor in (*one, *scaled)} == {np.dtype(np.float64)}
+    np.testing.assert_allclose(scaled[0] @ scaled[1].T, unit * (one[0] @ one[1].T), rtol=1e-3)
+    # The product is near X before any solver begins, and X itself is as it was.
+    assert np.linalg.norm(X - one[0] @ one[1].T) < 0.1 * np.linalg.norm(X)
+
+
+def test_single_precision_stays_single(rng):
+    W, Ht = INITS["cone-merge"](as_data_matrix(rng.random((30, 20)).astype(np.float32)), 3, rng=0)
+    assert {W.dtype, Ht.dtype} == {np.dtype(np.float32)}
+
+
+def test_sparse_data_are_not_merged(rng):
+    data = as_data_matrix(sp.random_array((60, 40), density=0.2, rng=rng, format="csr"))
+    found, expected = (INITS[init](data, 3, rng=5) for init in ("cone-merge", "cone-or-random"))
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
 
 
 @pytest.mark.parametrize("X", [np.zeros((6, 5)), np.outer(np.arange(6.0), np.arange(5.0))])

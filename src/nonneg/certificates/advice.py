@@ -57,8 +57,14 @@ ADVICE = {
         "Look at the samples named here: they are corrupt, or show a component of their own."
     ),
     "number-of-anchors": Advice("Set n_components, and compare the results for nearby numbers."),
-    "alternatives": Advice("Compare with method='spa': other samples may be anchors as well."),
-    "uncertain-anchors": Advice("Compare with method='spa', or average samples with method='smoothed-spa'."),
+    "alternatives": Advice(
+        "Compare with method='spa': other samples may be anchors as well. If there are many samples for each "
+        "anchor, remove noise first: reduce=K - 1, centered=True."
+    ),
+    "uncertain-anchors": Advice(
+        "Average samples with method='smoothed-spa', or, if there are many for each anchor, remove noise "
+        "first: reduce=K - 1, centered=True."
+    ),
     "support": Advice("Ask for more anchors, or use min-volume NMF if no sample is pure."),
     "warm-start": Advice("Use another init, or pass your own features."),
     "decode-consistency": Advice("Use NMF if the features look wrong: the noise hides the weights."),

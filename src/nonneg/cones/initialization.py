@@ -11,7 +11,7 @@ from nonneg.cones.directions import leading_directions
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.kernels.cluster_products.array_api import one_hot
 
-_APART = 0.75  # the fraction of the mean direction that is subtracted from each
+_APART = 0.7  # the fraction of the mean direction that is subtracted from each
 _FILL = 0.01  # the lowest entry, as a fraction of the mean entry of a direction
 # No published values: `python -m benchmarks --only cone_init` measures what the pair brings.
 _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8

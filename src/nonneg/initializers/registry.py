@@ -104,7 +104,7 @@ _ENTRIES = {
     ),
     "cone-merge": Initializer(
         "nonneg.solvers.cone_merge:cone_merge_init",
-        "a few iterations of HALS with extra components, of which pairs are merged: for plain algorithms",
+        "a few iterations of HALS with extra components, of which pairs are merged: for solver='anls'",
         weights=False,
     ),
     "merge": Initializer(

@@ -92,7 +92,9 @@ def select_anchors(
     normalize : {"l1", "l2"}, optional
         Second step: divide every sample by this norm. Samples that are all zeros are left out.
     reduce : int, optional
-        Third step: project the samples onto this number of leading directions, at least `n_components`.
+        Third step: project the samples onto this number of leading directions, at least `n_components`, or
+        one fewer with ``centered=True``. With few anchors, many samples and a lot of noise, "merit" then
+        finds more anchors.
     centered : bool, default False
         Whether the mean is subtracted before that projection (PCA) or not (SVD).
     merge : float, optional
