@@ -16,7 +16,7 @@ from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidParameterError
 from nonneg.separable.recovery_bounds import first_vertex_bound, lifted_bound, spa_bound, translated_bound
 from nonneg.separable.reduced_points import ReducedPoints, reduced_points
-from nonneg.separable.smoothed import automatic_members, even_members
+from nonneg.separable.smoothed import _largest_residual, _Search, _vertices, automatic_members, even_members
 
 AVERAGING = ("smoothed-spa", "smoothed-vca", "pp-spa")
 
@@ -190,3 +190,12 @@ def test_seconds_count_from_the_beginning():
     found = select_anchors(planted.X, 3, method="pp-spa")
     assert list(found.history.n_iter) == [1, 2, 3]
     assert 0.0 <= found.history.seconds[0] <= found.history.seconds[-1] <= time.perf_counter() - before
+
+
+def test_samples_of_a_vertex_that_are_extreme_again_give_one_of_them():
+    # The three on the right are the most extreme along both directions; their median has no part in the second.
+    points = np.array([[10.0, 3.0], [10.0, 0.5], [10.0, 0.4], [1.0, -1.0], [0.5, -0.5], [0.0, 0.0]])
+    search = _Search("smoothed-spa", _largest_residual, both_ends=False, aggregate="median", p=3)
+    found = [rows.tolist() for rows, _ in _vertices(points, 2, search)]
+    assert sorted(found[0]) == [0, 1, 2]
+    assert found[1:] == [[0]]

@@ -192,15 +192,25 @@ def _vertices(points: FloatArray, k: int, search: _Search) -> list[tuple[IntArra
         lengths = np.abs(along[rows])
         near = int(np.sum(lengths >= search.lowest * lengths[search.few // 2]))
         rows = rows[: max(search.few, near)]
-        new = vertex = aggregated(points[rows], search.aggregate)
-        for _ in range(2):
-            new = new - basis @ (basis.T @ new)
-        length = float(np.linalg.norm(new))
-        if not length > 1e-12 * float(np.linalg.norm(vertex)):
+        new = _beyond(aggregated(points[rows], search.aggregate), basis)
+        if new is None:
+            # The samples of an earlier vertex again, one of which lies beyond their average.
+            rows = rows[:1]
+            new = _beyond(points[rows[0]], basis)
+        if new is None:
             break
-        basis = np.column_stack([basis, new / length])
+        basis = np.column_stack([basis, new])
         found.append((rows, float(np.abs(np.median(along[rows])))))
     return found
+
+
+def _beyond(vertex: FloatArray, basis: FloatArray) -> FloatArray | None:
+    """Return the direction of a vertex that is orthogonal to a basis; None where it lies in its span."""
+    new = vertex
+    for _ in range(2):
+        new = new - basis @ (basis.T @ new)
+    length = float(np.linalg.norm(new))
+    return new / length if length > 1e-12 * float(np.linalg.norm(vertex)) else None
 
 
 def extreme_rows(along: FloatArray, p: int) -> IntArray:
