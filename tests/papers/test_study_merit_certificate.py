@@ -86,3 +86,25 @@ def test_who_knows_the_model_tells_the_probability_of_a_wrong_answer():
     assert wrong_probability(planted("uniform", 100, 10, 4, 40.0, 0), "uniform", np.arange(4)) > 0.9
     clear = planted("uniform", 100, 10, 4, 40.0, 0)
     assert wrong_probability(clear, "uniform", clear.anchors) < 0.01
+
+
+def test_two_streams_of_random_settings_follow_one_another():
+    first, second = [random_sizes(draw) for draw in range(50)], [random_sizes(2000 + d) for d in range(50)]
+    assert first != second
+    assert len(EXPERIMENT.trials(False)) == 400 + 29 + 40
+
+
+def test_the_default_is_compared_with_other_methods_from_5_db_on():
+    others = {"part": "rivals", "spa": 5, "snpa": 6, "smoothed-spa": 0, "pp-spa": 0}
+    rivals = [{**CASE, **others, "draw": draw} for draw in range(N_RANDOM)]
+    assert met(records() + rivals, "from 5 dB on")
+    assert met(records() + rivals[1:], "from 5 dB on") is None
+    worse = records(found=lambda draw: 6 - (draw == 7))
+    assert not met(worse + rivals, "from 5 dB on")
+    # What is below 5 dB does not count.
+    quiet = {"snr": lambda draw: 4.0 if draw == 7 else 20.0}
+    assert met(
+        records(found=lambda draw: 6 - (draw == 7), **quiet)
+        + [rival | ({"snr": 4.0} if rival["draw"] == 7 else {}) for rival in rivals],
+        "from 5 dB on",
+    )
