@@ -193,7 +193,7 @@ def test_seconds_count_from_the_beginning():
 
 
 def test_samples_of_a_vertex_that_are_extreme_again_give_one_of_them():
-    # The three on the right are the most extreme along both directions; their median has no part in the second.
+    # The three on the right are extreme along both directions; their median has no part in the second.
     points = np.array([[10.0, 3.0], [10.0, 0.5], [10.0, 0.4], [1.0, -1.0], [0.5, -0.5], [0.0, 0.0]])
     search = _Search("smoothed-spa", _largest_residual, both_ends=False, aggregate="median", p=3)
     found = [rows.tolist() for rows, _ in _vertices(points, 2, search)]
