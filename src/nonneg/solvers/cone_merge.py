@@ -54,7 +54,9 @@ def _merged_fit(data: DataMatrix, k: int, rng: np.random.Generator) -> tuple[Sam
 
 def _in_single_precision(data: DataMatrix) -> tuple[DataMatrix | None, float]:
     """Return dense data in float32, in units of the largest entry; None for others. It halves the time."""
-    if data.container != "dense" or data.weights is not None or data.has_missing or data.dtype != np.float64:
+    if not isinstance(data, LocalMatrix) or data.container != "dense" or data.dtype != np.float64:
+        return None, 1.0
+    if data.weights is not None or data.has_missing:
         return None, 1.0
     rows = data.dense_rows(0, data.shape[0])
     unit = float(rows.max(initial=0.0)) or 1.0
