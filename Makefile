@@ -28,7 +28,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-floors coverage axe picture check quick static bench docs links package reproduce fuzz mutants soak clean
+.PHONY: help demo test test-all test-floors coverage axe picture check budget quick static bench docs links package reproduce fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -63,6 +63,9 @@ axe: $(VENV)/.ready-axe ## fetch axe-core, with which tests check the accessibil
 
 check: $(DEV) static ## formatting, lint, types, layers, docstrings, repository rules
 	$(BIN)/python -m pytest -q tests/repository
+
+budget: ## lines per room of the repository beside what is allowed and the goal (ARGS=--lower after a cut)
+	@$(PYTHON) tests/repository/budget.py $(ARGS)
 
 quick: $(DEV)
 	$(BIN)/ruff format --check .

@@ -1,0 +1,57 @@
+"""Names of modules in strings, from which registries import, go down the layers as imports do."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "nonneg"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LAYERS = [
+    re.findall(r"nonneg\.(\w+)", layer)
+    for contract in PROJECT["tool"]["importlinter"]["contracts"]
+    if contract["type"] == "layers"
+    for layer in contract["layers"]
+]
+LEVEL = {room: -level for level, rooms in enumerate(LAYERS) for room in rooms}
+MODULE = re.compile(r"nonneg\.(\w+)(?:\.\w+)*(?::\w+)?")
+
+
+# Named upward today; an entry leaves this list with its cause, and none is added.
+KNOWN = {
+    "estimators/saving.py": {"nonneg.cli.model_reports:write_report"},
+    "initializers/registry.py": {"nonneg.solvers.cone_merge:cone_merge_init"},
+}
+
+
+def upward(room: str, source: str) -> set[str]:
+    """Return the strings of a source that name modules of a room above, or beside, its own."""
+    strings = {
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    named = {text: match[1] for text in strings if (match := MODULE.fullmatch(text))}
+    return {
+        text
+        for text, other in named.items()
+        if other in LEVEL and other != room and LEVEL[other] >= LEVEL[room]
+    }
+
+
+def test_strings_name_no_module_of_a_room_above():
+    rooms = {path: path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
+    found = {
+        path.relative_to(PACKAGE).as_posix(): upward(room, path.read_text(encoding="utf-8"))
+        for path, room in rooms.items()
+        if room in LEVEL
+    }
+    assert {file: names for file, names in found.items() if names} == KNOWN
+
+
+def test_the_search_finds_a_name_that_goes_up():
+    assert upward("solvers", "ENTRY = Entry('nonneg.cli.demo:main', 'x')") == {"nonneg.cli.demo:main"}
+    assert upward("cli", "ENTRY = Entry('nonneg.solvers.hals:hals', 'see nonneg.cli.demo')") == set()
