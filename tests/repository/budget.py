@@ -46,7 +46,7 @@ def counts() -> dict[str, tuple[int, int, int]]:
 def lowered(text: str, counted: dict[str, tuple[int, int, int]]) -> str:
     """Return the text of `budget.toml` with each number at its count where that is lower."""
     for name, (count, most, _) in counted.items():
-        pattern = rf"(\[{re.escape(name)}\]\n(?:[^\[]*\n)?most = ){most}\b"
+        pattern = rf"(\[{re.escape(name)}\]\n(?s:.*?)most = ){most}\b"
         text = re.sub(pattern, rf"\g<1>{min(count, most)}", text)
     return text
 
