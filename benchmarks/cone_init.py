@@ -45,7 +45,7 @@ def cone_init(X: Any, n_components: int, threads: int) -> Any:
     from nonneg.initializers import INITS
 
     with limit(threads):
-        W, Ht = INITS["cone"](as_data_matrix(X), n_components)
+        W, Ht = INITS["cr1"](as_data_matrix(X), n_components)
     return W, Ht.T
 
 
@@ -94,7 +94,7 @@ CONTENDERS: dict[str, Callable[[Any, int, int], Any]] = {
 
 def from_cones(task: Task, target: float, max_seconds: float) -> Outcome:
     """Run `nonneg.factorize`, initialized by cones, to the target; the initialization time counts."""
-    return nonneg_factorize(task, target, max_seconds, init="cone")
+    return nonneg_factorize(task, target, max_seconds, init="cr1")
 
 
 def run(settings: Settings) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ X = load_digits().data
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 settings = {
     "default": {},
-    "cones": {"init": "cone"},
+    "cones": {"init": "cr1"},
     "random": {"init": "random"},
     "best of 5 random": {"init": "random", "n_init": 5},
 }

@@ -68,12 +68,10 @@ TITLES: dict[str, str] = {
     "studies/purification-plausibility": "Purification or NMF: do the data tell which one is better?",
     "studies/topic-numbers": "How many topics: what tells the number of classes of a collection",
     "studies/topic-tools": "Topics beyond the fit: trees over topics, seed words and streams of documents",
-    "studies/optima": "How low initializations end, and whether pruning discards the best restart",
     "studies/tables": "The default of NMF on tables, other libraries, and whether the unit of X matters",
     "studies/consensus": "Consensus NMF on planted truth: programs, their number, mutational signatures",
     "studies/integration": "Data sets that share components: integrative NMF and NMF on planted batches",
     "studies/count-losses": "Overdispersed counts: negative binomial, generalized Poisson and KL",
-    "studies/initialization": "Which initialization is the first to reach an error, on twenty data sets",
 }
 """Name -> title. ``paper/table-1`` is the constant EXPERIMENT of ``reproduction/paper/table_1.py``."""
 

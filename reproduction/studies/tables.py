@@ -6,22 +6,23 @@ import importlib.util
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import scipy.signal
+import scipy.sparse as sp
 from sklearn import datasets as bundled
 from sklearn import decomposition
 
-from nonneg import NMF
+from nonneg import NMF, datasets
 from nonneg.report.quality import observed_relative_error
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.cr1.init_times import SET_NAMES
-from reproduction.cr1.real_sets import load_set
+from reproduction.cr1.real_sets import RealSet, load_set
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.registry import TITLES
-from reproduction.studies.initialization_sets import OTHERS
 
 NAME = "studies/tables"
 UNITS = (1.0, 1e-4, 1e4)
@@ -42,6 +43,47 @@ METHODS = {
 DRAWN = ("nonneg, random", "nimfa", "torchnmf")  # their initializations draw numbers
 DENSE_ONLY = ("nimfa", "torchnmf")
 PEERS = {"nimfa": "nimfa", "torchnmf": "torchnmf"}
+
+
+TEXTS = ("tr11", "tr41", "re0", "fbis")
+
+
+def _rows(loader: str, k: int) -> Callable[[], RealSet]:
+    return lambda: RealSet(getattr(datasets, loader)().X, None, k)
+
+
+def _digits() -> RealSet:
+    return RealSet(bundled.load_digits().data, None, 16)
+
+
+def _cells() -> RealSet:
+    # The usual preparation: equal totals, then logarithms.
+    counts = sp.csr_array(datasets.load_pbmc3k().X)
+    totals = np.asarray(counts.sum(axis=1)).ravel()
+    scaled = sp.csr_array(sp.diags_array(np.median(totals) / totals) @ counts)
+    return RealSet(scaled.log1p(), None, 9)
+
+
+def _spectrogram() -> RealSet:
+    found = datasets.load_armstrong()
+    sound = found.signals[0, : 30 * found.rate]
+    _, _, bins = scipy.signal.stft(sound, nperseg=1024, noverlap=512)
+    return RealSet(np.ascontiguousarray(np.abs(bins).T), None, 12)
+
+
+OTHERS: dict[str, Callable[[], RealSet]] = {
+    "digits": _digits,
+    "CBCL faces": _rows("load_cbcl_faces", 49),
+    "swimmer": _rows("load_swimmer", 17),
+    "leukemia": _rows("load_leukemia", 5),
+    "BRCA signatures": _rows("load_brca_sbs96", 8),
+    "PBMC 3k": _cells,
+    "Samson": _rows("load_samson", 3),
+    "Moffett": _rows("load_moffett", 3),
+    "spectrogram": _spectrogram,
+    **{name: partial(load_set, name) for name in TEXTS},
+}
+"""Name -> loader. K: as many as classes, spectra or parts; 49 for CBCL, as in Lee & Seung (1999)."""
 
 
 def _bundled(loader: str, k: int) -> Callable[[], tuple[Any, int]]:

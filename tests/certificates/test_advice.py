@@ -54,7 +54,7 @@ def test_cones_are_not_told_to_iterate(X):
     said = ConeNMF(4).fit(X).certificate_["stationarity"]
     assert said.verdict == "fails"
     assert (said.grade, said.headline) == ("caution", "")
-    assert "init='cone'" in said.advice
+    assert "init='cr1'" in said.advice
 
 
 def test_there_is_advice_for_every_statement_that_can_fail():

@@ -93,10 +93,8 @@ def test_initializations_keep_inputs_seeds_and_float32(name):
 def test_initializations_of_a_fit_agree_over_containers(name):
     X = samples()
     expected = initial(X, name)
-    # Sparse data are not merged, and dense NumPy arrays are fitted in single precision.
-    forms, atol = (("dask",), 1e-4) if name == "cone-merge" else (("csr", "dask"), 1e-8)
-    for form in forms:
-        np.testing.assert_allclose(plain(initial(as_container(X, form), name)), expected, atol=atol)
+    for form in ("csr", "dask"):
+        np.testing.assert_allclose(plain(initial(as_container(X, form), name)), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ANCHOR_METHODS)

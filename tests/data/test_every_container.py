@@ -264,7 +264,7 @@ def test_what_identifies_a_file_does_not_depend_on_its_blocks(sparse, X, monkeyp
 @pytest.mark.parametrize(
     ("init", "n_columns", "n_init", "first"),
     [("random", 6, 1, 2), ("random", 6, 3, 6), ("nndsvda", 6, 1, 2), ("nndsvda", 501, 1, 10),
-     ("nndsvd", 501, 2, 20), ("nndsvd", 500, 1, 2), ("merge", 6, 1, 82), ("merge", 501, 1, 90)],
+     ("nndsvd", 501, 2, 20), ("nndsvd", 500, 1, 2)],
 )  # fmt: skip
 def test_how_often_a_file_will_be_read(init, n_columns, n_init, first, monkeypatch):
     monkeypatch.setattr(stored_module, "_BLOCK_BYTES", n_columns * 8)

@@ -26,8 +26,6 @@ def stored(tmp_path):
         ("nndsvd", 6, 2),
         ("nndsvda", 5000, 10),
         ("random", 5000, 2),
-        ("merge", 6, 82),
-        ("merge", 5000, 90),
     ],
 )
 @pytest.mark.parametrize("n_init", [1, 3])
@@ -36,7 +34,7 @@ def test_reads_are_counted_by_their_purpose(stored, init, n_columns, first, n_in
     data.examine()
     assert data.n_passes == 1
     data.shape = (40, n_columns)
-    start = first * n_init if init != "merge" else (first - 80) * n_init + 80
+    start = first * n_init
     said = data.planned_passes(init, 20 * n_init, n_init, end=3)
     most = 1 + start + 20 * n_init + 3
     assert f"It will be read at most {most} times" in said

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.data import as_data_matrix
-from nonneg.initializers.encoding import _LOWER_BOUND, _STEPS, fit_H, fit_rows, fit_W
-from nonneg.initializers.from_anchors import init_from_anchors
-from nonneg.initializers.merged import _leading, merges
+from nonneg.initializers.encoding import _LOWER_BOUND, _STEPS, fit_H, fit_rows, fit_W, init_from_anchors
 
 
 def updated(X, H, n_steps, first=None):
@@ -65,34 +63,3 @@ def test_anchors_are_the_components(rng):
     found_W, Ht = init_from_anchors(as_data_matrix(W @ H), np.array([2, 5, 7]))
     np.testing.assert_allclose(Ht.T, H)
     np.testing.assert_allclose(found_W, W, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    "M",
-    [[[3.0, 1.0], [2.0, 1.0]], [[1.0, 1.0], [2.0, 3.0]], [[2.0, 1.0], [3.0, 2.0]], [[2.0, 0.0], [0.0, 1.0]]],
-)
-def test_the_leading_vector_of_two_by_two(M):
-    values, vectors = np.linalg.eig(np.array(M))
-    expected = np.abs(vectors[:, np.argmax(values)])
-    np.testing.assert_allclose(_leading(np.array(M)), expected / np.linalg.norm(expected), atol=1e-12)
-
-
-def test_zeros_have_the_first_direction():
-    np.testing.assert_array_equal(_leading(np.zeros((2, 2))), [1.0, 0.0])
-
-
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_merged_components_are_balanced_and_replace_pairs(k, rng):
-    W, Ht = rng.random((20, 4)), rng.random((12, 4))
-    to_W, to_H = merges(W.T @ W, Ht.T @ Ht, k)
-    assert to_W.shape == to_H.shape == (4, k)
-    assert (to_W >= 0).all()
-    assert (to_H >= 0).all()
-    merged_W, merged_H = W @ to_W, Ht @ to_H
-    for a in range(k):
-        members = np.flatnonzero(to_W[:, a])
-        if len(members) == 2:
-            U, s, Vt = np.linalg.svd(W[:, members] @ Ht[:, members].T)
-            best = s[0] * np.outer(U[:, 0], Vt[0])
-            np.testing.assert_allclose(np.outer(merged_W[:, a], merged_H[:, a]), best, atol=1e-9)
-            assert np.linalg.norm(merged_W[:, a]) == pytest.approx(np.linalg.norm(merged_H[:, a]))

@@ -40,7 +40,7 @@ ADVICE = {
     "largest-angle-bound": Advice("Use float64 data: the bound holds for any clustering, up to rounding."),
     # Assumptions of methods with guarantees.
     "geometric-assumption": Advice(
-        "The clusters may depend on the first centroid. Use n_init=10, or NMF with init='cone' where samples "
+        "The clusters may depend on the first centroid. Use n_init=10, or NMF with init='cr1' where samples "
         "are mixtures."
     ),
     "exact-clustering-bound": Advice("Nothing to do: the bound needs well-separated cones."),
@@ -100,7 +100,7 @@ OF_COMPONENTS = "stability-"
 UNSTABLE = Advice("Do not interpret this component, or use another number of components.")
 # Fits that stop early on purpose say so among the quantities of the statement.
 BY_DESIGN = {
-    "cones": Advice("Nothing to do: cones are not iterated. NMF with init='cone' continues from them."),
+    "cones": Advice("Nothing to do: cones are not iterated. NMF with init='cr1' continues from them."),
     "separation": Advice("Nothing to do: after the search, all bins are refined by only a few iterations."),
 }
 

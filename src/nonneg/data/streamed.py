@@ -189,9 +189,7 @@ class StreamedMatrix(DataMatrix):
     def planned_passes(self, init: str, n_iter: float, n_init: int, end: int) -> str:
         """Say how often a fit will read the file."""
         # Singular vectors of many columns take about 10 products (`spectral`), of few one Gram matrix.
-        first = n_init * (10 if init.startswith(("nndsvd", "merge")) and self.shape[1] > DENSE_COLUMNS else 2)
-        if init == "merge":
-            first += 80  # two fits of up to 40 iterations (initializers/merged.py)
+        first = n_init * (10 if init.startswith("nndsvd") and self.shape[1] > DENSE_COLUMNS else 2)
         most, size = self.n_passes + first + n_iter + end, self.stored.n_bytes
         return (
             f"{self.progress.name}: {written_bytes(size)} in {len(self._edges) - 1} blocks. It will be read "

@@ -98,7 +98,7 @@ class ConeNMF(OnlineConeEstimator):
     See Also
     --------
     nonneg.cone_rank_one : The function behind it.
-    nonneg.NMF : With ``init="cone"`` it starts here and continues to a local optimum.
+    nonneg.NMF : With ``init="cr1"`` it starts here and continues to a local optimum.
 
     Notes
     -----

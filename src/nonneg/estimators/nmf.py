@@ -57,8 +57,8 @@ class NMF(ScalingEstimator):
         `nonneg.compare_ranks`, as ``nonneg rank`` does, which takes longer than a fit and logs its choice and
         reason (scikit-learn takes the number of features, as None does here).
     init : str, optional
-        Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cone",
-        "merge", ...), "anchors" (samples found by successive projections), or "custom" for the `W` and `H`
+        Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cr1",
+        ...), "anchors" (samples found by successive projections), or "custom" for the `W` and `H`
         passed to `fit`. None stands for "custom" if factors are given, for "nndsvd-scaled" if ``n_components
         <= min(n_samples, n_features)`` and there are no restarts, and for "random" otherwise. "nndsvda" and
         "nndsvdar" reproduce scikit-learn's to the last digit: they replace zeros by numbers in the units of

@@ -1,11 +1,14 @@
-"""Initialize a factor given the other one: a few multiplicative updates, row by row, positive throughout."""
+"""Initial factor that belongs to the other one: multiplicative updates, or least squares for anchors."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from nonneg._typing import Array, Namespace, SampleArray
+from nonneg._arrays import to_float64
+from nonneg._typing import Array, IntArray, Namespace, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.kernels.grams import SharedGram
+from nonneg.leastsquares import nonnegative_least_squares
 
 _STEPS = 10
 _LOWER_BOUND = 1e-4  # of the mean entry of a factor: multiplicative updates cannot leave zero
@@ -33,6 +36,17 @@ def fit_rows(xp: Namespace, gram: Array, cross: Array, n_steps: int, *, first: A
         factor = factor * _ratio(xp, cross, factor @ gram)
     lower_bound = _LOWER_BOUND * xp.mean(factor, axis=1)[:, None]
     return xp.where(factor > lower_bound, factor, xp.ones_like(factor) * lower_bound)
+
+
+def init_from_anchors(data: DataMatrix, anchors: IntArray) -> tuple[SampleArray, Array]:
+    """Return the factors of which the components are samples."""
+    Ht = data.to_device(to_float64(data.take_rows(anchors)).T)
+    (W,), _ = data.map_reduce_rows(_weights, Ht=Ht)
+    return W, Ht
+
+
+def _weights(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Array], tuple[()]]:
+    return (nonnegative_least_squares(SharedGram(Ht.T @ Ht), block.times(Ht)),), ()
 
 
 def _encode_rows(

@@ -1,4 +1,4 @@
-"""The initializations by name, with what each can do."""
+"""Registry of initializations."""
 
 from __future__ import annotations
 
@@ -29,12 +29,8 @@ class Initializer(Entry):
         Whether k may not exceed the smaller dimension of X.
     takes_factors : bool
         Whether it takes the keywords `W` and `H`.
-    weights : bool
-        Whether integer sample weights give what repeated samples give.
     scale_invariant : bool
         Whether c X has the initialization of X, with a product W H that is c times as large.
-    fits : bool
-        Whether it iterates on the data, and takes the keyword `notes` for what it measured.
     unit_in_W : bool
         Whether H has no unit, so that all of c is in W. Solvers start from factors of equal norms instead.
     """
@@ -43,9 +39,7 @@ class Initializer(Entry):
     seeded: bool = True
     limited_rank: bool = False
     takes_factors: bool = False
-    weights: bool = True
     scale_invariant: bool = True
-    fits: bool = False
     unit_in_W: bool = False
 
     def __call__(self, data: Any, k: int, **options: Any) -> tuple[SampleArray, Array]:
@@ -89,31 +83,13 @@ _ENTRIES = {
         unit_in_W=True,
         aliases=("kmeans", "k-means", "spherical_kmeans"),
     ),
-    "cone": Initializer(
-        "nonneg.cones.initialization:cone_init",
-        "leading directions of clusters of the samples (clustering and rank-one NMF), moved apart",
+    "cr1": Initializer(
+        "nonneg.cones.initialization:cr1_init",
+        "clusters of the samples and their rank-one factorizations (Liu & Tan), deterministic",
+        positive=False,
         seeded=False,
         unit_in_W=True,
-        aliases=("cr1",),
-    ),
-    "cone-or-random": Initializer(
-        "nonneg.initializers.cone_or_random:cone_or_random_init",
-        "a fit to some of many samples, otherwise cones or random components, depending on the samples",
-        weights=False,
-        unit_in_W=True,
-    ),
-    "cone-merge": Initializer(
-        "nonneg.solvers.cone_merge:cone_merge_init",
-        "a few iterations of HALS with extra components, of which pairs are merged: for solver='anls'",
-        weights=False,
-    ),
-    "merge": Initializer(
-        "nonneg.initializers.merged:merge_init",
-        "a fit from NNDSVD with some extra components, of which pairs are merged (NMF-Merge)",
-        seeded=False,
-        limited_rank=True,
-        fits=True,
-        aliases=("nmf-merge",),
+        aliases=("cone",),
     ),
     "custom": Initializer(
         "nonneg.initializers.given:given_init",
@@ -129,6 +105,5 @@ INITS = Registry("init", _ENTRIES)
 
 def default_init(shape: tuple[int, int], k: int) -> str:
     """Return the name that ``init=None`` stands for."""
-    # As in scikit-learn, but for the unit of what replaces zeros. Merging takes longer and does not end lower
-    # on most data (docs/reproduced/studies/optima).
+    # As in scikit-learn, but for the unit of what replaces zeros.
     return "nndsvd-scaled" if k <= min(shape) else "random"

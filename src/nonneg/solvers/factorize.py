@@ -33,7 +33,7 @@ from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.numbers import check_numbers, free_components, warn_of_one_sided_l1
 from nonneg.solvers.recovery import solve
-from nonneg.solvers.registry import SOLVERS, VIOLATION_RULE, beta_of, choose_solver, loss_name
+from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
 from nonneg.solvers.restarts import Paused, Restart, best_run
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.second_fit import is_small, lower_of, n_restarts, second_factors
@@ -227,9 +227,7 @@ def run_factorization(
     run_options |= {"free": free, "callback": callback} | dict(solver_options or {})
 
     def begin(number: int, random: np.random.Generator) -> Restart:
-        notes: dict[str, Any] = {}
-        first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free, notes=notes)
-        restart = Restart(first_W, first_Ht, options=notes if SOLVERS[name].tol == VIOLATION_RULE else {})
+        restart = Restart(*initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free))
         if folder is not None:
             restart.saved = Checkpoint(
                 folder if n_init == 1 else folder / f"restart-{number}",
@@ -347,9 +345,8 @@ def initial_factors(
     H: Any,
     rng: np.random.Generator,
     free: IntArray | None = None,
-    notes: dict[str, Any] | None = None,
 ) -> tuple[SampleArray, Array]:
-    """Return the initial W and H'; `notes` receives what the initialization measured."""
+    """Return the initial W and H'."""
     given = W is not None or H is not None
     if init is None:
         init = "custom" if given else default_init(data.shape, k)
@@ -361,7 +358,7 @@ def initial_factors(
             f"W or H is given together with init={init!r}. Use init='custom' (or None) to start from them, "
             "or leave them out."
         )
-    W, Ht = initializer(data, k, rng=rng, **({"notes": notes} if initializer.fits else {}))
+    W, Ht = initializer(data, k, rng=rng)
     if initializer.unit_in_W:
         W, Ht = _balanced(data, W, Ht)
     if free is not None:

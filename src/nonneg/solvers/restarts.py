@@ -32,7 +32,7 @@ from nonneg.solvers.together import advance_together
 
 FIRST_ROUND = 10
 # A restart is pruned if it would stay above a loss that another one has reached even if it decreased by this
-# many times what it gained in the second half of its iterations (docs/reproduced/studies/optima).
+# many times what it gained in the second half of its iterations.
 # Of 1, 2, 3, 5, 8 and 12, the first that discards no winner on the data that chose it.
 OPTIMISM = 8.0
 # Columns of the factors that share a product with the data. Per column, a product of ten columns costs 1.3
@@ -209,7 +209,7 @@ def best_run(data: DataMatrix, k: int, rngs: Sequence[np.random.Generator], **op
             best[:] = [run]
 
     # Pruning saves 2% of the iterations and loses the best restart on small tables
-    # (docs/reproduced/studies/optima), so all restarts run to their end.
+    # so all restarts run to their end.
     run_restarts(data, k, rngs, finish=keep_best, **options)
     return best[0]
 

@@ -1,7 +1,7 @@
 """The second fit of small data, from random factors, which the default compares with its first.
 
 From NNDSVD a fit may end in a local minimum that lies percents above others, and nothing in its first
-iterations tells (docs/reproduced/studies/optima). Small data can afford to try another one.
+iterations tells. Small data can afford to try another one.
 """
 
 from __future__ import annotations
