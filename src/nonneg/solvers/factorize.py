@@ -227,7 +227,8 @@ def run_factorization(
     run_options |= {"free": free, "callback": callback} | dict(solver_options or {})
 
     def begin(number: int, random: np.random.Generator) -> Restart:
-        restart = Restart(*initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free))
+        first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
+        restart = Restart(first_W, first_Ht)
         if folder is not None:
             restart.saved = Checkpoint(
                 folder if n_init == 1 else folder / f"restart-{number}",
