@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from reproduction import data as datasets
+from reproduction.data import store
 from sklearn.datasets import load_digits
-
-from nonneg import datasets
-from nonneg.datasets import store
 
 SEED = 20240601
 

@@ -62,7 +62,7 @@ def planted_counts(n: int, m: int, k: int, density: float, seed: int) -> Any:
 
 def pbmc3k() -> Any:
     """Return the counts of 2,700 cells of 10x Genomics, genes seen in three cells or more."""
-    from nonneg.datasets import load_pbmc3k
+    from reproduction.data import load_pbmc3k
 
     counts = sp.csr_matrix(load_pbmc3k().X)
     return counts[:, np.asarray((counts > 0).sum(axis=0)).ravel() >= 3]

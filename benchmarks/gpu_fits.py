@@ -164,8 +164,9 @@ def restarts() -> Iterator[dict[str, Any]]:
 def against_sklearn(n_iter: int = 200) -> Iterator[dict[str, Any]]:
     """Time fits to the errors that scikit-learn's coordinate descent reaches on all cores."""
     import sklearn.decomposition
+    from reproduction import data as datasets
 
-    from nonneg import NMF, datasets
+    from nonneg import NMF
     from nonneg._threads import available_threads
 
     (n_rows, n_columns), k = (20_000, 1_500), 40

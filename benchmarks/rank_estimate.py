@@ -13,9 +13,10 @@ import time
 from typing import Any
 
 import numpy as np
+from reproduction.data import text_like
 
 from nonneg import estimate_rank
-from nonneg.datasets import circular_cones, text_like
+from nonneg.datasets import circular_cones
 
 CASES = [(0.1, 2000), (0.1, 5000), (0.5, 5000), (0.5, 10_000)]
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nonneg.datasets.store import ENVIRONMENT_VARIABLE, DatasetNotFoundError, is_available
+from nonneg.datasets import DatasetNotFoundError
 from nonneg.exceptions import UnsupportedError
 from reproduction.artifacts import Artifact
+from reproduction.data.store import ENVIRONMENT_VARIABLE, is_available
 
 Setting = Mapping[str, Any]
 Record = Mapping[str, Any]
@@ -69,7 +70,7 @@ class Experiment:
         if missing:
             raise DatasetNotFoundError(
                 f"{self.name} needs the data sets {', '.join(missing)}, which are not on this machine. Put "
-                f"each into a folder of its name in a data home (see `nonneg.datasets.store` for the files), "
+                "each into a folder of its name in a data home (files: `reproduction.data.store`), "
                 f"and set the environment variable {ENVIRONMENT_VARIABLE} to the data home."
             )
         lacking = None if self.lacks is None else self.lacks(quick)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import datasets
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.exceptions import UnknownNameError
+from reproduction import data as datasets
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nonneg import datasets
+from reproduction import data as datasets
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.cr1.algorithm_runs import ALGORITHMS, Fit, has_converged, run_from
 from reproduction.cr1.clustering_artifacts import (

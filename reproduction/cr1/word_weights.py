@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.datasets import tfidf
 from reproduction.cr1.real_sets import weighted, without_empty_columns
+from reproduction.data import tfidf
 
 
 def _unit(X: Any) -> Any:

@@ -17,9 +17,10 @@ from nonneg.applications.communities import (
     leading_eigenvectors,
 )
 from nonneg.applications.communities.recovery import fill_unreached
-from nonneg.datasets import load_dblp, load_mag, mixed_membership_graph
-from nonneg.datasets.store import is_available
+from nonneg.datasets import mixed_membership_graph
 from nonneg.metrics.ranking import averaged_rank_correlation
+from reproduction.data import load_dblp, load_mag
+from reproduction.data.store import is_available
 from reproduction.experiment import Setting
 from reproduction.published_values import published_values
 

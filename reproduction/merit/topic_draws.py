@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg import datasets
 from nonneg._lazy import cached_property
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
@@ -20,6 +19,7 @@ from nonneg.applications.topics.term_weights import informative_words, inverse_f
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
 from nonneg.metrics.clustering import clustering_accuracy
 from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
+from reproduction import data as datasets
 from reproduction.device import to_device
 from reproduction.merit.gibbs_lda import N_SWEEPS, gibbs_lda
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.datasets import load_swimmer
 from nonneg.metrics import match_components
 from reproduction.artifacts import Artifact, Pictures, Verdict
+from reproduction.data import load_swimmer
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.purification.against_nmf import (
     METHODS,

@@ -13,8 +13,9 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import normalize
 
 from nonneg._typing import FloatArray, SparseMatrix
-from nonneg.datasets import (
-    load_bbc,
+from nonneg.datasets import load_bbc, mixed_membership_graph
+from nonneg.datasets.real import networkx_graph
+from reproduction.data import (
     load_cluto,
     load_coil20,
     load_dblp,
@@ -23,8 +24,6 @@ from nonneg.datasets import (
     load_karate,
     load_leukemia,
     load_pbmc3k,
-    load_southern_women,
-    mixed_membership_graph,
 )
 
 # n, K, mean degree, Dirichlet parameter, and what else differs; `theta` is the standard deviation of the
@@ -138,7 +137,7 @@ def network(name: str) -> tuple[SparseMatrix, FloatArray]:
         return _neighbors(*NEIGHBORS[name]())
     if name == "southern women":
         # The circles of nine women each that Davis, Gardner and Gardner described.
-        found = load_southern_women()
+        found = networkx_graph("southern-women")
         return found.X, _indicators(np.where(found.y == 1, -1, np.arange(len(found.y)) // 9))
     found = load_football() if name == "football" else load_karate()
     return found.X, _indicators(found.y)

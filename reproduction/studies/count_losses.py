@@ -12,9 +12,10 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
-from nonneg import NMF, datasets
+from nonneg import NMF
 from nonneg._typing import FloatArray
 from nonneg.metrics import match_components
+from reproduction import data as datasets
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread

@@ -11,9 +11,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
-from nonneg import MinVolNMF, SeparableNMF, datasets
+from nonneg import MinVolNMF, SeparableNMF
 from nonneg.applications import Unmixing
 from nonneg.metrics import spectral_angles
+from reproduction import data as datasets
 from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread

@@ -13,8 +13,9 @@ from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
 from nonneg.applications.audio.timbre import masked_energies
-from nonneg.datasets import instrument_sound, load_armstrong, load_nonstationary440, music_notes
+from nonneg.datasets import load_armstrong, music_notes
 from reproduction.artifacts import Measured, Table
+from reproduction.data import instrument_sound, load_nonstationary440
 from reproduction.experiment import Record
 from reproduction.grouping import grouped, mean_and_spread
 

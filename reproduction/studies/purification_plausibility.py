@@ -13,11 +13,12 @@ from sklearn.datasets import load_digits
 
 from nonneg import NMF, PurificationNMF
 from nonneg._typing import FloatArray
-from nonneg.datasets import load_brca_sbs96, load_swimmer
+from nonneg.datasets import load_brca_sbs96
 from nonneg.exceptions import NonnegWarning
 from nonneg.metrics import match_components
 from nonneg.solvers import factorize
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
+from reproduction.data import load_swimmer
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.purification.digits import N_PARTS, overlaid_features

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import datasets, select_anchors
+from nonneg import select_anchors
 from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications import Unmixing
 from nonneg.exceptions import NonnegWarning
+from reproduction import data as datasets
 from reproduction.artifacts import Artifact, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg import datasets
 from nonneg._typing import IntArray
+from reproduction import data as datasets
 
 LOADERS = {
     "bbc": datasets.load_bbc,

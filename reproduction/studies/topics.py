@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg import datasets
 from nonneg._optional import is_installed
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications import TopicModel
@@ -23,6 +22,7 @@ from nonneg.metrics import (
     top_words,
     topic_diversity,
 )
+from reproduction import data as datasets
 from reproduction.artifacts import Artifact, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread

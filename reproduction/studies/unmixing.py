@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import datasets
 from nonneg._typing import FloatArray
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral.abundances import weights_of
 from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
+from reproduction import data as datasets
 from reproduction.artifacts import Artifact, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.datasets import load_indian_pines, scene_like
+from nonneg.datasets import scene_like
+from reproduction.data import load_indian_pines
 
 POINTS: dict[str, dict[str, Any]] = {
     "5 dB": {"snr": 5},

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.datasets import gaussian_composite_model, music_notes
+from nonneg.datasets import music_notes
 from nonneg.transforms import (
     CrossInitResult,
     FrameCovariances,
@@ -17,6 +17,7 @@ from nonneg.transforms import (
     frame_covariances,
 )
 from nonneg.transforms.options import method_options
+from reproduction.data import gaussian_composite_model
 from reproduction.experiment import Setting
 from reproduction.published_values import published_values
 

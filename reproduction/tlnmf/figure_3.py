@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.datasets.synthetic.music_notes import FREQUENCIES, SAMPLE_RATE
+from nonneg.datasets.music_notes import FREQUENCIES, SAMPLE_RATE
 from nonneg.metrics import atoms_per_frequency, fit_sinusoids
 from nonneg.transforms import TransformResult
 from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict

@@ -12,11 +12,12 @@ import numpy as np
 from nonneg._optional import is_installed
 from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
-from nonneg.datasets import load_armstrong, load_nonstationary440, music_notes
+from nonneg.datasets import load_armstrong, music_notes
 from nonneg.exceptions import NonnegWarning
 from nonneg.metrics import separation_scores
 from nonneg.transforms.encoding import coefficient_variances
 from reproduction.artifacts import Artifact, Measured, Table, Verdict
+from reproduction.data import load_nonstationary440
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES

@@ -16,10 +16,9 @@ from benchmarks.contender import CannotRunError, Outcome, Task
 from benchmarks.peers import PEERS
 from benchmarks.score import score
 from benchmarks.update_rules import RULES
+from reproduction.data import low_rank_plus_noise
 from sklearn.decomposition import NMF
 from sklearn.decomposition._nmf import _beta_divergence
-
-from nonneg.datasets import low_rank_plus_noise
 
 LOSSES = ("frobenius", "kullback-leibler", "itakura-saito")
 

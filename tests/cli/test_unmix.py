@@ -8,12 +8,13 @@ import re
 
 import numpy as np
 import pytest
+from reproduction.data import store
 from tests.references.mixtures import mixtures
 
 from nonneg import load
 from nonneg.applications.hyperspectral import read_cube, read_library
 from nonneg.cli import main
-from nonneg.datasets import scene_like, separable_dirichlet, store
+from nonneg.datasets import scene_like, separable_dirichlet
 
 ROWS, COLUMNS, BANDS, K = 9, 12, 15, 3
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.datasets.real.networkx_graphs import networkx_karate
+from nonneg.datasets.real import networkx_graph
 from nonneg.exceptions import InvalidDataError, NegativeDataError, ShapeError, UnknownNameError
 from nonneg.metrics import conductance, overlapping_modularity
 
 
 def test_a_partition_has_newmans_modularity_and_the_usual_conductance():
     networkx = pytest.importorskip("networkx")
-    club = networkx_karate()
+    club = networkx_graph("karate")
     graph = networkx.karate_club_graph()
     shares = np.eye(2)[club.y]
     groups = [set(np.flatnonzero(club.y == at)) for at in (0, 1)]

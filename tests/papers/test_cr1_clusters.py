@@ -16,6 +16,7 @@ from reproduction.cr1.clustering_methods import (
 )
 from reproduction.cr1.initializations import Samples
 from reproduction.cr1.real_sets import QUICK, load_set
+from reproduction.data.store import is_available
 from reproduction.published_values import published_values
 from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
@@ -24,7 +25,6 @@ from nonneg import ConeNMF
 from nonneg.cones.geometry.size_angle import smallest_cone
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
-from nonneg.datasets.store import is_available
 from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from nonneg.metrics.clustering import purity
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reproduction.artifacts import Figure, Table
+from reproduction.data.store import is_available
 from reproduction.merit import figure_6, table_2, topics_recommendation
 from reproduction.merit.gibbs_lda import gibbs_lda
 from reproduction.merit.peak_memory import can_measure
@@ -12,8 +13,6 @@ from reproduction.merit.topic_candidates import AFTER_MERIT, CONVERGED, FACTORIZ
 from reproduction.merit.topic_draws import N_DRAWS, NUMBERS, make_draw, run_method
 from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
-
-from nonneg.datasets.store import is_available
 
 PINNED = {"similarity": 1, "coherence": -479.443, "n_words": 3742}
 TABLE_2, FIGURE_6, STUDY = "merit/table-2", "merit/figure-6", "merit/topics-recommendation"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reproduction.artifacts import Pictures, Table
+from reproduction.data.store import is_available
 from reproduction.experiment import flat_records
 from reproduction.purification.against_nmf import scores
 from reproduction.purification.digits import overlaid_features
@@ -12,8 +13,6 @@ from reproduction.purification.signatures import evened, process_types
 from reproduction.purification.swimmer import known_parts
 from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
-
-from nonneg.datasets.store import is_available
 
 needs_swimmer = pytest.mark.skipif(
     not is_available("swimmer"), reason="the swimmers are not in the data home"

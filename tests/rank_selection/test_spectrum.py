@@ -219,7 +219,7 @@ def test_parameters_of_other_methods_are_refused(low_rank):
 def test_the_certificate_of_many_points_in_like_cones_holds():
     # Equal lengths, size angles and angles between the axes, and thirty times as many points as features:
     # what Theorem 9 asks for. The angles that the spectrum implies are those of the cones.
-    from nonneg.datasets.synthetic.cones import equiangular_directions
+    from nonneg.datasets.cones import equiangular_directions
 
     rng = np.random.default_rng(0)
     n_features, n_cones, alpha, beta = 24, 4, 0.25, 1.1

@@ -10,8 +10,8 @@ import scipy.sparse
 from reproduction.cr1.algorithm_runs import Fit, Initialization, best_multiple, has_converged, run_from
 from reproduction.cr1.initializations import INITS, Samples, make_init, seeded
 from reproduction.cr1.real_sets import FILMS, QUICK, load_set, weighted, without_empty_columns
+from reproduction.data.store import is_available
 
-from nonneg.datasets.store import is_available
 from nonneg.exceptions import UnknownNameError
 from nonneg.iteration.history import History
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reproduction.data import low_rank_plus_noise
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from nonneg import NMF, _threads, factorize
 from nonneg.data import as_data_matrix
 from nonneg.data.compressed import compressed, leading_range, orthonormal
-from nonneg.datasets import low_rank_plus_noise
 from nonneg.solvers import acceleration
 
 EMBEDDED = {

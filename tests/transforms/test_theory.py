@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from reproduction.data import gaussian_composite_model
 
-from nonneg.datasets import gaussian_composite_model
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
 from nonneg.transforms import theory
 

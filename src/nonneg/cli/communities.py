@@ -292,11 +292,11 @@ def community_record(
 
 def _read(options: argparse.Namespace) -> Any:
     from nonneg.applications.communities.files import GraphFile, read_graph
-    from nonneg.datasets.real.networkx_graphs import NETWORKX_GRAPHS
+    from nonneg.datasets.real import networkx_graph
 
     started = time.perf_counter()
     if options.example is not None:
-        found = NETWORKX_GRAPHS[options.example]()
+        found = networkx_graph(options.example)
         known = found.y is not None and (found.y >= 0).all()
         labels = [found.names[at] for at in found.y] if known else None
         graph = GraphFile(found.X, found.sample_names, options.example, labels=labels)

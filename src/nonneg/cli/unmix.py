@@ -12,7 +12,7 @@ from nonneg.cli import arguments, terminal
 MAPS, SPECTRA, RESIDUALS, MASK = "abundances", "endmembers.csv", "residuals.npy", "mask.npy"
 N_NAMED = 10
 """Maximum number of isolated pixels that are named in the record."""
-SCENES = ("samson", "moffett", "indian-pines", "pavia-crop")
+SCENES = ("samson",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

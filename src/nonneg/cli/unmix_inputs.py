@@ -111,15 +111,9 @@ def _generated(n_materials: int, seed: int) -> Scene:
 
 
 def _real(name: str, count: int | None) -> Scene:
-    from nonneg import datasets
+    from nonneg.datasets import load_samson
 
-    load = {
-        "samson": datasets.load_samson,
-        "moffett": datasets.load_moffett,
-        "indian-pines": datasets.load_indian_pines,
-        "pavia-crop": datasets.load_pavia_u_crop,
-    }[name]
-    found = load()
+    found = load_samson()
     rows, columns = found.sample_shape or (1, len(found.y))
     values = np.asarray(found.X).reshape(rows, columns, -1)
     ends = RANGES.get(name)

@@ -1,71 +1,39 @@
-"""Data sets: real ones, which are downloaded once and cached, and generated ones.
+"""Data sets: real ones, found in a folder or downloaded once, and generated ones.
 
 `nonneg.datasets.store` documents where they are searched for, where they come from, and offline use.
 """
 
 from __future__ import annotations
 
+from nonneg.datasets.cells import CellData, single_cells
+from nonneg.datasets.communities import CommunityGraph, mixed_membership_graph
+from nonneg.datasets.cones import circular_cones
+from nonneg.datasets.dataset import Dataset, PlantedData, Recording
+from nonneg.datasets.gaussian_composite import (
+    GaussianCompositeData,
+    GaussianCompositeModel,
+    gaussian_composite,
+    gaussian_composite_model,
+)
+from nonneg.datasets.instruments import instrument_sound
+from nonneg.datasets.music_notes import MusicNotesData, music_notes
+from nonneg.datasets.purification import (
+    PurificationData,
+    PurificationModel,
+    purification_data,
+    purification_model,
+)
 from nonneg.datasets.real import (
     load_armstrong,
     load_bbc,
     load_brca_sbs96,
-    load_cbcl_faces,
-    load_ck_plus,
-    load_cluto,
-    load_coil20,
-    load_dblp,
-    load_facebook_ego,
-    load_football,
-    load_hitech,
-    load_indian_pines,
-    load_karate,
     load_les_miserables,
-    load_leukemia,
-    load_mag,
-    load_moffett,
-    load_nonstationary440,
-    load_olivetti,
-    load_orl,
-    load_pavia_u_classes,
-    load_pavia_u_crop,
-    load_pbmc3k,
-    load_reuters21578,
     load_samson,
-    load_southern_women,
-    load_swimmer,
-    load_tdt2,
-    load_yale_b,
 )
+from nonneg.datasets.scene import scene_like
+from nonneg.datasets.separable import SeparableData, middle_points, separable_dirichlet
 from nonneg.datasets.standard_library import load_standard_library
-from nonneg.datasets.store import Dataset, DatasetNotFoundError, Recording
-from nonneg.datasets.synthetic import (
-    CellData,
-    CommunityGraph,
-    GaussianCompositeData,
-    GaussianCompositeModel,
-    MusicNotesData,
-    PlantedData,
-    PurificationData,
-    PurificationModel,
-    SeparableData,
-    circular_cones,
-    equiangular_directions,
-    faces_like,
-    gaussian_composite,
-    gaussian_composite_model,
-    instrument_sound,
-    low_rank_plus_noise,
-    middle_points,
-    mixed_membership_graph,
-    music_notes,
-    purification_data,
-    purification_model,
-    scene_like,
-    separable_dirichlet,
-    single_cells,
-    text_like,
-)
-from nonneg.datasets.weighting import tfidf
+from nonneg.datasets.store import DatasetNotFoundError
 
 __all__ = [
     "CellData",
@@ -81,42 +49,15 @@ __all__ = [
     "Recording",
     "SeparableData",
     "circular_cones",
-    "equiangular_directions",
-    "faces_like",
     "gaussian_composite",
     "gaussian_composite_model",
     "instrument_sound",
     "load_armstrong",
     "load_bbc",
     "load_brca_sbs96",
-    "load_cbcl_faces",
-    "load_ck_plus",
-    "load_cluto",
-    "load_coil20",
-    "load_dblp",
-    "load_facebook_ego",
-    "load_football",
-    "load_hitech",
-    "load_indian_pines",
-    "load_karate",
     "load_les_miserables",
-    "load_leukemia",
-    "load_mag",
-    "load_moffett",
-    "load_nonstationary440",
-    "load_olivetti",
-    "load_orl",
-    "load_pavia_u_classes",
-    "load_pavia_u_crop",
-    "load_pbmc3k",
-    "load_reuters21578",
     "load_samson",
-    "load_southern_women",
     "load_standard_library",
-    "load_swimmer",
-    "load_tdt2",
-    "load_yale_b",
-    "low_rank_plus_noise",
     "middle_points",
     "mixed_membership_graph",
     "music_notes",
@@ -125,6 +66,4 @@ __all__ = [
     "scene_like",
     "separable_dirichlet",
     "single_cells",
-    "text_like",
-    "tfidf",
 ]

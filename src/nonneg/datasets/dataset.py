@@ -1,24 +1,15 @@
-"""The results of loaders, and the error for missing data."""
+"""Results of loaders and generators."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from nonneg._html import facts
-from nonneg._typing import IntArray, MatrixLike
-from nonneg.exceptions import NonnegError
-
-Home: TypeAlias = str | os.PathLike[str] | None
-"""A folder of data sets, as passed to a loader."""
-
-
-class DatasetNotFoundError(NonnegError, FileNotFoundError):
-    """A real data set is not on this machine, and could not be downloaded."""
+from nonneg._typing import FloatArray, IntArray, MatrixLike
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,6 @@ class Dataset:
         shown = [
             ("samples", n_samples),
             ("features", n_features),
-            ("classes", len(self.names) or "not named"),
         ]
         shown += [("classes", len(self.names))] if self.names else []
         if hasattr(self.X, "nnz"):
@@ -90,3 +80,25 @@ class Recording:
     rate: int
     sources: np.ndarray[Any, Any] | None
     description: str
+
+
+@dataclass(frozen=True)
+class PlantedData:
+    """Generated data with their ground truth.
+
+    Attributes
+    ----------
+    X : array or scipy.sparse.csr_array of shape (n_samples, n_features)
+        The data, nonnegative.
+    H : array of shape (n_components, n_features)
+        The planted components: directions, parts, spectra or topics.
+    W : array of shape (n_samples, n_components) or None
+        The planted coefficients; None where a sample is not a combination of `H`.
+    labels : array of int of shape (n_samples,) or None
+        The planted class of each sample, from 0; None where there is none.
+    """
+
+    X: MatrixLike
+    H: FloatArray
+    W: FloatArray | None = None
+    labels: IntArray | None = None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nonneg.datasets.store import Dataset
+from nonneg.datasets.dataset import Dataset
 from nonneg.exceptions import InvalidParameterError, NonnegError
 
 # Programs, tests, tables and jokes, whose docstrings do not describe the module.

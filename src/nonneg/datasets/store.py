@@ -1,96 +1,91 @@
-"""Real data sets on this machine: found, verified against known contents, or downloaded once.
+"""Store of real data sets: folders that are searched, and a cache for downloads.
 
-A data home is a folder with one subfolder per data set::
-
-    data home/
-      olivetti_64x64/data.npz
-      indian_pines/data.npz
-      tdt2/X.npz, labels.npz, class_subsets.npz
-
-A loader searches the folder given as ``data_home``, then that of the environment variable ``NONNEG_DATA``,
-then the user's cache. What is in none of them is downloaded from its source, converted, verified, and kept in
-``data_home`` or else in the cache; ``NONNEG_DOWNLOAD=never`` forbids this. No data set is shipped with the
-package, because most sources state no license. The table ``sources.json`` has the source of every data set
-(repository, revision, paths), its license, and the files that it is converted to.
+A loader searches the folder passed as ``data_home``, then that of the environment variable ``NONNEG_DATA``,
+for ``NAME/FILE``. What is in neither is downloaded from its source once, verified, and kept in the user's
+cache; ``NONNEG_DOWNLOAD=never`` forbids this. No data set is shipped with the package, because most sources
+state no license.
 """
 
 from __future__ import annotations
 
 import os
+import zipfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nonneg._cores import user_cache
-from nonneg._typing import IntArray, SparseMatrix
-from nonneg.datasets.catalog import (
-    DOWNLOAD_VARIABLE,
-    ENVIRONMENT_VARIABLE,
-    FILES,
-    SOURCES,
-    download_folder,
-    downloads_allowed,
-    homes,
-    is_available,
-    look_up,
-    offline_instructions,
-)
-from nonneg.datasets.content import read_archive
-from nonneg.datasets.dataset import Dataset, DatasetNotFoundError, Recording
-from nonneg.exceptions import UnknownNameError
+from nonneg._optional import import_optional
+from nonneg.exceptions import FileFormatError, NonnegError
 
-__all__ = [
-    "DOWNLOAD_VARIABLE",
-    "ENVIRONMENT_VARIABLE",
-    "SOURCES",
-    "Dataset",
-    "DatasetNotFoundError",
-    "Recording",
-    "classes",
-    "downloads_allowed",
-    "find",
-    "homes",
-    "is_available",
-    "read_arrays",
-    "read_sparse",
-    "user_cache",
-]
+ENVIRONMENT_VARIABLE = "NONNEG_DATA"
+DOWNLOAD_VARIABLE = "NONNEG_DOWNLOAD"
+
+Home: TypeAlias = str | os.PathLike[str] | None
+"""A folder of data sets, as passed to a loader."""
 
 
-def find(file: str, home: str | os.PathLike[str] | None = None) -> Path:
-    """Return the path of a file after verifying its contents; download it where it is missing."""
-    if file not in FILES:
-        raise UnknownNameError.of("file", file, FILES)
-    path = look_up(file, home)
-    if path is not None:
-        return path
-    if downloads_allowed():
-        # Imported here: this is needed once per data set.
-        from nonneg.datasets.acquisition import acquire
-
-        return acquire(file, download_folder(home))
-    looked = " and ".join(str(folder / file) for folder in homes(home))
-    raise DatasetNotFoundError(
-        f"The data set file {file} is not on this machine (searched {looked}), and {DOWNLOAD_VARIABLE} "
-        f"forbids fetching it. {offline_instructions(file)}"
-    )
+class DatasetNotFoundError(NonnegError, FileNotFoundError):
+    """A real data set is not on this machine, and could not be downloaded."""
 
 
-def read_arrays(file: str, home: str | os.PathLike[str] | None = None) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of an .npz file by name."""
-    return read_archive(find(file, home))
+@dataclass(frozen=True)
+class Source:
+    """A file on another machine."""
+
+    address: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """The last part of its address."""
+        return self.address.rsplit("/", 1)[-1]
 
 
-def read_sparse(file: str, home: str | os.PathLike[str] | None = None) -> SparseMatrix:
-    """Return the sparse matrix of an .npz file."""
-    import scipy.sparse
+def homes(data_home: Home = None) -> list[Path]:
+    """Return the folders that are searched, in this order."""
+    named = (data_home, os.environ.get(ENVIRONMENT_VARIABLE))
+    return [Path(folder).expanduser() for folder in named if folder]
 
-    return scipy.sparse.csr_array(scipy.sparse.load_npz(find(file, home)))
+
+def look_up(file: str, data_home: Home = None) -> Path | None:
+    """Return the path of ``NAME/FILE`` in the first folder that has it; None where none has."""
+    return next((home / file for home in homes(data_home) if (home / file).is_file()), None)
 
 
-def classes(labels: Any, n_samples: int) -> IntArray:
-    """Return the classes of the samples, -1 throughout where the source gives none."""
-    if labels is None:
-        return np.full(n_samples, -1, dtype=np.intp)
-    return np.asarray(labels).astype(np.intp)
+def downloads_allowed() -> bool:
+    """Tell whether missing data sets may be downloaded."""
+    return os.environ.get(DOWNLOAD_VARIABLE, "").strip().lower() not in {"never", "no", "off", "0", "false"}
+
+
+def retrieve(source: Source, folder: str) -> Path:
+    """Return the path of a downloaded file; download and verify it where it is not in the cache."""
+    target = user_cache() / folder
+    if not (target / source.name).is_file() and not downloads_allowed():
+        raise DatasetNotFoundError(
+            f"{folder} is in no folder of data sets, and {DOWNLOAD_VARIABLE} forbids the download of "
+            f"{source.address}. Pass data_home=FOLDER or set {ENVIRONMENT_VARIABLE}=FOLDER, where FOLDER "
+            f"contains {folder}."
+        )
+    pooch = import_optional("pooch", extra="datasets", purpose=f"Downloading {folder}")
+    try:
+        path = pooch.retrieve(source.address, f"sha256:{source.sha256}", fname=source.name, path=target)
+    except (OSError, ValueError) as error:  # no connection, no permission to write, other contents
+        raise DatasetNotFoundError(
+            f"{source.address} could not be downloaded to {target}: {error} Offline, copy it there from "
+            "another machine."
+        ) from error
+    return Path(path)
+
+
+def read_archive(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays of an .npz file by name; nothing is unpickled."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise FileFormatError(
+            f"{path} cannot be read as an .npz file of plain arrays: {error}. Replace it."
+        ) from error

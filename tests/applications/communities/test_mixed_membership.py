@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reproduction.data import load_dblp
+from reproduction.data.store import is_available
 from sklearn.base import clone
 
 from nonneg.applications import MixedMembership
@@ -14,9 +16,8 @@ from nonneg.applications.communities import METHODS
 from nonneg.applications.communities.candidates import candidate_nodes, energetic_nodes
 from nonneg.applications.communities.geonmf import GeoNMFOptions
 from nonneg.applications.communities.recovery import recover
-from nonneg.datasets import load_dblp, load_southern_women, mixed_membership_graph
-from nonneg.datasets.real.networkx_graphs import networkx_karate
-from nonneg.datasets.store import is_available
+from nonneg.datasets import mixed_membership_graph
+from nonneg.datasets.real import networkx_graph
 from nonneg.exceptions import (
     InvalidParameterError,
     NonnegWarning,
@@ -160,7 +161,7 @@ def test_a_network_of_coauthors_gives_the_printed_correlation(method, printed):
 @pytest.mark.parametrize("method", ["merit", "spa", "spoc", "geonmf"])
 def test_the_leaders_of_the_karate_club_are_its_pure_nodes(method):
     pytest.importorskip("networkx")
-    club = networkx_karate()
+    club = networkx_graph("karate")
     model = MixedMembership(2, method=method, random_state=0).fit(club.X)
     assert sorted(model.pure_nodes_) == [0, 33]
     assert clustering_accuracy(club.y, model.labels_) > 0.95
@@ -168,7 +169,7 @@ def test_the_leaders_of_the_karate_club_are_its_pure_nodes(method):
 
 def test_the_communities_of_a_bipartite_graph_span_its_sides_unless_the_sides_are_meant():
     pytest.importorskip("networkx")
-    women = load_southern_women()
+    women = networkx_graph("southern-women")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sides = MixedMembership(2, method="spa", spectrum="magnitude").fit(women.X)

@@ -12,7 +12,8 @@ from nonneg import load
 from nonneg.applications import MixedMembership
 from nonneg.applications.communities import number
 from nonneg.applications.communities.number import bethe_hessian_count, count_communities
-from nonneg.datasets import load_southern_women, mixed_membership_graph
+from nonneg.datasets import mixed_membership_graph
+from nonneg.datasets.real import networkx_graph
 from nonneg.exceptions import InvalidParameterError
 
 NAMES = (number.EIGENGAP, number.BETHE, number.HELD_OUT)
@@ -58,7 +59,7 @@ def test_auto_is_a_number_of_communities_of_the_estimator(tmp_path):
 
 def test_a_bipartite_graph_and_a_pair_have_a_number_too():
     pytest.importorskip("networkx")
-    assert MixedMembership("auto", random_state=0).fit(load_southern_women().X).n_communities_ == 2
+    assert MixedMembership("auto", random_state=0).fit(networkx_graph("southern-women").X).n_communities_ == 2
     assert MixedMembership("auto", random_state=0).fit(np.array([[0, 1], [1, 0]])).n_communities_ == 1
 
 

@@ -7,6 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reproduction.data import load_facebook_ego, load_football
+from reproduction.data.store import is_available
 
 from nonneg import load
 from nonneg.applications import MixedMembership
@@ -14,8 +16,7 @@ from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.likelihood import edge_likelihood
 from nonneg.applications.communities.methods import _fitted_connectivity
 from nonneg.applications.communities.symnmf import SymNMFOptions, _error_statement, normalized_adjacency
-from nonneg.datasets import load_facebook_ego, load_football, mixed_membership_graph
-from nonneg.datasets.store import is_available
+from nonneg.datasets import mixed_membership_graph
 from nonneg.exceptions import InvalidParameterError
 from nonneg.metrics import averaged_rank_correlation, clustering_accuracy
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import store
 from tests.references.mixtures import mixtures
 
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import SpectralLibrary
-from nonneg.datasets import load_samson, store
+from nonneg.datasets import load_samson
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnsupportedError
 from nonneg.metrics import spectral_angles
 

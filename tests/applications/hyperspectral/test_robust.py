@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import store
 
 import nonneg
 from nonneg.applications import Unmixing
@@ -11,7 +12,7 @@ from nonneg.applications.hyperspectral import EndmemberCount, estimate_n_endmemb
 from nonneg.applications.hyperspectral.abundances import DARKEST, weights_of, within_brightness
 from nonneg.applications.hyperspectral.facets import edge_of
 from nonneg.applications.hyperspectral.noise import band_noise, noise_scale, usual_pixels
-from nonneg.datasets import load_samson, scene_like, store
+from nonneg.datasets import load_samson, scene_like
 from nonneg.exceptions import FileFormatError, InvalidDataError, UnsupportedError
 from nonneg.metrics import spectral_angles
 

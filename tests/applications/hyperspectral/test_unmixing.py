@@ -6,11 +6,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from reproduction.data import store
 
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import SpectralLibrary, pixels, read_cube, unmixing
 from nonneg.applications.hyperspectral.abundances import Mixtures
-from nonneg.datasets import load_samson, separable_dirichlet, store
+from nonneg.datasets import load_samson, separable_dirichlet
 from nonneg.exceptions import (
     DataChangedWarning,
     InvalidDataError,

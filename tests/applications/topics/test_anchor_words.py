@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
+from reproduction.data import text_like
 
 from nonneg.applications import TopicModel
 from nonneg.applications.topics.anchor_words import (
@@ -25,7 +26,6 @@ from nonneg.applications.topics.term_weights import (
 )
 from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
 from nonneg.applications.topics.word_correlation import WordCorrelation
-from nonneg.datasets import text_like
 from nonneg.exceptions import UnsupportedError
 
 

@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reproduction.data import load_reuters21578
+from reproduction.data.store import is_available
 from reproduction.studies.topic_collections import planted_collection
 from sklearn.utils import get_tags
 
@@ -25,8 +27,6 @@ from nonneg.applications.topics.documents import used_words
 from nonneg.applications.topics.duplicates import _join, _smallest_hash, first_copies
 from nonneg.applications.topics.quality import Support
 from nonneg.applications.topics.term_weights import balanced_documents, informative_words
-from nonneg.datasets import load_reuters21578
-from nonneg.datasets.store import is_available
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError
 from nonneg.metrics import normalized_mutual_information
 

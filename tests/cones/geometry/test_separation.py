@@ -12,7 +12,7 @@ from nonneg.cones.geometry import (
     size_angles,
 )
 from nonneg.data import as_data_matrix
-from nonneg.datasets import equiangular_directions
+from nonneg.datasets.cones import equiangular_directions
 from nonneg.exceptions import ShapeError
 
 

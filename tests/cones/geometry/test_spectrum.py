@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nonneg.cones.geometry import largest_epsilon, predicted_spectrum, ratio_condition, second_moments
-from nonneg.datasets import circular_cones, equiangular_directions
+from nonneg.datasets import circular_cones
+from nonneg.datasets.cones import equiangular_directions
 from nonneg.exceptions import InvalidParameterError
 
 

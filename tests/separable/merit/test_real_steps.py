@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import load_dblp
 from scipy.sparse.linalg import eigsh
 
 from nonneg.data import as_data_matrix
-from nonneg.datasets import DatasetNotFoundError, load_dblp
+from nonneg.datasets import DatasetNotFoundError
 from nonneg.separable.preprocessing import prepared
 
 

@@ -1,0 +1,236 @@
+"""Points in circular cones around equiangular directions (Liu & Tan, the cr1-nmf paper, section VI-A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nonneg._arguments import checked_count, checked_nonnegative
+from nonneg._random import Seed, generator
+from nonneg._typing import FloatArray
+from nonneg.datasets.dataset import PlantedData
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+
+# Draws with a negative entry are rejected; where this many fail, the angle is too large.
+MAX_DRAWS = 100
+SQUARED_LENGTHS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
+    "rayleigh": lambda rng, n: rng.standard_exponential(n),
+    "half-normal": lambda rng, n: rng.standard_normal(n) ** 2,
+    "uniform": lambda rng, n: 3.0 * rng.random(n) ** 2,
+    "constant": lambda rng, n: np.ones(n),
+}
+"""Names of distributions of lengths -> draws of their squares, of mean 1."""
+# In the paper the angle between two axes exceeds four times the size angle by this (section VI-A).
+EXTRA_ANGLE = 0.01
+
+
+def equiangular_directions(
+    n_directions: int,
+    n_features: int,
+    angle: float,
+    *,
+    rng: Seed = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> FloatArray:
+    """Return nonnegative unit vectors with equal pairwise angles.
+
+    Parameters
+    ----------
+    n_directions : int
+        Number of vectors.
+    n_features : int
+        Their length; at least `n_directions`.
+    angle : float
+        The angle between any two, in radians, above 0 and at most pi / 2.
+    rng : None, int or numpy.random.Generator
+        Random number generator or seed: the first vector is proportional to 0.5 plus uniform numbers.
+    dtype : dtype, default float64
+        Data type of the entries, float32 or float64.
+
+    Returns
+    -------
+    array of shape (n_directions, n_features)
+        One vector per row.
+
+    Raises
+    ------
+    InvalidParameterError
+        If there are no such vectors, or all of 100 draws had a negative entry.
+
+    Notes
+    -----
+    Each vector is the shortest one with the given cosines to the ones before, plus a vector orthogonal to
+    all of them with entry 1 where the first part is smallest, scaled to unit length.
+    """
+    n_directions = checked_count("n_directions", n_directions)
+    n_features = checked_count("n_features", n_features)
+    # A computed right angle may be larger by a last digit.
+    if not isinstance(angle, Real) or not 0 < angle <= np.pi / 2 + 1e-12:
+        raise InvalidParameterError(
+            f"The angle between nonnegative vectors must be in (0, pi / 2]. Got {angle!r}."
+        )
+    if n_directions > n_features:
+        raise InvalidParameterError(
+            f"n_directions must be between 1 and n_features={n_features}, so that the vectors are "
+            f"independent. Got {n_directions}."
+        )
+    rng = generator(rng)
+    for _ in range(MAX_DRAWS):
+        directions = _draw_directions(n_directions, n_features, np.cos(angle), rng)
+        if directions is not None:
+            return directions.astype(dtype)
+    raise InvalidParameterError(
+        f"{MAX_DRAWS} draws did not give {n_directions} nonnegative vectors of length {n_features} at "
+        f"{angle:.4g} radians from one another. Use a smaller angle, fewer vectors or more features."
+    )
+
+
+def _draw_directions(count: int, length: int, cosine: float, rng: np.random.Generator) -> FloatArray | None:
+    """Return the directions, or None when an entry came out negative."""
+    rows = np.zeros((count, length))
+    first = rng.random(length) + 0.5
+    rows[0] = first / np.linalg.norm(first)
+    for k in range(1, count):
+        known = rows[:k]
+        gram = known @ known.T
+        shortest = np.linalg.solve(gram, np.full(k, cosine)) @ known
+        lowest = int(np.argmin(shortest))
+        free = -np.linalg.solve(gram, known[:, lowest]) @ known
+        free[lowest] += 1.0
+        room = 1.0 - shortest @ shortest
+        # `free[lowest]` is the squared length of the projection: without it there is no direction left.
+        if room <= 0 or free[lowest] <= 1e-12:
+            return None
+        rows[k] = shortest + np.sqrt(room / (free @ free)) * free
+        if rows[k].min() < 0:
+            return None
+    return rows
+
+
+def circular_cones(
+    n_samples: int = 10_000,
+    n_features: int = 1600,
+    n_cones: int = 40,
+    *,
+    size_angle: float | Sequence[float] = 0.2,
+    between_angle: float | None = None,
+    mean_squared_lengths: float | Sequence[float] | None = None,
+    lengths: str = "rayleigh",
+    proportions: Sequence[float] | None = None,
+    project: bool = True,
+    noise: float = 0.0,
+    rng: Seed = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> PlantedData:
+    """Return points in circular cones that are far apart.
+
+    Parameters
+    ----------
+    n_samples : int, default 10000
+        Number of points.
+    n_features : int, default 1600
+        Length of a point.
+    n_cones : int, default 40
+        Number of cones.
+    size_angle : float or sequence of float, default 0.2
+        The largest angle between a point and the axis of its cone, in radians; one for all cones or one per
+        cone.
+    between_angle : float, optional
+        The angle between any two axes. By default three times the largest size angle plus the second largest
+        plus 0.01 (``4 size_angle + 0.01`` for equal ones), as the paper's geometric assumption requires.
+    mean_squared_lengths : float or sequence of float, optional
+        The means 1 / lambda_k of the squared lengths of the points; by default 1, 2, 3, ... cone by cone.
+    lengths : {"rayleigh", "half-normal", "uniform", "constant"}, default "rayleigh"
+        The distribution of the lengths. The squares of Rayleigh lengths are exponential, as in Theorem 6;
+        all of them are sub-Gaussian, to which Remark 1 extends it.
+    proportions : sequence of float, optional
+        The probabilities of the cones, up to scale; equal by default.
+    project : bool, default True
+        Whether negative entries are set to zero and the lengths restored. Without it the entries may be
+        negative, and Theorem 8 and Lemma 14 are exact.
+    noise : float, default 0
+        Standard deviation of normal noise added to every entry; negative entries are then set to zero.
+    rng : None, int or numpy.random.Generator
+        Random number generator or seed.
+    dtype : dtype, default float64
+        Data type of the entries, float32 or float64.
+
+    Returns
+    -------
+    PlantedData
+        `X`, the axes as `H` (unit rows), and the cone of each point as `labels`. `W` is None.
+
+    Notes
+    -----
+    The cone of a point is drawn by `proportions`, its angle to the axis uniformly from ``(0, size_angle)``,
+    its length from the distribution `lengths`. Directions at that angle are uniform on the circle of
+    the first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and
+    the length is restored.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 6 and section VI-A.
+    """
+    n_samples = checked_count("n_samples", n_samples)
+    n_features, n_cones = checked_count("n_features", n_features), checked_count("n_cones", n_cones)
+    sizes = _one_each("size_angle", size_angle, n_cones)
+    means = _one_each(
+        "mean_squared_lengths",
+        np.arange(1, n_cones + 1) if mean_squared_lengths is None else mean_squared_lengths,
+        n_cones,
+    )
+    noise = checked_nonnegative("noise", noise)
+    if lengths not in SQUARED_LENGTHS:
+        raise UnknownNameError.of("lengths", lengths, SQUARED_LENGTHS)
+    rng = generator(rng)
+    if between_angle is None:
+        between_angle = 3 * sizes.max() + np.sort(sizes)[-2:][0] + EXTRA_ANGLE
+    axes = equiangular_directions(n_cones, n_features, between_angle, rng=rng)
+    if proportions is None:
+        labels = rng.integers(n_cones, size=n_samples)
+    else:
+        parts = _one_each("proportions", proportions, n_cones)
+        labels = rng.choice(n_cones, size=n_samples, p=parts / parts.sum())
+    radii = np.sqrt(means[labels] * SQUARED_LENGTHS[lengths](rng, n_samples))
+    angles = rng.uniform(0.0, sizes[labels], size=n_samples)
+    X = rng.standard_normal((n_samples, n_features))
+    X[:, 0] = 0.0
+    X *= (np.sin(angles) / np.linalg.norm(X, axis=1))[:, None]
+    X[:, 0] = np.cos(angles)
+    for k, axis in enumerate(axes):
+        rows = np.flatnonzero(labels == k)
+        X[rows] = _reflected(X[rows], axis)
+    if project:
+        np.maximum(X, 0.0, out=X)
+    X *= (radii / np.linalg.norm(X, axis=1))[:, None]
+    if noise > 0:
+        X += noise * rng.standard_normal(X.shape)
+        np.maximum(X, 0.0, out=X)
+    return PlantedData(X=X.astype(dtype, copy=False), H=axes.astype(dtype), labels=labels)
+
+
+def _one_each(name: str, values: Any, count: int) -> FloatArray:
+    """Return one positive number per cone."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(f"{name} must be numbers above 0. Got {values!r}.") from None
+    if array.shape not in ((), (count,)):
+        raise ShapeError(f"{name} must be one number or {count}, one per cone. Got shape {array.shape}.")
+    if not np.all(array > 0) or not np.all(np.isfinite(array)):
+        raise InvalidParameterError(f"{name} must be above 0. Got {values}.")
+    return np.broadcast_to(array, (count,)).copy()
+
+
+def _reflected(points: FloatArray, axis: FloatArray) -> FloatArray:
+    """Return the points mapped by the reflection that takes the first unit vector to `axis`."""
+    mirror = -axis
+    mirror[0] += 1.0
+    squared = mirror @ mirror
+    if squared == 0:
+        return points
+    return points - np.multiply.outer((2.0 / squared) * (points @ mirror), mirror)
