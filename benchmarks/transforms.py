@@ -203,7 +203,7 @@ def measure_peer(threads: int) -> dict[str, Any]:
         return {"failure": "qndiag is not installed"}
     from reproduction.tlnmf.both_methods import drawn_frames, parameters
 
-    from nonneg.transforms.rotations import random_orthogonal
+    from nonneg.transforms.rotations.group import random_orthogonal
 
     Y = drawn_frames("music", 100, 0)
     Sigma = np.einsum("sna,snb->nab", Y, Y, optimize=True) / len(Y)

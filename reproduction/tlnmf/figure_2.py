@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.transforms.theory import (
-    largest_sampling_divergence,
-    sampling_divergence,
-    sampling_divergence_limit,
-)
 from reproduction.artifacts import Artifact, Curves, Figure, Measured, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.registry import TITLES
 from reproduction.tlnmf.both_methods import KINDS, cost, gcm_model, parameters, solve_both
+from reproduction.tlnmf.theory import (
+    largest_sampling_divergence,
+    sampling_divergence,
+    sampling_divergence_limit,
+)
 
 NAME = "tlnmf/figure-2"
 SIZES = (1, 3, 10, 30, 100, 300, 1000, 5000)

@@ -204,3 +204,15 @@ def test_what_is_refused(data, model):
         model.transform(good[:, :, :7])
     with pytest.raises(InvalidParameterError, match="'method' parameter of TransformNMF"):
         TransformNMF(method="fft").fit(good)
+
+
+def test_the_published_protocol_is_one_word_away(data):
+    model = TransformNMF(3, method="tl", cross_initialize=True, n_init=2, max_iter=15, random_state=0)
+    model.set_params(eps0=1e-3, init="random").fit(data.Y)
+    options = {"eps0": 1e-3, "n_init": 2, "init": "random", "max_iter": 15, "rng": 0}
+    same = learn_transform(data.Y, 3, method="tl", cross_initialize=True, **options)
+    assert model.result_.objective == same.objective
+    alone = learn_transform(data.Y, 3, method="tl", **options)
+    # Restarts from the solutions of JD+NMF are further ones: never worse.
+    assert len(model.result_.restarts.objective) > len(alone.restarts.objective)
+    assert model.result_.objective <= alone.objective

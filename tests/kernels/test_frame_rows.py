@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from nonneg.kernels import frame_rows
-from nonneg.kernels.frame_rows import array_api, triton
+from nonneg.kernels.frame_rows import array_api
 from nonneg.kernels.frame_rows import numba as compiled
 
 
@@ -29,33 +28,3 @@ def test_realizations_one_after_the_other(rng):
     assert np.allclose(frame_rows.weighted_rows(X, weights), (parts * weights[:, None]).reshape(X.shape))
     one = X[:, :7]
     assert np.array_equal(frame_rows.sums_of_squares(one, 7), one * one)
-
-
-def test_numpy_frames_of_unequal_length_are_left_to_compiled_code(rng, monkeypatch):
-    X, weights = rng.standard_normal((1, 182, 50)), rng.random((1, 91, 50))
-    assert frame_rows._compiled(X) is compiled
-    assert frame_rows._compiled(X.astype(np.float32)) is None
-    assert frame_rows._compiled([X]) is None
-    offsets, counts = np.arange(0, 182, 2), np.full(91, 2)
-    monkeypatch.setattr(compiled, "sums_of_squares", lambda *given: "sums" if given[0] is X else None)
-    monkeypatch.setattr(compiled, "weighted_rows", lambda *given: "rows" if given[1] is weights else None)
-    assert frame_rows.sums_of_squares(X, 91, offsets, counts) == "sums"
-    assert frame_rows.weighted_rows(X, weights, offsets, counts) == "rows"
-
-
-def test_what_is_supported(rng):
-    X = rng.standard_normal((1, 100, 50))
-    assert compiled.is_supported(X)
-    assert not compiled.is_supported(X.astype(np.float32))
-    assert not compiled.is_supported(X[:, :10])
-    assert not compiled.is_supported(X[:, ::2])
-    assert not triton.is_supported(X)
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize(("rank", "n_frames", "m"), [(2, 3, 4), (10, 50, 10), (3, 151, 200)])
-def test_sums_of_squares_in_triton(rank, n_frames, m, rng, torch, device):
-    X = torch.tensor(rng.standard_normal((5, rank * n_frames, m)), device=device)
-    assert triton.is_supported(X)
-    expected = (X.reshape(5, rank, n_frames, m) ** 2).sum(1)
-    np.testing.assert_allclose(triton.sums_of_squares(X, n_frames).cpu(), expected.cpu(), rtol=1e-13)

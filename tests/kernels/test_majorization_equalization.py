@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels.majorization_equalization import array_api, triton, update_factors
+from nonneg.kernels.majorization_equalization import array_api, update_factors
 from nonneg.kernels.majorization_equalization import numba as compiled
 
 
@@ -24,33 +24,6 @@ def test_compiled_is_the_array_code(k, rng):
     assert np.allclose(found[1], known[1], rtol=1e-11)
     assert np.allclose(found[2], 1.0 / (known[0] @ known[1] + 1e-3), rtol=1e-10)
     assert np.allclose(known[2], 1.0 / (known[0] @ known[1] + 1e-3), rtol=1e-14)
-
-
-def test_what_is_supported(rng):
-    V = rng.random((1, 91, 50))
-    assert compiled.is_supported(V, 2, 1e-3)
-    assert not compiled.is_supported(V.astype(np.float32), 2, 1e-3)
-    assert not compiled.is_supported(V[:, :10], 2, 1e-3)
-    assert not compiled.is_supported(V, compiled.MOST_COMPONENTS + 1, 1e-3)
-    assert not compiled.is_supported(V, 2, 1e-200)
-    assert not triton.is_supported(V, 2)
-
-
-@pytest.mark.covering(1)
-@pytest.mark.torch
-@pytest.mark.parametrize(("n_frames", "m", "k"), [(50, 10, 5), (2, 2, 1), (33, 7, 3), (64, 16, 8)])
-@pytest.mark.parametrize("shared", [False, True])
-def test_triton_is_the_array_code(n_frames, m, k, shared, rng, torch, device):
-    batch, n_updates = (6, 7) if device.type == "cuda" else (2, 2)  # the interpreter is slow
-    V = torch.tensor(rng.random((1 if shared else batch, n_frames, m)), device=device)
-    V = torch.broadcast_to(V, (batch, n_frames, m))
-    activations = torch.tensor(rng.random((batch, n_frames, k)), device=device)
-    components = torch.tensor(rng.random((batch, k, m)), device=device)
-    assert triton.is_supported(V, k)
-    found = triton.update_factors(V, 1e-8, activations, components, n_updates)
-    expected = array_api.update_factors(V, 1e-8, activations, components, n_updates)
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a.cpu(), b.cpu(), rtol=1e-11)
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.3])

@@ -13,7 +13,6 @@ from tests.kernels.plain import plain
 from nonneg.kernels.self_dictionary import numba_kernels as compiled
 
 SCAN = "nonneg.kernels.self_dictionary.numba_kernels"
-OBJECTIVES = "nonneg.kernels.transforms.objectives_numba"
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
@@ -257,44 +256,3 @@ def test_unmarked_columns_keep_what_is_known(scan):
     marked = marks[0] == 1
     np.testing.assert_array_equal(index[marked], scores[:, columns[marked]].argmin(axis=0))
     assert (index[~marked] == 99).all()
-
-
-@pytest.mark.parametrize("n_realizations", [1, 2, 4, 6])
-def test_powers_gradients_and_curvatures(n_realizations, rng):
-    kernels = plain(OBJECTIVES)
-    X, inverse = rng.standard_normal((n_realizations, 4, 7)), rng.random((4, 7))
-    V = np.full((4, 7), 9.0)
-    kernels.power_of(X, V)
-    np.testing.assert_allclose(V, np.sum(X**2, axis=0))
-    pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
-    cross = np.full((6, 7), 9.0)
-    kernels.cross_power_of(X, cross)
-    np.testing.assert_allclose(cross, [np.sum(X[:, a] * X[:, b], axis=0) for a, b in pairs])
-    gradient = np.full((4, 4), 9.0)
-    kernels.skew_gradient(cross, inverse, gradient)
-    expected = np.zeros((4, 4))
-    for (a, b), row in zip(pairs, cross, strict=True):
-        expected[a, b] = np.sum((inverse[a] - inverse[b]) * row)
-    np.testing.assert_allclose(gradient, expected - expected.T)
-    curvature = np.full((4, 4), 9.0)
-    kernels.curvature_of(V, inverse, curvature)
-    np.testing.assert_allclose(curvature, V @ inverse.T + inverse @ V.T)
-    assert kernels.inner(V, inverse) == pytest.approx(np.sum(V * inverse))
-
-
-@pytest.mark.parametrize("n", [1, 7, 8, 9, 19])
-@pytest.mark.parametrize("scale", [1.0, 1e-50, 1e50])
-def test_sums_of_logarithms_do_not_overflow(n, scale, rng):
-    A = scale * (0.5 + rng.random((3, n)))
-    assert plain(OBJECTIVES).sum_of_logs(A, 0.0) == pytest.approx(np.log(A).sum(), rel=1e-12)
-    assert plain(OBJECTIVES).sum_of_logs(A, scale) == pytest.approx(np.log(A + scale).sum(), rel=1e-12)
-
-
-def test_the_three_objectives(rng):
-    V, inverse, eps = rng.random((3, 9)), rng.random((3, 9)), 0.1
-    ratio = (V + eps) * inverse
-    C = np.sum(ratio) - np.sum(np.log(inverse))
-    L = 27 + np.sum(np.log(V + eps))
-    found = plain(OBJECTIVES).measured(V, eps, inverse, np.empty((3, 9)))
-    np.testing.assert_allclose(found, [C, L, np.sum(ratio - 1 - np.log(ratio))])
-    assert found[0] == pytest.approx(found[1] + found[2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.linalg
 from tests.kernels.plain import plain
 
 from nonneg.kernels.beta_products import array_api
@@ -13,7 +12,6 @@ LOGARITHMS = "nonneg.kernels.beta_products.logarithms"
 BETA = "nonneg.kernels.beta_products.numba"
 NEWTON = "nonneg.kernels.kl_newton.numba"
 DESCENT = "nonneg.kernels.kl_newton.descent"
-ROTATIONS = "nonneg.kernels.rotations.numba"
 SIMPLEX = "nonneg.kernels.simplex.numba"
 BETAS = (-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 
@@ -199,31 +197,6 @@ def test_what_compiled_code_reads():
     assert kernels.is_supported(np.ones((2, 2)))
     assert not kernels.is_supported(np.ones((2, 2)), np.ones((2, 2)))
     assert not kernels.is_supported([[1.0]])
-
-
-@pytest.mark.parametrize("k", range(1, 13))
-def test_products_of_small_matrices(k, rng):
-    A, B, out = rng.standard_normal((3, k)), rng.standard_normal((k, 4)), np.full((3, 4), 9.0)
-    plain(ROTATIONS).multiply(A, B, out)
-    np.testing.assert_allclose(out, A @ B, atol=1e-13)
-
-
-@pytest.mark.parametrize("size", [1e-4, 4e-3, 0.1, 0.34, 0.36, 1.0, 5.0])
-@pytest.mark.parametrize("m", [2, 5])
-def test_exponential_and_polar_factor(size, m, rng):
-    kernels = plain(ROTATIONS)
-    E = rng.standard_normal((m, m))
-    E = E - E.T
-    E /= np.linalg.norm(E, 2)
-    norm = kernels.skew_norm(E)
-    assert 1.0 - 1e-12 <= norm <= m
-    assert norm == pytest.approx(min(np.abs(E).sum(axis=1).max(), np.linalg.norm(E) / np.sqrt(2)))
-    out = np.empty((m, m))
-    for step in (size, -size):
-        kernels.exponential(E, step, np.empty((7, m, m)), out)
-        np.testing.assert_allclose(out, scipy.linalg.expm(step * E), atol=1e-13)
-        kernels.polar(E, step, np.empty((3, m, m)), out)
-        np.testing.assert_allclose(out, scipy.linalg.polar(np.eye(m) + step * E)[0], atol=1e-13)
 
 
 def test_factors_of_subsets(rng):

@@ -13,7 +13,6 @@ COLUMNS = "nonneg.kernels.sparse_columns.numba"
 L1 = "nonneg.kernels.l1_simplex.numba"
 CAPS = "nonneg.kernels.row_caps.numba"
 NEAREST = "nonneg.kernels.nearest_centroid.numba"
-EQUALIZATION = "nonneg.kernels.majorization_equalization.numba"
 DECODE = "nonneg.kernels.threshold_decode.numba"
 
 
@@ -329,37 +328,6 @@ def test_cosines_that_exclude_other_centroids(rng):
     spread = np.zeros((3, 80))
     spread[:, 40:48] = rng.random((3, 8))
     np.testing.assert_array_equal(kernels._discriminative_columns(spread), np.arange(40, 48))
-
-
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7, 8])
-def test_inverses_of_several_rows_at_once(m, rng):
-    out = 0.1 + rng.random((m, 5))
-    expected = 1.0 / (out + 0.2)
-    plain(EQUALIZATION).invert(out, 0.2)
-    np.testing.assert_allclose(out, expected)
-    w, h = rng.random((m, 3)), rng.random((3, 6))
-    model = np.empty((m, 6))
-    plain(EQUALIZATION).inverse_model(w, h, 0.1, model)
-    np.testing.assert_allclose(model, 1.0 / (w @ h + 0.1))
-    V, ratio = rng.random((m, 6)), np.empty((m, 6))
-    plain(EQUALIZATION).weigh(V, 0.1, model, ratio)
-    np.testing.assert_allclose(ratio, (V + 0.1) * model**2)
-
-
-@pytest.mark.parametrize(("m", "k", "n"), [(4, 2, 7), (5, 3, 8), (7, 1, 5)])
-def test_updates_of_majorization_equalization(m, k, n, rng):
-    V, activations = rng.random((2, n, m)), 0.1 + rng.random((2, n, k))
-    components, eps = 0.1 + rng.random((2, k, m)), 0.05
-    h, w, inverse = plain(EQUALIZATION).update_factors(V, eps, activations, components, 2)
-    for b in range(2):
-        data, A, B = V[b].T + eps, components[b].T.copy(), activations[b].T.copy()
-        for _ in range(2):
-            model = A @ B + eps
-            B = B * (A.T @ (data / model**2)) / (A.T @ (1 / model))
-            model = A @ B + eps
-            A = A * ((data / model**2) @ B.T) / ((1 / model) @ B.T)
-        np.testing.assert_allclose(w[b].T @ h[b].T, A @ B, rtol=1e-9)
-        np.testing.assert_allclose(inverse[b].T, 1 / (A @ B + eps), rtol=1e-9)
 
 
 @pytest.mark.parametrize("rule", ["unshifted", "shifted", "linear"])

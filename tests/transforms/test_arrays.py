@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,6 @@ from tests.transforms.cases import composite_frames
 
 from nonneg import TransformNMF, joint_diagonalize, learn_transform
 from nonneg._arrays import to_float64
-from nonneg.transforms import frame_covariances
-from nonneg.transforms.dispatch import ARRAY_STEPS
-from nonneg.transforms.initialization import initial_state
-from nonneg.transforms.options import method_options
 
 Y = composite_frames(5, 20, 6, 2)
 
@@ -57,41 +52,6 @@ def test_joint_diagonalization_of_placed_matrices(place: Any) -> None:
     expected = joint_diagonalize(sigma, rng=0, max_iter=15, tol=0)
     found = joint_diagonalize(place(sigma), rng=0, max_iter=15, tol=0)
     assert np.allclose(to_float64(found.transform), expected.transform, atol=1e-7)
-
-
-@pytest.mark.parametrize("method", ["tl", "jd"])
-def test_a_search_that_synchronize_nothing_ends_at_the_same_place(method: str) -> None:
-    data = frame_covariances(Y)
-    options = method_options(method, eps0=1e-4)
-    state = initial_state(data, 2, init=None, n_init=5, rng=1)
-    unread = state
-    for _ in range(6):
-        state, measures = ARRAY_STEPS[method](state, data, options)
-        unread, blind = ARRAY_STEPS[method](unread, data, replace(options, synchronize=False))
-    assert np.allclose(state.transform, unread.transform, atol=1e-9)
-    assert np.allclose(measures["loss"], blind["loss"], rtol=1e-11)
-    assert np.array_equal(measures["search_succeeded"], blind["search_succeeded"])
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("method", ["tl", "jd"])
-def test_nothing_is_read_from_the_device_during_an_iteration(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch = pytest.importorskip("torch")
-    data = frame_covariances(torch_array(Y))
-    state = initial_state(data, 2, init=None, n_init=3, rng=0)
-    options = replace(method_options(method, eps0=1e-4), synchronize=False, max_trials=4)
-
-    def refuse(*args: Any, **options: Any) -> Any:
-        raise AssertionError("a value was read")
-
-    with monkeypatch.context() as patch:
-        for name in ("__bool__", "__float__", "__int__", "__index__", "item", "tolist", "numpy", "cpu"):
-            patch.setattr(torch.Tensor, name, refuse)
-        new, measures = ARRAY_STEPS[method](state, data, options)
-    assert new.transform.shape == (3, 6, 6)
-    assert bool(torch.isfinite(measures["loss"]).all())
 
 
 @pytest.mark.torch

@@ -17,13 +17,13 @@ from nonneg.transforms.certificate import (
     decomposition_statement,
     descent_statement,
     gap_statement,
+    gaussian_bound,
     gaussian_statements,
     orthogonality_statement,
 )
 from nonneg.transforms.covariances import FrameCovariances, frame_covariances
 from nonneg.transforms.options import TransformOptions
-from nonneg.transforms.rotations import random_orthogonal
-from nonneg.transforms.theory import gaussian_bound
+from nonneg.transforms.rotations.group import random_orthogonal
 
 
 def data_of(n_realizations, *, n_frames=7, length=4, error=0.0, discarded=0.0, dtype=np.float64):

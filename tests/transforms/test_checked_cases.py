@@ -16,7 +16,8 @@ from nonneg.transforms.dispatch import ARRAY_STEPS
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.objective import DiagonalityObjective, FitObjective
 from nonneg.transforms.options import method_options
-from nonneg.transforms.rotations import newton_direction, skew_part
+from nonneg.transforms.rotations.group import skew_part
+from nonneg.transforms.rotations.quasi_newton import newton_direction
 
 
 def first(case: Any) -> Any:

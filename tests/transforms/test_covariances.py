@@ -19,7 +19,7 @@ from nonneg.exceptions import (
 )
 from nonneg.transforms import covariances, covariances_of, frame_covariances
 from nonneg.transforms.certificate import covariance_statement
-from nonneg.transforms.rotations import random_orthogonal
+from nonneg.transforms.rotations.group import random_orthogonal
 
 
 def sinusoids(n_realizations: int) -> np.ndarray:

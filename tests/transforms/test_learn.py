@@ -29,7 +29,7 @@ from nonneg.transforms.initialization import (
     random_factors,
 )
 from nonneg.transforms.options import method_options
-from nonneg.transforms.rotations import orthogonality_error
+from nonneg.transforms.rotations.group import orthogonality_error
 from nonneg.transforms.state import REORTHOGONALIZATION_PERIOD, reorthogonalized
 
 Y = composite_frames(4, 30, 7, 3)

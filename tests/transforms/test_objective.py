@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from tests.transforms.cases import composite_frames
 
 from nonneg.kernels.majorization_equalization.array_api import update_factors
 from nonneg.transforms import frame_covariances
-from nonneg.transforms import objective as module
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.objective import (
     DiagonalityObjective,
@@ -21,7 +21,7 @@ from nonneg.transforms.objective import (
     likelihood,
 )
 from nonneg.transforms.reduction import ReducedFrames, reduced_frames, reduced_state
-from nonneg.transforms.rotations import exponential, skew_part
+from nonneg.transforms.rotations.group import skew_part
 
 EPS0 = 1e-3
 
@@ -58,7 +58,7 @@ def test_gradients_are_differences(kind: str, n_realizations: int, reduced: bool
     for _ in range(4):
         E = skew_part(rng.standard_normal((1, m, m)))
         E /= np.linalg.norm(E)
-        ahead, behind = (objective.value(objective.at(exponential(s * E) @ P)) for s in (h, -h))
+        ahead, behind = (objective.value(objective.at(expm(s * E) @ P)) for s in (h, -h))
         expected = (ahead - behind) / (2 * h)
         assert np.allclose(np.sum(gradient * E, axis=(1, 2)), expected, rtol=1e-6, atol=1e-5)
         assert np.allclose(objective.slope(objective.at(P), E @ P), expected, rtol=1e-6, atol=1e-5)
@@ -71,7 +71,7 @@ def test_the_directional_derivative_has_the_factor_of_the_notes() -> None:
     P, h = state.transform[:1], 1e-6
     E = np.zeros((1, 9, 9))
     E[0, 2, 5], E[0, 5, 2] = 1.0, -1.0
-    ahead, behind = (objective.value(objective.at(exponential(s * E) @ P)) for s in (h, -h))
+    ahead, behind = (objective.value(objective.at(expm(s * E) @ P)) for s in (h, -h))
     skew = skew_part(objective.gradient(objective.at(P)))
     assert (ahead - behind)[0] / (2 * h) == pytest.approx(2.0 * skew[0, 2, 5], rel=1e-6)
 
@@ -151,35 +151,3 @@ def test_curvatures_are_those_of_the_paper() -> None:
         np.testing.assert_allclose(objective.curvature(point), expected, rtol=1e-9, atol=1e-9)
         if kind == "L":
             assert (np.diagonal(objective.curvature(point), axis1=1, axis2=2) == 0).all()
-
-
-def test_weights_of_the_same_variances_are_computed_once() -> None:
-    objective, state = parts("L", 4, False)
-    V, other = objective.at(state.transform)[2], objective.at(state.transform)[2]
-    assert objective.weights(V) is objective.weights(V)
-    assert objective.weights(other) is not objective.weights(V)
-    np.testing.assert_allclose(objective.weights(V), 1.0 / (V + EPS0))
-
-
-def test_a_processor_has_no_kernel_for_line_searches() -> None:
-    for kind in ("C", "I", "L"):
-        objective, _ = parts(kind, 4, False)
-        for names in (("wolfe", "exponential"), ("backtracking", "polar")):
-            assert objective.fused_line_search(*names) is None
-    assert "inverse" in parts("C", 4, False)[0]._kernel_arguments()
-    assert parts("I", 4, False)[0]._kernel_arguments() is None
-    assert parts("L", 4, False)[0]._kernel_arguments() == {"eps0": EPS0}
-
-
-@pytest.mark.parametrize(
-    ("learning", "names"), [(True, ("wolfe", "exponential")), (False, ("backtracking", "polar"))]
-)
-def test_the_methods_of_the_paper_have_kernels(
-    learning: bool, names: tuple[str, str], monkeypatch: Any
-) -> None:
-    objective, _ = parts("C", 4, False)
-    monkeypatch.setattr(module.fused, "is_supported", lambda array: True)
-    assert module.has_fused_line_search(objective.data, *names, learning=learning)
-    assert not module.has_fused_line_search(objective.data, *names, learning=not learning)
-    monkeypatch.setattr(module.fused, "is_supported", lambda array: False)
-    assert not module.has_fused_line_search(objective.data, *names, learning=learning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from nonneg.transforms.dispatch import ARRAY_STEPS
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.options import method_options
 from nonneg.transforms.reduction import ReducedFrames, completed_transform, reduced_frames, reduced_state
-from nonneg.transforms.rotations import orthogonality_error
+from nonneg.transforms.rotations.group import orthogonality_error
 
 
 def notes(n_realizations: int) -> np.ndarray:
@@ -75,38 +74,8 @@ def test_a_silent_frame_keeps_a_row() -> None:
     assert not work.rows[work.offsets[7]].any()
 
 
-def test_single_precision_takes_the_array_code() -> None:
-    Y = notes(2).astype(np.float32)
-    result = learn_transform(Y, 2, eps0=1e-2, max_iter=10, rng=0, tol=0)
-    assert result.transform.dtype == result.W.dtype == result.H.dtype == np.float32
-    double = learn_transform(Y.astype(np.float64), 2, eps0=1e-2, max_iter=10, rng=0, tol=0)
-    assert result.objective == pytest.approx(double.objective, rel=1e-2)
-    assert replace(result, method="jd").method == "jd"
-
-
 def glides(n_realizations: int = 6) -> np.ndarray:
     """Frames of 64 samples of a slowly gliding note: their directions fall by many orders of magnitude."""
     phases = np.random.default_rng(0).uniform(0, 2 * np.pi, (n_realizations, 50, 1))
     pitches = 0.11 + 0.02 * np.sin(np.linspace(0, 3, 50))[:, None]
     return np.cos(2 * np.pi * pitches * np.arange(64) + phases)
-
-
-def test_an_iteration_passes_on_what_it_knows() -> None:
-    data = reduced_frames(frame_covariances(glides()))
-    start = reduced_state(initial_state(data.full, 2, init=None, n_init=1, rng=0), data)
-    options = method_options("jd", eps0=1e-3)
-    state, _ = ARRAY_STEPS["jd"](start, data, options)
-    assert not start.known
-    assert state.known
-    again = state.part(slice(0, 1))
-    assert not again.known
-    expected, measures = ARRAY_STEPS["jd"](again, data, options)
-    found, same = ARRAY_STEPS["jd"](state, data, options)
-    assert np.allclose(found.transform, expected.transform, atol=1e-13)
-    for name, values in measures.items():
-        assert np.allclose(same[name], values, rtol=1e-12), name
-    # Another eps0 has another likelihood.
-    other = method_options("jd", eps0=1e-2)
-    found, same = ARRAY_STEPS["jd"](state, data, other)
-    expected, measures = ARRAY_STEPS["jd"](again, data, other)
-    assert np.allclose(same["loss"], measures["loss"], rtol=1e-12)

@@ -14,7 +14,7 @@ from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.options import method_options
 from nonneg.transforms.restarts import cross_init
-from nonneg.transforms.rotations import orthogonality_error, random_orthogonal
+from nonneg.transforms.rotations.group import orthogonality_error, random_orthogonal
 
 Y = composite_frames(1, 25, 6, 2)
 DATA = frame_covariances(Y)

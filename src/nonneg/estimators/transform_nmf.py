@@ -52,8 +52,8 @@ class TransformNMF(FactorizingEstimator):
         The number of templates.
     method : {"auto", "tl", "jd", "dct"}, default "auto"
         "tl" learns all together, "jd" the transform first, "dct" keeps the discrete cosine transform
-        (Itakura-Saito NMF). "auto" chooses among the transform of "tl", the DCT and blends on the geodesic
-        between them, and keeps the one that explains held-out frames best (see `choice_`).
+        (Itakura-Saito NMF). "auto" uses the transform of "tl" if it explains held-out frames better than the
+        DCT beyond sampling error (see `choice_`).
     reference : {"dct", "dct-iv"}, default "dct"
         The fixed transform of "auto" and "dct": the DCT of type II, or of type IV for lapped frames.
     eps0 : float or "auto", default "auto"
@@ -65,6 +65,9 @@ class TransformNMF(FactorizingEstimator):
         An initialization (transform, components, activations), or a transform; random ones; the discrete
         cosine transform, or a joint diagonalizer of the frames' covariances, with random factors. None is
         `reference` for "auto", and otherwise "random".
+    cross_initialize : bool, default False
+        The published protocol (Appendix G of [1]_): both TL-NMF and JD+NMF are run, each also from the
+        solutions of the other.
     max_iter : int, default 200
         Maximum number of iterations; for "jd" of each stage.
     tol : float, default 1e-7
@@ -159,6 +162,7 @@ class TransformNMF(FactorizingEstimator):
         "eps0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_init": COUNT,
         "init": [StrOptions({"random", "jd", *FIXED}), "array-like", tuple, None],
+        "cross_initialize": ["boolean"],
         "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
         "average_frames": COUNT,
@@ -180,6 +184,7 @@ class TransformNMF(FactorizingEstimator):
         eps0: float | str = "auto",
         n_init: int = 1,
         init: Any = None,
+        cross_initialize: bool = False,
         max_iter: int = 200,
         tol: float = 1e-7,
         average_frames: int = 1,
@@ -197,6 +202,7 @@ class TransformNMF(FactorizingEstimator):
         self.eps0 = eps0
         self.n_init = n_init
         self.init = init
+        self.cross_initialize = cross_initialize
         self.max_iter = max_iter
         self.tol = tol
         self.average_frames = average_frames
@@ -255,7 +261,7 @@ class TransformNMF(FactorizingEstimator):
     def _fit(self, X: Any) -> Array:
         Y = input_frames(self, X, reset=True)
         eps0 = automatic_eps0(Y) if isinstance(self.eps0, str) else self.eps0
-        same = ("method", "reference", "n_init", "max_iter", "tol", "callback", "verbose", "method_params")
+        same = ("method", "reference", "n_init", "cross_initialize", "max_iter", "tol", "callback", "verbose")
         with threads(self.n_jobs):
             result, choice = learn_frames(
                 Y,
@@ -264,7 +270,10 @@ class TransformNMF(FactorizingEstimator):
                 init=self.init,
                 rng=self.random_state,
                 checkpoint=self.checkpoint,
-                **{name: getattr(self, name) for name in (*same, "average_frames", "averaging")},
+                **{
+                    name: getattr(self, name)
+                    for name in (*same, "average_frames", "averaging", "method_params")
+                },
             )
         self.__dict__.pop("choice_", None)
         if choice is not None:

@@ -110,7 +110,7 @@ def _outcome(record: Mapping[str, Any]) -> str:
 def _is_fixed(result: Mapping[str, Any]) -> bool:
     """Tell whether the transform is a cosine transform."""
     choice = result.get("transform_choice")
-    return result["method"] == "dct" or (choice is not None and choice["fraction"] == 0)
+    return result["method"] == "dct" or (choice is not None and choice["name"] != "learned")
 
 
 def _chosen_transform(result: Mapping[str, Any]) -> str:
@@ -118,12 +118,9 @@ def _chosen_transform(result: Mapping[str, Any]) -> str:
     if choice is None:
         return "a chosen transform"
     by = "which explains held-out frames best"
-    if choice["fraction"] == 0:
+    if choice["name"] != "learned":
         return f"the cosine transform, {by} (a learned one does not pay off)"
-    if choice["fraction"] == 1:
-        return f"a learned transform, {by}"
-    share = wording.percent(choice["fraction"])
-    return f"a blend at {share} of the way from the cosine to the learned transform, {by}"
+    return f"a learned transform, {by}"
 
 
 def _tiles(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -247,10 +244,10 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
         about_result += [
             ("transform chosen", choice["name"]),
             (
-                "C per coefficient of held-out frames, by fraction of the learned transform",
+                "C per coefficient of held-out frames",
                 ", ".join(
-                    f"{fraction:g}: {wording.number(value, digits=6)}"
-                    for fraction, value in zip(choice["fractions"], choice["held_out"], strict=False)
+                    f"{name}: {wording.number(value, digits=6)}"
+                    for name, value in zip(choice["candidates"], choice["held_out"], strict=False)
                 ),
             ),
         ]

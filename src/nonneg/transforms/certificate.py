@@ -25,7 +25,6 @@ from nonneg.transforms.objective import (
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.rotations.group import orthogonality_error, skew_part
 from nonneg.transforms.state import transformed_frames
-from nonneg.transforms.theory import gaussian_bound
 
 # Skew gradients up to this share of the whole gradient count as stationary: a convention.
 STATIONARY = 1e-3
@@ -153,6 +152,15 @@ def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
     )
     quantities = {"probability": probability, "realizations": S}
     return [Statement("gaussian-bound", sentence, part, bound, verdict, quantities)]
+
+
+def gaussian_bound(n_realizations: int, n_frames: int, frame_length: int, t: float) -> tuple[float, float]:
+    """Return Theorem 4's bound on the largest Q_S for Gaussian frames, and how probable it is."""
+    d = (math.sqrt(frame_length) + t) / math.sqrt(n_realizations)
+    deviation = 3.0 * max(d, d**2)
+    # Lemma 6: the bound for a relative deviation of the empirical power below 1.
+    bound = n_frames * frame_length * deviation**2 / (1.0 - deviation) if deviation < 1.0 else math.inf
+    return bound, max(0.0, 1.0 - 2.0 * math.exp(-(t**2) / 2.0)) ** n_frames
 
 
 def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:

@@ -1,4 +1,4 @@
-"""Which code makes an iteration: compiled kernels, CUDA graphs, or the array code."""
+"""Dispatch of an iteration: compiled kernels for small problems in NumPy, array code for all others."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from array_api_compat import is_numpy_array
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray
 from nonneg.kernels import transforms as kernels
-from nonneg.transforms.cuda_graphs import GraphedStep
-from nonneg.transforms.objective import has_fused_line_search
 from nonneg.transforms.options import DEFAULTS, TransformOptions
 from nonneg.transforms.state import (
     REORTHOGONALIZATION_PERIOD,
@@ -37,16 +35,11 @@ ARRAY_STEPS: dict[str, Callable[[Any, Any, TransformOptions], tuple[Any, Measure
 def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
     """Return the function that makes one iteration of a batch."""
     # On NumPy the restarts of a batch are advanced one by one, on the pool's threads, small ones by compiled
-    # kernels: the numbers do not depend on the batch or the threads. Elsewhere the batch is one computation,
-    # on NVIDIA GPUs a CUDA graph.
+    # kernels: the numbers do not depend on the batch or the threads. Elsewhere the batch is one computation.
     if (compiled := compiled_step(method, data, options)) is not None:
         return compiled
     step = ARRAY_STEPS[method]
     held = data if method == "nmf" else data.virtual
-    if getattr(held, "is_cuda", False) and options.synchronize:
-        return GraphedStep(
-            step, data, options, retries=_may_retry(method, data, options), skip_failed=method == "jd"
-        )
 
     def whole_batch(state: Any) -> tuple[Any, Measures]:
         return step(state, data, options)
@@ -64,16 +57,6 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
         return concatenated(states), columns
 
     return one_by_one if is_numpy_array(held) else whole_batch
-
-
-def _may_retry(method: str, data: Any, options: TransformOptions) -> bool:
-    """Tell whether an iteration has line searches that a fixed number of trials may leave unfinished."""
-    if method == "nmf":
-        return False
-    learning = method == "tl"
-    if learning and options.objective != "C":
-        return True
-    return not has_fused_line_search(data, options.line_search, options.retraction, learning=learning)
 
 
 def compiled_step(method: str, data: Any, options: TransformOptions) -> Any:

@@ -112,7 +112,7 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
     if not error <= NEARLY_ORTHOGONAL:
         raise InvalidParameterError(
             f"The transform of init is not orthogonal: its rows differ from orthonormal ones by "
-            f"{error:.2g}. Pass nonneg.transforms.rotations.closest_orthogonal of it."
+            f"{error:.2g}. Pass the closest one, scipy.linalg.polar(transform)[0]."
         )
     transform = closest_orthogonal(transform)
     if len(parts) == 1 or k is None:

@@ -7,7 +7,6 @@ realizations) an objective F(v) has the relative gradient G = 2 (X F'(v))' X.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,14 +15,7 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.kernels import frame_rows
-from nonneg.kernels.rotations import triton as fused
-from nonneg.transforms.rotations.line_search import Point, SearchResult
-
-FusedLineSearch = Callable[[Point, Array, Array, Array, int], SearchResult]
-"""From point, direction, value, slope and the maximum number of trials to where the search ended."""
-# Line search and retraction of the paper, for TL-NMF (True) and joint diagonalization (False): those that
-# have a kernel.
-FUSED = {True: ("wolfe", "exponential"), False: ("backtracking", "polar")}
+from nonneg.transforms.rotations.line_search import Point
 
 # Variances below which compiled logarithms are not worth loading numba; as in
 # `kernels.majorization_equalization`.
@@ -83,11 +75,6 @@ def objectives(V: Array, inverse: Array, eps0: float) -> tuple[Array, Array, Arr
     return C, size + xp.sum(logs, axis=(1, 2)), xp.sum(shifted, axis=(1, 2))
 
 
-def has_fused_line_search(data: Any, line_search: str, retraction: str, *, learning: bool) -> bool:
-    """Tell whether there is a kernel that makes a whole line search."""
-    return (line_search, retraction) == FUSED[learning] and fused.is_supported(data.virtual)
-
-
 @dataclass(frozen=True)
 class VarianceObjective(ABC):
     """An objective of rotations; points are (P, X, V): transform, transformed frames and their variances."""
@@ -133,38 +120,12 @@ class VarianceObjective(ABC):
     def _weighted(self, X: Array, V: Array) -> Array:
         return frame_rows.weighted_rows(X, 2.0 * self.weights(V), *self.data.row_ranges)
 
-    def _kernel_arguments(self) -> dict[str, Any] | None:
-        """Return what the kernel of a line search needs to know; None where there is no kernel."""
-        return None
-
-    def fused_line_search(self, line_search: str, retraction: str) -> FusedLineSearch | None:
-        """Return what makes a line search in one kernel, where there is one."""
-        known = self._kernel_arguments()
-        if known is None:
-            return None
-        if not has_fused_line_search(self.data, line_search, retraction, learning="inverse" in known):
-            return None
-
-        def search(
-            point: Point, direction: Array, value: Array, slope: Array, max_trials: int
-        ) -> SearchResult:
-            found = fused.line_search(
-                self.data.virtual, point[0], direction, value, slope, max_trials, **known
-            )
-            moved = found.transform, found.frames, found.variances
-            return SearchResult(moved, found.step, found.value, found.succeeded > 0, max_trials)
-
-        return search
-
 
 @dataclass(frozen=True)
 class FitObjective(VarianceObjective):
     """C as a function of the transform (41 to 45), with fixed factors."""
 
     inverse_model: Array  # 1 / (W H + eps0)
-
-    def _kernel_arguments(self) -> dict[str, Any] | None:
-        return {"inverse": self.inverse_model} if type(self) is FitObjective else None
 
     def value(self, point: Point) -> Array:
         """Return C up to what does not depend on the transform."""
@@ -205,9 +166,6 @@ class DiagonalityObjective(VarianceObjective):
 
     # The variances whose weights were asked for last, and these.
     latest: list[tuple[Array, Array]] = field(default_factory=list, repr=False, compare=False)
-
-    def _kernel_arguments(self) -> dict[str, Any]:
-        return {"eps0": self.eps0}
 
     def value(self, point: Point) -> Array:
         """Return L without its constant."""

@@ -35,9 +35,6 @@ class TransformOptions:
         How a skew direction becomes a rotation.
     max_trials : int
         Maximum number of steps that a line search tries.
-    synchronize : bool
-        Whether values may be read from a device within an iteration. Otherwise every iteration makes the
-        same operations, which can be captured as a CUDA graph.
     """
 
     eps0: float = 5e-7
@@ -48,7 +45,6 @@ class TransformOptions:
     line_search: str = "wolfe"
     retraction: str = "exponential"
     max_trials: int = 20
-    synchronize: bool = True
 
     def __post_init__(self) -> None:
         checked_nonnegative("eps0", self.eps0)
@@ -74,11 +70,9 @@ class TransformOptions:
         Returns
         -------
         dict
-            By name, without those that do not change the result.
+            By name.
         """
-        values = dict(self.__dict__)
-        values.pop("synchronize")
-        return values
+        return dict(self.__dict__)
 
 
 # Line search, retraction and trials of the paper and its authors' code.

@@ -1,4 +1,4 @@
-"""The choice among a learned transform, a fixed one and blends, by the likelihood of held-out frames."""
+"""The choice between a learned and a fixed transform, by the likelihood of held-out frames."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from nonneg._arguments import checked_checkpoint
-from nonneg._arrays import to_device, to_float64, to_numpy
+from nonneg._arrays import to_device, to_float64
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.transforms.covariances import frame_covariances
@@ -21,55 +21,42 @@ from nonneg.transforms.encoding import (
     encode,
     mean_objectives,
 )
-from nonneg.transforms.initialization import FIXED
 from nonneg.transforms.learn import learn_transform
 from nonneg.transforms.result import TransformResult
-from nonneg.transforms.rotations.geodesic import geodesic, matched_atoms
 
-FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Candidates: fractions of the geodesic from the fixed to the learned transform."""
 # Held out: every third of this many blocks, or of as many as have this number of frames. Blocks, because
 # neighboring frames share samples; many, because a recording changes.
 MOST_BLOCKS = 24
 FRAMES_PER_BLOCK = 4
-# A transform must be better than the fixed one with this confidence, by Student's t over the blocks.
+# The learned transform must be better than the fixed one in a two-sided test at the usual level of 5%, by
+# Student's t over the blocks.
 CONFIDENCE = 0.975
-# Smaller differences of C per coefficient, which is a mean of logarithms, are rounding in single precision.
-ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class TransformChoice:
-    """Which transform was chosen, and by which numbers.
+    """The transform that was chosen, and by which numbers.
 
     Attributes
     ----------
-    fraction : float
-        Of the geodesic from the fixed transform (0) to the learned one (1).
-    fractions : tuple of float
-        The candidates.
+    name : str
+        What was chosen: "learned", or the name of the fixed transform.
+    candidates : tuple of str
+        The fixed transform and "learned"; the fixed one alone if there are too few frames to choose by.
     held_out : tuple of float
         C per coefficient of frames that were held out, for each candidate; smaller is better.
-    standard_errors : tuple of float
-        Of the differences from the fixed transform, over the held-out blocks.
+    standard_error : float
+        Of the difference of the two, over the held-out blocks.
     n_train, n_held_out : int
         Frames learned from, and frames held out.
-    reference : str
-        The fixed transform.
     """
 
-    fraction: float
-    fractions: tuple[float, ...]
+    name: str
+    candidates: tuple[str, ...]
     held_out: tuple[float, ...]
-    standard_errors: tuple[float, ...]
+    standard_error: float
     n_train: int
     n_held_out: int
-    reference: str = "dct"
-
-    @property
-    def name(self) -> str:
-        """What was chosen: "learned", the name of the fixed transform, or "blend"."""
-        return {0.0: self.reference, 1.0: "learned"}.get(self.fraction, "blend")
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values.
@@ -121,7 +108,7 @@ def learn_chosen(
     n_components: int,
     *,
     reference: str,
-    eps0: float,
+    init: Any,
     average_frames: int,
     averaging: str,
     checkpoint: str | None,
@@ -131,48 +118,37 @@ def learn_chosen(
     """Learn from a part of the frames, choose by the others, and fit the chosen transform to all."""
     folder = checked_checkpoint(checkpoint)
 
-    def fitted(frames: Array, name: str, method: str, **changes: Any) -> TransformResult:
-        params = method_params if method == "tl" else _for_fixed(method_params)
-        place = None if folder is None else str(folder / name)
-        given = options | {"eps0": eps0, "method": method, "checkpoint": place, "method_params": params}
-        data = frame_covariances(averaged_frames(frames, average_frames, averaging))
-        return learn_transform(data, n_components, **(given | changes))
-
-    def refitted(frames: Array, name: str, transform: FloatArray) -> TransformResult:
-        params = _for_fixed(method_params) | {"n_rotation_updates": 0}
-        return fitted(frames, name, "tl", init=transform, n_init=1, method_params=params)
+    def fitted(frames: Array, name: str, *, learned: bool, init: Any = init) -> TransformResult:
+        # A fixed transform has only the parameters of its factors.
+        params = {
+            name: value for name, value in (method_params or {}).items() if learned or name == "n_nmf_updates"
+        }
+        return learn_transform(
+            frame_covariances(averaged_frames(frames, average_frames, averaging)),
+            n_components,
+            method="tl" if learned else "dct",
+            init=init if learned else reference,
+            checkpoint=None if folder is None else str(folder / name),
+            method_params=params,
+            **options,
+        )
 
     train, blocks = held_out_blocks(int(Y.shape[1]))
     if not blocks or average_frames > min(len(train), min(len(block) for block in blocks)):
-        choice = TransformChoice(0.0, (0.0,), (), (), int(Y.shape[1]), 0, reference)
+        choice = TransformChoice(reference, (reference,), (), 0.0, int(Y.shape[1]), 0)
     else:
         # Given activations are those of all frames.
-        init = options.get("init")
-        init = init[0] if isinstance(init, tuple) else init
-        learned = fitted(Y[:, train, :], "training", "tl", init=init)
-        fixed = FIXED[reference](int(Y.shape[2]))
-        path = _path(fixed, learned.transform)
-
-        def scored(t: float) -> FloatArray:
-            result = learned
-            if t == 0:
-                result = fitted(Y[:, train, :], "reference", "dct", init=reference)
-            elif t < 1:
-                result = refitted(Y[:, train, :], f"blend-{t:g}", path(t))
-            return np.array(
-                [_objective(Y[:, block, :], result, eps0, average_frames, averaging) for block in blocks]
-            )
-
-        choice = _chosen(
-            np.stack([scored(t) for t in FRACTIONS]), [len(block) for block in blocks], len(train), reference
+        initial = init[0] if isinstance(init, tuple) else init
+        candidates = (
+            fitted(Y[:, train, :], "reference", learned=False),
+            fitted(Y[:, train, :], "training", learned=True, init=initial),
         )
-    if choice.fraction == 0:
-        result = fitted(Y, "all", "dct", init=reference)
-    else:
-        result = fitted(Y, "all", "tl")
-        if choice.fraction < 1:
-            path = _path(FIXED[reference](int(Y.shape[2])), result.transform)
-            result = refitted(Y, "blended", path(choice.fraction))
+        objectives = [
+            [_objective(Y[:, block, :], one, options["eps0"], average_frames, averaging) for block in blocks]
+            for one in candidates
+        ]
+        choice = chosen(np.array(objectives), [len(block) for block in blocks], len(train), reference)
+    result = fitted(Y, "all", learned=choice.name == "learned")
     statements = (*result.certificate, choice_statement(choice))
     return replace(result, certificate=Certificate(statements)), choice
 
@@ -190,77 +166,55 @@ def held_out_blocks(n_frames: int) -> tuple[IntArray, list[IntArray]]:
     return np.flatnonzero(free), blocks
 
 
-def choice_statement(choice: TransformChoice) -> Statement:
-    """Say what was chosen and why."""
-    if not choice.held_out:
-        sentence = (
-            f"The {choice.reference.upper()} is kept: {choice.n_train} frames are too few to hold out blocks "
-            f"of {FRAMES_PER_BLOCK} (or of as many as are averaged), so nothing is known about whether a "
-            "learned transform would pay off."
-        )
-        return Statement("transform-choice", sentence, None, None, Verdict.NOT_VERIFIABLE)
-    if not np.isfinite(choice.held_out).all():
-        sentence = (
-            f"The {choice.reference.upper()} is kept: C of the {choice.n_held_out} held-out frames is not "
-            "finite, so nothing is known about whether a learned transform would pay off. Use other units."
-        )
-        return Statement("transform-choice", sentence, None, None, Verdict.NOT_VERIFIABLE)
-    at = choice.fractions.index(choice.fraction)
-    fixed, learned, best = choice.held_out[0], choice.held_out[-1], choice.held_out[at]
-    what = {
-        choice.reference: f"The {choice.reference.upper()} is kept",
-        "learned": "The learned transform is used",
-    }.get(
-        choice.name,
-        f"A blend at {choice.fraction:g} of the way from the fixed to the learned transform is used",
-    )
-    sentence = (
-        f"{what}: on {choice.n_held_out} held-out frames C per coefficient is {fixed:.5g} for the "
-        f"{choice.reference.upper()}, {learned:.5g} for the learned transform and {best:.5g} for the "
-        f"chosen one. {_compared(choice, at)}"
-    )
-    quantities = {
-        f"held_out_{t:g}": value for t, value in zip(choice.fractions, choice.held_out, strict=True)
-    }
-    quantities |= {"fraction": choice.fraction, "standard_error": choice.standard_errors[at]}
-    return Statement("transform-choice", sentence, best, fixed, Verdict.HOLDS, quantities)
-
-
-def _compared(choice: TransformChoice, at: int) -> str:
-    """Say why a candidate was chosen: rounded values may be equal, and the least one is not always taken."""
-    best = at or int(np.argmin(choice.held_out))
-    if best == 0:
-        return "No candidate has less."
-    less = choice.held_out[0] - choice.held_out[best]
-    what = "It" if at else "The learned transform"
-    if not at and best < len(choice.fractions) - 1:
-        what = f"A blend at {choice.fractions[best]:g} of the way"
-    return (
-        f"{what} has {less:.3g} less than the {choice.reference.upper()}, with a standard error of "
-        f"{choice.standard_errors[best]:.2g} over the blocks{'' if at else ': not clearly less'}."
-    )
-
-
-def _chosen(objectives: FloatArray, sizes: list[int], n_train: int, reference: str) -> TransformChoice:
-    """Take the best candidate if it is better than the fixed transform with confidence."""
+def chosen(objectives: FloatArray, sizes: list[int], n_train: int, reference: str) -> TransformChoice:
+    """Take the learned transform if it is better than the fixed one with confidence."""
     weights = np.asarray(sizes) / sum(sizes)
-    means = objectives @ weights
-    differences = objectives - objectives[0]
-    spread = np.square(differences - (differences @ weights)[:, None]) @ weights
-    errors = np.sqrt(spread / (len(sizes) - 1))
-    at = int(np.argmin(means))
-    margin = stdtrit(len(sizes) - 1, CONFIDENCE) * errors[at] + ROUNDING * max(1.0, abs(means[0]))
-    if not (np.isfinite(means).all() and means[at] < means[0] - margin):
-        at = 0
+    fixed, learned = objectives @ weights
+    gains = objectives[0] - objectives[1]
+    error = float(np.sqrt(np.square(gains - gains @ weights) @ weights / (len(sizes) - 1)))
+    # C is a mean of logarithms: differences beyond the digits of float32 are rounding.
+    rounding = float(np.finfo(np.float32).eps) * max(1.0, abs(float(fixed)))
+    margin = stdtrit(len(sizes) - 1, CONFIDENCE) * error + rounding
+    clear = bool(np.isfinite([fixed, learned]).all() and fixed - learned > margin)
     return TransformChoice(
-        FRACTIONS[at],
-        FRACTIONS,
-        tuple(means.tolist()),
-        tuple(errors.tolist()),
+        "learned" if clear else reference,
+        (reference, "learned"),
+        (float(fixed), float(learned)),
+        error,
         n_train,
         int(sum(sizes)),
-        reference,
     )
+
+
+def choice_statement(choice: TransformChoice) -> Statement:
+    """Say what was chosen and why."""
+    fixed = choice.candidates[0].upper()
+    why = ""
+    if not choice.held_out:
+        why = (
+            f"{choice.n_train} frames are too few to hold out blocks of {FRAMES_PER_BLOCK} (or of as many as "
+            "are averaged)"
+        )
+    elif not np.isfinite(choice.held_out).all():
+        why = f"C of the {choice.n_held_out} held-out frames is not finite"
+    if why:
+        sentence = f"The {fixed} is kept: {why}. Nothing is known about whether a learned transform pays off."
+        return Statement("transform-choice", sentence, None, None, Verdict.NOT_VERIFIABLE)
+    is_learned = choice.name == "learned"
+    gain = choice.held_out[0] - choice.held_out[1]
+    sentence = (
+        f"{'The learned transform is used' if is_learned else f'The {fixed} is kept'}: on "
+        f"{choice.n_held_out} held-out frames C per coefficient is {choice.held_out[0]:.5g} for the {fixed} "
+        f"and {choice.held_out[1]:.5g} for the learned transform, {abs(gain):.3g} "
+        f"{'less' if gain > 0 else 'more'}, with a standard error of {choice.standard_error:.2g} over the "
+        f"blocks{'' if is_learned or gain <= 0 else ': not clearly less'}."
+    )
+    quantities = {
+        f"held_out_{name}": value for name, value in zip(choice.candidates, choice.held_out, strict=True)
+    }
+    quantities["standard_error"] = choice.standard_error
+    number = choice.held_out[1 if is_learned else 0]
+    return Statement("transform-choice", sentence, number, choice.held_out[0], Verdict.HOLDS, quantities)
 
 
 def _objective(Y: Array, result: TransformResult, eps0: float, width: int, averaging: str) -> float:
@@ -271,13 +225,3 @@ def _objective(Y: Array, result: TransformResult, eps0: float, width: int, avera
     W = activations_per_frame(W, int(Y.shape[1]), width, averaging)
     rows = mean_objectives(coefficient_variances(Y, transform), W, components, eps0)
     return float(np.mean(to_float64(rows)))
-
-
-def _path(fixed: FloatArray, learned: Array) -> Any:
-    near, _ = matched_atoms(to_numpy(learned).astype(np.float64), fixed)
-    return geodesic(fixed, near)
-
-
-def _for_fixed(params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Keep the parameters that a fixed transform has as well."""
-    return {name: value for name, value in (params or {}).items() if name == "n_nmf_updates"}

@@ -106,7 +106,6 @@ def _rotated(
             line_search=options.line_search,
             retraction=options.retraction,
             max_trials=options.max_trials,
-            synchronize=options.synchronize,
         )
         point, value = done.point, done.search.value
         gradient = done.gradient_norm / (2.0 * objective.data.n_frames)

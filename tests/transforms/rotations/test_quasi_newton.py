@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from nonneg.exceptions import UnknownNameError
-from nonneg.transforms.rotations import (
-    newton_direction,
-    orthogonality_error,
-    random_orthogonal,
-    rotation_step,
-    skew_part,
-)
+from nonneg.transforms.rotations.group import orthogonality_error, random_orthogonal, skew_part
+from nonneg.transforms.rotations.quasi_newton import newton_direction, rotation_step
 
 
 class OneDiagonal:

@@ -42,7 +42,7 @@ METHODS = Registry(
         ),
         "transform": Entry(
             f"{_HERE}:fit_frames",
-            "a learned transform, a cosine transform or a blend, chosen on held-out frames",
+            "a learned transform or a cosine transform, chosen on held-out frames",
             options=TRANSFORM_METHODS["tl"].options,
         ),
     }

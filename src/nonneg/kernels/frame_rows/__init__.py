@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import Array, IntArray
-from nonneg.kernels.frame_rows import array_api, triton
+from nonneg.kernels.frame_rows import array_api
 
 
 def sums_of_squares(
@@ -35,11 +35,8 @@ def sums_of_squares(
     """
     if X.shape[1] == n_frames:
         return X * X
-    if offsets is not None:
-        if (compiled := _compiled(X)) is not None:
-            return compiled.sums_of_squares(X, offsets, counts)
-    elif triton.is_supported(X):
-        return triton.sums_of_squares(X, n_frames)
+    if offsets is not None and (compiled := _compiled(X)) is not None:
+        return compiled.sums_of_squares(X, offsets, counts)
     return array_api.sums_of_squares(X, n_frames, offsets)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nonneg._typing import Array
-from nonneg.kernels.majorization_equalization import array_api, triton
+from nonneg.kernels.majorization_equalization import array_api
 
 
 def update_factors(
@@ -46,6 +46,4 @@ def update_factors(
 
         if compiled.is_supported(V, components.shape[1], eps0):
             return compiled.update_factors(V, eps0, activations, components, n_updates)
-    elif not l1 and triton.is_supported(V, components.shape[1]):
-        return triton.update_factors(V, eps0, activations, components, n_updates)
     return array_api.update_factors(V, eps0, activations, components, n_updates, l1)

@@ -1,1 +1,1 @@
-"""Rotations of small transforms: compiled matrix functions (`numba`) and fused line searches (`triton`)."""
+"""Rotations of small transforms: compiled matrix functions."""

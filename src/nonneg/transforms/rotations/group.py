@@ -1,11 +1,10 @@
-"""The orthogonal group: skew parts, exponential and polar factor, closest and random orthogonal matrices.
+"""The orthogonal group: skew parts, closest and random orthogonal matrices, rounding removed.
 
 Every function takes matrices on the last two axes and any number of axes before them.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,6 @@ from nonneg._typing import Array, FloatArray, Namespace
 
 # Norm up to which the polynomial of degree 18 is exact to rounding (Bader, Blanes & Casas).
 TAYLOR_NORM = 1.09
-# Squarings where the norm may not be read from a device: rotations of up to 1.09 * 2^5 = 35 radians.
-FIXED_SQUARINGS = 5
-# Steps to a polar factor where convergence may not be read: large ones, from singular values of 1/500
-# upwards, then exact ones.
-FIXED_LARGE_STEPS = 6
-FIXED_EXACT_STEPS = 6
 # Taylor's polynomial of degree 18 in five products: weights of I, A, A^2, A^3 and A^6 in five matrices.
 # Bader, Blanes & Casas (2019), Mathematics 7(12): Computing the matrix exponential with an optimized Taylor
 # polynomial approximation.
@@ -62,23 +55,6 @@ def skew_part(A: Array) -> Array:
     return 0.5 * (A - transposed(A))
 
 
-def exponential(E: Array, *, synchronize: bool = True) -> Array:
-    """Return exp(E) of skew matrices: rotations."""
-    # Scaling and squaring of Taylor's polynomial of degree 18.
-    squarings = FIXED_SQUARINGS
-    if synchronize:
-        norm = norm_bound(E)
-        squarings = max(0, math.ceil(math.log2(norm / TAYLOR_NORM))) if norm > TAYLOR_NORM else 0
-    if squarings:
-        E = E * 2.0**-squarings
-    square = E @ E
-    cube = square @ E
-    R = taylor_18(E, square, cube, cube @ cube)
-    for _ in range(squarings):
-        R = R @ R
-    return R
-
-
 def taylor_18(A: Array, square: Array, cube: Array, sixth: Array) -> Array:
     """Return Taylor's polynomial of degree 18 of exp(A), with two more products."""
     eye = _eye(array_namespace(A), A)
@@ -109,50 +85,6 @@ def taylor_terms(norm: float, enough: float) -> int:
         if term <= enough:
             return j
     return 1000
-
-
-def polar(E: Array, *, synchronize: bool = True) -> Array:
-    """Return the orthogonal matrix closest to I + E, for skew E."""
-    xp = array_namespace(E)
-    square = E @ E
-    A = _eye(xp, E) + E
-    if not synchronize:
-        return polar_factor(A, -square)
-    if (norm := norm_bound(E)) < 0.55:
-        # The beginning of the binomial series of (I - E^2)^(-1/2) saves some steps.
-        half = A @ square
-        A = A + 0.5 * half if norm < 1e-2 else A + 0.5 * half + 0.375 * (half @ square)
-    else:
-        A = _scaled(xp, A, square)
-    eye, enough = _eye(xp, E), 1e-8 if "64" in str(A.dtype) else 1e-3
-    for _ in range(200):
-        gram = transposed(A) @ A
-        error = float(xp.max(xp.abs(gram - eye)))
-        A = A @ (1.5 * eye - 0.5 * gram)
-        # The error is squared by the step just made.
-        if not error > enough:
-            break
-    return A
-
-
-def polar_factor(A: Array, excess: Array) -> Array:
-    """Return the closest matrices with orthonormal columns in a fixed number of operations."""
-    xp = array_namespace(A)
-    eye = _eye(xp, excess)
-    A = _scaled(xp, A, excess)
-    # Singular values above 1/500 reach 0.7 to 1.2, and keep there.
-    for _ in range(FIXED_LARGE_STEPS):
-        gram = transposed(A) @ A
-        A = A @ (3.4445 * eye - 4.775 * gram + 2.0315 * (gram @ gram))
-    for _ in range(FIXED_EXACT_STEPS):
-        A = newton_schulz_step(A)
-    return A
-
-
-def polar_velocity(E: Array, rotation: Array) -> Array:
-    """Return the skew matrix K with d/dt polar(t E) = K polar(t E)."""
-    root = 0.5 * (rotation + transposed(rotation))
-    return (E @ root) @ root
 
 
 def closest_orthogonal(A: Array) -> Array:
@@ -188,12 +120,6 @@ def norm_bound(E: Array) -> float:
     frobenius = xp.sqrt(0.5 * xp.sum(xp.sum(E * E, axis=-1), axis=-1))
     bound = float(xp.max(xp.where(rows < frobenius, rows, frobenius)))
     return bound if np.isfinite(bound) else 0.0
-
-
-def _scaled(xp: Namespace, A: Array, excess: Array) -> Array:
-    """Divide by a bound of the largest singular value."""
-    sums = xp.max(xp.sum(xp.abs(excess), axis=-1), axis=-1)
-    return A / xp.sqrt(1.0 + sums)[..., None, None]
 
 
 def _eye(xp: Namespace, A: Array) -> Array:

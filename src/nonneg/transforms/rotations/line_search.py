@@ -1,7 +1,6 @@
 """Line searches for many problems at once, each with its own step, that say whether they succeeded.
 
-All problems of a batch make their trials together; those that are done stand still. Where the truth of a mask
-cannot be read without synchronizing with a device, a fixed number of trials is made.
+All problems of a batch make their trials together; those that are done stand still.
 """
 
 from __future__ import annotations
@@ -47,14 +46,13 @@ class SearchResult:
     n_trials: int  # points looked at
 
 
-def select(mask: Array, new: Point, old: Point, *, synchronize: bool = True) -> Point:
+def select(mask: Array, new: Point, old: Point) -> Point:
     """Take the new point where the mask says so."""
     xp = array_namespace(mask)
-    if synchronize:
-        if bool(xp.all(mask)):
-            return new
-        if not bool(xp.any(mask)):
-            return old
+    if bool(xp.all(mask)):
+        return new
+    if not bool(xp.any(mask)):
+        return old
     return tuple(
         xp.where(xp.reshape(mask, (-1,) + (1,) * (a.ndim - 1)), a, b) for a, b in zip(new, old, strict=True)
     )
@@ -69,7 +67,6 @@ def strong_wolfe(
     c1: float = 1e-4,
     c2: float = 0.9,
     max_trials: int = 20,
-    synchronize: bool = True,
 ) -> SearchResult:
     """Find steps with enough decrease and a slope that is small enough, beginning at step 1."""
     # The bracket is doubled until it holds a step, then cut by cubic or quadratic interpolation or in half.
@@ -92,7 +89,7 @@ def strong_wolfe(
     # Interpolation through equal points divides by zero on purpose: what is not finite is not used.
     with np.errstate(all="ignore"):
         for _ in range(max_trials):
-            if synchronize and not bool(xp.any(active)):
+            if not bool(xp.any(active)):
                 break
             n_trials += 1
             trial = line.at(step)
@@ -100,8 +97,8 @@ def strong_wolfe(
             # Written so that NaN counts as too high.
             lower = active & (found <= value + c1 * step * slope) & (found < low_value)
             raised = active & ~lower
-            found_slope, found_error, known = zero, zero, synchronize and not bool(xp.any(lower))
-            if synchronize and not known and n_trials > 1 and not bool(xp.any(bracketed)):
+            found_slope, found_error, known = zero, zero, not bool(xp.any(lower))
+            if not known and n_trials > 1 and not bool(xp.any(bracketed)):
                 # Each trial so far has doubled the step: what is known often decides what comes next.
                 found_slope, found_error = _extrapolated_slope(
                     low, value, slope, low_value, low_slope, found, noise
@@ -114,7 +111,7 @@ def strong_wolfe(
                 found_slope, found_error = line.slope(trial, step), zero
             found_slope = xp.where(lower, found_slope, zero)
             accepted = lower & (xp.abs(found_slope) <= -c2 * slope)
-            point = select(lower, trial, point, synchronize=synchronize)
+            point = select(lower, trial, point)
             negligible = raised & (-slope * step <= noise)
             succeeded = succeeded | accepted | negligible
             turned = lower & (found_slope * xp.where(bracketed, high - low, xp.ones_like(low)) >= 0)
@@ -145,13 +142,13 @@ def strong_wolfe(
             )
             bracketed = bracketed | first_bracket
             active = active & ~accepted & ~negligible
-            if synchronize and not bool(xp.any(active)):
+            if not bool(xp.any(active)):
                 break
-            if synchronize and not bool(xp.any(bracketed)):
+            if not bool(xp.any(bracketed)):
                 step = xp.where(active, 2.0 * step, step)
                 continue
             # An interpolation needs the slope itself.
-            if synchronize and bool(xp.any(slope_error > 0)):
+            if bool(xp.any(slope_error > 0)):
                 low_slope, slope_error = xp.where(low > 0, line.slope(point, low), low_slope), zero
             inside = _interpolated(
                 xp, low, low_value, low_slope, high, high_value, last, last_value, first_bracket
@@ -210,7 +207,6 @@ def backtracking(
     slope: Array,
     *,
     max_trials: int = 30,
-    synchronize: bool = True,
 ) -> SearchResult:
     """Backtrack: halve the step, beginning at 1, until the value decreases at all."""
     # As in `strong_wolfe`, a search ends where only the rounding of the value is left to gain.
@@ -221,15 +217,15 @@ def backtracking(
     succeeded = ~active
     point, n_trials = origin, 0
     for _ in range(max_trials):
-        if synchronize and not bool(xp.any(active)):
+        if not bool(xp.any(active)):
             break
         n_trials += 1
         trial = line.at(step)
         found = line.value(trial)
         lower = active & (found < value)
-        if synchronize and bool(xp.all(lower)):
+        if bool(xp.all(lower)):
             return SearchResult(trial, step, found, lower, n_trials)
-        point = select(lower, trial, point, synchronize=synchronize)
+        point = select(lower, trial, point)
         taken, best = xp.where(lower, step, taken), xp.where(lower, found, best)
         ended = lower | (active & (-slope * step <= noise))
         succeeded = succeeded | ended

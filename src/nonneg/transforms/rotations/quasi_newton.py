@@ -23,9 +23,7 @@ from nonneg.transforms.rotations.retractions import RETRACTIONS, ExponentialRetr
 class RotationObjective(Protocol):
     """A function of matrices with orthonormal columns, as far as the descent needs it; a batch at once."""
 
-    # A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first. An objective
-    # may have ``fused_line_search(line_search, retraction)``: a function that makes a whole line search
-    # without synchronizing, ``search(point, direction, value, slope, max_trials) -> SearchResult``, or None.
+    # A point is a tuple of arrays, of which the matrices P of shape (batch, m, p) are the first.
 
     def at(self, P: Array) -> Point:
         """Return the point of given matrices."""
@@ -89,7 +87,6 @@ def rotation_step(
     line_search: str = "wolfe",
     retraction: str = "exponential",
     max_trials: int | None = None,
-    synchronize: bool = True,
 ) -> RotationStep:
     """Make one quasi-Newton step."""
     if line_search not in LINE_SEARCHES:
@@ -102,12 +99,7 @@ def rotation_step(
     slope = xp.sum(skew * direction, axis=(1, 2))
     norm = xp.sqrt(xp.sum(skew * skew, axis=(1, 2)))
     value = objective.value(point) if value is None else value
-    if not synchronize and max_trials is not None and hasattr(objective, "fused_line_search"):
-        fused = objective.fused_line_search(line_search, retraction)
-        if fused is not None:
-            found = fused(point, direction, value, slope, max_trials)
-            return RotationStep(found.point, norm, found)
-    line = _Line(objective, RETRACTIONS[retraction](direction, point[0], synchronize=synchronize))
+    line = _Line(objective, RETRACTIONS[retraction](direction, point[0]))
     trials = {} if max_trials is None else {"max_trials": max_trials}
-    found = LINE_SEARCHES[line_search](line, point, value, slope, synchronize=synchronize, **trials)
+    found = LINE_SEARCHES[line_search](line, point, value, slope, **trials)
     return RotationStep(found.point, norm, found)

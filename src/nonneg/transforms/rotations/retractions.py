@@ -16,12 +16,9 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array, FloatArray
 from nonneg.transforms.rotations.group import (
     TAYLOR_NORM,
-    exponential,
     negligible,
     newton_schulz_step,
     norm_bound,
-    polar,
-    polar_velocity,
     taylor_18,
     taylor_terms,
     transposed,
@@ -61,10 +58,10 @@ class SlopedObjective(Protocol):
 class ExponentialRetraction:
     """The points exp(t E) P."""
 
-    def __init__(self, E: Array, P: Array, *, synchronize: bool = True) -> None:
+    def __init__(self, E: Array, P: Array) -> None:
         self.xp = array_namespace(E)
-        self.E, self.P, self.synchronize = E, P, synchronize
-        self._norm = norm_bound(E) if synchronize else math.inf
+        self.E, self.P = E, P
+        self._norm = norm_bound(E)
         self._terms = Powers(E, P, self._norm, lambda j: 1.0 / math.factorial(j))
         self._enough = negligible(P.dtype)
         self._square: Any = None
@@ -74,8 +71,6 @@ class ExponentialRetraction:
     def at(self, step: Array) -> Array:
         """Return the points at given steps."""
         t = step[:, None, None]
-        if not self.synchronize:
-            return exponential(t * self.E, synchronize=False) @ self.P
         longest = float(self.xp.max(self.xp.abs(step)))
         n_terms = self._n_terms(longest)
         if n_terms is not None:
@@ -94,7 +89,7 @@ class ExponentialRetraction:
     def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
         """Return the derivative of an objective along the retraction."""
         n_terms = None
-        if self.synchronize and self.P.shape[-1] < self.P.shape[-2]:
+        if self.P.shape[-1] < self.P.shape[-2]:
             n_terms = self._n_terms(float(self.xp.max(self.xp.abs(step))))
         if n_terms is None:
             return self.xp.sum(objective.gradient(point) * self.E, axis=(1, 2))
@@ -127,10 +122,10 @@ class ExponentialRetraction:
 class PolarRetraction:
     """R(t) P with R(t) the orthogonal matrix closest to I + t E, its polar factor."""
 
-    def __init__(self, E: Array, P: Array, *, synchronize: bool = True) -> None:
+    def __init__(self, E: Array, P: Array) -> None:
         self.xp = array_namespace(E)
-        self.E, self.P, self.synchronize = E, P, synchronize
-        self._norm = norm_bound(E) if synchronize else math.inf
+        self.E, self.P = E, P
+        self._norm = norm_bound(E)
         self._enough = negligible(P.dtype)
         self._eigen: Any = None
         self._tridiagonal: _Tridiagonal | None = None
@@ -141,8 +136,6 @@ class PolarRetraction:
     def at(self, step: Array) -> Array:
         """Return the points at given steps."""
         t = step[:, None, None]
-        if not self.synchronize:
-            return polar(t * self.E, synchronize=False) @ self.P
         longest = float(self.xp.max(self.xp.abs(step)))
         limit = 2 * _binomial_terms(self._norm * longest, self._enough) + 1
         n_terms = self._terms.n_terms(longest, limit, self._affordable)
@@ -157,9 +150,7 @@ class PolarRetraction:
     def slope(self, objective: SlopedObjective, point: tuple[Array, ...], step: Array) -> Array:
         """Return the derivative of an objective along the retraction."""
         t = step[:, None, None]
-        if not self.synchronize:
-            velocity = polar_velocity(self.E, polar(t * self.E, synchronize=False)) @ point[0]
-        elif _Tridiagonal.is_supported(self.E):
+        if _Tridiagonal.is_supported(self.E):
             velocity = self._form().polar_velocity(point[0], float(step[0]))
         else:
             vectors, roots = self._eigenvectors().vectors, self._eigenvectors().roots

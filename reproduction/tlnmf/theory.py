@@ -15,10 +15,8 @@ import numpy as np
 import scipy.linalg
 from scipy.special import digamma
 
-from nonneg._arguments import checked_count
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
 
 # Angles of a plane rotation that are compared, and grids of them, each finer and about the best of the last:
 # the last one has steps of 0.006 radians.
@@ -65,13 +63,6 @@ def solution_gaps(
         np.asarray(given, dtype=np.float64)
         for given in (tl_objective, tl_divergence, jd_likelihood, jd_divergence)
     )
-    sizes = [objective.shape, divergence.shape, likelihood.shape, diagonalized.shape]
-    flat = all(len(size) == 1 and size[0] > 0 for size in sizes)
-    if not flat or sizes[0] != sizes[1] or sizes[2] != sizes[3]:
-        raise ShapeError(
-            "Expected one number per run, as many objectives as divergences, and at least one of each; got "
-            f"{sizes[0]} and {sizes[1]} for TL-NMF, {sizes[2]} and {sizes[3]} for JD+NMF."
-        )
     tl = divergence[objective <= objective.min() + tolerance]
     near = likelihood <= likelihood.min() + tolerance
     jd = diagonalized[near]
@@ -81,46 +72,21 @@ def solution_gaps(
 
 def sampling_divergence_limit(n_realizations: int) -> float:
     """Return what Q_S / (M N) tends to for Gaussian frames as M N grows (Remark 4)."""
-    n_realizations = checked_count("n_realizations", n_realizations, 1)
     return float(np.log(n_realizations / 2.0) - digamma(n_realizations / 2.0))
 
 
 def uniform_deviation(covariances: FloatArray, true_covariances: FloatArray) -> float:
     """Return a bound on how far the empirical power is from the true one, relatively, for any transform."""
-    covariances, true_covariances = (np.asarray(given) for given in (covariances, true_covariances))
-    if covariances.ndim != 3 or covariances.shape != true_covariances.shape:
-        raise ShapeError(
-            "Expected covariances and true ones of the same shape (n_frames, frame_length, frame_length), "
-            f"got {covariances.shape} and {true_covariances.shape}."
-        )
-    largest = 0.0
-    for frame, (found, true) in enumerate(zip(covariances, true_covariances, strict=True)):
-        try:
-            values = scipy.linalg.eigh(found, true, eigvals_only=True)
-        except np.linalg.LinAlgError as error:
-            raise InvalidDataError(
-                f"The true covariance of frame {frame} is not positive definite: no deviation relative to it "
-                "is defined. Add a multiple of the identity to both."
-            ) from error
-        largest = max(largest, float(np.abs(values - 1.0).max()))
-    return largest
+    spectra = [
+        scipy.linalg.eigh(found, true, eigvals_only=True)
+        for found, true in zip(covariances, true_covariances, strict=True)
+    ]
+    return float(np.abs(np.array(spectra) - 1.0).max())
 
 
 def deviation_bound(deviation: float, n_frames: int, frame_length: int) -> float:
     """Return Lemma 6's bound on the largest Q_S."""
     return n_frames * frame_length * deviation**2 / (1.0 - deviation) if deviation < 1.0 else math.inf
-
-
-def gaussian_bound(n_realizations: int, n_frames: int, frame_length: int, t: float) -> tuple[float, float]:
-    """Return Theorem 4's bound on the largest Q_S for Gaussian frames, and how probable it is."""
-    if not t > 0:
-        raise InvalidParameterError(f"t must be positive, got {t}.")
-    sizes = {"n_realizations": n_realizations, "n_frames": n_frames, "frame_length": frame_length}
-    for name, size in sizes.items():
-        checked_count(name, size, 1)
-    d = (math.sqrt(frame_length) + t) / math.sqrt(n_realizations)
-    probability = max(0.0, 1.0 - 2.0 * math.exp(-(t**2) / 2.0)) ** n_frames
-    return deviation_bound(3.0 * max(d, d**2), n_frames, frame_length), probability
 
 
 @dataclass(frozen=True)
@@ -164,17 +130,7 @@ def factors_of_true_power(
 def exact_factors(power_of_frames: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
     """Return factors with I = 0, which exist for any transform when K >= min(M, N)."""
     V = np.asarray(power_of_frames, dtype=np.float64)
-    if V.ndim != 2 or not (V >= 0).all():
-        raise InvalidDataError(
-            "Expected the power of frames, of shape (n_frames, frame_length) and not negative, got "
-            + (f"shape {V.shape}." if V.ndim != 2 else f"the entry {V[~(V >= 0)][0]}.")
-        )
     n, m = V.shape
-    if n_components < min(n, m):
-        raise InvalidParameterError(
-            f"n_components must be at least {min(n, m)}, the smaller side, for exact factors; got "
-            f"{n_components}."
-        )
     W, H = np.zeros((n, n_components)), np.full((n_components, m), 1.0 / m)
     if m <= n_components:
         W[:, :m], H[:m] = V, np.eye(m)
