@@ -9,7 +9,7 @@ from tests.references.containers import MAIN_FORMS, as_container
 from nonneg import SeparableNMF, select_anchors
 from nonneg._arrays import to_float64
 from nonneg.applications import Unmixing
-from nonneg.applications.hyperspectral.min_volume import METHODS as UNMIXING_METHODS
+from nonneg.applications.hyperspectral.endmembers import METHODS as UNMIXING_METHODS
 from nonneg.data import as_data_matrix
 from nonneg.datasets import scene_like
 from nonneg.separable import METHODS, Method, SelectionResult
@@ -49,10 +49,9 @@ def test_averages_are_those_of_the_samples_whatever_the_preprocessing(steps, cle
     assert all(row in rows for row, rows in zip(found.anchors, found.members, strict=True))
 
 
-@pytest.mark.parametrize("reduce", [None, 5])
-def test_endmembers_are_averages(reduce):
+def test_endmembers_are_averages():
     cube = scene_like(12, 15, n_bands=20, n_materials=3, noise=0.01, rng=0).X.reshape(12, 15, 20)
-    model = Unmixing(3, method="pairs", reduce=reduce).fit(cube)
+    model = Unmixing(3, method="pairs").fit(cube)
     spectra = cube.reshape(-1, 20)
     expected = [spectra[rows].mean(axis=0) for rows in model.result_.members]
     np.testing.assert_allclose(model.endmembers_, expected, rtol=1e-6)

@@ -94,7 +94,10 @@ ADVICE = {
     ),
     "inside-cone": Advice("Use method='symnmf' if few nodes belong to one community alone."),
     "sum-to-one": Advice("Use constraint='normalized'."),
-    "pure-pixels": Advice("Nothing to do: the endmembers were found without pure pixels."),
+    "pure-pixels": Advice(
+        "Compare with method='min-volume', which needs no pure pixels, and with another k."
+    ),
+    "endmember-brightness": Advice("Use fewer endmembers, or leave the pixels of that endmember out (mask)."),
 }
 OF_COMPONENTS = "stability-"
 UNSTABLE = Advice("Do not interpret this component, or use another number of components.")

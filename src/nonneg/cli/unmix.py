@@ -59,16 +59,8 @@ def _add_search_arguments(group: Any) -> None:
         help="divide every spectrum by its norm before the search (default: l1 for methods that average)",
     )
     group.add_argument(
-        "--no-whiten", action="store_true",
-        help="do not divide bands by their noise, even if it is uneven",
-    )  # fmt: skip
-    group.add_argument(
         "--smooth", type=arguments.count, metavar="N",
-        help="search among averages of N x N pixels, N odd (default: 1, no smoothing)",
-    )  # fmt: skip
-    group.add_argument(
-        "--reduce", type=arguments.count, metavar="N",
-        help="search in N leading directions, reading the cube in blocks",
+        help="search among averages of N x N pixels, N odd (default: pixels and 3 x 3)",
     )  # fmt: skip
     group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
     group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
@@ -318,9 +310,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "method": options.method,
         "constraint": options.constraint,
         "normalize": options.normalize,
-        "whiten": False if options.no_whiten else None,
         "smooth": options.smooth,
-        "reduce": options.reduce,
         "negative_tol": options.negative_tol,
         "random_state": options.seed,
         "n_jobs": options.n_jobs,

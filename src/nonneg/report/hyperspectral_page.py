@@ -23,8 +23,7 @@ _LONGEST = 700
 ESTIMATES = {
     "hysime": "endmembers by HySime",
     "virtual_dimensionality": "virtual dimensionality (NWHFC)",
-    "hfc": "virtual dimensionality (HFC)",
-    "confirmed": "endmembers that two halves of the pixels confirm",
+    "eigenvalues": "eigenvalues above noise",
 }
 
 

@@ -9,20 +9,20 @@ import pytest
 from scipy.optimize import nnls
 
 from nonneg.applications.hyperspectral.abundances import (
-    BRIGHTEST,
     CONSTRAINTS,
-    DARKEST,
     Mixtures,
     checked_constraint,
+    image_statements,
     normalized_rows,
     weights_of,
-    within_brightness,
 )
-from nonneg.applications.hyperspectral.statements import image_statements
 from nonneg.certificates.certificate import Verdict
 from nonneg.exceptions import UnknownNameError
 
 ENDMEMBERS = np.array([[1.0, 0.2, 0.1, 0.4], [0.1, 1.0, 0.3, 0.2], [0.3, 0.1, 0.9, 0.8]])
+
+
+SPECTRA = ENDMEMBERS[:2]
 
 
 def constrained(spectrum, matrix, total):
@@ -53,12 +53,9 @@ def test_blocks_of_pixels_add_up(constraint, rng):
     mixtures.add(places[:4], spectra[:4], ENDMEMBERS, constraint)
     mixtures.add(places[4:], spectra[4:], ENDMEMBERS, constraint)
     weights = weights_of(spectra, ENDMEMBERS, constraint)
-    if constraint == "normalized":
-        weights = within_brightness(weights, spectra, ENDMEMBERS)
     left = np.linalg.norm(spectra - weights @ ENDMEMBERS, axis=1)
     norms = np.linalg.norm(spectra, axis=1)
     np.testing.assert_allclose(mixtures.residuals[places], left / np.where(norms > 0, norms, 1.0), atol=1e-12)
-    np.testing.assert_allclose(mixtures.norms[places], norms)
     np.testing.assert_allclose(mixtures.gram, spectra.T @ spectra)
     assert mixtures.squared_residual == pytest.approx(np.sum(left**2))
     assert mixtures.squared_norm == pytest.approx(np.sum(norms**2))
@@ -68,32 +65,15 @@ def test_blocks_of_pixels_add_up(constraint, rng):
     unused = np.setdiff1d(np.arange(20), places)
     assert np.isnan(mixtures.maps[unused]).all()
     assert np.isnan(mixtures.residuals[unused]).all()
-    assert not mixtures.norms[unused].any()
     free = weights_of(spectra, ENDMEMBERS, "nonnegative").sum(axis=1)
     near = int((np.abs(free - 1) <= 0.1).sum()) if constraint == "sum-to-one" else 0
     assert mixtures.n_near_one == near
 
 
-def test_pixels_beyond_the_limits_of_brightness_are_at_the_limit():
-    spectra = np.array([0.1, 0.2, 1.0, 5.0, 7.0])[:, None] * ENDMEMBERS[0]
-    free = weights_of(spectra, ENDMEMBERS, "nonnegative")
-    found = within_brightness(free, spectra, ENDMEMBERS)
-    np.testing.assert_allclose(found.sum(axis=1), [DARKEST, 0.2, 1.0, 5.0, BRIGHTEST])
-    np.testing.assert_allclose(found[4], [BRIGHTEST, 0, 0], atol=1e-6)
-    np.testing.assert_allclose(normalized_rows(np.array([[1.0, 3.0], [0.0, 0.0]])), [[0.25, 0.75], [0, 0]])
-
-
-def test_pixels_that_leave_much_are_unexplained():
+def test_pixels_that_leave_far_more_than_others_are_unexplained():
     mixtures = Mixtures.of(9, 1, 2, np.float64)
     assert not mixtures.unexplained().any()  # none is used
-    # The median pixel leaves 0.01 of itself, and 0.01 in the unit of the image.
-    mixtures.residuals[:8] = [0.01, 0.01, 0.01, 0.1, 0.11, 0.5, 0.01, 0.01]
-    mixtures.norms[:8] = [1.0, 1.0, 1.0, 1.0, 1.0, 0.02, 1.0, 1.0]
-    # A tenth is not more than a tenth, and a dark pixel leaves no more than noise.
-    assert np.flatnonzero(mixtures.unexplained()).tolist() == [4]
-    mixtures.residuals[:8] = [0.03, 0.03, 0.03, 0.12, 0.121, 0.03, 0.03, 0.03]
-    mixtures.norms[:8] = 1.0
-    # Four times as much as the median pixel.
+    mixtures.residuals[:8] = [0.01, 0.012, 0.011, 0.02, 0.5, 0.013, 0.01, 0.009]
     assert np.flatnonzero(mixtures.unexplained()).tolist() == [4]
 
 
@@ -107,7 +87,7 @@ def image(energies, squared_residual, near=0):
     mixtures = Mixtures.of(10, 2, len(energies), np.float64)
     mixtures.gram[:] = np.diag(energies)
     mixtures.squared_norm, mixtures.squared_residual = float(sum(energies)), squared_residual
-    mixtures.n_pixels, mixtures.n_near_one = 10, near
+    mixtures.n_pixels, mixtures.n_near_one, mixtures.largest_norm = 10, near, 9.0
     return mixtures
 
 
@@ -116,7 +96,7 @@ def image(energies, squared_residual, near=0):
 )
 def test_no_spectra_leave_less_than_the_bound(squared_residual, verdict):
     # Eckart and Young: two spectra leave at least the squares of the third direction on.
-    (found,) = image_statements(image([50.0, 48.0, 1.5, 0.5], squared_residual), 2, "normalized")
+    found = image_statements(image([50.0, 48.0, 1.5, 0.5], squared_residual), SPECTRA, "normalized")[0]
     assert found.verdict == verdict
     assert found.number == pytest.approx(math.sqrt(squared_residual / 2.0))
     assert found.quantities["lower_bound"] == pytest.approx(math.sqrt(0.02))
@@ -127,19 +107,34 @@ def test_no_spectra_leave_less_than_the_bound(squared_residual, verdict):
 
 
 def test_images_that_spectra_explain_up_to_rounding():
-    (found,) = image_statements(image([60.0, 40.0, 0.0], 1e-12), 2, "nonnegative")
+    found = image_statements(image([60.0, 40.0, 0.0], 1e-12), SPECTRA, "nonnegative")[0]
     assert (found.verdict, found.number) == (Verdict.HOLDS, None)
-    (found,) = image_statements(image([60.0, 40.0, 0.0], 1e-6), 2, "nonnegative")
+    found = image_statements(image([60.0, 40.0, 0.0], 1e-6), SPECTRA, "nonnegative")[0]
     assert found.verdict == Verdict.NOT_VERIFIABLE
     assert "2 spectra can explain all of it" in found.sentence
-    (one,) = image_statements(image([60.0, 0.0], 0.0), 1, "nonnegative")
+    one = image_statements(image([60.0, 0.0], 0.0), SPECTRA[:1], "nonnegative")[0]
     assert "1 spectrum can" in one.sentence
 
 
 @pytest.mark.parametrize(("near", "verdict"), [(5, Verdict.HOLDS), (4, Verdict.FAILS)])
 def test_half_of_the_pixels_are_as_bright_as_the_pure_ones(near, verdict):
-    _, found = image_statements(image([60.0, 40.0, 1.0], 1.0, near), 2, "sum-to-one")
+    _, found, _ = image_statements(image([60.0, 40.0, 1.0], 1.0, near), SPECTRA, "sum-to-one")
     assert (found.name, found.verdict, found.number) == ("sum-to-one", verdict, near / 10)
     assert found.quantities == {"n_pixels": near}
     assert f"For {10 * near}% of the pixels" in found.sentence
     assert "between 0.9 and 1.1 without" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("spectra", "residual", "verdict", "word"),
+    [
+        (SPECTRA, 0.5, "holds", "none too bright"),
+        (0.1 * SPECTRA, 0.5, "fails", "is dim"),
+        (0.0 * SPECTRA, 0.0, "fails", "is dim"),
+        (10 * SPECTRA, 0.5, "fails", "is too bright"),
+    ],
+)
+def test_endmembers_that_are_dim_or_too_bright_are_said(spectra, residual, verdict, word):
+    found = image_statements(image([60.0, 40.0, 1.0], 10 * residual**2), spectra, "nonnegative")[-1]
+    assert (found.name, found.verdict) == ("endmember-brightness", verdict)
+    assert word in found.sentence

@@ -64,7 +64,9 @@ def test_empty_pixels_are_left_out_of_the_search(planted):
     with pytest.warns(UserWarning, match="zero in every band"):
         model = Unmixing(K, method="min-volume").fit(cube)
     assert angles(model, planted) < 3.0
-    assert np.isfinite(model.abundances_).all()
+    assert np.isnan(model.abundances_[0]).all()
+    assert np.isfinite(model.abundances_[1:]).all()
+    assert model.n_zero_ == COLUMNS
     cube[:, 1:] = 0.0
     with (
         pytest.warns(UserWarning, match="zero"),
@@ -77,8 +79,6 @@ def test_parameters(planted):
     cube = planted.X.reshape(ROWS, COLUMNS, BANDS)
     with pytest.raises(InvalidParameterError, match="needs n_endmembers"):
         Unmixing(None, method="min-volume").fit(cube)
-    with pytest.raises(UnsupportedError, match="reduce"):
-        Unmixing(K, method="min-volume", reduce=5).fit(cube)
     with pytest.raises(UnsupportedError, match="mu"):
         Unmixing(K, method="min-volume", method_params={"mu": 1.0}).fit(cube)
     model = Unmixing(K, method="min-volume", max_iter=2, tol=0.0, method_params={"init": "snpa"}).fit(cube)

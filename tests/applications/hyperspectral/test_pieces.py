@@ -1,8 +1,6 @@
-"""Pixels, noise and subspaces of images against plain definitions."""
+"""Pixels of images against plain definitions."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
@@ -10,15 +8,8 @@ from scipy.ndimage import generic_filter
 
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import pixels as module
-from nonneg.applications.hyperspectral.noise import (
-    band_noise,
-    inverse_gram,
-    noise_scale,
-    smoothed_spectra,
-    usual_pixels,
-)
 from nonneg.applications.hyperspectral.pixels import ImagePixels, _as_slice, _checked_mask, _working_type
-from nonneg.applications.hyperspectral.subspace import LOWEST, Subspace
+from nonneg.applications.hyperspectral.proposals import window_means
 from nonneg.exceptions import (
     DataChangedWarning,
     InvalidDataError,
@@ -49,13 +40,12 @@ def test_pixels_in_the_bands_that_count(values, monkeypatch):
         np.testing.assert_array_equal(
             np.concatenate([block.pixels for block in blocks]), np.flatnonzero(mask)
         )
-        np.testing.assert_allclose(found.spectrum(3, 1), values[3, 1, [0, 2, 3]] / 10.0)
+        np.testing.assert_allclose(
+            found.at(np.array([5, 13])), values.reshape(20, 6)[[5, 13]][:, [0, 2, 3]] / 10
+        )
         assert (found.smallest, found.largest) == pytest.approx((expected.min(), expected.max()))
-        assert found.passes == 2
     plain = ImagePixels(Cube(values), None, 0.05).gathered()
     assert np.shares_memory(plain, values)
-    every = ImagePixels(Cube(values), None, 0.05).every(5)
-    np.testing.assert_array_equal(every, values.reshape(-1, 6)[::4])
 
 
 def test_entries_below_zero_are_counted_and_clipped(values):
@@ -63,13 +53,14 @@ def test_entries_below_zero_are_counted_and_clipped(values):
     values[2, 2] = 0.0
     found = ImagePixels(Cube(values), None, 0.05)
     matrix = found.gathered()
-    np.testing.assert_array_equal(matrix, np.maximum(values, 0.0).reshape(-1, 6))
+    np.testing.assert_array_equal(matrix, np.delete(np.maximum(values, 0.0).reshape(-1, 6), 10, axis=0))
+    assert not found.mask[2, 2]
     assert (found.n_clipped, found.n_clipped_pixels, found.n_zero) == (3, 2, 1)
     with pytest.warns(NonnegWarning) as told:
         found.tell()
     assert [each.category for each in told] == [DataChangedWarning, NonnegWarning]
-    assert str(told[0].message).startswith("3 entries below zero in 2 of 20 pixels (down to -0.02")
-    assert str(told[1].message).startswith("1 of 20 pixels are zero in every band")
+    assert str(told[0].message).startswith("3 entries below zero in 2 of 19 pixels (down to -0.02")
+    assert str(told[1].message).startswith("1 pixels are zero in every band and were left out")
     values[4, 0, 0] = -1.0
     with pytest.raises(NegativeDataError, match="entries down to -1, where the largest"):
         ImagePixels(Cube(values), None, 0.05).gathered()
@@ -109,77 +100,15 @@ def test_masks_and_types():
     np.testing.assert_array_equal(_as_slice(np.array([2, 4])), [2, 4])
 
 
-def test_noise_is_what_other_bands_do_not_predict(rng):
-    X = rng.random((200, 3)) @ rng.random((3, 8)) + rng.standard_normal((200, 8)) * np.linspace(0.01, 0.1, 8)
-    found = band_noise(X.T @ X, 200)
-    for band in range(8):
-        others = np.delete(X, band, axis=1)
-        left = X[:, band] - others @ np.linalg.lstsq(others, X[:, band], rcond=None)[0]
-        assert found[band] == pytest.approx(np.sqrt(np.sum(left**2) / (200 - 8 + 1)), rel=1e-5)
-    singular = np.ones((2, 2))
-    assert np.isfinite(inverse_gram(singular)).all()
-    np.testing.assert_allclose(inverse_gram(X.T @ X) @ (X.T @ X), np.eye(8), atol=1e-4)
-
-
-def test_bands_are_divided_by_uneven_noise(rng):
-    signal = rng.dirichlet(np.ones(3), 2000) @ (0.5 + rng.random((3, 20)))
-    sizes = np.where(np.arange(20) < 10, 0.005, 0.05)
-    noisy = signal + rng.standard_normal((2000, 20)) * sizes
-    scale = noise_scale(noisy, 3, "auto")
-    assert np.median(scale) == pytest.approx(1.0)
-    assert 5.0 < scale[10:].mean() / scale[:10].mean() < 15.0
-    assert noise_scale(noisy, 3, False) is None
-    even = signal + 0.01 * rng.standard_normal((2000, 20))
-    assert noise_scale(even, 3, "auto") is None
-    assert noise_scale(even, 3, True) is not None
-    assert noise_scale(signal, 3, True) is None  # nothing to measure
-    assert noise_scale(noisy[:39], 3, True) is None
-
-
-def test_corrupt_pixels_are_unusual(rng):
-    X = rng.dirichlet(np.ones(3), 300) @ rng.random((3, 20)) + 0.002 * rng.standard_normal((300, 20))
-    X[[5, 100]] += rng.random((2, 20))
-    usual = usual_pixels(X, 3)
-    assert set(np.flatnonzero(~usual)) == {5, 100}
-    assert usual_pixels(X[:20], 3).all()
-    assert usual_pixels(X[:, :1], 3).all()
-
-
 def test_smoothed_pixels_are_means_of_those_that_are_used(values):
     mask = np.ones((5, 4), dtype=bool)
     mask[2, 1] = False
     pixels = ImagePixels(Cube(values), mask, 0.05)
-    found = smoothed_spectra(pixels, pixels.gathered(), 3)
+    found = window_means(pixels, np.flatnonzero(mask), 3)
     for band in range(6):
         image = np.where(mask, values[:, :, band], np.nan)
         expected = generic_filter(image, np.nanmean, size=3, mode="constant", cval=np.nan)
         np.testing.assert_allclose(found[:, band], expected[mask])
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_the_subspace_of_the_endmembers(k, rng):
-    n, m = 50, 8
-    spectra = rng.random((n, 3)) @ rng.random((3, m)) + 0.01 * rng.standard_normal((n, m))
-    found = Subspace.of(spectra, k, np.ones(m))
-    _, values, right = np.linalg.svd(spectra, full_matrices=False)
-    np.testing.assert_allclose(found.basis @ found.basis.T, right[:k].T @ right[:k], atol=1e-9)
-    np.testing.assert_allclose(found.points, spectra @ found.basis)
-    np.testing.assert_allclose(found.sums, found.basis.sum(axis=0))
-    mean = math.sqrt(np.sum(values[k:] ** 2) / (n * (m - k)))
-    largest = values[k] / (math.sqrt(n) + math.sqrt(m))
-    floor = max(LOWEST * values[k - 1], 1e-7 * values[0]) / math.sqrt(n)
-    assert found.noise == pytest.approx(max(mean, largest, floor))
-    assert not found.exact
-    assert Subspace.of(spectra, 9, np.ones(m)) is None
-    whole = Subspace.of(spectra, m, np.ones(m))
-    assert (whole.exact, whole.varied) == (True, False)
-    assert whole.noise == pytest.approx(max(LOWEST * values[-1], 1e-7 * values[0]) / math.sqrt(n))
-    low = rng.random((n, 2)) @ rng.random((2, m))
-    assert Subspace.of(low, 2, np.ones(m)).exact
-    assert Subspace.of(low, 3, np.ones(m)) is None
-    faint = np.diag([4.0, 4e-5, 0.0])
-    assert LOWEST * 4e-5 < 4e-7
-    assert Subspace.of(faint, 2, np.ones(3)).noise == pytest.approx(4e-7 / math.sqrt(3))
 
 
 def test_warnings_name_the_line_that_fits(rng):
@@ -191,13 +120,6 @@ def test_warnings_name_the_line_that_fits(rng):
         Unmixing(2, method="snpa").fit(values, no_data=99.0)
     assert len(caught) == 3
     assert {entry.filename for entry in caught} == {__file__}
-
-
-@pytest.mark.parametrize(("n_most", "step"), [(24, 1), (12, 2), (11, 2), (7, 3), (1, 24), (100, 1)])
-def test_every_so_many_pixels(n_most, step, rng):
-    values = 0.1 + rng.random((4, 6, 2))
-    found = ImagePixels(Cube(values), None, 0.05).every(n_most)
-    np.testing.assert_array_equal(found, values.reshape(-1, 2)[::step])
 
 
 @pytest.mark.parametrize("band", [0, 1])

@@ -6,12 +6,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from reproduction.data import store
+from reproduction.data import load_moffett, store
 
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import SpectralLibrary, pixels, read_cube, unmixing
-from nonneg.applications.hyperspectral.abundances import Mixtures
-from nonneg.datasets import load_samson, separable_dirichlet
+from nonneg.datasets import load_samson, scene_like, separable_dirichlet
 from nonneg.exceptions import (
     DataChangedWarning,
     InvalidDataError,
@@ -22,6 +21,7 @@ from nonneg.exceptions import (
     UnknownNameError,
     UnsupportedError,
 )
+from nonneg.io.cube import as_cube
 from nonneg.metrics import spectral_angles
 
 ROWS, COLUMNS, BANDS, K = 12, 15, 20, 4
@@ -48,9 +48,7 @@ def paired(model, planted, maps=None):
     return (model.abundances_ if maps is None else maps)[:, :, order]
 
 
-@pytest.mark.parametrize(
-    "method", ["auto", "smoothed-spa", "snpa", "spa", "merit", "vca", "fast-anchor", "xray"]
-)
+@pytest.mark.parametrize("method", ["smoothed-spa", "snpa", "spa", "merit", "vca", "fast-anchor", "xray"])
 def test_any_method_finds_the_pure_pixels(cube, planted, method):
     options = {} if method == "merit" else {"random_state": 0}
     model = Unmixing(K, method=method, **options).fit(cube)
@@ -65,7 +63,7 @@ def test_any_method_finds_the_pure_pixels(cube, planted, method):
 
 def test_the_residual_of_a_pixel_is_relative_to_the_pixel(cube, rng):
     noisy = cube + 0.02 * rng.random(cube.shape)
-    model = Unmixing(K, method="spa", constraint="sum-to-one", normalize=None, whiten=False).fit(noisy)
+    model = Unmixing(K, method="spa", constraint="sum-to-one", normalize=None).fit(noisy)
     left = np.linalg.norm(noisy - model.abundances_ @ model.endmembers_, axis=2)
     np.testing.assert_allclose(model.residuals_, left / np.linalg.norm(noisy, axis=2), rtol=1e-6, atol=1e-7)
     assert left.max() > 0.01
@@ -73,23 +71,18 @@ def test_the_residual_of_a_pixel_is_relative_to_the_pixel(cube, rng):
 
 def test_the_cube_is_neither_changed_nor_copied(cube):
     before = cube.copy()
-    scene = pixels.ImagePixels(read_as_cube(cube), None, 0.05)
+    scene = pixels.ImagePixels(as_cube(cube), None, 0.05)
+    scene.check()
     assert np.shares_memory(scene.gathered(), cube)
     Unmixing(K).fit(cube)
     np.testing.assert_array_equal(cube, before)
-
-
-def read_as_cube(values):
-    from nonneg.io.cube import as_cube
-
-    return as_cube(values)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int32])
 def test_types_of_numbers(planted, dtype):
     values = planted.X.reshape(ROWS, COLUMNS, BANDS)
     values = values if np.dtype(dtype).kind == "f" else np.round(1000 * values)
-    model = Unmixing(K).fit(values.astype(dtype))
+    model = Unmixing(K, method="snpa").fit(values.astype(dtype))
     expected = np.float64 if dtype in (np.float64, np.int32) else np.float32
     assert model.abundances_.dtype == model.endmembers_.dtype == expected
     assert set(map(tuple, model.pure_pixels_.tolist())) == places(planted)
@@ -102,42 +95,37 @@ def test_the_order_in_memory_does_not_matter(cube, planted, order, tmp_path):
         values = tmp_path / "cube.npy"
     else:
         values = cube if order == "bip" else np.ascontiguousarray(cube.transpose(2, 0, 1)).transpose(1, 2, 0)
-    model = Unmixing(K).fit(values)
+    model = Unmixing(K, method="snpa").fit(values)
     np.testing.assert_allclose(paired(model, planted).reshape(-1, K), planted.W, atol=1e-6)
 
 
-@pytest.mark.parametrize("rows", [1, 5, 100])
-@pytest.mark.parametrize("normalize", [None, "l1"])
-def test_blocks_and_directions_give_the_same_answer(cube, planted, monkeypatch, rows, normalize):
+@pytest.mark.parametrize("method", ["auto", "smoothed-spa"])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_blocks_give_the_same_answer(cube, monkeypatch, rows, method):
+    model = Unmixing(K, method=method, random_state=0)
+    whole = model.fit(cube).abundances_
     monkeypatch.setattr(pixels, "BLOCK_BYTES", rows * COLUMNS * BANDS * 8)
-    method = "smoothed-spa"
-    whole = Unmixing(K, method=method, normalize=normalize).fit(cube)
-    model = Unmixing(K, method=method, reduce=K, normalize=normalize).fit(cube)
-    np.testing.assert_array_equal(model.pure_pixels_, whole.pure_pixels_)
-    np.testing.assert_allclose(model.abundances_, whole.abundances_, atol=1e-9)
-    assert model.relative_error_ == pytest.approx(whole.relative_error_, abs=1e-9)
+    np.testing.assert_allclose(model.fit(cube).abundances_, whole, atol=1e-9)
 
 
-@pytest.mark.parametrize("bands", [None, np.arange(250) % 10 != 3], ids=["all bands", "some bands"])
-def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch, bands):
+def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(pixels, "BLOCK_BYTES", 1 << 19)
     monkeypatch.setattr(unmixing, "ROWS", 1 << 10)
-    scene = np.lib.format.open_memmap(tmp_path / "big.npy", "w+", np.uint16, (100, 120, 250))
-    generator = np.random.default_rng(0)
-    spectra = generator.integers(100, 4000, (3, 250))
-    for row in range(100):
-        scene[row] = generator.dirichlet(np.ones(3), 120) @ spectra
-    scene[[0, 70, 99], [3, 100, 119]] = spectra
+    shape, spectra = (400, 250, 100), np.random.default_rng(0).integers(100, 4000, (3, 100))
+    scene = np.lib.format.open_memmap(tmp_path / "big.npy", "w+", np.uint16, shape)
+    for row in range(shape[0]):
+        scene[row] = np.random.default_rng(row).dirichlet(np.full(3, 0.2), shape[1]) @ spectra
     scene.flush()
     del scene
-    model = Unmixing(3, reduce=3)
-    model.fit(read_cube(tmp_path / "big.npy"), bands=bands)  # what is loaded once is loaded
+    # Without averages of neighbors, of which there are nine times as many as pixels that are searched.
+    model = Unmixing(3, smooth=1, random_state=0)
+    model.fit(read_cube(tmp_path / "big.npy"))  # what is loaded once is loaded
     tracemalloc.start()
-    model.fit(read_cube(tmp_path / "big.npy"), bands=bands)
+    model.fit(read_cube(tmp_path / "big.npy"))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert {(0, 3), (70, 100), (99, 119)} == set(map(tuple, model.pure_pixels_.tolist()))
-    assert peak < 0.6 * 100 * 120 * 250 * 4  # what the pixels would take as float32
+    assert spectral_angles(spectra, model.endmembers_).min(axis=1).max() < 1.0
+    assert peak < 1.0 * np.prod(shape) * 4  # what the pixels would take as float32
 
 
 def test_a_mask_and_gaps_leave_pixels_out(cube, planted):
@@ -148,7 +136,7 @@ def test_a_mask_and_gaps_leave_pixels_out(cube, planted):
     mask[hidden] = False
     holes[hidden] = np.nan
     holes[empty] = -9999
-    model = Unmixing(K).fit(holes, mask=mask, no_data=-9999)
+    model = Unmixing(K, method="snpa").fit(holes, mask=mask, no_data=-9999)
     assert not model.mask_[hidden]
     assert not model.mask_[empty]
     assert model.mask_.sum() == ROWS * COLUMNS - 2
@@ -159,7 +147,7 @@ def test_a_mask_and_gaps_leave_pixels_out(cube, planted):
     again = model.transform(holes, mask=mask, no_data=-9999)
     np.testing.assert_allclose(again, model.abundances_)
     holes[empty] = np.nan
-    np.testing.assert_allclose(Unmixing(K).fit(holes, no_data=np.nan).mask_, model.mask_)
+    np.testing.assert_allclose(Unmixing(K, method="snpa").fit(holes, no_data=np.nan).mask_, model.mask_)
 
 
 def test_nan_outside_the_mask_is_an_error_that_names_the_pixel(cube):
@@ -183,9 +171,6 @@ def test_small_negative_entries_are_clipped_and_counted(cube, planted):
     assert model.n_clipped_ == 3
     clipped = Unmixing(K, method="snpa").fit(np.maximum(below, 0))
     np.testing.assert_array_equal(model.abundances_, clipped.abundances_)
-    with pytest.warns(DataChangedWarning, match="3 entries"):
-        streamed = Unmixing(K, method="snpa", reduce=K).fit(below)
-    np.testing.assert_allclose(streamed.abundances_, clipped.abundances_, atol=1e-9)
     assert (below < 0).sum() == 3
 
 
@@ -200,7 +185,7 @@ def test_brightness_and_shade(planted):
     scene = (planted.X * bright[:, None]).reshape(ROWS, COLUMNS, BANDS)
     sums = {}
     for constraint in ("sum-to-one", "at-most-one", "normalized", "nonnegative"):
-        model = Unmixing(K, constraint=constraint).fit(scene)
+        model = Unmixing(K, method="snpa", constraint=constraint).fit(scene)
         sums[constraint] = model.abundances_.sum(axis=2).ravel()
         assert ("sum-to-one" in model.certificate_) is (constraint == "sum-to-one")
         if constraint == "sum-to-one":
@@ -214,7 +199,7 @@ def test_brightness_and_shade(planted):
 
 
 def test_names_from_a_library(cube, planted):
-    model = Unmixing(K).fit(cube, wavelengths=np.linspace(400, 900, BANDS))
+    model = Unmixing(K, method="snpa").fit(cube, wavelengths=np.linspace(400, 900, BANDS))
     library = SpectralLibrary(tuple("abcd"), 3 * planted.X[planted.anchors], np.linspace(400, 900, BANDS))
     found = model.match(library)
     assert sorted(found.names) == list("abcd")
@@ -231,8 +216,6 @@ def test_the_number_is_found_by_merit(cube):
     [
         ({"constraint": "sum"}, UnknownNameError, "constraint='sum'"),
         ({"method": "nfindr"}, UnknownNameError, "method='nfindr'"),
-        ({"method": "xray", "reduce": 6}, UnsupportedError, "nonnegative points"),
-        ({"reduce": 2}, InvalidParameterError, "at least n_endmembers=4"),
         ({"normalize": "max"}, InvalidParameterError, "normalize must be"),
     ],
 )
@@ -256,21 +239,75 @@ def test_wrong_scenes_are_named(cube):
         Unmixing(None).fit(cube)
 
 
-def test_samson():
-    """The published endmembers of a real scene: angles in degrees."""
-    if not store.is_available("samson"):
-        pytest.skip("samson is not on this machine")
-    scene = load_samson()
-    library = SpectralLibrary(scene.names, scene.extras["endmembers"])
-    model = Unmixing(3, constraint="normalized").fit(scene.X.reshape(95, 95, -1))
-    found = model.match(library)
-    angles = dict(zip(found.names, found.angles, strict=True))
-    assert angles["rock"] < 1.5
-    assert angles["tree"] < 3.0
-    assert angles["water"] < 5.0
-    maps = model.abundances_[:, :, np.argsort(found.chosen)].reshape(-1, 3)
-    assert np.mean(found.angles) < 2.75
-    assert np.sqrt(np.mean((maps - scene.extras["abundances"]) ** 2)) < 0.135
+@pytest.mark.parametrize(
+    ("name", "load", "angle", "rmse"),
+    # A degree below what N-FINDR, VCA and SPA reach, and above the mean of the study in docs/reproduced.
+    [("samson", load_samson, 2.4, 0.14), ("moffett", load_moffett, 2.2, 0.13)],
+)
+def test_published_endmembers_of_real_scenes(name, load, angle, rmse):
+    if not store.is_available(name):
+        pytest.skip(f"{name} is not on this machine")
+    scene = load()
+    model = Unmixing(3, random_state=0).fit(scene.X.reshape(*scene.sample_shape, -1))
+    match = model.match(SpectralLibrary(("a", "b", "c"), scene.extras["endmembers"]))
+    assert np.mean(match.angles) < angle
+    maps = model.abundances_[:, :, np.argsort(match.chosen)].reshape(-1, 3)
+    assert np.sqrt(np.mean((maps - scene.extras["abundances"]) ** 2)) < rmse
+    assert model.certificate_["pure-pixels"].verdict == "holds"
+
+
+def test_every_candidate_has_its_number_and_the_smallest_is_kept():
+    scene = scene_like(30, 40, n_bands=50, n_materials=4, snr=30, rng=0)
+    model = Unmixing(4, random_state=0).fit(scene.X.reshape(30, 40, 50))
+    statement = model.certificate_["candidates"]
+    assert len(statement.quantities) == 18
+    assert statement.number == min(statement.quantities.values())
+    assert model.result_.facts["candidates"] == dict(statement.quantities)
+    # The number is the mean relative residual of the pixels, of which all up to 1000 judge.
+    mixed = Unmixing(4, constraint="nonnegative", random_state=0).fit(scene.X.reshape(30, 40, 50))
+    assert statement.number == pytest.approx(mixed.residuals_.mean(), rel=0.05)
+    assert spectral_angles(scene.H, model.endmembers_).min(axis=1).max() < 1.0
+
+
+def test_mixed_purest_pixels_fail_and_minimum_volume_does_not_need_them():
+    options = {"n_bands": 50, "n_materials": 4, "snr": 40, "spectra": "random", "rng": 0}
+    for purity, verdict in ((1.0, "holds"), (0.7, "fails")):
+        scene = scene_like(30, 40, purity=purity, **options)
+        cube = scene.X.reshape(30, 40, 50)
+        model = Unmixing(4, random_state=0).fit(cube)
+        assert model.certificate_["pure-pixels"].verdict == verdict
+    smallest = Unmixing(4, method="min-volume").fit(cube)
+    errors = [spectral_angles(scene.H, one.endmembers_).min(axis=1).max() for one in (model, smallest)]
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_endmembers_are_never_zero_nor_brighter_than_pixels():
+    scene = scene_like(30, 30, n_bands=30, n_materials=3, snr=20, rng=1)
+    cube = scene.X.reshape(30, 30, 30)
+    for k in (2, 5, 9):
+        model = Unmixing(k, random_state=0).fit(cube)
+        norms = np.linalg.norm(model.endmembers_, axis=1)
+        assert norms.min() > 0
+        assert norms.max() <= np.linalg.norm(cube, axis=2).max() * (1 + 1e-9)
+
+
+def test_a_dim_endmember_is_said():
+    scene = scene_like(30, 30, n_bands=30, n_materials=2, snr=30, rng=1)
+    cube = scene.X.reshape(30, 30, 30)
+    cube[:6] = 1e-3 * np.random.default_rng(0).random((6, 30, 30))  # sensor noise in the dark
+    model = Unmixing(3, method="spa", normalize="l1").fit(cube)
+    assert model.certificate_["endmember-brightness"].verdict == "fails"
+    assert "is dim" in model.certificate_["endmember-brightness"].sentence
+    bright = Unmixing(2, random_state=0).fit(scene.X.reshape(30, 30, 30)[6:])
+    assert bright.certificate_["endmember-brightness"].verdict == "holds"
+
+
+def test_scale_does_not_matter():
+    scene = scene_like(20, 30, n_bands=30, n_materials=3, snr=30, rng=0).X.reshape(20, 30, 30)
+    model = Unmixing(3, random_state=0)
+    before = model.fit(scene).abundances_
+    for scale in (2.0**40, 2.0**-40):
+        np.testing.assert_allclose(model.fit(scale * scene).abundances_, before, atol=1e-9)
 
 
 def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
@@ -284,7 +321,7 @@ def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
     corrupt = [3, 400, 801, 1200, 1599]
     values[corrupt] = 10 * np.eye(40)[::8]  # spikes
     cube = np.maximum(values, 0).reshape(40, 40, 40)
-    model = Unmixing(3).fit(cube)
+    model = Unmixing(3, random_state=0).fit(cube)
     assert spectral_angles(spectra, model.endmembers_).min(axis=1).max() < 6.0
     former = Unmixing(3, method="snpa").fit(cube)
     assert spectral_angles(spectra, former.endmembers_).min(axis=1).max() > 20.0
@@ -301,10 +338,9 @@ def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
         ({"n_endmembers": None}, "needs n_endmembers"),
         ({"n_endmembers": 2, "normalize": "l1"}, "method='auto' does not accept normalize"),
         ({"n_endmembers": 2, "max_iter": 3}, "method='auto' does not accept max_iter"),
-        ({"n_endmembers": 2, "smooth": 2}, "smooth must be an odd number"),
-        ({"n_endmembers": 2, "whiten": "yes"}, "whiten must be True, False or 'auto'"),
-        ({"n_endmembers": 2, "reduce": "all"}, "reduce must be None or at least"),
-        ({"n_endmembers": 2, "reduce": 2.5}, "reduce must be None or at least"),
+        ({"n_endmembers": 2, "smooth": 2}, "smooth must be None or an odd number"),
+        ({"n_endmembers": True}, "n_endmembers must be 'auto', None or a whole number"),
+        ({"n_endmembers": 22}, "20 bands distinguish at most 21 spectra"),
         ({"n_endmembers": 2, "negative_tol": "small"}, "negative_tol must be a number"),
         ({"n_endmembers": 2, "negative_tol": -1}, "negative_tol must be a number"),
     ],
@@ -319,16 +355,3 @@ def test_parameters_of_iterations_and_norms(cube):
         Unmixing(K, method="smoothed-spa", max_iter=3).fit(cube)
     stopped = Unmixing(K, method="merit", max_iter=3, tol=0.0).fit(cube)
     assert stopped.result_.n_iter == 3
-    for norm in ("l1", "l2"):
-        whole, reduced = (
-            Unmixing(K, method="snpa", normalize=norm, reduce=reduce).fit(cube) for reduce in (None, K)
-        )
-        np.testing.assert_allclose(reduced.endmembers_, whole.endmembers_)
-
-
-def test_pixels_are_counted_as_they_are_unmixed():
-    found = Mixtures.of(5, 2, 3, np.float64)
-    assert found.n_pixels == 0
-    found.add(np.array([0, 2]), np.ones((2, 3)), np.eye(3)[:2], "nonnegative")
-    assert found.n_pixels == 2
-    assert np.isnan(found.maps[[1, 3, 4]]).all()

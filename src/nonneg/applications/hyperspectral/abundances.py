@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import BoolArray, FloatArray
+from nonneg.applications.hyperspectral.proposals import far_out
+from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import UnknownNameError
 from nonneg.separable.weights import anchor_weights
@@ -15,18 +18,13 @@ from nonneg.separable.weights import anchor_weights
 CONSTRAINTS = {
     "sum-to-one": "fully constrained least squares (FCLS): nonnegative, and summing to one",
     "at-most-one": "nonnegative, and summing to at most one; the rest is shade",
-    "normalized": "on the simplex times the brightness of the pixel, which is free within limits",
+    "normalized": "nonnegative, and divided by their sum: the brightness of a pixel is free",
     "nonnegative": "nonnegative",
 }
 """The constraints on the abundances of a pixel."""
 NEAR_ONE = 0.1
-# How much darker or brighter than the endmembers a pixel may be. Beyond, its weights would say more about
-# what the endmembers lack than about the light.
-DARKEST, BRIGHTEST = 0.2, 5.0
-# What a pixel leaves is large if it is more than a tenth of the pixel, four times as much as the median pixel
-# leaves of itself, and, in the unit of the image, half as much again: normal noise of 50 bands never exceeds
-# its median by half, and dark pixels are mostly noise.
-LARGE_SHARE, LARGE_MULTIPLE, ABOVE_NOISE = 0.1, 4.0, 1.5
+# Limits of verdicts: an error within twice what any spectra must leave, and half of the pixels.
+BOUND_FACTOR, ENOUGH_PIXELS = 2.0, 0.5
 
 
 @dataclass
@@ -35,11 +33,11 @@ class Mixtures:
 
     maps: FloatArray  # the abundances; NaN for pixels that are not used
     residuals: FloatArray  # the norm of the residual of a pixel, relative to the pixel
-    norms: FloatArray  # of the pixels
     squared_residual: float  # over all pixels
     squared_norm: float
     gram: FloatArray  # products of bands over all pixels
     n_pixels: int = 0  # number of pixels used
+    largest_norm: float = 0.0  # of a pixel
     # Pixels whose weights sum to nearly one without the constraint; counted where it is imposed.
     n_near_one: int = 0
 
@@ -48,13 +46,11 @@ class Mixtures:
         """Return empty maps."""
         maps = np.full((n_image_pixels, n_endmembers), np.nan, dtype=dtype)
         residuals = np.full(n_image_pixels, np.nan, dtype=dtype)
-        return cls(maps, residuals, np.zeros_like(residuals), 0.0, 0.0, np.zeros((n_bands, n_bands)))
+        return cls(maps, residuals, 0.0, 0.0, np.zeros((n_bands, n_bands)))
 
     def add(self, pixels: Any, spectra: FloatArray, endmembers: FloatArray, constraint: str) -> None:
         """Unmix a block."""
         weights = weights_of(spectra, endmembers, constraint)
-        if constraint == "normalized":
-            weights = within_brightness(weights, spectra, endmembers)
         if constraint == "sum-to-one":
             free = weights_of(spectra, endmembers, "nonnegative")
             self.n_near_one += int((np.abs(free.sum(axis=1) - 1.0) <= NEAR_ONE).sum())
@@ -66,20 +62,16 @@ class Mixtures:
         self.squared_residual += float(squares.sum())
         self.squared_norm += float(norms.sum())
         self.n_pixels += len(norms)
+        self.largest_norm = max(self.largest_norm, math.sqrt(float(norms.max(initial=0.0))))
         self.residuals[pixels] = np.sqrt(squares / np.where(norms > 0, norms, 1.0))
-        self.norms[pixels] = np.sqrt(norms)
         self.maps[pixels] = normalized_rows(weights) if constraint == "normalized" else weights
 
     def unexplained(self) -> BoolArray:
-        """Tell which pixels leave more than noise, more than others, and a large part of themselves."""
-        left = self.residuals
-        used = np.isfinite(left)
-        if not used.any():
-            return used
-        share = max(LARGE_SHARE, LARGE_MULTIPLE * float(np.median(left[used])))
-        sizes = left * self.norms
-        with np.errstate(invalid="ignore"):
-            return np.asarray((left > share) & (sizes > ABOVE_NOISE * float(np.median(sizes[used]))))
+        """Tell which pixels leave far more of themselves than others."""
+        large = np.isfinite(self.residuals)
+        if large.any():
+            large[large] = far_out(self.residuals[large])
+        return large
 
 
 def weights_of(spectra: FloatArray, endmembers: FloatArray, constraint: str) -> FloatArray:
@@ -94,17 +86,6 @@ def weights_of(spectra: FloatArray, endmembers: FloatArray, constraint: str) -> 
     return np.asarray(anchor_weights(data, endmembers, sum_to_one=False))
 
 
-def within_brightness(weights: FloatArray, spectra: FloatArray, endmembers: FloatArray) -> FloatArray:
-    """Solve at the limit for pixels that would be too dark or too bright, so that no tiny sum divides."""
-    light, found = weights.sum(axis=1), weights.copy()
-    filled = np.asarray(spectra).any(axis=1)
-    for limit, beyond in ((DARKEST, light < DARKEST), (BRIGHTEST, light > BRIGHTEST)):
-        rows = np.flatnonzero(beyond & filled)
-        if len(rows):
-            found[rows] = limit * weights_of(spectra[rows], limit * endmembers, "sum-to-one")
-    return found
-
-
 def normalized_rows(weights: FloatArray) -> FloatArray:
     """Divide the weights of every pixel by their sum."""
     sums = weights.sum(axis=1, keepdims=True)
@@ -116,3 +97,77 @@ def checked_constraint(constraint: Any) -> str:
     if constraint not in CONSTRAINTS:
         raise UnknownNameError.of("constraint", constraint, CONSTRAINTS)
     return str(constraint)
+
+
+def image_statements(mixtures: Mixtures, endmembers: FloatArray, constraint: str) -> list[Statement]:
+    """State how well linear mixtures explain an image, and whether endmembers are as bright as pixels."""
+    statements = [_error_statement(mixtures, len(endmembers))]
+    if constraint == "sum-to-one":
+        share = mixtures.n_near_one / mixtures.n_pixels
+        near = (
+            f"For {100 * share:.3g}% of the pixels nonnegative weights sum to between {1 - NEAR_ONE:g} and "
+            f"{1 + NEAR_ONE:g} without the constraint; where they do not, the brightness differs from "
+            "that of the pure pixels, which constraint='normalized' allows for."
+        )
+        holds = Verdict.HOLDS if share >= ENOUGH_PIXELS else Verdict.FAILS
+        quantities = {"n_pixels": mixtures.n_near_one}
+        statements.append(Statement("sum-to-one", near, share, ENOUGH_PIXELS, holds, quantities))
+    return [*statements, _brightness_statement(mixtures, endmembers)]
+
+
+def _error_statement(mixtures: Mixtures, k: int) -> Statement:
+    error = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
+    energies = np.clip(np.linalg.eigvalsh(mixtures.gram)[::-1], 0.0, None)
+    # Products of bands carry half the digits: each eigenvalue may be wrong by rounding of the largest one.
+    rounding = 4.0 * k * math.sqrt(len(energies)) * float(np.finfo(np.float64).eps)
+    bound = math.sqrt(max(float(energies[k:].sum()) / mixtures.squared_norm - rounding, 0.0))
+    quantities = {"relative_error": error, "lower_bound": bound, "n_pixels": mixtures.n_pixels}
+    spectra = "1 spectrum" if k == 1 else f"{k} spectra"
+    if bound <= 1e-7:
+        sentence = (
+            f"The mixtures leave {100 * error:.3g}% of the image (in norm); {spectra} can explain all of it "
+            "up to rounding."
+        )
+        verdict = Verdict.HOLDS if error < 1e-6 else Verdict.NOT_VERIFIABLE
+        return Statement("eckart-young-bound", sentence, None, BOUND_FACTOR, verdict, quantities)
+    ratio = error / bound
+    sentence = (
+        f"The mixtures leave {100 * error:.3g}% of the image (in norm), {ratio:.3g} times what any {spectra} "
+        f"must leave ({100 * bound:.3g}%)."
+    )
+    verdict = Verdict.HOLDS if ratio <= BOUND_FACTOR else Verdict.FAILS
+    return Statement("eckart-young-bound", sentence, ratio, BOUND_FACTOR, verdict, quantities)
+
+
+def _brightness_statement(mixtures: Mixtures, endmembers: FloatArray) -> Statement:
+    """State whether every endmember exceeds what mixtures leave, and none is too bright for the pixels."""
+    norms = np.linalg.norm(np.asarray(endmembers, dtype=np.float64), axis=1)
+    typical = math.sqrt(mixtures.squared_residual / mixtures.n_pixels)
+    # A pixel is at least as bright as the share of an endmember in it. Endmembers that are identified reach a
+    # share of 2 / k in some pixel (Huang, Sidiropoulos & Swami 2014).
+    limit = max(1.0, 0.5 * len(norms)) * mixtures.largest_norm
+    at, brightest = int(norms.argmin()), int(norms.argmax())
+    ratio = float(norms[at]) / typical if typical > 0 else None
+    quantities = {
+        "dimmest": norms[at],
+        "brightest": norms[brightest],
+        "typical_residual": typical,
+        "limit": limit,
+    }
+    verdict = Verdict.FAILS
+    if not norms[at] > typical:
+        sentence = (
+            f"Endmember {at} is dim: its norm, {norms[at]:.3g}, does not exceed what mixtures leave of a "
+            f"typical pixel ({typical:.3g}). It is a shadow, or noise."
+        )
+    elif norms[brightest] > limit * (1 + 1e-6):
+        sentence = (
+            f"Endmember {brightest} is too bright: its norm, {norms[brightest]:.3g}, exceeds what the "
+            f"brightest pixel allows ({limit:.3g})."
+        )
+    else:
+        sentence = (
+            "Every endmember is brighter than what mixtures leave of a typical pixel, and none too bright."
+        )
+        verdict = Verdict.HOLDS
+    return Statement("endmember-brightness", sentence, ratio, 1.0, verdict, quantities)

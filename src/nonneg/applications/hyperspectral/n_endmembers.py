@@ -1,4 +1,4 @@
-"""How many endmembers an image has: HySime, virtual dimensionality, and what two halves confirm."""
+"""Published estimates of the number of endmembers of an image, and whether they agree."""
 
 from __future__ import annotations
 
@@ -11,51 +11,40 @@ import numpy as np
 from scipy.special import ndtri
 
 from nonneg._typing import FloatArray
-from nonneg.applications.hyperspectral.noise import RUN, inverse_gram, usual_pixels
-from nonneg.exceptions import FileFormatError, InvalidDataError, NonnegError
-from nonneg.metrics import spectral_angles
-from nonneg.separable.select import select_anchors
+from nonneg.applications.hyperspectral.pixels import Block
+from nonneg.applications.hyperspectral.proposals import isolated_pixels
+from nonneg.exceptions import FileFormatError, InvalidDataError
 
-# The probability of a false alarm per direction, as is usual (Chang & Du 2004).
-FALSE_ALARM = 1e-3
-MAX_ENDMEMBERS = 12
-"""The largest number that two halves are asked to confirm."""
-# Two halves confirm endmembers that agree within this angle, in degrees: more than noise leaves, and less
-# than two materials differ. Chosen on generated images.
-SAME_ANGLE = 2.0
-# The first direction beyond the endmembers has this multiple of the noise at most if the rest is noise.
-FLAT = 1.3
-# Pixels whose directions beyond the endmembers hold less of them have no noise.
-EXACT = 1e-9
-MAX_PIXELS = 20_000
+# The probability of a false alarm per direction, as is usual (Chang & Du 2004), and the quantile of the
+# Tracy-Widom law of order 1 that belongs to it.
+FALSE_ALARM, TRACY_WIDOM = 1e-3, 3.272
+NAMES = {"hysime": "HySime", "virtual_dimensionality": "NWHFC", "eigenvalues": "eigenvalues"}
 
 
 @dataclass(frozen=True)
 class EndmemberCount:
-    """How many endmembers an image has.
+    """Estimates of the number of endmembers of an image.
 
     Attributes
     ----------
-    recommended : int
-        The number to use.
+    recommended : int or None
+        The number that at least two of the three estimates agree on; None if they disagree.
     reason : str
         Why, in a sentence.
     hysime : int
         Directions in which the signal exceeds the noise (Bioucas-Dias & Nascimento 2008).
     virtual_dimensionality : int
-        Directions in which the mean differs from zero: noise-whitened Harsanyi-Farrand-Chang (NWHFC).
-    hfc : int
-        The same without whitening (Harsanyi, Farrand & Chang 1994).
-    confirmed : int
-        The largest number of endmembers that both halves of the pixels agree on.
+        Directions in which the mean differs from zero: noise-whitened Harsanyi-Farrand-Chang (NWHFC; Chang &
+        Du 2004).
+    eigenvalues : int
+        Noise-whitened eigenvalues that exceed those of white noise (Kritchman & Nadler 2009).
     """
 
-    recommended: int
+    recommended: int | None
     reason: str
     hysime: int
     virtual_dimensionality: int
-    hfc: int
-    confirmed: int
+    eigenvalues: int
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EndmemberCount:
@@ -63,10 +52,11 @@ class EndmemberCount:
         names = list(cls.__dataclass_fields__)
         if not isinstance(values, Mapping) or set(values) != set(names):
             raise FileFormatError(f"expected {', '.join(names)}, got {values!r}. The file is damaged.")
-        numbers = {name: int(values[name]) for name in names if name != "reason"}
-        return cls(reason=str(values["reason"]), **numbers)
+        numbers = {name: int(values[name]) for name in NAMES}
+        agreed = values["recommended"]
+        return cls(None if agreed is None else int(agreed), str(values["reason"]), **numbers)
 
-    def as_dict(self) -> dict[str, int | str]:
+    def as_dict(self) -> dict[str, int | str | None]:
         """Return the numbers and the reason by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
@@ -77,54 +67,54 @@ def estimate_n_endmembers(spectra: FloatArray) -> EndmemberCount:
     Parameters
     ----------
     spectra : array of shape (n_pixels, n_bands)
-        The pixels, one per row. Corrupt pixels are set aside.
+        The pixels, one per row; pixels of zeros do not count.
 
     Returns
     -------
     EndmemberCount
-        A recommendation with its reason, and what HySime, virtual dimensionality and two halves of the pixels
-        say.
+        What HySime, virtual dimensionality and the eigenvalues say, and the number that two of them agree on.
     """
     values = np.asarray(spectra, dtype=np.float64)
-    if values.ndim != 2 or min(values.shape) < 2:
+    if values.ndim == 2:
+        values = values[values.any(axis=1)]
+    if values.ndim != 2 or min(values.shape) < 2 or not np.isfinite(values).all():
         raise InvalidDataError(
-            "The number of endmembers needs at least two pixels with two bands, got an array of shape "
-            f"{values.shape}. Give the number."
+            "The number of endmembers needs at least two pixels that are not zero, with two bands and finite "
+            f"values, got an array of shape {np.shape(spectra)}. Give the number."
         )
-    kept = values[usual_pixels(values, MAX_ENDMEMBERS)]
-    n, m = kept.shape
-    gram, mean = kept.T @ kept / n, kept.mean(axis=0)
-    signal = max(1, min(hysime(gram), n, m))
-    confirmed = _confirmed(kept)
-    found = {
-        "hysime": signal,
-        "virtual_dimensionality": virtual_dimensionality(gram, mean, n, whiten=True),
-        "hfc": virtual_dimensionality(gram, mean, n, whiten=False),
-        "confirmed": confirmed,
+    values = values / values.max()
+    # Corrupt pixels would count as materials.
+    rows = np.arange(len(values))
+    first = max(1, _hysime(values.T @ values / len(values)))
+    isolated = isolated_pixels(lambda some: values[some], lambda: [Block(rows, values)], rows, first)
+    values = np.delete(values, isolated, axis=0)
+    n = len(values)
+    gram, mean = values.T @ values / n, values.mean(axis=0)
+    numbers = {
+        "hysime": max(1, min(_hysime(gram), n)),
+        "virtual_dimensionality": max(1, _virtual_dimensionality(gram, mean, n)),
+        "eigenvalues": max(1, _above_noise(gram, n)),
     }
-    if signal <= confirmed or _is_flat(gram, n, signal):
-        number = signal
-        reason = f"HySime finds {_counted(signal, 'direction')} of signal, and what is left looks like noise"
-    else:
-        number = confirmed
-        reason = (
-            f"two halves of the pixels agree on {_counted(confirmed, 'endmember')} within {SAME_ANGLE:g} "
-            f"degrees; the {signal} directions of signal that HySime finds include variation within materials"
-        )
-    return EndmemberCount(recommended=number, reason=reason, **found)
+    said = ", ".join(f"{NAMES[name]} {number}" for name, number in numbers.items())
+    counts = list(numbers.values())
+    agreed = next((number for number in counts if counts.count(number) > 1), None)
+    if agreed is None:
+        return EndmemberCount(None, f"estimates disagree: {said}", **numbers)
+    names = [NAMES[name] for name, number in numbers.items() if number == agreed]
+    return EndmemberCount(agreed, f"{' and '.join(names)} agree on {agreed} ({said})", **numbers)
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+def _inverse_gram(gram: FloatArray) -> FloatArray:
+    """Return the inverse of the products of the bands, with a ridge where bands depend on one another."""
+    return np.asarray(np.linalg.inv(gram + 1e-10 * float(np.trace(gram)) / len(gram) * np.eye(len(gram))))
 
 
-def hysime(gram: FloatArray) -> int:
+def _hysime(gram: FloatArray) -> int:
     """Return the number of directions in which the signal exceeds the noise."""
     # Bioucas-Dias & Nascimento (2008), IEEE Trans. Geoscience and Remote Sensing 46(8). The residual of every
     # band on the others is the noise; both follow from the products of the bands.
-    inverse = inverse_gram(gram)
-    residual = inverse / np.diagonal(inverse)
-    signal = np.eye(len(gram)) - residual
+    inverse = _inverse_gram(gram)
+    signal = np.eye(len(gram)) - inverse / np.diagonal(inverse)
     correlation = signal.T @ gram @ signal
     directions = np.linalg.eigh(correlation)[1]
     noise = np.diag(1.0 / np.diagonal(inverse)) + 1e-5 * np.trace(correlation) / len(gram) * np.eye(len(gram))
@@ -133,52 +123,32 @@ def hysime(gram: FloatArray) -> int:
     return int(np.sum(2.0 * disturbed < power))
 
 
-def virtual_dimensionality(gram: FloatArray, mean: FloatArray, n_pixels: int, *, whiten: bool) -> int:
-    """Return the number of eigenvalues of the correlation that exceed those of the covariance."""
+def _virtual_dimensionality(gram: FloatArray, mean: FloatArray, n_pixels: int) -> int:
+    """Return the number of whitened eigenvalues of the correlation that exceed those of the covariance."""
     # Chang & Du (2004), IEEE Trans. Geoscience and Remote Sensing 42(3).
     covariance = gram - np.outer(mean, mean)
-    if whiten:
-        scale = np.sqrt(np.diagonal(inverse_gram(covariance)))
-        gram, covariance = gram * np.outer(scale, scale), covariance * np.outer(scale, scale)
-    with_mean, without = (np.linalg.eigvalsh(matrix)[::-1] for matrix in (gram, covariance))
+    if not np.trace(covariance) > 0:
+        return 1
+    scale = np.sqrt(np.diagonal(_inverse_gram(covariance)))
+    whitened = (matrix * np.outer(scale, scale) for matrix in (gram, covariance))
+    with_mean, without = (np.linalg.eigvalsh(matrix)[::-1] for matrix in whitened)
     deviation = np.sqrt(2.0 * (with_mean**2 + without**2) / n_pixels)
     return int(np.sum(with_mean - without > -ndtri(FALSE_ALARM) * deviation))
 
 
-def _is_flat(gram: FloatArray, n_pixels: int, n_endmembers: int) -> bool:
-    """Tell whether the first direction beyond the signal is one of noise."""
-    total = np.linalg.eigvalsh(gram)[::-1]
-    if float(np.maximum(total[n_endmembers:], 0.0).sum()) <= EXACT * float(total.sum()):
-        return True
-    scale = np.sqrt(np.diagonal(inverse_gram(gram)))
-    values = np.linalg.eigvalsh(gram * np.outer(scale, scale))[::-1][n_endmembers:]
-    if not len(values):
-        return True
-    # The largest one of independent noise (Geman 1980), relative to their mean.
-    edge = (1.0 + math.sqrt(len(gram) / n_pixels)) ** 2
-    return bool(values[0] <= FLAT**2 * edge * np.mean(values))
-
-
-def _confirmed(spectra: FloatArray) -> int:
-    """Return the number of endmembers up to which two halves of the pixels agree."""
-    step = max(1, len(spectra) // MAX_PIXELS)
-    some = spectra[::step]
-    some = some[some.any(axis=1)]
-    first = (np.arange(len(some)) // RUN) % 2 == 0
-    halves = [some[first], some[~first]]
-    largest = min(MAX_ENDMEMBERS, some.shape[1], min(map(len, halves)) // 10)
-    for number in range(2, largest + 1):
-        try:
-            found = [
-                select_anchors(half, number, method="smoothed-spa", normalize="l1").components
-                for half in halves
-            ]
-        except NonnegError:  # fewer endmembers explain all pixels of a half
-            return number - 1
-        if any(one is None or len(one) < number for one in found):
-            return number - 1
-        angles = spectral_angles(np.asarray(found[0]), np.asarray(found[1]))
-        # Each has its own twin.
-        if max(angles.min(axis=0).max(), angles.min(axis=1).max()) > SAME_ANGLE:
-            return number - 1
-    return max(1, largest)
+def _above_noise(gram: FloatArray, n_pixels: int) -> int:
+    """Return the number of whitened eigenvalues that white noise of the remaining ones would not reach."""
+    # Kritchman & Nadler (2009), IEEE Trans. Signal Processing 57(10); the law of the largest eigenvalue is
+    # that of Johnstone (2001), Annals of Statistics 29(2).
+    scale = np.sqrt(np.diagonal(_inverse_gram(gram)))
+    values = np.maximum(np.linalg.eigvalsh(gram * np.outer(scale, scale))[::-1], 0.0)
+    for count in range(len(values) - 1):
+        rest = len(values) - count
+        a, b = math.sqrt(n_pixels - 0.5), math.sqrt(rest - 0.5)
+        width = (a + b) * (1.0 / a + 1.0 / b) ** (1.0 / 3.0)
+        largest = ((a + b) ** 2 + TRACY_WIDOM * width) / n_pixels
+        # Noise beyond the signal; what is rounding has none.
+        noise = float(values[count + 1 :].mean())
+        if values[count] <= max(largest * noise, 1e-12 * float(values[0])):
+            return count
+    return len(values)

@@ -1,7 +1,8 @@
-"""The pixels of a cube that count, block by block: checked, clipped and counted on the way."""
+"""Pixels of a cube, block by block: checked, clipped and counted on the way."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -59,8 +60,9 @@ class ImagePixels:
                 self._leave_out(part, start)
             keep = self.mask[start : start + height]
             chosen = part.reshape(-1, self.n_bands) if keep.all() else part[keep]
-            if first:
+            if first and len(chosen):
                 self._check(chosen, keep, start)
+                chosen = self._without_zeros(chosen, keep)
             spectra = chosen.astype(self.dtype, copy=False)
             if scale != 1.0:
                 spectra = spectra / self.dtype(scale)
@@ -70,32 +72,29 @@ class ImagePixels:
         if first:
             self._check_whole()
 
-    def gathered(self) -> FloatArray:
-        """Return all pixels that are used as one matrix, one per row."""
-        values, bands = self.cube.values, self.n_bands
-        as_they_are = self.cube.bands is None and self.cube.scale == 1.0 and values.dtype == self.dtype
-        # What else can be cut, such as a dataset of an open HDF5 file, has no flags.
-        if as_they_are and isinstance(values, np.ndarray) and values.flags.c_contiguous and self.mask.all():
+    def check(self) -> None:
+        """Read all pixels once: leave out those without data or light, and count what is clipped."""
+        if not self.passes:
             for _ in self.blocks():
                 pass
-            if self.smallest >= 0 and self.mask.all():
-                return np.asarray(values).reshape(-1, bands)
-        matrix = np.empty((int(self.mask.sum()), bands), dtype=self.dtype)
-        filled = 0
-        for block in self.blocks():
-            matrix[filled : filled + len(block.pixels)] = block.spectra
-            filled += len(block.pixels)
-        return matrix[:filled]
 
-    def every(self, n_most: int) -> FloatArray:
-        """Return evenly spaced pixels, about as many as given."""
-        step = max(1, int(self.mask.sum()) // n_most)
-        return np.concatenate([block.spectra[block.pixels % step == 0] for block in self.blocks()])
+    def gathered(self) -> FloatArray:
+        """Return all pixels that are used as one matrix, one per row."""
+        self.check()
+        values = self.cube.values
+        as_they_are = self.cube.bands is None and self.cube.scale == 1.0 and values.dtype == self.dtype
+        as_they_are = as_they_are and self.smallest >= 0 and bool(self.mask.all())
+        # What else can be cut, such as a dataset of an open HDF5 file, has no flags.
+        if as_they_are and isinstance(values, np.ndarray) and values.flags.c_contiguous:
+            return np.asarray(values).reshape(-1, self.n_bands)
+        return np.concatenate([block.spectra for block in self.blocks()])
 
-    def spectrum(self, row: int, column: int) -> FloatArray:
-        """Return one pixel in the bands that are used."""
-        entries = np.asarray(self.cube.values[row, column])[self._taken].astype(self.dtype)
-        return np.asarray(np.maximum(entries / self.dtype(self.cube.scale), 0))
+    def at(self, places: IntArray) -> FloatArray:
+        """Return the pixels with some numbers in double precision; the numbers increase."""
+        wanted = np.zeros(self.mask.size, dtype=bool)
+        wanted[places] = True
+        parts = [block.spectra[wanted[block.pixels]] for block in self.blocks()]
+        return np.concatenate(parts).astype(np.float64)
 
     def tell(self) -> None:
         """Warn the caller of the method that calls this one of what the first pass came upon."""
@@ -109,8 +108,8 @@ class ImagePixels:
             )
         if self.n_zero:
             warnings.warn(
-                f"{self.n_zero} of {n_pixels} pixels are zero in every band, and are used. If they have no "
-                f"data, leave them out with no_data=0 (--no-data 0).",
+                f"{self.n_zero} pixels are zero in every band and were left out: no data, or no light. "
+                f"{n_pixels} pixels are used. no_data=0 (--no-data 0) says so without a warning.",
                 NonnegWarning,
                 stacklevel=3,
             )
@@ -139,9 +138,16 @@ class ImagePixels:
         if empty != 0 and not np.isnan(empty):
             self.n_partly_empty += int((same.any(axis=2) & keep).sum())
 
+    def _without_zeros(self, chosen: Any, keep: Any) -> Any:
+        """Take pixels without light out of the mask, also those whose squares are zero."""
+        light = chosen.max(axis=1) > math.sqrt(np.finfo(self.dtype).tiny) * self.cube.scale
+        if light.all():
+            return chosen
+        self.n_zero += len(light) - int(light.sum())
+        keep[keep] = light  # a view of the mask
+        return chosen[light]
+
     def _check(self, chosen: Any, keep: Any, start: int) -> None:
-        if not chosen.size:
-            return
         low, high = float(chosen.min()), float(chosen.max())
         if not np.isfinite([low, high]).all():
             bad = ~np.isfinite(chosen)
@@ -153,8 +159,6 @@ class ImagePixels:
                 "there, or no_data= (--no-data) with the value that fills all bands of pixels without data "
                 "(such as NaN), or fill them."
             )
-        if low <= 0:
-            self.n_zero += len(chosen) - int(chosen.any(axis=1).sum())
         if low < 0:
             below = chosen < 0
             self.n_clipped += int(below.sum())
@@ -163,12 +167,20 @@ class ImagePixels:
         self.largest = max(self.largest, high / self.cube.scale)
 
     def _check_whole(self) -> None:
-        if not self.mask.any():
+        if not self.mask.any() and self.largest == -np.inf:
             raise InvalidDataError(
                 "The mask and the no-data value leave no pixels. Check that mask is True for pixels to use."
             )
-        if self.largest <= 0:
-            raise InvalidDataError("All pixels are zero or below: there is nothing to unmix. Check the cube.")
+        if not self.mask.any():
+            raise InvalidDataError(
+                f"All pixels are zero or below, or too small for {np.dtype(self.dtype).name} (largest entry "
+                f"{self.largest:.3g}): there is nothing to unmix. Check the cube and its unit."
+            )
+        if not self.largest < math.sqrt(np.finfo(self.dtype).max) / (self.n_bands * self.mask.sum()):
+            raise InvalidDataError(
+                f"The cube has entries up to {self.largest:.3g}, whose squares leave the range of "
+                f"{np.dtype(self.dtype).name}. Divide it by its largest entry."
+            )
         if self.smallest < -self.negative_tol * self.largest and self.n_partly_empty:
             raise NegativeDataError(
                 f"{self.n_partly_empty} pixels have the no-data value, {self.cube.no_data:g}, in some of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -16,14 +16,12 @@ from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
-from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint
-from nonneg.applications.hyperspectral.endmembers import EndmemberSearch
+from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint, image_statements
+from nonneg.applications.hyperspectral.endmembers import AUTO, METHODS, check_search, search_endmembers
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
-from nonneg.applications.hyperspectral.min_volume import METHODS
-from nonneg.applications.hyperspectral.n_endmembers import MAX_PIXELS, EndmemberCount, estimate_n_endmembers
-from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
-from nonneg.applications.hyperspectral.robust import AUTO
-from nonneg.applications.hyperspectral.statements import image_statements
+from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estimate_n_endmembers
+from nonneg.applications.hyperspectral.pixels import ImagePixels
+from nonneg.applications.hyperspectral.proposals import fixed_sample
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
@@ -42,31 +40,27 @@ class Unmixing(SavableEstimator):
     Parameters
     ----------
     n_endmembers : int, "auto" or None, default "auto"
-        The number of endmembers. "auto" estimates it (`n_endmembers_estimate_`), or leaves it to the method
-        if that can find it, as "merit" can. None leaves it to the method.
+        The number of endmembers. "auto" takes the number that at least two of three published estimates agree
+        on (`estimate_n_endmembers`); if they disagree, which is usual for real images, an error lists them. A
+        method that can find the number itself, such as "merit", does so with "auto" and with None.
     method : str, default "auto"
-        How endmembers are found. "auto" sets corrupt pixels aside, looks for pure pixels and, if the data
-        suggest that there are none or too few, for the smallest simplex around the pixels; it also finds dark
-        materials. Or "min-volume" (`nonneg.MinVolNMF`), or a name in `nonneg.separable.METHODS`, such as
-        "snpa", which returns pixels, or "merit", which is convex, for images of a few thousand pixels.
+        How endmembers are found. "auto" proposes medians of extreme pixels in several geometries and keeps
+        those whose mixtures leave the least of a pixel (Notes). Or "min-volume" (`nonneg.MinVolNMF`), for
+        images without pure pixels, or a name in `nonneg.separable.METHODS`, such as "snpa" or "vca", which
+        return pixels.
     constraint : {"normalized", "sum-to-one", "at-most-one", "nonnegative"}, default "normalized"
         The constraint on the abundances of a pixel. "sum-to-one": fully constrained least squares (FCLS), for
         images of even brightness. "at-most-one": the same with shade as one more endmember. "nonnegative":
-        nonnegative least squares. "normalized": FCLS with a separate brightness for every pixel, from a fifth
-        to five times that of the endmembers.
+        nonnegative least squares. "normalized": the same divided by their sum, so that the brightness of a
+        pixel is free.
     normalize : {"auto", "l1", "l2"} or None, default "auto"
-        Search for pure pixels among spectra divided by this norm, whatever their brightness. "auto": "l1" for
-        methods that average pixels; the others would return the noise of dark pixels, which it magnifies. For
-        "min-volume", "l1" if the constraint leaves the brightness free; abundances are then shares of light.
-        `method="auto"` leaves the brightness free by itself.
-    whiten : bool or "auto", default "auto"
-        Divide every band by the standard deviation of its noise in the search. "auto" does so if that is
-        uneven and the endmembers leave nothing but noise.
-    smooth : int, default 1
-        Search among averages of square windows of this odd number of pixels, for noisy images; 1 for none.
-    reduce : int or None
-        Search in this number of leading directions. The cube is then read block by block and never kept in
-        memory; only `reduce` numbers per pixel and the abundance maps are.
+        Divide spectra by this norm in the search of a named method. "auto": "l1" for methods that average
+        pixels; the others would return the noise of dark pixels, which it magnifies. For "min-volume", "l1"
+        if the constraint leaves the brightness free; abundances are then shares of light.
+    smooth : int or None
+        Search among averages of square windows of this odd number of pixels; 1 for none.
+        ``method="auto"`` searches among averages (None: of 3 x 3) and among pixels, other methods among one
+        of them (None: pixels).
     negative_tol : float, default 0.05
         Entries below zero, down to this fraction of the largest one, are set to zero, and a warning counts
         them; entries further below are an error.
@@ -88,8 +82,8 @@ class Unmixing(SavableEstimator):
     Attributes
     ----------
     endmembers_ : array of shape (n_endmembers, n_kept_bands)
-        The spectra of the pure pixels, or averages of nearly pure ones for methods that smooth, in the bands
-        that are used.
+        The spectra of the endmembers, in the bands that are used: medians of nearly pure pixels, or what the
+        method returns.
     n_endmembers_ : int
         Number of endmembers.
     n_endmembers_estimate_ : EndmemberCount or None
@@ -103,10 +97,12 @@ class Unmixing(SavableEstimator):
     relative_error_ : float
         The same for the whole image.
     unexplained_ : array of bool of shape (n_rows, n_columns)
-        Pixels that the endmembers do not explain: corrupt ones, or of materials that were not found.
+        Pixels of which the mixtures leave far more than of others: corrupt ones, or of materials that were
+        not found.
     isolated_pixels_ : array of int of shape (n_isolated, 2)
-        Row and column of pixels that were set aside in the search: corrupt, or of a material that occurs in
-        one or two pixels.
+        Row and column of pixels that were set aside in the search: corrupt, or unlike all others.
+    n_zero_ : int
+        Pixels that are zero in every band. They are not used.
     mask_ : array of bool of shape (n_rows, n_columns)
         Which pixels were used.
     bands_ : array of bool of shape (n_bands,)
@@ -118,16 +114,30 @@ class Unmixing(SavableEstimator):
     n_clipped_ : int
         Entries below zero that were set to zero.
     certificate_ : Certificate
-        What is known about the result.
+        What is known about the result: the mean relative residual of every candidate, whether pixels lie
+        outside the mixtures, the error beside its lower bound, and dim endmembers.
     result_ : SelectionResult
         The search for pure pixels, whose anchors are indices among the pixels that are used.
+
+    Notes
+    -----
+    ``method="auto"`` leaves out pixels of zeros and isolated ones. It divides the pixels by brightness to the
+    power 0, 1/2 or 1, projects them to `n_endmembers` - 1 principal directions and follows random directions
+    as vertex component analysis does [1]_; an endmember is the median of the most extreme 1, 2 or 5% of the
+    pixels, or of 3 x 3 averages of them. There are eight runs of each. The run whose nonnegative mixtures
+    leave the smallest part of a pixel, on average over a fixed sample of pixels, is kept;
+    ``result_.facts["candidates"]`` has that number for every setting.
+
+    References
+    ----------
+    .. [1] Nascimento & Dias (2005), IEEE Trans. Geoscience and Remote Sensing 43(4).
 
     Examples
     --------
     >>> from nonneg.applications import Unmixing
     >>> from nonneg.datasets import scene_like
     >>> scene = scene_like(20, 30, n_bands=40, n_materials=3, noise=0.0, rng=0)
-    >>> model = Unmixing(3).fit(scene.X.reshape(20, 30, 40))
+    >>> model = Unmixing(3, random_state=0).fit(scene.X.reshape(20, 30, 40))
     >>> model.abundances_.shape
     (20, 30, 3)
     """
@@ -137,6 +147,7 @@ class Unmixing(SavableEstimator):
         "n_features_in_": Value(int),
         "relative_error_": Value(float),
         "n_clipped_": Value(int),
+        "n_zero_": Value(int),
         "certificate_": Record(Certificate.from_dict),
         "endmembers_": StoredArray("n_endmembers_", "number of bands kept", nonnegative=True),
         "wavelengths_": StoredArray("number of bands kept", optional=True),
@@ -160,9 +171,7 @@ class Unmixing(SavableEstimator):
         method: str = "auto",
         constraint: str = "normalized",
         normalize: str | None = "auto",
-        whiten: bool | str = "auto",
-        smooth: int = 1,
-        reduce: int | None = None,
+        smooth: int | None = None,
         negative_tol: float = 0.05,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -177,9 +186,7 @@ class Unmixing(SavableEstimator):
         self.method = method
         self.constraint = constraint
         self.normalize = normalize
-        self.whiten = whiten
         self.smooth = smooth
-        self.reduce = reduce
         self.negative_tol = negative_tol
         self.tol = tol
         self.max_iter = max_iter
@@ -205,8 +212,8 @@ class Unmixing(SavableEstimator):
         Parameters
         ----------
         cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
-            The hyperspectral image, never modified. A memory-mapped file is read in blocks, and
-            floating-point pixels that are all used are not copied.
+            The hyperspectral image, never modified. The default reads it in blocks, several times, so that a
+            memory-mapped file need not fit in memory; named methods gather its pixels.
         y : Any
             Ignored.
         mask : array of bool of shape (n_rows, n_columns), optional
@@ -225,31 +232,29 @@ class Unmixing(SavableEstimator):
             The fitted estimator.
         """
         constraint = checked_constraint(self.constraint)
-        search = self._checked_search()
+        self._check_parameters()
         scene = as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
         pixels = ImagePixels(scene, mask, float(self.negative_tol))
         with threads(self.n_jobs):
-            matrix = pixels.gathered() if self.reduce is None else None
-            estimate = self._estimated(pixels, matrix)
-            count = search.n_endmembers if estimate is None else estimate.recommended
+            pixels.check()
+            pixels.tell()
+            estimate = self._estimated(pixels)
+            wanted: Any = None if self.n_endmembers == AUTO else self.n_endmembers
+            count = wanted if estimate is None else estimate.recommended
             # A simplex has one corner more than dimensions; beyond that, no pixel has one answer.
             if (count or 0) > pixels.n_bands + 1:
                 raise InvalidParameterError(
                     f"n_endmembers={count} is too many: {pixels.n_bands} bands distinguish at most "
                     f"{pixels.n_bands + 1} spectra. Ask for fewer."
                 )
-            if matrix is not None:
-                pixels.tell()  # before the search, which may fail
-            found, endmembers = replace(search, n_endmembers=count).run(pixels, matrix)
-            if matrix is None:
-                pixels.tell()
-            mixtures = self._unmixed(pixels, matrix, endmembers, constraint)
+            result, endmembers = search_endmembers(self, pixels, count)
+            mixtures = self._unmixed(pixels, endmembers, constraint)
         used = np.flatnonzero(pixels.mask)
-        isolated = used[np.asarray(found.facts.get("isolated", ()), dtype=np.intp)]
+        isolated = used[np.asarray(result.facts.get("isolated", ()), dtype=np.intp)]
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
         self.n_endmembers_estimate_ = estimate
-        self.pure_pixels_ = np.column_stack(np.divmod(used[found.anchors], scene.shape[1])).astype(np.intp)
+        self.pure_pixels_ = np.column_stack(np.divmod(used[result.anchors], scene.shape[1])).astype(np.intp)
         self.isolated_pixels_ = np.column_stack(np.divmod(isolated, scene.shape[1])).astype(np.intp)
         self.unexplained_ = mixtures.unexplained().reshape(scene.shape[:2])
         self.abundances_ = mixtures.maps.reshape(*scene.shape[:2], -1)
@@ -259,10 +264,11 @@ class Unmixing(SavableEstimator):
         self.bands_ = scene.kept
         self.wavelengths_ = scene.kept_wavelengths
         self.n_clipped_ = pixels.n_clipped
+        self.n_zero_ = pixels.n_zero
         self.n_features_in_ = scene.shape[2]
-        self.result_ = found
-        self.certificate_ = found.certificate.with_statements(
-            image_statements(mixtures, len(endmembers), constraint)
+        self.result_ = result
+        self.certificate_ = result.certificate.with_statements(
+            image_statements(mixtures, endmembers, constraint)
         )
         return self
 
@@ -322,8 +328,9 @@ class Unmixing(SavableEstimator):
         pixels = ImagePixels(replace(scene, bands=shared), mask, float(self.negative_tol))
         endmembers = self.endmembers_[:, shared[self.bands_]]
         with threads(self.n_jobs):
-            mixtures = self._unmixed(pixels, None, endmembers, checked_constraint(self.constraint))
-        pixels.tell()
+            pixels.check()
+            pixels.tell()
+            mixtures = self._unmixed(pixels, endmembers, checked_constraint(self.constraint))
         return mixtures.maps.reshape(*scene.shape[:2], -1)
 
     def match(self, library: SpectralLibrary) -> LibraryMatch:
@@ -350,8 +357,7 @@ class Unmixing(SavableEstimator):
                 f"expected bands_ to keep {self.endmembers_.shape[1]} bands. The file is damaged."
             )
 
-    def _checked_search(self) -> EndmemberSearch:
-        """Return the search, after checking the parameters."""
+    def _check_parameters(self) -> None:
         wanted = self.n_endmembers
         if wanted is not None and wanted != AUTO and not is_count(wanted):
             raise InvalidParameterError(
@@ -365,33 +371,24 @@ class Unmixing(SavableEstimator):
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
             raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")
-        known = None if wanted == AUTO else wanted
-        if self.reduce is not None and not is_count(self.reduce, known or 1):
-            raise InvalidParameterError(
-                f"reduce must be None or at least n_endmembers={self.n_endmembers}, got {self.reduce!r}."
-            )
-        names = [one.name for one in fields(EndmemberSearch) if one.name != "n_endmembers"]
-        given = {name: getattr(self, name) for name in names} | {"method_params": self.method_params or {}}
-        search = EndmemberSearch(n_endmembers=known, **given)
-        search.check()
-        return search
+        check_search(self)
 
-    def _estimated(self, pixels: ImagePixels, matrix: FloatArray | None) -> EndmemberCount | None:
+    def _estimated(self, pixels: ImagePixels) -> EndmemberCount | None:
         if self.n_endmembers != AUTO or not METHODS.find(self.method).needs_n_components:
             return None
-        found = estimate_n_endmembers(pixels.every(MAX_PIXELS) if matrix is None else matrix)
-        limit = found.recommended if self.reduce is None else min(found.recommended, self.reduce)
-        return replace(found, recommended=limit)
+        estimate = estimate_n_endmembers(pixels.at(fixed_sample(np.flatnonzero(pixels.mask), ROWS)))
+        if estimate.recommended is None:
+            raise InvalidParameterError(
+                f"The number of endmembers is not clear: {estimate.reason}. Choose one with n_endmembers= "
+                "(-k), and compare the results of several."
+            )
+        return estimate
 
-    def _unmixed(
-        self, pixels: ImagePixels, matrix: FloatArray | None, endmembers: FloatArray, constraint: str
-    ) -> Mixtures:
+    def _unmixed(self, pixels: ImagePixels, endmembers: FloatArray, constraint: str) -> Mixtures:
         rows, columns, _ = pixels.cube.shape
         mixtures = Mixtures.of(rows * columns, len(endmembers), pixels.n_bands, pixels.dtype)
-        # Pixels that are in memory already are not read again.
-        blocks = pixels.blocks() if matrix is None else [Block(np.flatnonzero(pixels.mask), matrix)]
         counter = StepCounter("Unmixing", int(pixels.mask.sum()), int(self.verbose))
-        for block in blocks:
+        for block in pixels.blocks():
             for start in range(0, len(block.pixels), ROWS):
                 part = slice(start, start + ROWS)
                 mixtures.add(block.pixels[part], block.spectra[part], endmembers, constraint)
