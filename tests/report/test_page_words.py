@@ -138,7 +138,7 @@ def test_facts_of_a_scene():
         "method": "spa", "constraint": "normalized", "relative error": "0.12345679", "n iter": "3",
     }  # fmt: skip
     assert facts["Parameters"] == [("n_endmembers", "3")]
-    estimate = {"hysime": 4, "virtual_dimensionality": 5, "hfc": 6, "confirmed": 7, "reason": ""}
+    estimate = {"hysime": 4, "virtual_dimensionality": 5, "eigenvalues": 6, "reason": ""}
     found = dict(
         scenes._facts(
             scene(
@@ -152,8 +152,7 @@ def test_facts_of_a_scene():
         ("pixels set aside (row, column)", "(1, 2), (3, 4), ..."),
         ("endmembers by HySime", "4"),
         ("virtual dimensionality (NWHFC)", "5"),
-        ("virtual dimensionality (HFC)", "6"),
-        ("endmembers that two halves of the pixels confirm", "7"),
+        ("eigenvalues above noise", "6"),
     ]
     all_named = scenes._facts(scene(data__isolated_pixels=[(1, 2)], data__n_isolated=1))
     assert ("pixels set aside (row, column)", "(1, 2)") in dict(all_named)["Result"]

@@ -37,7 +37,7 @@ def test_there_is_no_page_without_an_experiment():
 LONG = {
     "merit/figure-2", "merit/figure-4a", "merit/figure-5", "merit/table-2", "purification/basin",
     "purification/sparsity", "studies/communities", "studies/merit-weight", "studies/min-volume",
-    "studies/robust-anchors", "studies/unmixing",
+    "studies/robust-anchors",
 }  # fmt: skip
 PAGES = [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in TITLES]
 
