@@ -75,7 +75,11 @@ def measure(corpus: str, k: int, n_threads: int) -> dict[str, Any]:
         from reproduction.merit import topic_draws
 
         from nonneg._threads import threads
-    parts = {"find_anchor_words": "anchors", "topics_of_anchors": "topics", "document_weights": "memberships"}
+    parts = {
+        "find_anchor_words": "anchors",
+        "topics_of_anchors": "topics",
+        "least_squares_weights": "memberships",
+    }
     with threads(n_threads), ExitStack() as patched:
         with stages.timed("documents"):
             draw = topic_draws.make_draw(corpus, k, 0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,9 +15,20 @@ import scipy.sparse as sp
 
 from nonneg._lazy import cached_property
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
-from nonneg.applications.topics.term_weights import informative_words, inverse_frequencies, term_weights
-from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
+from nonneg.applications.topics.anchor_words import (
+    GAP,
+    find_anchor_words,
+    least_squares_weights,
+    reduced_words,
+    topics_of_anchors,
+)
+from nonneg.applications.topics.documents import (
+    inverse_frequencies,
+    rows_of_sum_one,
+    term_weights,
+    used_words,
+)
+from nonneg.iteration import Progress
 from nonneg.metrics.clustering import clustering_accuracy
 from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
 from reproduction import data as datasets
@@ -86,7 +98,7 @@ def make_draw(corpus: str, k: int, draw: int) -> Draw:
 
 def prepared_draw(counts: Any, y: IntArray, k: int) -> Draw:
     """Drop uninformative words."""
-    return Draw(sp.csr_array(counts[:, informative_words(counts)]), y, k)
+    return Draw(sp.csr_array(counts[:, used_words(counts, 2, 1.0)]), y, k)
 
 
 def run_method(draw: Draw, method: str, *, seed: int, n_clusterings: int = N_CLUSTERINGS) -> dict[str, Any]:
@@ -114,7 +126,9 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         name, _, ours = method.partition(" of ")
         options: dict[str, Any] = {}
         if name.startswith("merit"):
-            options = {"recovery": False, "as_published": not ours}
+            options = {"recovery": False}
+            if not ours:
+                options |= {"callback": _one_step_after(GAP), "tol": 0.0, "ties": "first"}
         # The long searches can run on a device.
         points = to_device(draw.points) if name.startswith("merit") else draw.points
         found = find_anchor_words(points, draw.k, method=name.replace("(0)", "-0"), rng=seed, **options)
@@ -122,7 +136,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         facts: dict[str, Any] = {"n_iter": found.n_iter}
         if found.gap is not None:
             facts |= {"gap": found.gap, "t_init": found.facts.get("t_init"), "tied": found.facts.get("tied")}
-        return topics, document_weights(draw.counts, topics), facts
+        return topics, least_squares_weights(draw.counts, topics), facts
     if method == "lda":
         return lda_topics(draw, seed)
     if method == "gibbs lda":
@@ -145,6 +159,18 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         W = model.fit_transform(draw.counts if kl else draw.unit_weights)
     sums = model.components_.sum(axis=1)
     return rows_of_sum_one(model.components_), W * sums if kl else W, {"n_iter": model.n_iter_}
+
+
+def _one_step_after(gap: float) -> Callable[[Progress], bool]:
+    # The authors look at the gap of the iterate before a step once the step is done.
+    before = [math.inf]
+
+    def stop(progress: Progress) -> bool:
+        enough = before[0] < gap
+        before[0] = float(progress.history["gap"][-1])
+        return enough
+
+    return stop
 
 
 def lda_topics(draw: Draw, seed: int) -> tuple[FloatArray, FloatArray, dict[str, Any]]:

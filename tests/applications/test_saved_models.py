@@ -134,7 +134,7 @@ def test_topics_of_texts(method, max_iter, params, tmp_path):
     assert found.top_words(3) == model.top_words(3)
     assert found.anchor_words_ == model.anchor_words_
     np.testing.assert_array_equal(found.transform(TEXTS[:4]), model.transform(TEXTS[:4]))
-    np.testing.assert_array_equal(found.coherence(TEXTS), model.coherence(TEXTS))
+    np.testing.assert_array_equal(found.coherence_, model.coherence_)
 
 
 def test_topics_of_counts_with_names(counts, tmp_path):

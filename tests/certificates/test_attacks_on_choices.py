@@ -13,10 +13,7 @@ from nonneg.applications import TopicModel
 from nonneg.applications.communities.certificate import _gap, _reached
 from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.number import BETHE, EIGENGAP, _recommended, count_communities
-from nonneg.applications.topics.certify import topic_statements
-from nonneg.applications.topics.number_of_topics import _reason, recommended
-from nonneg.applications.topics.quality import Support
-from nonneg.applications.topics.seeds import seed_statement
+from nonneg.applications.topics.certificate import Support, seed_statement, topic_statements
 from nonneg.certificates import Verdict
 from nonneg.cones.geometry.spectrum import RatioCondition, predicted_spectrum, ratio_condition
 from nonneg.consensus.certificate import consensus_certificate
@@ -229,20 +226,6 @@ def test_seed_words_without_weight_or_with_equal_weights_are_not_in_their_topic(
     alone = seed_statement(components[:1], {"one": np.array([0, 1])})
     assert (alone.number, alone.holds) == (0.5, True)
     assert alone.sentence.endswith("in that topic.")
-
-
-def test_reasons_for_a_number_of_topics_speak_of_numbers_that_were_tried():
-    def reason(numbers, modularity):
-        return _reason(numbers, modularity, *recommended(np.array(modularity)))
-
-    assert reason([4], [0.5]).endswith("No other number was tried.")
-    assert "No other number that was tried comes near." in reason([4, 5], [0.5, 0.2])
-    assert "None of the numbers of topics that were tried" in reason([50], [0.2])
-    # Between two numbers that divide the documents as well is one that does not.
-    assert "Some numbers from 2 to 4" in reason([2, 3, 4], [0.5, 0.3, 0.5])
-    assert "Numbers from 2 to 4" in reason([2, 3, 4, 5], [0.49, 0.5, 0.49, 0.3])
-    assert reason([2, 3], [0.3, 0.5]).endswith("Larger numbers were not tried.")
-    assert "not tried" not in reason([2, 3], [0.5, 0.3])
 
 
 def cliques(count, size):

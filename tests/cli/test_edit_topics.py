@@ -84,7 +84,8 @@ def test_everything_written_follows_from_the_changes(posts, capsys):
     capsys.readouterr()
     out = posts / "edited"
     changes = ["--merge", f"{law},{money}", "--rename", f"{law}=news", "--rename", f"{sport}=sports"]
-    assert main(["edit-topics", str(posts / "out"), *changes, "-o", str(out)]) == 0
+    given = ["edit-topics", str(posts / "out"), str(posts / "posts.csv")]
+    assert main([*given, *changes, "-o", str(out)]) == 0
     said = capsys.readouterr()
     assert "is now" in said.err or "as before" in said.err
     assert "there are now" not in said.err  # as many documents as there were
@@ -113,7 +114,8 @@ def test_everything_written_follows_from_the_changes(posts, capsys):
     assert "topics-edited" in {entry["name"] for entry in new["certificate"]}
     # What was changed can be changed again, by name, applied to new texts and reported again.
     again = posts / "again2"
-    assert main(["edit-topics", str(out), "--split", "news:2", "--quiet", "-o", str(again)]) == 0
+    given = ["edit-topics", str(out), str(posts / "posts.csv")]
+    assert main([*given, "--split", "news:2", "--quiet", "-o", str(again)]) == 0
     names = {entry["name"] for entry in json.loads((again / "result.json").read_text())["topics"]}
     assert names == {"news 1", "news 2", "sports"}
     assert main(["report", str(again)]) == 0
@@ -129,7 +131,7 @@ def test_seed_words_guide_and_name_topics(posts, tmp_path, capsys):
     command = ["topics", str(posts / "posts.csv"), "--text-column", "body", "-k", "3", "--quiet"]
     out = tmp_path / "out"
     assert main([*command, "--seed-words", str(seeds), "-o", str(out)]) == 0
-    assert "not among the 15 words: 'soccer' (law)" in capsys.readouterr().err
+    assert "'soccer' (law) is not in the vocabulary" in capsys.readouterr().err
     record = json.loads((out / "result.json").read_text())
     for name, word in (("law", "court"), ("money", "market")):
         assert record["topics"][topic_of(record, word)]["name"] == name
@@ -145,23 +147,26 @@ def test_seed_words_guide_and_name_topics(posts, tmp_path, capsys):
 
 def test_the_tree_is_cut(posts, capsys):
     assert "Tree over the topics" in (posts / "out" / "report.html").read_text()
-    assert main(["edit-topics", str(posts / "out"), "--cut", "2", "--quiet", "-o", str(posts / "cut")]) == 0
+    given = ["edit-topics", str(posts / "out"), str(posts / "posts.csv")]
+    assert main([*given, "--cut", "2", "--quiet", "-o", str(posts / "cut")]) == 0
     assert capsys.readouterr().out.startswith("2 topics in 60 documents")
 
 
 def test_errors(posts, tmp_path, capsys):
-    out = str(posts / "out")
+    out, documents = str(posts / "out"), str(posts / "posts.csv")
     for arguments, message in [
         ([out], "Nothing to change"),
         ([out, "--merge", "3"], "expected several topics, such as --merge 3,7"),
-        ([out, "--merge", "0,9"], "numbers from 0 to 2 or names, got 9"),
+        ([out, documents, "--merge", "0,9"], "numbers from 0 to 2 or names, got 9"),
         ([out, "--split", "0:x"], "expected a number after the colon"),
         ([out, "--rename", "0"], "such as --rename 0=sports"),
-        ([out, "--rename", "law=x"], "There is no topic called 'law'"),
+        ([out, documents, "--rename", "law=x"], "There is no topic called 'law'"),
         ([out, "--cut", "2", "--merge", "0,1"], "Leave out --merge"),
         ([str(tmp_path), "--merge", "0,1"], "contains no model.npz"),
         ([f"{out}/model.npz", "--merge", "0,1"], "does not say where its documents are"),
         ([out, str(tmp_path / "none.csv"), "--merge", "0,1"], "does not exist"),
+        # A record from elsewhere could name any file of this machine, and the report would show it.
+        ([out, "--merge", "0,1"], "only files inside the folder are read without being named"),
     ]:
         assert main(["edit-topics", *arguments, "-o", str(tmp_path / "never")]) == 2
         assert message in capsys.readouterr().err

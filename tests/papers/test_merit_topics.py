@@ -1,4 +1,4 @@
-"""Topics (Table II and Figure 6 of Nguyen, Fu & Wu) and the study behind the recommendation, in small."""
+"""Topics (Table II and Figure 6 of Nguyen, Fu & Wu), in small."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from reproduction.artifacts import Figure, Table
 from reproduction.data.store import is_available
-from reproduction.merit import figure_6, table_2, topics_recommendation
+from reproduction.merit import figure_6, table_2
 from reproduction.merit.gibbs_lda import gibbs_lda
 from reproduction.merit.peak_memory import can_measure
-from reproduction.merit.topic_candidates import AFTER_MERIT, CONVERGED, FACTORIZATIONS
 from reproduction.merit.topic_draws import N_DRAWS, NUMBERS, make_draw, run_method
 from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 PINNED = {"similarity": 1, "coherence": -479.443, "n_words": 3742}
-TABLE_2, FIGURE_6, STUDY = "merit/table-2", "merit/figure-6", "merit/topics-recommendation"
+TABLE_2, FIGURE_6 = "merit/table-2", "merit/figure-6"
 
 
 @pytest.mark.skipif(not is_available("reuters21578"), reason="the Reuters-21578 set is not on this machine")
@@ -89,17 +88,6 @@ def test_the_full_table_and_what_is_left_out():
     left = [{"corpus": "reuters21578", "k": 3, "draw": 0, "method": "fast-gradient", "left_out": 9000}]
     (words,) = [e.text for e in find_experiment(TABLE_2).summarize(made_up() + left) if hasattr(e, "text")]
     assert "1 draws of 9000 to 9000 words" in words
-
-
-@pytest.mark.slow
-def test_the_quick_study_runs_every_candidate():
-    records = quick_records(STUDY)
-    assert {record["candidate"] for record in records} == {*FACTORIZATIONS, *AFTER_MERIT, *CONVERGED}
-    assert topics_recommendation.RECOMMENDED[0] in FACTORIZATIONS
-    tables = artifacts(STUDY, records, Table)
-    assert len(tables) == 2
-    assert len(tables[0].rows) == len(FACTORIZATIONS) + len(AFTER_MERIT) + 1
-    assert {verdict.met for verdict in verdicts(STUDY, records).values()} == {None}
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", type=Path, nargs="*", metavar="FILES",
-        help="the documents (default: where `nonneg topics` found them)",
+        help="the documents, unless they are in DIR or were those of --stdlib",
     )  # fmt: skip
     group = parser.add_argument_group(
         "changes", "Refer to topics by number or name; numbers are those in DIR."
@@ -148,16 +148,20 @@ def _inputs(options: argparse.Namespace, record: dict[str, Any] | None) -> dict[
     from nonneg.exceptions import InvalidParameterError
 
     known = dict(record["inputs"] or {}) if record else {}
+    if known:
+        known["vocabulary"] = None  # the model has its words
     if options.files:
         return known | {"files": [str(path.absolute()) for path in options.files], "stdlib": False}
     if not known:
         raise InvalidParameterError(
             f"{options.model} does not say where its documents are. Name them: nonneg edit-topics DIR FILES."
         )
-    gone = [path for path in known["files"] if not Path(path).exists()]
-    if gone:
-        raise InvalidParameterError(
-            f"{gone[0]}, in which the topics were found, no longer exists. Say where the documents are: "
-            "nonneg edit-topics DIR FILES."
-        )
+    # A record may come from elsewhere: it must not make the report show other files of this machine.
+    folder = options.model.resolve()
+    for path in known["files"]:
+        if not Path(path).resolve().is_relative_to(folder) or not Path(path).exists():
+            raise InvalidParameterError(
+                f"Name the documents: nonneg edit-topics {options.model} FILES. The topics were found in "
+                f"{path}, and only files inside the folder are read without being named."
+            )
     return known

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-k", "--topics", type=arguments.count_or_candidates, metavar="K",
-        help="number of topics; auto: recommend one; 5,10,20: recommend one of these (default: 10, or the "
+        help="number of topics; auto: recommend one; 5,10,20: recommend one of these (default: auto, or the "
         "number of --anchors)",
     )  # fmt: skip
     parser.add_argument(
@@ -65,7 +65,7 @@ def _add_text_arguments(group: Any) -> None:
         "--min-df",
         type=arguments.count,
         metavar="N",
-        help="ignore words in fewer than N documents (default: grows with the root of their number, from 2)",
+        help="ignore words in fewer than N documents (default: 2)",
     )
     group.add_argument(
         "--max-df", type=arguments.positive_number, metavar="F",
@@ -88,8 +88,8 @@ def _add_method_arguments(group: Any) -> None:
         help="nmf: keep large subjects from taking up all topics (default: yes)",
     )  # fmt: skip
     group.add_argument(
-        "--min-documents", type=float, metavar="N",
-        help="nmf: groups of fewer documents are not topics (default: a tenth of an average topic)",
+        "--min-documents", type=int, metavar="N",
+        help="topics of fewer documents rest on few; nmf: they are set aside (default: 10)",
     )  # fmt: skip
     group.add_argument(
         "--duplicates", choices=["merge", "keep"],
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     documents = read_inputs(inputs, quiet=options.quiet)
     with terminal.warnings_as_notes():
         parameters = _parameters(options, documents)
-        n_topics = options.topics or len(parameters.get("anchors", range(10)))
+        n_topics = options.topics or len(parameters.get("anchors", ())) or "auto"
         model = TopicModel(n_topics, **parameters)
         if not options.quiet:
             sought = f"{n_topics} topics" if isinstance(n_topics, int) else "the number of topics"
@@ -125,8 +125,9 @@ def run(options: argparse.Namespace) -> int:
         started = time.perf_counter()
         proportions = model.fit_transform(documents.contents)
         seconds = time.perf_counter() - started
-    if "documents-used" in model.certificate_:
-        terminal.note(f"note: {model.certificate_['documents-used'].sentence}")
+    for name in ("documents-used", "documents-weighted"):
+        if name in model.certificate_:
+            terminal.note(f"note: {model.certificate_[name].sentence}")
     write_topics(folder, model, proportions, documents, seconds, inputs)
     return 0
 
@@ -182,7 +183,8 @@ def _table(record: dict[str, Any]) -> str:
             "name": entry["name"],
             "proportion": f"{entry['proportion']:.1%}",
             "documents": f"{entry['n_documents']}{' (few)' if entry['few_documents'] else ''}",
-            "NPMI": f"{entry['npmi']:.2f}",
+            # A topic of a single word has none.
+            "NPMI": None if entry["npmi"] is None else f"{entry['npmi']:.2f}",
             "anchor": entry["anchor"],
             "words": " ".join(str(word) for word, _ in entry["words"][:8]),
         }

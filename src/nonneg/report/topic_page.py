@@ -189,17 +189,12 @@ def _selection(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     k, numbers = found["n_topics"], found["candidates"]
     none = [0.0] * len(numbers)
-    curves = [
-        ("modularity", "Modularity", none),
-        ("stability", "Stability", found["stability_spread"]),
-        ("npmi", "NPMI", none),
-    ]
+    curves = [("modularity", "Modularity", found["modularity_error"]), ("npmi", "NPMI", none)]
     return {
         "reason": found["reason"],
         "curves": [
             drawing(figures.candidate_curve(numbers, found[name], spread, k, label, what="topics"))
             for name, label, spread in curves
-            if name in found  # models of earlier versions have no modularity
         ],
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,14 +10,6 @@ import scipy.sparse as sp
 
 import nonneg
 from nonneg.applications import TopicModel
-from nonneg.applications.topics import editing
-from nonneg.applications.topics.editing import _merged, _Row
-from nonneg.applications.topics.proportions import (
-    GroupedEncoder,
-    LeastSquaresEncoder,
-    SplitEncoder,
-    check_encoder,
-)
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.metrics import clustering_accuracy, top_words, umass_coherence
 
@@ -192,111 +183,6 @@ def test_what_cannot_be_done_is_told(models, planted):
             call()
 
 
-def test_damaged_encoders_are_refused(models, planted, tmp_path):
-    split = models["nmf"].split_topic(0, planted[0])
-    split.save(tmp_path / "model.npz")
-    with np.load(tmp_path / "model.npz") as stored:
-        arrays = dict(stored)
-    (groups,) = (name for name in arrays if name.endswith("_encode.groups"))
-    for value in (arrays[groups][:-1], np.zeros_like(arrays[groups]), arrays[groups] - 1):
-        np.savez(tmp_path / "damaged.npz", **arrays | {groups: value})
-        with pytest.raises(FileFormatError):
-            nonneg.load(tmp_path / "damaged.npz")
-
-
-def test_parts_of_an_encoder_fit_together():
-    base, within = LeastSquaresEncoder(np.ones((2, 4))), LeastSquaresEncoder(np.ones((3, 2)))
-    split = SplitEncoder(base, within, np.array([1, 3]), 1, np.full(3, 1 / 3))
-    check_encoder(split, 4, 4)
-    check_encoder(GroupedEncoder(split, np.array([0, 2, 1, 1])), 3, 4)
-    for damaged in (
-        *(replace(split, topic=topic) for topic in (-1, 2)),
-        *(replace(split, words=np.array(words)) for words in ([-1, 3], [1, 4], [1, 2, 3])),
-        replace(split, prior=np.full(2, 0.5)),
-        replace(split, base=LeastSquaresEncoder(np.ones((2, 5)))),
-    ):
-        with pytest.raises(FileFormatError, match="for other words or topics"):
-            check_encoder(damaged, 4, 4)
-    for encoder, n_topics, n_words in (
-        *((split, 5, 4), (base, 3, 4), (base, 2, 5), (GroupedEncoder(split, np.array([0, 2, 0, 2])), 3, 4)),
-        *((GroupedEncoder(split, np.array([0, 1, 1])), 2, 4), (GroupedEncoder(base, np.array([0, 1])), 3, 4)),
-    ):
-        with pytest.raises(FileFormatError, match="for other words or topics"):
-            check_encoder(encoder, n_topics, n_words)
-
-
-def row(topic, weights, share, anchor=None, name=None):
-    return _Row(topic, np.array(weights), share, anchor, name)
-
-
-@pytest.mark.parametrize("unit", [True, False])
-def test_a_merged_topic_is_the_mixture_of_its_parts(unit):
-    rows = [row(2, [4.0, 0.0, 2.0], 3.0, 0), row(5, [0.0, 8.0, 0.0], 1.0, 1)]
-    found = _merged(rows, {}, unit=unit)
-    mixture = np.array([12.0, 8.0, 6.0])
-    np.testing.assert_allclose(found.weights, mixture / (np.linalg.norm(mixture) if unit else 26.0))
-    assert (found.topic, found.share, found.anchor, found.name) == (2, 4.0, 0, None)
-    # Topics without a share count the same, and topics without weights stay empty.
-    equal = _merged([row(0, [1.0, 0.0], 0.0), row(1, [0.0, 3.0], 0.0)], {}, unit=unit)
-    size = np.sqrt(10.0) if unit else 4.0
-    np.testing.assert_allclose(equal.weights, np.array([1.0, 3.0]) / size)
-    assert not _merged([row(0, [0.0, 0.0], 1.0), row(1, [0.0, 0.0], 2.0)], {}, unit=unit).weights.any()
-
-
-def test_anchors_and_names_of_a_merged_topic():
-    first, second = row(0, [1.0, 0.0], 1.0, 0, "a"), row(1, [0.0, 1.0], 3.0, 1, "b")
-    assert _merged([first, second], {}, unit=False).anchor == 1  # with the larger weight in the whole
-    assert _merged([first, replace(second, anchor=None)], {}, unit=False).anchor is None
-    for shares, names, given, expected in (
-        ((1.0, 3.0), ("a", "b"), {}, "a / b"), ((1.0, 3.0), ("a", "a"), {}, "a"),
-        ((1.0, 3.0), ("a", None), {}, None),  # the name of a quarter
-        ((1.0, 1.0), ("a", None), {}, "a"),  # of half
-        ((1.0, 3.0), ("a", "b"), {0: "a"}, "a"),  # a name that was given now counts alone
-        ((1.0, 3.0), ("a", None), {0: "a"}, "a"), ((1.0, 3.0), (None, "b"), {0: None}, "b"),
-    ):  # fmt: skip
-        rows = [
-            replace(one, share=s, name=n) for one, s, n in zip((first, second), shares, names, strict=True)
-        ]
-        assert _merged(rows, given, unit=False).name == expected
-
-
-def test_a_split_topic_is_divided_as_in_its_documents_where_nothing_else_is_known(
-    models, planted, monkeypatch
-):
-    X, model = planted[0], models["nmf"]
-    split = model.split_topic(0, X, into=2)
-    encoder = split._encode.base
-    assert isinstance(encoder, SplitEncoder)
-    leading = X[np.flatnonzero(model.predict(X) == 0)][:, model.word_indices_]
-    inside = encoder.within(sp.csr_array(leading[:, encoder.words]))
-    shares = (inside / inside.sum(axis=1, keepdims=True)).mean(axis=0)
-    np.testing.assert_allclose(encoder.prior, shares, atol=1e-9)
-    # As many parts as there are words, and no more.
-    monkeypatch.setattr(editing, "used_words", lambda *given: np.array([0, 1]))
-    with pytest.raises(InvalidParameterError, match=r"cannot be split into 3: .* which share 2 words"):
-        model.split_topic(0, X, into=3)
-    assert model.split_topic(0, X, into=2).n_topics_ == 5
-
-
-def test_numbers_and_names_of_topics(models):
-    named = models["nmf"].rename_topics({1: "law"})
-    assert [named._number(topic) for topic in (0, np.int64(3), "law")] == [0, 3, 1]
-    for wrong in (-1, 4, 1.0, True, None):
-        with pytest.raises(InvalidParameterError, match="from 0 to 3 or names, got"):
-            named._number(wrong)
-    with pytest.raises(InvalidParameterError, match=r"no topic called 'sport'. Names are \['law'\]"):
-        named._number("sport")
-    for wrong in ("", "  ", 3):
-        with pytest.raises(InvalidParameterError, match="The name of topic 2 must be a word or None"):
-            named.rename_topics({2: wrong})
-    for wrong in (1, 2.0, True):
-        with pytest.raises(InvalidParameterError, match="into must be an integer of at least 2"):
-            editing._checked_parts(wrong)
-    assert named.rename_topics({1: None}).edits_[-1] == {
-        "merged": [], "split": [], "renamed": [[1, None]], "mapping": [[0], [1], [2], [3]]
-    }  # fmt: skip
-
-
 def test_what_was_edited_is_said(models, planted):
     edited = models["spa"]._edited(planted[0], merge=[[3, 1, 1], [2]], split={0: 2})
     said = edited.certificate_["topics-edited"]
@@ -305,3 +191,17 @@ def test_what_was_edited_is_said(models, planted):
     assert edited.edits_[-1]["split"] == [[0, 2]]
     assert edited.selection_ is None
     assert edited.n_topics == 4
+
+
+def test_rows_that_belong_to_no_topic_are_refused(models, planted, tmp_path):
+    models["nmf"].merge_topics([1, 3], planted[0]).save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as stored:
+        arrays = dict(stored)
+    for name, value in (
+        ("_groups", np.zeros(4, dtype=np.int64)),
+        ("_parents", np.arange(4)),
+        ("_base", arrays["_base"][:2]),
+    ):
+        np.savez(tmp_path / "damaged.npz", **arrays | {name: value})
+        with pytest.raises(FileFormatError):
+            nonneg.load(tmp_path / "damaged.npz")

@@ -10,8 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import nonneg
 from nonneg.applications import TopicModel
-from nonneg.applications.topics import stream, streaming
-from nonneg.estimators.stored_fields import Content
+from nonneg.applications.topics import model as module
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.metrics import clustering_accuracy
 
@@ -40,9 +39,8 @@ def planted():
 
 @pytest.fixture
 def small_sample(monkeypatch):
-    """Keep 200 documents only, so that most batches of the tests are learned online."""
-    for module in (stream, streaming):
-        monkeypatch.setattr(module, "N_KEPT", 200)
+    """Keep 400 documents only, so that the stream of the tests is longer than the sample."""
+    monkeypatch.setattr(module, "MAX_SAMPLE", 400)
 
 
 def batches(X, size):
@@ -67,16 +65,12 @@ def test_a_stream_gives_the_topics_of_one_fit(planted, small_sample):
         model.partial_fit(batch)
         proportions = model.transform(batch)  # in between
         np.testing.assert_allclose(proportions.sum(axis=1), 1.0)
-    # The first 200 documents alone are further away.
-    first = TopicModel(K, random_state=0).fit(X[:200])
-    assert cosines(model, whole).min() > 0.998
-    assert cosines(model, whole).mean() > cosines(first, whole).mean()
+    assert cosines(model, whole).min() > 0.99
     assert clustering_accuracy(labels, model.predict(X)) > 0.97
     np.testing.assert_allclose(
-        np.sort(model.topic_proportions_), np.sort(whole.topic_proportions_), atol=0.01
+        np.sort(model.topic_proportions_), np.sort(whole.topic_proportions_), atol=0.05
     )
-    assert model.certificate_["topics-streamed"].number == 900
-    assert model._stream.kept.shape[0] == 200
+    assert "Topics were found in 400 of " in model.certificate_["topics-streamed"].sentence
     assert len(model.coherence_) == K
 
 
@@ -87,7 +81,7 @@ def test_few_documents_are_fitted_as_a_whole(planted):
         model.partial_fit(batch)
     whole = TopicModel(K, random_state=0).fit(X)
     np.testing.assert_allclose(cosines(model, whole), 1.0, atol=1e-6)
-    assert "topics-streamed" not in model.certificate_
+    assert "found in 300 of 300" in model.certificate_["topics-streamed"].sentence
 
 
 def test_topics_keep_numbers_and_names(planted, small_sample):
@@ -115,11 +109,10 @@ def test_a_model_saved_between_batches_goes_on_as_if_it_had_not_been(planted, sm
     with np.load(tmp_path / "model.npz") as stored:
         arrays = dict(stored)
     for name, value in [
-        ("_stream.kept.indices", arrays["_stream.kept.indices"] + N_WORDS),
-        ("_stream.kept.indptr", arrays["_stream.kept.indptr"][::-1]),
-        ("_stream.gram", arrays["_stream.gram"][:2]),
+        ("_stream.sample.indices", arrays["_stream.sample.indices"] + N_WORDS),
+        ("_stream.sample.indptr", arrays["_stream.sample.indptr"][::-1]),
+        ("_stream.sample.data", -arrays["_stream.sample.data"]),
         ("_stream.priorities", arrays["_stream.priorities"][:-1]),
-        ("_stream.cross", -1.0 - arrays["_stream.cross"]),
     ]:
         np.savez(tmp_path / "damaged.npz", **arrays | {name: value})
         with pytest.raises(FileFormatError):
@@ -140,7 +133,6 @@ def test_the_past_is_forgotten():
     assert accuracy[100] > 0.95 > accuracy[None]
     # Words that only old documents have are no longer used much.
     assert model.topics_[:, :32].sum() < 0.5
-    assert model._stream.n_documents < 250
     with pytest.raises(InvalidParameterError, match="half_life"):
         TopicModel(3, half_life=0).partial_fit(early)
 
@@ -174,21 +166,21 @@ def test_words_of_texts_are_added():
 
 def test_a_fit_goes_on(planted):
     X, labels = planted
-    model = TopicModel(K, random_state=0).fit(X[:600])
+    model = TopicModel(K, random_state=0).fit(X[:300])
     before = model.components_
-    for batch in batches(X[600:], 100):
+    model.partial_fit(X[300:400])
+    assert np.array_equal(model.components_, before)  # fewer documents than those of the fit
+    for batch in batches(X[400:], 100):
         model.partial_fit(batch)
-    assert cosines(model, TopicModel(K, random_state=0).fit(X)).min() > 0.998
+    assert not np.array_equal(model.components_, before)
     assert np.array_equal((before @ model.components_.T).argmax(axis=1), np.arange(K))
     assert clustering_accuracy(labels, model.predict(X)) > 0.97
     # A fit forgets the stream.
-    assert not hasattr(model.fit(X[:300]), "_stream")
+    assert "topics-streamed" not in model.fit(X[:300]).certificate_
 
 
 def test_what_a_stream_cannot_do_is_told(planted):
     X = planted[0][:200]
-    with pytest.raises(UnsupportedError, match="partial_fit needs method='nmf'; method='lda'"):
-        TopicModel(K, method="lda").partial_fit(X)
     model = TopicModel(K, random_state=0).partial_fit(X)
     with pytest.raises(UnsupportedError, match="the next batch would undo that"):
         model.merge_topics([0, 1], X).partial_fit(X)
@@ -198,7 +190,7 @@ def test_what_a_stream_cannot_do_is_told(planted):
         TopicModel(K).partial_fit(X[:3])
 
 
-@pytest.mark.parametrize("options", [{"balance": False}, {"min_df": 5, "max_df": 0.5}])
+@pytest.mark.parametrize("options", [{"balance": False}, {"min_df": 5, "max_df": 0.5}, {"method": "kl"}])
 def test_options_hold_in_a_stream(planted, small_sample, options):
     X, labels = planted
     model = TopicModel(K, random_state=0, **options)
@@ -206,14 +198,3 @@ def test_options_hold_in_a_stream(planted, small_sample, options):
         model.partial_fit(batch)
     assert model.components_.dtype == model.transform(X[:5].astype(np.float32)).dtype == np.float32
     assert clustering_accuracy(labels, model.predict(X.astype(np.float32))) > 0.95
-
-
-def test_documents_without_words_are_stored():
-    counts, content = sp.csr_array([[1.0, 0.0], [0.0, 0.0], [2.0, 3.0]]), Content(sizes={"n_features_in_": 2})
-    field = stream.StoredCounts()
-    field.write("kept", counts, content)
-    assert (field.read("kept", content) != counts).nnz == 0
-    field.write("kept", counts, content)
-    content.arrays["kept.indptr"] = np.array([0, 3, 1, 3])
-    with pytest.raises(FileFormatError, match="do not match each other"):
-        field.read("kept", content)

@@ -1,8 +1,9 @@
-"""Documents as a user has them: texts, or counts of words as an array, sparse matrix or data frame."""
+"""Documents: texts or counts, the words that are used, copies, and what a word in a document weighs."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import scipy.sparse as sp
 
 from nonneg._arrays import is_sparse_array
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.topics.term_weights import document_frequencies
+from nonneg._warnings import warn_user
 from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.exceptions import (
+    DataChangedWarning,
     DataTypeError,
     InvalidDataError,
     InvalidParameterError,
@@ -22,8 +24,11 @@ from nonneg.exceptions import (
     UnknownNameError,
 )
 
-# Words of two letters or more; numbers are left out, which counts of words can do without.
+# Words of two letters or more, without numbers.
 WORDS = r"(?u)\b[^\W\d_][\w'-]*\w\b"
+# Copies have the same words, of those that are used. Shorter documents are left alone: two people may well
+# write the same short answer.
+COPY_WORDS = 10
 
 
 def are_texts(documents: Any) -> bool:
@@ -40,14 +45,15 @@ def are_texts(documents: Any) -> bool:
         return False
     if not len(documents):
         raise InvalidDataError("Expected at least one document, got none.")
-    kinds = {isinstance(entry, str) for entry in documents}
-    if kinds == {True, False}:
-        at, other = next((at, entry) for at, entry in enumerate(documents) if not isinstance(entry, str))
+    is_text = [isinstance(entry, str) for entry in documents]
+    if any(is_text) and not all(is_text):
+        at = is_text.index(False)
+        other = next(entry for entry in documents if not isinstance(entry, str))
         raise DataTypeError(
             f"Expected texts throughout, but document {at} is of type {type(other).__name__}. Leave it "
             "out, or use '' for an empty document."
         )
-    return kinds == {True}
+    return all(is_text)
 
 
 def make_vectorizer(vectorizer: Any, stop_words: Any) -> Any:
@@ -74,7 +80,7 @@ def make_vectorizer(vectorizer: Any, stop_words: Any) -> Any:
 def counted_texts(vectorizer: Any, texts: Any, *, fit: bool) -> Any:
     """Count the words of texts."""
     try:
-        found = vectorizer.fit_transform(texts) if fit else vectorizer.transform(texts)
+        counts = vectorizer.fit_transform(texts) if fit else vectorizer.transform(texts)
     except ValueError as error:
         if "empty vocabulary" not in str(error):
             raise
@@ -82,42 +88,40 @@ def counted_texts(vectorizer: Any, texts: Any, *, fit: bool) -> Any:
             f"No word was found in the {len(texts)} documents: they are empty, or contain nothing but stop "
             f"words and numbers. Check the texts, or pass a vectorizer with another token_pattern."
         ) from None
-    return checked_counts(found)
+    return checked_counts(counts)
 
 
-def checked_counts(counts: Any) -> Any:
+def checked_counts(X: Any) -> Any:
     """Return counts as a sparse matrix of floats without duplicates."""
-    if is_sparse_array(counts):
-        counts = scipy_matrix(counts)
-    if not sp.issparse(counts):
-        counts = np.asarray(counts)
-        if counts.dtype.kind not in "biuf":
+    if is_sparse_array(X):
+        X = scipy_matrix(X)
+    if not sp.issparse(X):
+        X = np.asarray(X)
+        if X.dtype.kind not in "biuf":
             raise DataTypeError(
                 "Expected counts of words (numbers) or a list of texts, got an array of type "
-                f"{counts.dtype}. Pass texts as a list or a one-dimensional array of str."
+                f"{X.dtype}. Pass texts as a list or a one-dimensional array of str."
             )
-        if counts.ndim != 2:
+        if X.ndim != 2:
             raise ShapeError(
-                f"Expected counts of shape (n_documents, n_words), one document per row, got {counts.shape}."
+                f"Expected counts of shape (n_documents, n_words), one document per row, got {X.shape}."
             )
-    dtype = np.float32 if counts.dtype == np.float32 else np.float64
-    if sp.issparse(counts):
-        # A copy, before several entries of one word are added: a narrow type would not hold the sum.
-        found = sp.csr_array(counts.astype(dtype, copy=True))
-    else:
-        found = sp.csr_array(counts).astype(dtype, copy=False)
-    found.sum_duplicates()
-    if found.shape[0] == 0 or found.shape[1] == 0:
-        raise InvalidDataError(f"Expected at least one document and one word, got {found.shape}.")
-    if not np.isfinite(found.data).all():
-        raise NonFiniteDataError(f"Counts must be finite; {_place(found, ~np.isfinite(found.data))}.")
-    if (found.data < 0).any():
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    # A sparse matrix is copied before entries of the same word are added: a narrow type would not hold the
+    # sum.
+    counts = sp.csr_array(X.astype(dtype, copy=True) if sp.issparse(X) else X).astype(dtype, copy=False)
+    counts.sum_duplicates()
+    if counts.shape[0] == 0 or counts.shape[1] == 0:
+        raise InvalidDataError(f"Expected at least one document and one word, got {counts.shape}.")
+    if not np.isfinite(counts.data).all():
+        raise NonFiniteDataError(f"Counts must be finite; {_place(counts, ~np.isfinite(counts.data))}.")
+    if (counts.data < 0).any():
         raise NegativeDataError(
-            f"Counts of words must not be negative; {_place(found, found.data < 0)}. Check what the matrix "
+            f"Counts of words must not be negative; {_place(counts, counts.data < 0)}. Check what the matrix "
             f"contains."
         )
-    found.eliminate_zeros()
-    return found
+    counts.eliminate_zeros()
+    return counts
 
 
 def _place(counts: Any, wrong: Any) -> str:
@@ -126,41 +130,162 @@ def _place(counts: Any, wrong: Any) -> str:
     return f"entry [{row}, {int(counts.indices[at])}] is {counts.data[at]}"
 
 
-def smallest_df(min_df: int | None, n_documents: float) -> int:
-    """Return in how many documents a word has to occur."""
-    if min_df is not None:
-        return max(1, min_df)
-    # A rare word says little of many documents. The study of topics chose the growth: half of the words and
-    # of the time at the same accuracy.
-    return max(2, round(math.sqrt(n_documents) / 10))
+def are_weighted(counts: Any) -> bool:
+    """Tell whether entries are weights, such as TF-IDF, rather than counts: not all are whole numbers."""
+    return bool((counts.data != np.floor(counts.data)).any())
 
 
-def kept_words(frequencies: Any, n_documents: float, min_df: int | None, max_df: float) -> Any:
-    """Tell which words are neither too rare nor too common."""
-    common = (frequencies > max_df * n_documents) | (frequencies >= n_documents)
-    return (frequencies >= smallest_df(min_df, n_documents)) & ~common
+def document_frequencies(counts: Any) -> IntArray:
+    """Return in how many documents each word occurs."""
+    return np.bincount(counts.indices[counts.data != 0], minlength=counts.shape[1]).astype(np.intp)
 
 
-def used_words(counts: Any, min_df: int | None, max_df: float) -> IntArray:
-    """Return the words that topics are made of."""
+def used_words(counts: Any, min_df: int, max_df: float) -> IntArray:
+    """Return the words that are neither too rare nor too common."""
     n_documents = counts.shape[0]
-    min_df = smallest_df(min_df, n_documents)
-    found = document_frequencies(counts)
-    kept = kept_words(found, n_documents, min_df, max_df)
-    if not kept.any():
-        remedy = "Lower min_df" if (found < min_df).any() else "Raise max_df"
+    frequencies = document_frequencies(counts)
+    # A word of all documents says nothing about how they differ.
+    common = (frequencies > max_df * n_documents) | (frequencies >= n_documents)
+    rare = frequencies < max(1, min_df)
+    words = np.flatnonzero(~rare & ~common)
+    if not len(words):
+        remedy = "Lower min_df" if rare.any() else "Raise max_df"
         raise InvalidDataError(
-            f"No word is left of {counts.shape[1]} in {n_documents} documents: {int(np.sum(found == 0))} "
-            f"occur nowhere, {int(np.sum((found > 0) & (found < min_df)))} in fewer than "
-            f"min_df={min_df}, "
-            f"{int(np.sum(found > min(max_df * n_documents, n_documents - 1)))} in more than "
-            f"max_df={max_df} of the documents or in all. {remedy}, or pass more documents."
+            f"No word is left of {counts.shape[1]} in {n_documents} documents: "
+            f"{int(np.sum(frequencies == 0))} occur nowhere, {int(np.sum(rare & (frequencies > 0)))} in "
+            f"fewer than min_df={min_df}, {int(np.sum(common))} in more than max_df={max_df} of the "
+            f"documents or in all. {remedy}, or pass more documents."
         )
-    return np.flatnonzero(kept)
+    return words
 
 
-def spread_out(part: FloatArray, words: IntArray, n_words: int) -> FloatArray:
+def inverse_frequencies(counts: Any) -> FloatArray:
+    """Return the logarithm of how rare each word is among the documents."""
+    frequencies = document_frequencies(counts)
+    return np.where(frequencies > 0, np.log(counts.shape[0] / np.maximum(frequencies, 1)), 0.0)
+
+
+def term_weights(counts: Any, inverse: FloatArray | None, *, unit_rows: bool = False) -> Any:
+    """Return what each word weighs in each document: ``(1 + log count) * inverse``; entries if it is None."""
+    values = counts.data.astype(np.float64)
+    if inverse is not None:
+        above = values > 1.0
+        values[above] = 1.0 + np.log(values[above])
+        values *= inverse[counts.indices]
+    if unit_rows:
+        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        norms = np.sqrt(np.bincount(rows, weights=values * values))
+        values /= np.where(norms > 0, norms, 1.0)[rows]
+    return sp.csr_array((values.astype(counts.dtype), counts.indices, counts.indptr), shape=counts.shape)
+
+
+def rows_of_sum_one(factor: FloatArray) -> FloatArray:
+    """Divide every row by its sum."""
+    sums = factor.sum(axis=1, keepdims=True)
+    return factor / np.where(sums > 0, sums, 1.0)
+
+
+def over_vocabulary(part: FloatArray, words: IntArray, n_words: int) -> FloatArray:
     """Return topics over the whole vocabulary."""
     whole = np.zeros((len(part), n_words), dtype=part.dtype)
     whole[:, words] = part
     return whole
+
+
+def first_copies(counts: Any) -> IntArray:
+    """Return for every document the first one with the same words: itself for most."""
+    first = np.arange(counts.shape[0], dtype=np.int64)
+    known: dict[bytes, int] = {}
+    for row in np.flatnonzero(np.diff(counts.indptr) >= COPY_WORDS).tolist():
+        words = np.sort(counts.indices[counts.indptr[row] : counts.indptr[row + 1]])
+        first[row] = known.setdefault(words.tobytes(), row)
+    return first
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words of a collection: where to find anchor and seed words among those that are used."""
+
+    names: Any  # of the columns, or None
+    words: IntArray  # the columns that are used
+    frequencies: IntArray  # in how many documents each word occurs
+
+    def anchors(self, anchors: Sequence[Any], n_topics: int) -> IntArray:
+        """Return the places of anchor words among the used words."""
+        if len(anchors) != n_topics:
+            raise InvalidParameterError(
+                f"anchors has {len(anchors)} words, but n_topics={n_topics}: one per topic is needed. Set "
+                f"n_topics={len(anchors)}, or change anchors."
+            )
+        places = []
+        for anchor in anchors:
+            column = self._column(anchor, "anchors")
+            if column is None:
+                raise InvalidParameterError(
+                    f"The anchor {anchor!r} is a word, but the words have no names. Pass columns, or a data "
+                    "frame whose columns are the words."
+                    if self.names is None
+                    else f"The anchor {anchor!r} is not among the {len(self.names)} words of the documents."
+                )
+            if column not in self.words:
+                raise InvalidParameterError(
+                    f"The anchor {anchor!r} is in {self.frequencies[column]} documents and therefore not "
+                    f"used. Choose another word, or change min_df or max_df."
+                )
+            places.append(int(np.searchsorted(self.words, column)))
+        if len(set(places)) < len(places):
+            raise InvalidParameterError(f"An anchor is named twice in {list(anchors)}. Name each word once.")
+        return np.array(places, dtype=np.intp)
+
+    def seeds(self, seed_words: Any, n_topics: int) -> dict[str, IntArray]:
+        """Return the places of seed words among the used words, by the name of their topic."""
+        if not isinstance(seed_words, Mapping) or not seed_words:
+            raise InvalidParameterError(
+                "seed_words must be a dict from the names of topics to lists of words, such as "
+                f"{{'sports': ['game', 'team']}}; got {seed_words!r}."
+            )
+        if len(seed_words) > n_topics:
+            raise InvalidParameterError(
+                f"seed_words names {len(seed_words)} topics, but n_topics={n_topics}. Raise n_topics, or "
+                "leave some out."
+            )
+        seeds: dict[str, IntArray] = {}
+        without_effect = []
+        for name, group in seed_words.items():
+            if not isinstance(name, str) or not name.strip():
+                raise InvalidParameterError(f"seed_words: names of topics are words, got {name!r}.")
+            if isinstance(group, str) or not hasattr(group, "__iter__"):
+                raise InvalidParameterError(f"seed_words[{name!r}] must be a list of words, got {group!r}.")
+            columns = {word: self._column(word, "seed_words") for word in group}
+            places = np.flatnonzero(np.isin(self.words, [at for at in columns.values() if at is not None]))
+            if not len(places):
+                raise InvalidParameterError(
+                    f"None of the seed words of {name!r} is among the {len(self.words)} words used (see "
+                    f"min_df and max_df): {', '.join(map(repr, columns))}."
+                )
+            seeds[name.strip()] = places
+            for word, column in columns.items():
+                if column is None:
+                    without_effect.append(f"{word!r} ({name}) is not in the vocabulary")
+                elif column not in self.words:
+                    without_effect.append(f"{word!r} ({name}) is in {self.frequencies[column]} documents")
+        if without_effect:
+            warn_user(
+                f"Seed words without effect (see min_df and max_df): {', '.join(without_effect)}.",
+                DataChangedWarning,
+            )
+        return seeds
+
+    def _column(self, word: Any, what: str) -> int | None:
+        n_words = len(self.frequencies)
+        if isinstance(word, str):
+            # Texts are counted in lower case as a rule.
+            for spelling in (word.strip(), word.strip().lower()) if self.names is not None else ():
+                if len(at := np.flatnonzero(self.names == spelling)):
+                    return int(at[0])
+            return None
+        if isinstance(word, bool) or not isinstance(word, int | np.integer) or not 0 <= word < n_words:
+            raise InvalidParameterError(
+                f"{what} must be words or columns from 0 to {n_words - 1}, got {word!r}."
+            )
+        return int(word)

@@ -1,4 +1,4 @@
-"""The ways to find topics by name: anchors, factorizations, and latent Dirichlet allocation."""
+"""The ways to find topics by name: factorizations, latent Dirichlet allocation and anchor words."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from nonneg._random import Seed, generator, whole_number
 from nonneg._registry import Registry
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import ApplicationMethod
-from nonneg.applications.topics.anchor_words import find_anchor_words, reduced_words
-from nonneg.applications.topics.proportions import AllocationEncoder, LeastSquaresEncoder, NMFEncoder
-from nonneg.applications.topics.seeds import guided_problem
-from nonneg.applications.topics.term_weights import balanced_documents, term_weights
-from nonneg.applications.topics.topic_recovery import document_weights, rows_of_sum_one, topics_of_anchors
+from nonneg.applications.topics.anchor_words import (
+    find_anchor_words,
+    least_squares_weights,
+    reduced_words,
+    topics_of_anchors,
+)
+from nonneg.applications.topics.documents import rows_of_sum_one, term_weights
 from nonneg.certificates.certificate import Certificate
+from nonneg.estimators.functional import non_negative_factorization
 from nonneg.estimators.nmf import NMF
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
@@ -31,166 +34,200 @@ from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is given."""
+    """Documents and parameters of a method."""
 
     counts: Any  # counts of the used words, float64
-    inverse: FloatArray  # their inverse document frequencies
-    n_topics: int  # how many topics
+    inverse: FloatArray | None  # their inverse document frequencies; None for documents that are weighted
+    n_topics: int
     anchors: IntArray | None = None  # anchor words that the user chose, among the used ones
     seeds: Sequence[IntArray] = ()  # seed words of the first topics, among the used ones
     balance: bool = True  # "nmf": whether documents are balanced; otherwise they have unit length
-    min_documents: float | None = None  # "nmf": the least number of a topic; None for the default
-    set_aside: bool = True  # "nmf": whether documents of groups that are too small are set aside
-    # Of the method and of its iterations.
-    params: Mapping[str, Any] = field(default_factory=dict)
-    rng: Seed = None  # for methods that draw
-    n_jobs: int | None = None  # threads
-    verbose: int = 0  # 1 shows progress
+    min_documents: int = 0  # "nmf": documents of smaller topics are set aside
+    params: Mapping[str, Any] = field(default_factory=dict)  # of the method and of its iterations
+    rng: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
 
 @dataclass(frozen=True)
 class TopicMethod(ApplicationMethod):
-    """A way to find topics: ``run(task)`` returns `FoundTopics`."""
+    """A way to find topics: ``run(task)`` returns `Topics`."""
 
+    encoding: str = "counts"  # how documents are expressed by topics, see `document_weights`
     takes_anchors: bool = False  # whether it can start from anchor words that the user chose
     takes_seeds: bool = False  # whether seed words can guide it
 
 
 @dataclass(frozen=True)
-class FoundTopics:
-    """What a method found."""
+class Topics:
+    """Topics as a method found them."""
 
-    components: FloatArray  # topics in the method's own unit
-    # Takes counts of the used words and returns topic proportions before normalization, row by row.
-    encode: Callable[[Any], FloatArray]
-    anchors: IntArray | None  # anchor words among the used ones
-    n_iter: int  # iterations of the method
-    certificate: Certificate  # what it says of itself
-    result: Any  # the method's own result
-    set_aside: IntArray | None = None  # documents that took no part, because their groups are too small
+    components: FloatArray  # in the method's own unit
+    anchors: IntArray | None = None  # anchor words among the used ones
+    n_iter: int = 0
+    certificate: Certificate = field(default_factory=Certificate)
+    result: Any = None  # the method's own result
+    set_aside: Any = ()  # documents that took no part, because their groups are too small
 
 
-def _anchor_method(name: str) -> Callable[[Task], FoundTopics]:
-    def run(task: Task) -> FoundTopics:
-        weights = term_weights(task.counts, task.inverse)
-        anchors, found = task.anchors, None
-        if anchors is None:
-            # As many directions as there can be: few documents span few.
-            n_directions = max(1, min(2 * task.n_topics, *weights.shape))
-            if n_directions < task.n_topics:
-                raise InvalidParameterError(
-                    f"n_topics={task.n_topics} is more than {weights.shape[0]} documents with "
-                    f"{weights.shape[1]} used words can distinguish. Ask for fewer."
-                )
-            found = find_anchor_words(
-                reduced_words(weights, n_directions), task.n_topics, method=name, rng=task.rng,
-                n_jobs=task.n_jobs, verbose=task.verbose, **task.params,
-            )  # fmt: skip
-            anchors = found.anchors
-        topics = topics_of_anchors(weights, anchors)
-        return FoundTopics(
-            topics,
-            LeastSquaresEncoder(topics),
-            anchors,
-            0 if found is None else found.n_iter,
-            Certificate() if found is None else found.certificate,
-            found,
+def document_weights(
+    counts: Any, topics: FloatArray, inverse: FloatArray | None = None, encoding: str = "counts"
+) -> FloatArray:
+    """Return how much of each topic is in each document, every document on its own."""
+    # By nonnegative least squares on counts or on TF-IDF weights, or by maximum likelihood.
+    if encoding == "likelihood":
+        return np.asarray(
+            non_negative_factorization(counts, H=topics, update_H=False, beta_loss="kullback-leibler")[0]
         )
+    return least_squares_weights(term_weights(counts, inverse) if encoding == "weights" else counts, topics)
+
+
+def _anchor_method(name: str) -> Callable[[Task], Topics]:
+    def run(task: Task) -> Topics:
+        weights = term_weights(task.counts, task.inverse)
+        if task.anchors is not None:
+            return Topics(topics_of_anchors(weights, task.anchors), task.anchors)
+        # As many directions as there can be: few documents span few.
+        n_directions = max(1, min(2 * task.n_topics, *weights.shape))
+        if n_directions < task.n_topics:
+            raise InvalidParameterError(
+                f"n_topics={task.n_topics} is more than {weights.shape[0]} documents with "
+                f"{weights.shape[1]} used words can distinguish. Ask for fewer."
+            )
+        result = find_anchor_words(
+            reduced_words(weights, n_directions), task.n_topics, method=name, rng=task.rng,
+            n_jobs=task.n_jobs, verbose=task.verbose, **task.params,
+        )  # fmt: skip
+        topics = topics_of_anchors(weights, result.anchors)
+        return Topics(topics, result.anchors, result.n_iter, result.certificate, result)
 
     return run
 
 
-# By default a topic has at least this fraction of the documents of an average one: 0.5% of all documents for
-# twenty topics. Twice as much takes small classes away from tr41 and Reuters-21578, which chose it.
-SMALLEST = 0.1
-# Documents of groups that are too small are set aside in this many rounds, up to this fraction of all.
-N_ROUNDS, LARGEST_PART = 5, 0.1
+# More documents than this in groups that are too small are not boilerplate, but what the collection is like.
+LARGEST_PART = 0.1
 
 
-def smallest_topic(task: Task, n_documents: int) -> float:
-    """Return how many documents a topic has at least."""
-    return SMALLEST * n_documents / task.n_topics if task.min_documents is None else task.min_documents
-
-
-def _least_squares(task: Task) -> FoundTopics:
+def _least_squares(task: Task) -> Topics:
     """Factorize TF-IDF weights, and do so again without the documents of groups that are too small."""
+    topics = _factorized(task)
+    if not task.balance or task.anchors is not None or task.seeds:
+        return topics
     n_documents = task.counts.shape[0]
-    live = np.arange(n_documents)
-    found = _factorized(task)
-    if not task.balance or not task.set_aside or task.anchors is not None or task.seeds:
-        return found
-    for attempt in range(N_ROUNDS):
-        weights = found.encode(task.counts[live])
+    live, attempt = np.arange(n_documents), 0
+    while True:
+        weights = document_weights(task.counts[live], topics.components, task.inverse, "weights")
         main = np.where(weights.sum(axis=1) > 0, np.argmax(weights, axis=1), -1)
         sizes = np.bincount(main[main >= 0], minlength=task.n_topics)
-        inside = np.isin(main, np.flatnonzero(sizes < smallest_topic(task, len(live))))
-        if not inside.any() or n_documents - np.sum(~inside) > LARGEST_PART * n_documents:
-            break
-        live = live[~inside]
+        inside = np.isin(main, np.flatnonzero(sizes < task.min_documents))
+        n_aside = n_documents - int(np.sum(~inside))
+        if not inside.any() or n_aside > LARGEST_PART * n_documents:
+            return replace(topics, set_aside=np.setdiff1d(np.arange(n_documents), live))
+        live, attempt = live[~inside], attempt + 1
         params = dict(task.params)
         if params.get("checkpoint") is not None:
-            params["checkpoint"] = Path(params["checkpoint"]) / f"without-small-groups-{attempt + 1}"
-        found = _factorized(replace(task, counts=sp.csr_array(task.counts[live]), params=params))
-    return replace(found, set_aside=np.setdiff1d(np.arange(n_documents), live))
+            params["checkpoint"] = Path(params["checkpoint"]) / f"without-small-groups-{attempt}"
+        topics = _factorized(replace(task, counts=sp.csr_array(task.counts[live]), params=params))
 
 
-def _factorized(task: Task) -> FoundTopics:
+def _factorized(task: Task) -> Topics:
     """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss."""
-    X = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
-    if task.balance:
-        X = balanced_documents(X, smallest_topic(task, int(np.count_nonzero(np.diff(X.indptr)))))
+    weights = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
+    X = balanced_documents(weights) if task.balance else weights
     options = {"tol": 1e-6, "max_iter": 1000, **task.params}
-    given = {}
+    factors = {}
     if task.anchors is not None:
         H = topics_of_anchors(term_weights(task.counts, task.inverse), task.anchors)
-        W = document_weights(X, H)
+        W = least_squares_weights(X, H)
     elif task.seeds:
-        weights = term_weights(task.counts, task.inverse, unit_rows=True)
-        X, W, H = guided_problem(X, weights, task.seeds, task.n_topics, task.rng)
+        unit = term_weights(task.counts, task.inverse, unit_rows=True)
+        X, W, H = guided_problem(X, unit, task.seeds, task.n_topics, task.rng)
     if task.anchors is not None or task.seeds:
         options["init"] = "custom"
         # Zeros would stay zeros: a little everywhere lets them go.
-        given = {"W": W + 1e-6 * W.max(), "H": H + 1e-9}
+        factors = {"W": W + 1e-6 * W.max(), "H": H + 1e-9}
     model = NMF(task.n_topics, random_state=task.rng, n_jobs=task.n_jobs, verbose=task.verbose, **options)
     with warnings.catch_warnings():
         # Stopping at the limit is said in the certificate.
         warnings.filterwarnings("ignore", message="Maximum number of iterations")
-        model.fit(X, **given)
-    lengths = np.linalg.norm(model.components_, axis=1, keepdims=True)
-    components = model.components_ / np.where(lengths > 0, lengths, 1.0)
-    encode = LeastSquaresEncoder(components, task.inverse)
+        model.fit(X, **factors)
+    components = unit_rows(model.components_)
     # With seed words the problem that was solved has more documents than there are.
     certificate = Certificate() if task.seeds else model.certificate_
-    return FoundTopics(components, encode, task.anchors, model.n_iter_, certificate, model)
+    return Topics(components, task.anchors, model.n_iter_, certificate, model)
 
 
-def _divergence(task: Task) -> FoundTopics:
+def balanced_documents(weights: Any) -> Any:
+    """Return documents divided by the root of the sum of their similarities to all others."""
+    # This is the normalized-cut weighting NMF-NCW of Xu, Liu & Gong (2003), "Document clustering based on
+    # non-negative matrix factorization", SIGIR: a least-squares factorization of it asks for clusters that
+    # are far from one another in proportion to their size, where the plain one spends its components on the
+    # largest subjects.
+    similar = np.asarray(weights @ (weights.T @ np.ones(weights.shape[0])), dtype=np.float64).ravel()
+    scale = 1.0 / np.sqrt(np.where(similar > 0, similar, 1.0))
+    values = weights.data * np.repeat(scale, np.diff(weights.indptr))
+    return sp.csr_array((values.astype(weights.dtype), weights.indices, weights.indptr), shape=weights.shape)
+
+
+# How much seed words count: the squared norm of a document of them and of the words around them, relative to
+# that of an average topic. It is an order of magnitude above one, so that the topic forms around them.
+STRENGTH = 10.0
+
+
+def guided_problem(
+    X: Any, weights: Any, seeds: Sequence[IntArray], n_topics: int, rng: Seed
+) -> tuple[Any, FloatArray, FloatArray]:
+    """Return documents and one more for every group of seed words, and initial factors."""
+    # The additional documents are the mean documents that contain the seed words, by how much they do: seed
+    # words alone would become a topic of these words and no others, and as an initialization they are
+    # forgotten in the iterations.
+    contained = np.column_stack([np.asarray(weights[:, places].sum(axis=1)).ravel() for places in seeds])
+    profiles = unit_rows((weights.T @ contained).T)
+    H = profiles
+    if len(H) < n_topics:
+        # The others begin with documents that are less like the profiles than those with seed words are.
+        likeness = np.asarray(weights @ profiles.T)
+        usual = [np.median(likeness[contained[:, at] > 0, at]) for at in range(len(seeds))]
+        other = np.clip(1.0 - (likeness / np.maximum(usual, np.finfo(np.float64).tiny)).max(axis=1), 0.0, 1.0)
+        model = NMF(n_topics - len(H), random_state=rng, tol=1e-4, max_iter=50)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Maximum number of iterations")
+            model.fit(sp.csr_array(sp.diags_array(other) @ X))
+        H = np.vstack([H, unit_rows(model.components_)])
+    size = np.sqrt(STRENGTH * np.sum(X.data**2) / n_topics)
+    X = sp.csr_array(sp.vstack([X, sp.csr_array(size * profiles)], format="csr"))
+    return X, least_squares_weights(X, H), H
+
+
+def unit_rows(rows: FloatArray) -> FloatArray:
+    """Divide every row by its Euclidean length."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)
+
+
+def _divergence(task: Task) -> Topics:
     """Factorize counts by `nonneg.NMF` with the Kullback-Leibler loss."""
-    options = {"tol": 1e-5, "max_iter": 500, **task.params}
     model = NMF(
         task.n_topics, beta_loss="kullback-leibler", random_state=task.rng, n_jobs=task.n_jobs,
-        verbose=task.verbose, **options,
+        verbose=task.verbose, **{"tol": 1e-5, "max_iter": 500, **task.params},
     )  # fmt: skip
-    filled = np.flatnonzero(np.diff(task.counts.indptr) > 0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Maximum number of iterations")
-        model.fit(task.counts[filled])
-    sums = model.components_.sum(axis=1)
+        model.fit(task.counts[np.flatnonzero(np.diff(task.counts.indptr) > 0)])
     components = rows_of_sum_one(model.components_)
-    encode = NMFEncoder(model, sums)
-    return FoundTopics(components, encode, None, model.n_iter_, model.certificate_, model)
+    return Topics(components, None, model.n_iter_, model.certificate_, model)
 
 
-def _allocation(task: Task) -> FoundTopics:
+def _allocation(task: Task) -> Topics:
     """Fit scikit-learn's latent Dirichlet allocation to counts."""
     from sklearn.decomposition import LatentDirichletAllocation
 
-    model = LatentDirichletAllocation(
-        task.n_topics,
-        random_state=_legacy(task.rng),
-        verbose=task.verbose,
-        **{"max_iter": 20, **task.params},
-    )
+    rng: Any = task.rng
+    if not (rng is None or isinstance(rng, int | np.integer | np.random.RandomState)):
+        # scikit-learn takes whole numbers and its own kind of generator.
+        rng = whole_number(generator(rng))
+    options = {"max_iter": 20, **task.params}
+    model = LatentDirichletAllocation(task.n_topics, random_state=rng, verbose=task.verbose, **options)
     try:
         # scikit-learn prints its progress where results belong.
         with contextlib.redirect_stdout(sys.stderr):
@@ -199,41 +236,17 @@ def _allocation(task: Task) -> FoundTopics:
         raise InvalidDataError(
             f"scikit-learn's LatentDirichletAllocation rejected the documents: {error}"
         ) from error
-    return FoundTopics(
-        rows_of_sum_one(model.components_),
-        AllocationEncoder.of(model),
-        None,
-        int(model.n_iter_),
-        Certificate(),
-        model,
-    )
+    return Topics(rows_of_sum_one(model.components_), None, int(model.n_iter_), result=model)
 
 
-def _legacy(rng: Seed) -> Any:
-    # scikit-learn takes whole numbers and its own kind of generator.
-    if rng is None or isinstance(rng, int | np.integer | np.random.RandomState):
-        return rng
-    return whole_number(generator(rng))
-
-
-OF_NMF = frozenset(inspect.signature(NMF).parameters) - {
-    *(
-        "n_components",
-        "random_state",
-        "verbose",
-        "n_jobs",
-        "tol",
-        "max_iter",
-        "callback",
-        "checkpoint",
-        "device",
-    )
-}
+ITERATIVE = frozenset({"tol", "max_iter", "callback", "checkpoint"})
+OF_NMF = frozenset(inspect.signature(NMF).parameters) - (
+    ITERATIVE | {"n_components", "random_state", "verbose", "n_jobs", "device"}
+)
 OF_ALLOCATION = frozenset(
     {"doc_topic_prior", "topic_word_prior", "learning_method", "learning_decay", "learning_offset"}
     | {"batch_size", "evaluate_every", "total_samples", "perp_tol", "mean_change_tol", "max_doc_update_iter"}
 )
-ITERATIVE = frozenset({"tol", "max_iter", "callback", "checkpoint"})
 
 METHODS: Registry[TopicMethod] = Registry(
     "method",
@@ -243,6 +256,7 @@ METHODS: Registry[TopicMethod] = Registry(
             "least squares on TF-IDF weights, balanced so that large subjects do not take all topics",
             options=OF_NMF,
             shared=ITERATIVE | {"device"},
+            encoding="weights",
             takes_anchors=True,
             takes_seeds=True,
         ),
@@ -251,12 +265,14 @@ METHODS: Registry[TopicMethod] = Registry(
             "Kullback-Leibler divergence on counts",
             options=OF_NMF - {"beta_loss"},
             shared=ITERATIVE | {"device"},
+            encoding="likelihood",
         ),
         "lda": TopicMethod(
             _allocation,
             "latent Dirichlet allocation, scikit-learn's variational method",
             options=OF_ALLOCATION,
             shared=frozenset({"max_iter"}),
+            encoding="likelihood",
         ),
         **{
             name: TopicMethod(

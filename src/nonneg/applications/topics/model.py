@@ -3,45 +3,153 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
+from nonneg._warnings import warn_user
 from nonneg.applications.method_entries import iteration_params
-from nonneg.applications.topics.documents import used_words
-from nonneg.applications.topics.duplicates import first_copies
-from nonneg.applications.topics.given_anchors import anchor_places
-from nonneg.applications.topics.methods import METHODS, Task
+from nonneg.applications.topics.certificate import (
+    Support,
+    documents_per_topic,
+    seed_statement,
+    topic_npmi,
+    topic_statements,
+    weighted_statement,
+)
+from nonneg.applications.topics.documents import (
+    Vocabulary,
+    are_texts,
+    are_weighted,
+    checked_counts,
+    counted_texts,
+    document_frequencies,
+    first_copies,
+    inverse_frequencies,
+    make_vectorizer,
+    over_vocabulary,
+    rows_of_sum_one,
+    used_words,
+)
+from nonneg.applications.topics.editing import edited
+from nonneg.applications.topics.hierarchy import TopicHierarchy, topic_hierarchy
+from nonneg.applications.topics.methods import METHODS, Task, document_weights, unit_rows
 from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
-from nonneg.applications.topics.seeds import seed_places, seed_statement
-from nonneg.applications.topics.streaming import StreamedTopics
-from nonneg.applications.topics.term_weights import inverse_frequencies
-from nonneg.exceptions import InvalidParameterError, UnsupportedError
+from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.estimators.saving import SavableEstimator
+from nonneg.estimators.stored_fields import (
+    DAMAGED,
+    Content,
+    Field,
+    Fields,
+    Names,
+    Part,
+    Record,
+    StoredArray,
+    Value,
+)
+from nonneg.exceptions import (
+    DataChangedWarning,
+    FileFormatError,
+    InvalidParameterError,
+    ShapeError,
+    UnsupportedError,
+)
 from nonneg.iteration import Progress
+from nonneg.metrics.topics import top_words, umass_coherence
+
+N_TOP_WORDS = 20
+# The documents of a stream that are kept, and by which part their number has grown when topics are found
+# again.
+MAX_SAMPLE, GROWTH = 10_000, 0.25
 
 
-class TopicModel(StreamedTopics):
+@dataclass(frozen=True)
+class Stream:
+    """A random sample of the documents of a stream."""
+
+    sample: Any  # counts, CSR
+    priorities: FloatArray  # of these documents: those with the largest are kept
+    n_seen: int  # documents so far
+    next_fit: int  # number of documents at which topics are found again
+
+    def extended(self, counts: Any, half_life: float | None) -> Stream:
+        """Return the same with another batch; further words are at the end of the vocabulary."""
+        # Documents with the largest `log weight + Gumbel noise` are a sample without replacement by weight
+        # (Efraimidis & Spirakis, 2006). The numbers are fixed: what is kept is not up to the user.
+        new = np.random.default_rng([0, self.n_seen]).gumbel(size=counts.shape[0])
+        if half_life is not None:
+            new += (self.n_seen + np.arange(counts.shape[0])) * np.log(2.0) / half_life
+        priorities = np.concatenate([self.priorities, new])
+        arrays = self.sample.data, self.sample.indices, self.sample.indptr
+        known = sp.csr_array(arrays, shape=(self.sample.shape[0], counts.shape[1]))
+        sample = sp.vstack([known, counts], format="csr")
+        if len(priorities) > _capacity(half_life):
+            chosen = np.sort(np.argsort(-priorities, kind="stable")[: _capacity(half_life)])
+            sample, priorities = sample[chosen], priorities[chosen]
+        return replace(
+            self, sample=sp.csr_array(sample), priorities=priorities, n_seen=self.n_seen + counts.shape[0]
+        )
+
+    def fitted(self, half_life: float | None) -> Stream:
+        """Return the same after topics were found."""
+        known = self.n_seen if half_life is None else self.sample.shape[0]
+        return replace(self, next_fit=self.n_seen + max(1, round(GROWTH * known)))
+
+
+def _capacity(half_life: float | None) -> int:
+    # With `half_life` the documents so far weigh as much as half_life / log 2 late ones.
+    return MAX_SAMPLE if half_life is None else min(MAX_SAMPLE, max(2, round(half_life / np.log(2.0))))
+
+
+class _StoredCounts(Field):
+    """Counts of words in a saved model, one document per row."""
+
+    def is_in(self, name: str, content: Content) -> bool:
+        return f"{content.prefix}{name}.data" in content.arrays
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        content.put(f"{name}.data", value.data)
+        content.put(f"{name}.indices", value.indices.astype(np.int64))
+        content.put(f"{name}.indptr", value.indptr.astype(np.int64))
+
+    def read(self, name: str, content: Content) -> Any:
+        entries = f"number of entries of {name}"
+        data = StoredArray(entries, nonnegative=True).read(f"{name}.data", content)
+        indices = StoredArray(entries, kind="i", below="n_features_in_").read(f"{name}.indices", content)
+        indptr = StoredArray(f"rows of {name}", kind="i").read(f"{name}.indptr", content)
+        good = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == len(indices)
+        if not good or not (np.diff(indptr) >= 0).all():
+            raise FileFormatError(f"the arrays of {content.prefix}{name} do not match each other. {DAMAGED}")
+        return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, content.sizes["n_features_in_"]))
+
+
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
     """Topics of documents: distributions over words, and the proportion of each topic in every document.
 
     Parameters
     ----------
-    n_topics : int, "auto" or sequence of int, default 10
-        The number of topics. "auto" compares numbers from 2 to 50, a sequence those in it, and selects the
-        one that divides the documents most clearly: with the largest modularity [5]_ (see `selection_`).
+    n_topics : int, "auto", None or sequence of int, default "auto"
+        The number of topics. "auto" or None compares numbers from 2 to 50, a sequence those in it, and takes
+        the one that divides the documents most clearly: with the largest modularity [4]_ (see `selection_`).
     method : str, default "nmf"
         "nmf" (default): least squares on TF-IDF weights, balanced so that large subjects do not take all
         topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational latent
-        Dirichlet allocation. Or anchor words, by a method in `nonneg.separable.METHODS` ("merit", "spa",
-        "snpa", "xray", "fast-anchor", "fast-gradient", ...) or by "merit-0", MERIT without its row sparsity.
+        Dirichlet allocation, with topic proportions by maximum likelihood. Or anchor words, by a method in
+        `nonneg.separable.METHODS` ("merit", "spa", "snpa", "xray", "fast-anchor", "fast-gradient", ...) or by
+        "merit-0", MERIT without its row sparsity.
     anchors : list of str or int, optional
         Your own anchor words, one per topic. Anchor methods use them instead of searching, "nmf" uses them
         as its initialization.
@@ -52,18 +160,15 @@ class TopicModel(StreamedTopics):
     balance : bool, default True
         "nmf": whether documents are balanced: each is divided by the root of the sum of its similarities to
         all others; otherwise each has unit length.
-    min_documents : float, optional
-        "nmf" with `balance`: the minimum number of documents of a topic. Smaller groups get less weight, a
-        group of g copies ``g / (g + min_documents)``; if fewer documents have a topic as their main topic,
-        they are set aside, and topics are found without them. None is a tenth of an average topic,
-        ``n_documents / (10 n_topics)``; 0 for the published weights [3]_, where a group of any size is a
-        topic.
+    min_documents : int, default 10
+        A topic that is the main topic of fewer documents rests on few (see `few_documents_`). "nmf" with
+        `balance`: its documents are set aside, and topics are found without them, unless these are more than
+        a tenth of all; 0 keeps groups of any size.
     duplicates : {"merge", "keep"}, default "merge"
-        "merge": of documents that share 90% of their words (among those used, ten or more) only the first is
-        used in the search for topics, and the certificate counts the others. All get topic proportions.
-    min_df : int, optional
-        Words in fewer documents are not used. They stay in the vocabulary, with weight zero. None for a tenth
-        of the root of the number of documents, and at least 2.
+        "merge": of documents with the same words (among those used, ten or more) only the first is used in
+        the search for topics, and the certificate counts the others. All get topic proportions.
+    min_df : int, default 2
+        Words in fewer documents are not used. They stay in the vocabulary, with weight zero.
     max_df : float, default 1.0
         Words in more than this fraction of the documents are not used; words in all documents never are.
     stop_words : None, "english" or list of str
@@ -83,7 +188,7 @@ class TopicModel(StreamedTopics):
     verbose : int, default 0
         1 shows progress.
     half_life : float, optional
-        `partial_fit`: the number of documents after which the past counts half. None (default) never forgets.
+        `partial_fit`: the number of documents after which the past counts half. None never forgets.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
         "nmf" and "kl": where the counts are factorized, see `nonneg.NMF`.
     n_jobs : int or None
@@ -109,7 +214,7 @@ class TopicModel(StreamedTopics):
     documents_per_topic_ : array of int of shape (n_topics,)
         Number of documents of the fit in which the topic has the largest proportion.
     few_documents_ : array of bool of shape (n_topics,)
-        Topics that rest on few documents: on fewer than a fifth of an average topic, copies not counted.
+        Topics that rest on fewer than `min_documents` documents, copies not counted.
     set_aside_ : array of int
         Documents of the fit without which topics were found, because their groups are too small (see
         `min_documents`).
@@ -127,10 +232,9 @@ class TopicModel(StreamedTopics):
         The number of topics.
     selection_ : dict or None
         How the number of topics was chosen: `candidates`, and for each of them the `modularity` of the groups
-        of documents with the same main topic in the graph of similar documents, `stability`, the agreement of
-        the top words with those found in four fifths of the documents [4]_, its `stability_spread` over
-        samples, and the mean `npmi`; `n_topics`, the `range` of numbers that are nearly as good, and the
-        `reason`. None if the number was given.
+        of documents with the same main topic in the graph of similar documents, its `modularity_error`, the
+        standard error of the difference from the largest, and the mean `npmi`; `n_topics`, the `range` of
+        numbers within one standard error, and the `reason`. None if the number was given.
     vocabulary_ : array of str or None
         The words by column; None for counts without names.
     word_indices_ : array of int
@@ -165,8 +269,7 @@ class TopicModel(StreamedTopics):
     .. [1] Nguyen, Fu & Wu (2022), IEEE Trans. Signal Processing 70, Section V-B (anchor words by MERIT).
     .. [2] Arora et al. (2013), ICML (anchor words).
     .. [3] Xu, Liu & Gong (2003), SIGIR (balanced documents: NMF-NCW).
-    .. [4] Greene, O'Callaghan & Cunningham (2014), ECML PKDD (stability of topics).
-    .. [5] Newman & Girvan (2004), Physical Review E 69, 026113 (modularity).
+    .. [4] Newman & Girvan (2004), Physical Review E 69, 026113 (modularity).
 
     Examples
     --------
@@ -177,16 +280,24 @@ class TopicModel(StreamedTopics):
     [['bond', 'market', 'stock'], ['cat', 'dog', 'pet']]
     """
 
+    components_: FloatArray
+    topics_: FloatArray
+    anchor_words_: list[Any] | None
+    documents_per_topic_: IntArray
+    edits_: list[dict[str, Any]]
+    certificate_: Certificate
+    vectorizer_: Any
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), "array-like"],
+        "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), "array-like", None],
         # Names are looked up in the registries, which know the near ones.
         "method": [str],
         "anchors": ["array-like", None],
         "seed_words": [dict, None],
         "balance": ["boolean"],
-        "min_documents": [Interval(Real, 0, None, closed="left"), None],
+        "min_documents": [Interval(Integral, 0, None, closed="left")],
         "duplicates": [StrOptions({"merge", "keep"})],
-        "min_df": [Interval(Integral, 1, None, closed="left"), None],
+        "min_df": [Interval(Integral, 1, None, closed="left")],
         "max_df": [Interval(Real, 0, 1, closed="right")],
         "stop_words": [str, list, tuple, set, frozenset, None],
         "vectorizer": [object],
@@ -203,17 +314,56 @@ class TopicModel(StreamedTopics):
         "checkpoint": [str, PathLike, None],
     }
 
+    _stored: ClassVar[Fields] = {
+        "n_features_in_": Value(int),
+        "n_iter_": Value(int),
+        "_own_vectorizer": Value(bool),
+        "certificate_": Record(Certificate.from_dict),
+        "components_": StoredArray("n_topics_", "n_features_in_"),
+        "topic_proportions_": StoredArray("n_topics_"),
+        "coherence_": StoredArray("n_topics_"),
+        "npmi_": StoredArray("n_topics_"),
+        "documents_per_topic_": StoredArray("n_topics_", kind="i"),
+        "few_documents_": StoredArray("n_topics_", kind="b"),
+        "selection_": Value(dict, optional=True),
+        "set_aside_": StoredArray("documents set aside", kind="i"),
+        "duplicate_of_": StoredArray("documents of the fit", kind="i"),
+        "word_indices_": StoredArray("number of words used", kind="i", below="n_features_in_"),
+        "anchor_indices_": StoredArray("n_topics_", kind="i", below="n_features_in_", optional=True),
+        "vocabulary_": Names("n_features_in_", optional=True),
+        "feature_names_in_": Names("n_features_in_", optional=True),
+        "topic_names_": Value(list),
+        "edits_": Value(list),
+        "_inverse": StoredArray("number of words used", optional=True),
+        # Documents are expressed by the rows of `_base`. `_groups` has the topic of each, and -1 for a row
+        # that was split; `_parents` has the row that it is a part of, or -1.
+        "_base": StoredArray("rows of topics", "number of words used", nonnegative=True),
+        "_groups": StoredArray("rows of topics", kind="i"),
+        "_parents": StoredArray("rows of topics", kind="i"),
+        "_stream": Part(
+            {
+                Stream: {
+                    "sample": _StoredCounts(),
+                    "priorities": StoredArray("documents of the sample", finite=True),
+                    "n_seen": Value(int),
+                    "next_fit": Value(int),
+                }
+            },
+            optional=True,
+        ),
+    }
+
     def __init__(
         self,
-        n_topics: int | str | Sequence[int] = 10,
+        n_topics: int | str | Sequence[int] | None = "auto",
         *,
         method: str = "nmf",
         anchors: Sequence[Any] | None = None,
         seed_words: Mapping[str, Sequence[Any]] | None = None,
         balance: bool = True,
-        min_documents: float | None = None,
+        min_documents: int = 10,
         duplicates: str = "merge",
-        min_df: int | None = None,
+        min_df: int = 2,
         max_df: float = 1.0,
         stop_words: Any = None,
         vectorizer: Any = None,
@@ -259,7 +409,8 @@ class TopicModel(StreamedTopics):
         Parameters
         ----------
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
-            Texts, or counts of words; never modified. A sparse tensor is copied to host memory.
+            Texts, or counts of words; never modified. A sparse tensor is copied to host memory. Entries that
+            are not whole numbers are taken for weights, such as TF-IDF, and used as they are.
         y : Any
             Ignored.
 
@@ -278,7 +429,7 @@ class TopicModel(StreamedTopics):
         Parameters
         ----------
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
-            Texts, or counts of words; never modified. A sparse tensor is copied to host memory.
+            As for `fit`.
         y : Any
             Ignored.
 
@@ -289,74 +440,335 @@ class TopicModel(StreamedTopics):
         """
         return self._fit(X)
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None) -> TopicModel:
+        """Continue with a batch of documents.
+
+        Parameters
+        ----------
+        X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
+            The batch; never modified. New words of texts are added at the end of the vocabulary; counts have
+            the same words in every batch. A `vectorizer` of your own keeps the words of the first batch.
+        y : Any
+            Ignored.
+
+        Returns
+        -------
+        TopicModel
+            Itself, ready for `transform`, `save` and the next batch. Topics keep their numbers and names.
+
+        Notes
+        -----
+        A random sample of up to 10,000 of the documents so far is kept, and topics are found in it whenever
+        the number of documents has grown by a quarter. With `half_life`, a document is half as likely to be
+        in the sample as one that came so many documents later, and a quarter of what the sample remembers is
+        enough. After `fit`, whose documents are not kept, topics change when batches have as many documents.
+        """
+        if any(edit["merged"] or edit["split"] for edit in getattr(self, "edits_", [])):
+            raise UnsupportedError(
+                "Topics were merged or split, and the next batch would undo that. Continue with the model "
+                "from before the change, and edit its topics afterwards."
+            )
+        first = not hasattr(self, "components_")
+        counts = self._read(X, reset=True) if first else self._read_batch(X)
+        past = getattr(self, "_stream", None)
+        if past is None:
+            past = Stream(counts[:0], np.zeros(0), 0, 1 if first else int(self.documents_per_topic_.sum()))
+        stream = past.extended(counts, self.half_life)
+        if stream.n_seen >= stream.next_fit:
+            self._fit_in_order(stream.sample)
+            stream = stream.fitted(self.half_life)
+            streamed = Statement(
+                "topics-streamed",
+                f"Topics were found in {stream.sample.shape[0]} of {stream.n_seen} documents of a stream.",
+                float(stream.n_seen), None, Verdict.NOT_VERIFIABLE,
+            )  # fmt: skip
+            self.certificate_ = self.certificate_.with_statements([streamed])
+        self._stream = stream
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the topic proportions of documents, each on its own.
+
+        Parameters
+        ----------
+        X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
+            Texts where the fit had texts, counts of the same words otherwise; never modified.
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            Rows sum to one. A document without any word that is used, or that is in a topic, has a row of
+            zeros; a warning counts such documents.
+        """
+        check_is_fitted(self, "components_")
+        counts = self._read(X, reset=False)
+        with threads(self.n_jobs):
+            return self._proportions(self._used(counts), counts.dtype)
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the topic with the largest proportion in each document.
+
+        Parameters
+        ----------
+        X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
+            As for `transform`.
+
+        Returns
+        -------
+        array of int of shape (n_documents,)
+            -1 for documents whose proportions are zero.
+        """
+        proportions = self.transform(X)
+        return np.where(proportions.sum(axis=1) > 0, np.argmax(proportions, axis=1), -1)
+
+    def top_words(self, n: int = 10) -> list[list[Any]]:
+        """Return the most important words of every topic.
+
+        Parameters
+        ----------
+        n : int, default 10
+            Maximum number of words; words of weight zero are left out.
+
+        Returns
+        -------
+        list of list of str
+            Largest weight first; columns (int) if words have no names.
+        """
+        check_is_fitted(self, "components_")
+        best = top_words(self.components_, n)
+        return [self._names(row[self.components_[topic, row] > 0]) for topic, row in enumerate(best)]
+
+    def topic_labels(self, n_words: int = 3) -> list[str]:
+        """Return what to call the topics: their names, or else their top words.
+
+        Parameters
+        ----------
+        n_words : int, default 3
+            Number of words for a topic without a name.
+
+        Returns
+        -------
+        list of str
+            One label per topic.
+        """
+        words = self.top_words(n_words)
+        return [
+            name or ", ".join(str(word) for word in top)
+            for name, top in zip(self.topic_names_, words, strict=True)
+        ]
+
+    def representative_documents(
+        self, X: Any, n: int = 3, *, proportions: FloatArray | None = None
+    ) -> list[IntArray]:
+        """Return the most representative documents of every topic.
+
+        Parameters
+        ----------
+        X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
+            The documents to choose from.
+        n : int, default 3
+            Maximum number of documents per topic.
+        proportions : array of shape (n_documents, n_topics), optional
+            Those of X, if they are known.
+
+        Returns
+        -------
+        list of array of int
+            Rows of X, the best first: by proportion times the square root of how many of the topic's words
+            they contain, so that a long document ranks above a line with one of the words.
+        """
+        check_is_fitted(self, "components_")
+        counts = self._read(X, reset=False)
+        proportions = self._checked_proportions(X, counts.shape[0], proportions)
+        strength = proportions * np.sqrt(np.asarray(counts @ self.topics_.T.astype(counts.dtype)))
+        order = np.argsort(-strength, axis=0, kind="stable")[: max(1, n)]
+        return [order[proportions[order[:, at], at] > 0, at] for at in range(proportions.shape[1])]
+
+    def hierarchy(self) -> TopicHierarchy:
+        """Return a tree over the topics, in which the nearest ones are joined first.
+
+        Returns
+        -------
+        TopicHierarchy
+            Its `cut` returns groups of topics at any level, which `merge_topics` accepts.
+
+        Notes
+        -----
+        The distance between two topics is the Euclidean distance between their rows of `components_`, scaled
+        to unit length: from 0 (the same) to 1.41 (no word in common). Groups are joined by Ward's criterion.
+        """
+        check_is_fitted(self, "components_")
+        return topic_hierarchy(self.components_, self.topic_labels())
+
+    def over_time(
+        self, X: Any, times: Any, *, unit: str | None = None, proportions: FloatArray | None = None
+    ) -> TopicsOverTime:
+        """Return the mean topic proportions of documents by period.
+
+        Parameters
+        ----------
+        X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
+            The documents.
+        times : sequence of date, datetime, datetime64, str, int or float, of length n_documents
+            When each was written: dates, texts that pandas reads, such as "2021-12-31", "31.12.2021",
+            "December 31, 2021" or the date of an e-mail, years, or seconds since 1970. An entry that is empty
+            or not a date is missing: its document is left out and counted.
+        unit : {"hour", "day", "week", "month", "year"}, optional
+            The length of a period. By default the shortest one with a maximum of 120 periods and a mean of
+            at least 5 documents per period.
+        proportions : array of shape (n_documents, n_topics), optional
+            Those of X, if they are known.
+
+        Returns
+        -------
+        TopicsOverTime
+            Proportions by period, as they are and smoothed, and numbers of documents.
+        """
+        check_is_fitted(self, "components_")
+        n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
+        proportions = self._checked_proportions(X, n_documents, proportions)
+        return topics_over_time(proportions, times, self.topic_labels(), unit)
+
+    def merge_topics(self, topics: Sequence[Any], X: Any) -> TopicModel:
+        """Return a model in which several topics are one.
+
+        Parameters
+        ----------
+        topics : sequence of int or str, or sequence of such sequences
+            The topics to merge, by number or name, such as ``[3, 7]``; or several groups, such as
+            ``[[3, 7], [0, 5]]``. The groups of a `hierarchy` can be passed as they are.
+        X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
+            The documents of the fit, from which proportions, coherence and certificate are recomputed.
+
+        Returns
+        -------
+        TopicModel
+            A new model; this one is unchanged. The proportion of a merged topic in any document is the sum of
+            the original proportions, and its words are those of the merged topics, weighted by their
+            proportions. Topics are numbered by proportion again; ``edits_[-1]["mapping"]`` has the new number
+            of every old one.
+        """
+        groups = list(topics)
+        if groups and not any(isinstance(group, list | tuple | set | np.ndarray) for group in groups):
+            groups = [groups]
+        return self._edited(X, merge=groups)
+
+    def split_topic(self, topic: Any, X: Any, into: int = 2) -> TopicModel:
+        """Return a model in which one topic is divided into several.
+
+        Parameters
+        ----------
+        topic : int or str
+            The topic, by number or name.
+        X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
+            The documents of the fit. The method of the model is applied to those of them in which this topic
+            has the largest proportion.
+        into : int, default 2
+            Number of topics that take its place.
+
+        Returns
+        -------
+        TopicModel
+            A new model; this one is unchanged. The proportions of the new topics in a document add up to the
+            proportion that the topic had; those of the other topics do not change. Topics are numbered by
+            proportion again; ``edits_[-1]["mapping"]`` has the new numbers of every old one.
+        """
+        return self._edited(X, split={topic: into})
+
+    def rename_topics(self, names: Mapping[Any, str | None]) -> TopicModel:
+        """Return a model with other topic names.
+
+        Parameters
+        ----------
+        names : dict of int or str to str or None
+            New names by number or current name, such as ``{0: "sports"}``; None removes a name.
+
+        Returns
+        -------
+        TopicModel
+            A new model with these `topic_names_`; this one is unchanged.
+        """
+        return self._edited(None, rename=names)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
     def _fit(self, X: Any) -> FloatArray:
         self.__dict__.pop("_stream", None)
         return self._fit_counts(self._read(X, reset=True))
 
-    def _fit_counts(self, counts: Any) -> FloatArray:
-        method = METHODS.name_of(self.method)
-        params = dict(self.method_params or {})
-        METHODS.check_options(method, params)
-        params |= iteration_params(
-            METHODS,
-            method,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=self.callback,
-            checkpoint=self.checkpoint,
-            device=None if self.device == "auto" and "device" not in METHODS[method].shared else self.device,
-        )
-        if self.anchors is not None and not METHODS[method].takes_anchors:
-            raise UnsupportedError(f"method={method!r} does not use anchor words. Choose 'nmf' or 'spa'.")
-        if self.seed_words is not None and not METHODS[method].takes_seeds:
-            raise UnsupportedError(f"method={method!r} does not use seed words; 'nmf' does.")
-        if self.seed_words is not None and self.anchors is not None:
-            raise InvalidParameterError("Give either anchors or seed_words.")
-        candidates = self._candidates()
-        n_topics = min(candidates or [2])
-        words, distinct = self._words_and_documents(counts, n_topics)
+    def _fit_counts(self, counts: Any, n_topics: int | None = None) -> FloatArray:
+        """Find topics; return the proportions of the documents."""
+        name = METHODS.name_of(self.method)
+        params = self._method_params(name)
+        candidates = self._candidates() if n_topics is None else [n_topics]
+        least = min(candidates or [2])
+        words, distinct = self._words_and_documents(counts, least)
         used = sp.csr_array(counts[:, words]).astype(np.float64)
-        if n_topics > min(used.shape):
+        if least > min(used.shape):
             raise InvalidParameterError(
-                f"n_topics={n_topics} is more than the {used.shape[0]} documents or the {used.shape[1]} "
+                f"n_topics={least} is more than the {used.shape[0]} documents or the {used.shape[1]} "
                 "words used. Ask for fewer topics, or lower min_df."
             )
-        places = None
-        if self.anchors is not None:
-            places = anchor_places(self.anchors, n_topics, self.vocabulary_, words, counts)
+        vocabulary = Vocabulary(self.vocabulary_, words, document_frequencies(counts))
+        places = None if self.anchors is None else vocabulary.anchors(self.anchors, least)
         seeds: dict[str, IntArray] = {}
         if self.seed_words is not None:
-            most = max(candidates or CANDIDATES)
-            seeds = seed_places(self.seed_words, most, self.vocabulary_, words, counts)
+            seeds = vocabulary.seeds(self.seed_words, max(candidates or CANDIDATES))
         once = used if len(distinct) == used.shape[0] else sp.csr_array(used[distinct])
-        self._inverse = inverse_frequencies(once)
+        weighted = are_weighted(counts)
+        self._inverse = None if weighted else inverse_frequencies(once)
         task = Task(
-            once, self._inverse, n_topics, anchors=places, seeds=tuple(seeds.values()), balance=self.balance,
+            once, self._inverse, least, anchors=places, seeds=tuple(seeds.values()), balance=self.balance,
             min_documents=self.min_documents, params=params, rng=self.random_state, n_jobs=self.n_jobs,
             verbose=self.verbose,
         )  # fmt: skip
         self.selection_ = None
         with threads(self.n_jobs):
             if candidates is None or len(candidates) > 1:
-                compared = compare_numbers(
-                    task, method, METHODS[method].run, candidates, verbose=int(self.verbose)
-                )
-                task, self.selection_ = replace(task, n_topics=compared.n_topics), compared.as_dict()
-            found = METHODS[method].run(task)
+                self.selection_ = compare_numbers(task, name, candidates, verbose=int(self.verbose))
+                task = replace(task, n_topics=self.selection_["n_topics"])
+            topics = METHODS[name].run(task)
             self.word_indices_ = words
-            self._encode = found.encode
+            self._base, self._groups = topics.components, np.arange(task.n_topics)
+            self._parents = np.full(task.n_topics, -1)
             proportions = self._proportions(used, counts.dtype)
-        self.n_iter_, self.result_, self.edits_ = found.n_iter, found.result, []
-        self.set_aside_ = distinct[[] if found.set_aside is None else found.set_aside]
-        certificate, names = found.certificate, [*seeds, *[None] * (task.n_topics - len(seeds))]
+        self.n_iter_, self.result_, self.edits_ = topics.n_iter, topics.result, []
+        self.set_aside_ = distinct[np.asarray(topics.set_aside, dtype=np.intp)]
+        statements = [weighted_statement()] if weighted else []
         if seeds:
-            certificate = certificate.with_statements([seed_statement(found.components, seeds)])
+            statements.append(seed_statement(topics.components, seeds))
         # Topics of given anchors are in the order of these.
         order = self._describe(
-            used, proportions, found.components, found.anchors, certificate, names=names,
-            in_order=places is not None,
+            used, proportions, topics.components, topics.anchors,
+            topics.certificate.with_statements(statements),
+            names=[*seeds, *[None] * (task.n_topics - len(seeds))], in_order=places is not None,
         )  # fmt: skip
         return proportions[:, order]
+
+    def _method_params(self, name: str) -> dict[str, Any]:
+        entry, params = METHODS[name], dict(self.method_params or {})
+        METHODS.check_options(name, params)
+        if self.anchors is not None and not entry.takes_anchors:
+            raise UnsupportedError(f"method={name!r} does not use anchor words. Choose 'nmf' or 'spa'.")
+        if self.seed_words is not None and not entry.takes_seeds:
+            raise UnsupportedError(f"method={name!r} does not use seed words; 'nmf' does.")
+        if self.seed_words is not None and self.anchors is not None:
+            raise InvalidParameterError("Give either anchors or seed_words.")
+        device = None if self.device == "auto" and "device" not in entry.shared else self.device
+        return params | iteration_params(
+            METHODS, name, tol=self.tol, max_iter=self.max_iter, callback=self.callback,
+            checkpoint=self.checkpoint, device=device,
+        )  # fmt: skip
 
     def _candidates(self) -> list[int] | None:
         """Return the numbers of topics to choose from; None for the usual ones."""
@@ -364,27 +776,232 @@ class TopicModel(StreamedTopics):
             return [int(self.n_topics)]
         if self.anchors is not None:
             return [len(self.anchors)]
-        if isinstance(self.n_topics, str):
+        if self.n_topics is None or isinstance(self.n_topics, str):
             return None
-        found = [int(k) for k in np.ravel(self.n_topics)]
-        if not found or min(found) < 1 or found != np.ravel(self.n_topics).tolist():
+        numbers = [int(k) for k in np.ravel(self.n_topics)]
+        if not numbers or min(numbers) < 1 or numbers != np.ravel(self.n_topics).tolist():
             raise InvalidParameterError(
                 "n_topics must be an integer of at least 1, 'auto', or a sequence of such integers to choose "
                 f"from; got {self.n_topics!r}."
             )
-        return found
+        return numbers
 
     def _words_and_documents(self, counts: Any, n_topics: int) -> tuple[IntArray, IntArray]:
         """Return the words that are used, and the documents without copies of others."""
-        everything = np.arange(counts.shape[0])
+        every = np.arange(counts.shape[0])
         words = used_words(counts, self.min_df, float(self.max_df))
-        self.duplicate_of_ = everything
+        self.duplicate_of_ = every
         if self.duplicates == "keep":
-            return words, everything
+            return words, every
         first = first_copies(counts[:, words])
-        distinct = np.flatnonzero(first == everything)
-        if len(distinct) < max(2, n_topics) or len(distinct) == len(everything):
-            return words, everything
+        distinct = np.flatnonzero(first == every)
+        if len(distinct) < max(2, n_topics):
+            return words, every
         self.duplicate_of_ = first
-        # Words of the copies alone are rare words.
-        return used_words(counts[distinct], self.min_df, float(self.max_df)), distinct
+        return words, distinct
+
+    def _fit_in_order(self, counts: Any) -> None:
+        """Find topics in the sample of a stream, in the order of those before."""
+        before, edits = getattr(self, "components_", None), getattr(self, "edits_", [])
+        names = getattr(self, "topic_names_", None)
+        proportions = self._fit_counts(counts, None if before is None else len(before))
+        if before is None:
+            return
+        _, order = linear_sum_assignment(before @ unit_rows(self.components_).T, maximize=True)
+        self._renumber(order)
+        anchors = None
+        if self.anchor_indices_ is not None:
+            anchors = np.searchsorted(self.word_indices_, self.anchor_indices_)[order]
+        components = self.components_[order][:, self.word_indices_].astype(np.float64)
+        self._describe(
+            self._used(counts), proportions[:, order], components, anchors, self.certificate_, names=names,
+            in_order=True,
+        )  # fmt: skip
+        self.edits_ = edits
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Return counts, and set or compare what is known of the words."""
+        texts = are_texts(X)
+        if reset:
+            self.vectorizer_ = make_vectorizer(self.vectorizer, self.stop_words) if texts else None
+        elif texts and self.vectorizer_ is None:
+            raise InvalidParameterError(
+                "The model was fitted to counts of words: pass counts of the same words, not texts."
+            )
+        elif not texts and self.vectorizer_ is not None:
+            raise InvalidParameterError("The model was fitted to texts: pass a list of texts.")
+        if texts:
+            counts = counted_texts(self.vectorizer_, X, fit=reset)
+            if reset:
+                self.__dict__.pop("feature_names_in_", None)
+        else:
+            _check_feature_names(self, X, reset=reset)
+            counts = checked_counts(X)
+        if reset:
+            self.n_features_in_ = counts.shape[1]
+            self.vocabulary_ = self._column_names(texts)
+        elif counts.shape[1] != self.n_features_in_:
+            raise ShapeError(
+                f"X has {counts.shape[1]} features, but TopicModel is expecting {self.n_features_in_} "
+                "features as input."
+            )
+        return counts
+
+    def _column_names(self, texts: bool) -> Any:
+        if texts:
+            if self.vocabulary is not None:
+                raise InvalidParameterError(
+                    "vocabulary names the columns of counts; texts bring their own words. Leave it out, or "
+                    "give it to a vectorizer."
+                )
+            return np.asarray(self.vectorizer_.get_feature_names_out(), dtype=object)
+        names = getattr(self, "feature_names_in_", None) if self.vocabulary is None else self.vocabulary
+        if names is None:
+            return None
+        if len(names) != self.n_features_in_:
+            raise ShapeError(
+                f"vocabulary has {len(names)} words, but X has {self.n_features_in_} columns. One per column "
+                "is needed."
+            )
+        return np.asarray([str(name) for name in names], dtype=object)
+
+    def _read_batch(self, X: Any) -> Any:
+        """Return counts of a further batch; new words of texts are added at the end of the vocabulary."""
+        if are_texts(X) and self._own_vectorizer:
+            analyze = self.vectorizer_.build_analyzer()
+            new = sorted({word for text in X for word in analyze(text)} - set(self.vocabulary_))
+            if new:
+                self.vocabulary_ = np.concatenate([self.vocabulary_, np.asarray(new, dtype=object)])
+                self.n_features_in_ = len(self.vocabulary_)
+                self._own_vectorizer = True
+                self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
+                wider = ((0, 0), (0, len(new)))
+                self.components_, self.topics_ = (np.pad(H, wider) for H in (self.components_, self.topics_))
+        return self._read(X, reset=False)
+
+    def _used(self, counts: Any) -> Any:
+        return sp.csr_array(counts[:, self.word_indices_]).astype(np.float64)
+
+    def _names(self, columns: IntArray) -> list[Any]:
+        if self.vocabulary_ is None:
+            return [int(column) for column in columns]
+        return [str(self.vocabulary_[column]) for column in columns]
+
+    def _proportions(self, used: Any, dtype: Any) -> FloatArray:
+        """Return topic proportions, which sum to one, and warn of documents that have none."""
+        proportions = rows_of_sum_one(self._topic_weights(used))
+        n, n_empty = len(proportions), int(np.sum(np.diff(used.indptr) == 0))
+        n_apart = int(np.sum(~(proportions.sum(axis=1) > 0))) - n_empty
+        causes = [f"{n_empty} of {n} documents contain none of the {used.shape[1]} words used"] * (
+            n_empty > 0
+        )
+        causes += [f"{n_apart} of {n} documents contain only words that are in no topic"] * (n_apart > 0)
+        if causes:
+            warn_user(f"{', and '.join(causes)}: their topic proportions are zero.", DataChangedWarning)
+        return proportions.astype(dtype)
+
+    def _topic_weights(self, used: Any) -> FloatArray:
+        """Return how much of each topic is in each document, before normalization."""
+        encoding = METHODS[METHODS.name_of(self.method)].encoding
+        weights = np.zeros((used.shape[0], len(self._base)))
+        for parent in np.unique(self._parents).tolist():
+            # A row comes after the one that it is a part of. What was split is divided among the parts.
+            rows = np.flatnonzero(self._parents == parent)
+            inner = np.maximum(document_weights(used, self._base[rows], self._inverse, encoding), 0.0)
+            if parent >= 0:
+                inner[~(inner.sum(axis=1) > 0)] = 1.0
+                inner = weights[:, [parent]] * rows_of_sum_one(inner)
+            weights[:, rows] = inner
+        # The weight of a merged topic is the sum of those of its rows.
+        whole = self._groups >= 0
+        return np.asarray(weights[:, whole] @ np.eye(int(self._groups.max()) + 1)[self._groups[whole]])
+
+    def _renumber(self, order: IntArray) -> None:
+        self._groups = np.where(self._groups >= 0, np.argsort(order)[self._groups], -1)
+
+    def _checked_proportions(self, X: Any, n_documents: int, proportions: Any) -> FloatArray:
+        proportions = self.transform(X) if proportions is None else np.asarray(proportions)
+        if proportions.shape != (n_documents, len(self.components_)):
+            raise ShapeError(
+                f"Expected proportions of shape ({n_documents}, {len(self.components_)}), got "
+                f"{proportions.shape}."
+            )
+        return proportions
+
+    def _describe(
+        self,
+        used: Any,
+        proportions: FloatArray,
+        components: FloatArray,
+        anchors: IntArray | None,
+        certificate: Certificate,
+        *,
+        names: Sequence[str | None] | None = None,
+        in_order: bool = False,
+    ) -> IntArray:
+        """Set what follows from topics and their proportions in documents; return ``order[new] = old``."""
+        # Fits and edits end here. Topics are numbered by their share, except where the user chose the order.
+        shares = proportions.sum(axis=0) / (float(proportions.sum()) or 1.0)
+        order = np.arange(len(components))
+        if not in_order:
+            # Shares that differ in their last digits only would depend on the machine.
+            order = np.argsort(-np.round(shares, 9), kind="stable")
+            self._renumber(order)
+            components, proportions, shares = components[order], proportions[:, order], shares[order]
+            anchors = None if anchors is None else anchors[order]
+        words = self.word_indices_
+        self.components_ = over_vocabulary(components.astype(proportions.dtype), words, self.n_features_in_)
+        self.anchor_indices_ = None if anchors is None else words[anchors]
+        self.topic_names_ = [None] * len(order) if names is None else [names[at] for at in order.tolist()]
+        self.topic_proportions_ = shares
+        top = top_words(components, N_TOP_WORDS)
+        self.coherence_ = umass_coherence(used, top)
+        self.npmi_ = topic_npmi(used, components)
+        self.documents_per_topic_ = documents_per_topic(proportions)
+        self._set_derived()
+        limit = max(1, self.min_documents)
+        support = Support.of(proportions, limit, self.duplicate_of_, len(self.set_aside_))
+        self.few_documents_ = support.few
+        n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
+        statements = topic_statements(
+            rows_of_sum_one(components), top, anchors, self.anchor_words_ or [], n_empty, len(proportions),
+            support,
+        )  # fmt: skip
+        self.certificate_ = certificate.with_statements(statements)
+        return order
+
+    def _set_derived(self) -> None:
+        self.n_topics_ = len(self.components_)
+        self.topics_ = rows_of_sum_one(self.components_)
+        self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
+
+    @property
+    def _own_vectorizer(self) -> bool:
+        """Whether the words of texts are counted by a vectorizer that is not the user's."""
+        return self.vectorizer_ is not None and self.vectorizer is None
+
+    @_own_vectorizer.setter
+    def _own_vectorizer(self, own: bool) -> None:
+        self.vectorizer_ = make_vectorizer(None, self.stop_words) if own else None
+
+    def _complete_loaded(self) -> None:
+        groups, parents = self._groups, self._parents
+        good = set(groups[groups >= 0].tolist()) == set(range(len(self.components_))) and groups.min() >= -1
+        good = good and parents.min() >= -1 and bool((parents < np.arange(len(parents))).all())
+        if not good:
+            raise FileFormatError(f"the rows of the topics do not match them. {DAMAGED}")
+        good = all(name is None or isinstance(name, str) for name in self.topic_names_)
+        good = good and all(isinstance(edit, dict) for edit in self.edits_)
+        if not good or len(self.topic_names_) != len(self.components_):
+            raise FileFormatError(f"the topic names do not match the topics. {DAMAGED}")
+        if self.vectorizer_ is not None:
+            self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
+        stream = getattr(self, "_stream", None)
+        if stream is not None and len(stream.priorities) != stream.sample.shape[0]:
+            raise FileFormatError(f"the sample of the stream and its priorities do not match. {DAMAGED}")
+        self._set_derived()
+
+    def _edited(self, X: Any, **changes: Any) -> TopicModel:
+        """Return a model with changes: `merge`, `split` and `rename`; numbers are those of this model."""
+        check_is_fitted(self, "components_")
+        return edited(self, X, **changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,15 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import convolve1d
 
+from nonneg._optional import import_optional
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.topics.dates import Dates
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
+from nonneg.exceptions import (
+    DataTypeError,
+    InvalidDataError,
+    InvalidParameterError,
+    ShapeError,
+    UnknownNameError,
+)
 
 UNITS = ("hour", "day", "week", "month", "year")
 _NUMPY = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
@@ -70,14 +77,15 @@ class TopicsOverTime:
 
 
 def topics_over_time(
-    proportions: FloatArray, dates: Dates, labels: Sequence[str], unit: str | None = None
+    proportions: FloatArray, times: Any, labels: Sequence[str], unit: str | None = None
 ) -> TopicsOverTime:
     """Average topic proportions by period."""
     if unit is not None and unit not in UNITS:
         raise UnknownNameError.of("unit", unit, UNITS)
-    dated = ~np.isnat(dates.values)
+    dates, unreadable = read_dates(times, len(proportions))
+    dated = ~np.isnat(dates)
     if not dated.any():
-        first = f"; the first entry is {dates.unreadable[0][1]!r}" if dates.unreadable else ""
+        first = f"; the first entry is {unreadable[0][1]!r}" if unreadable else ""
         raise InvalidDataError(
             f"None of the {len(dated)} documents has a date that can be read{first}. Write dates as "
             "2021-12-31."
@@ -85,7 +93,7 @@ def topics_over_time(
     kept = dated & (proportions.sum(axis=1) > 0)
     if not kept.any():
         raise InvalidDataError("None of the documents that have a date has a topic.")
-    values = dates.values[kept]
+    values = dates[kept]
     unit = _unit_of(values) if unit is None else unit
     places = _period(values, unit)
     start = int(places.min())
@@ -102,8 +110,8 @@ def topics_over_time(
     means[counts > 0] = sums[counts > 0] / counts[counts > 0, None]
     smoothed, bandwidth = _smoothed(sums, counts)
     return TopicsOverTime(
-        unit, _starts(start, n_periods, unit), counts, means, smoothed, bandwidth, dates.n_missing,
-        dates.unreadable, int(np.sum(dated & ~kept)), list(labels),
+        unit, _starts(start, n_periods, unit), counts, means, smoothed, bandwidth, int(np.sum(~dated)),
+        unreadable, int(np.sum(dated & ~kept)), list(labels),
     )  # fmt: skip
 
 
@@ -160,3 +168,62 @@ def _kernel_sums(
     both = np.column_stack([sums, counts])
     found = convolve1d(both, kernel, axis=0, mode="constant")
     return found[:, :-1], found[:, -1]
+
+
+# Day or month first, as 31/12/2020, 31.12.2020 or 12-31-2020.
+_NUMERIC = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2\d{4}(?:[ T,].*)?")
+_MISSING = {"", "nan", "nat", "none", "null", "na", "n/a", "-", "?"}
+# Below the first a number is a year; seconds since 1970 reach the second in the year 5138.
+_YEARS, _SECONDS = 3000, 1e11
+
+
+def read_dates(times: Any, n_documents: int) -> tuple[Any, list[tuple[int, str]]]:
+    """Return dates as datetime64[s] in UTC, NaT where there is none, and the entries that are not dates."""
+    if isinstance(times, str) or not hasattr(times, "__len__"):
+        raise DataTypeError(f"Expected one date per document, got {times!r}.")
+    entries = np.asarray(times)
+    if entries.shape != (n_documents,):
+        raise ShapeError(
+            f"Expected one date per document, times of shape ({n_documents},), got {entries.shape}."
+        )
+    if entries.dtype.kind == "M":
+        return entries.astype("datetime64[s]"), []
+    pandas = import_optional("pandas", extra="formats", purpose="Reading dates")
+    texts = [_as_text(entry) for entry in entries.tolist()]
+    parsed = pandas.to_datetime(
+        pandas.Series(texts, dtype=object), format="mixed", dayfirst=_is_day_first(texts), utc=True,
+        errors="coerce",
+    )  # fmt: skip
+    dates = parsed.dt.tz_localize(None).to_numpy().astype("datetime64[s]")
+    wrong = np.flatnonzero(np.isnat(dates) & np.array([text is not None for text in texts]))
+    return dates, [(int(at), str(entries[at])) for at in wrong]
+
+
+def _as_text(entry: Any) -> str | None:
+    """Return a date as pandas reads it: years and seconds since 1970 in ISO 8601; None for a missing one."""
+    text = str(entry).strip()
+    if entry is None or text.lower() in _MISSING:
+        return None
+    try:
+        number = None if isinstance(entry, bool) or len(text) == 8 else float(text)
+    except ValueError:
+        return text
+    if number is None:
+        return text
+    if 1 <= number < _YEARS and number == int(number):
+        return f"{int(number):04d}-01-01"
+    seconds = number if number < _SECONDS else number / 1000.0
+    return str(np.datetime64(int(seconds), "s")) if _YEARS <= seconds < _SECONDS else text
+
+
+def _is_day_first(texts: Sequence[str | None]) -> bool:
+    """Tell from all dates of the form 03/04/2021 together whether the day comes first."""
+    matches = [match for text in texts if text and (match := _NUMERIC.fullmatch(text))]
+    day_first = any(int(match[1]) > 12 or match[2] == "." for match in matches)
+    month_first = any(int(match[3]) > 12 for match in matches)
+    if matches and day_first == month_first:
+        raise InvalidDataError(
+            f"Dates such as {matches[0][0]!r} do not show whether the day or the month comes first, and "
+            f"neither do the other dates. Write them as 2021-12-31."
+        )
+    return day_first

@@ -1,17 +1,60 @@
-"""What can be said about topics, whatever method found them."""
+"""Statements about topics: whether they differ, what they rest on, and what the words have in common."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.topics.duplicates import SIMILARITY
-from nonneg.applications.topics.quality import Support
 from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.metrics.topics import npmi_coherence, top_words
+
+# Lau, Newman & Baldwin (2014) rate topics by ten words.
+N_NPMI_WORDS = 10
+
+
+def documents_per_topic(proportions: FloatArray) -> IntArray:
+    """Return in how many documents each topic has the largest proportion."""
+    filled = proportions[proportions.sum(axis=1) > 0]
+    return np.bincount(np.argmax(filled, axis=1), minlength=proportions.shape[1]).astype(np.int64)
+
+
+def topic_npmi(counts: Any, components: FloatArray) -> FloatArray:
+    """Return the NPMI of the top words of every topic; NaN for a topic of a single word."""
+    npmi = np.full(len(components), np.nan)
+    for at, words in enumerate(top_words(components, N_NPMI_WORDS)):
+        words = words[components[at, words] > 0]
+        if len(words) > 1:
+            npmi[at] = npmi_coherence(counts, [words])[0]
+    return npmi
+
+
+@dataclass(frozen=True)
+class Support:
+    """The documents that topics rest on, each group of copies counted once."""
+
+    counts: IntArray  # documents whose main topic it is, topic by topic
+    limit: float  # a topic with fewer rests on few
+    n_copies: int = 0  # documents that are copies of others
+    n_set_aside: int = 0  # documents of groups that are too small for a topic
+
+    @classmethod
+    def of(cls, proportions: FloatArray, limit: float, duplicate_of: IntArray, n_aside: int) -> Support:
+        """Count the documents of every topic."""
+        # Other documents than those of the fit have no known copies.
+        if len(duplicate_of) != len(proportions):
+            duplicate_of, n_aside = np.arange(len(proportions)), 0
+        distinct = duplicate_of == np.arange(len(proportions))
+        return cls(documents_per_topic(proportions[distinct]), limit, int(np.sum(~distinct)), n_aside)
+
+    @property
+    def few(self) -> Any:
+        """Which topics rest on few documents."""
+        return self.counts < self.limit
 
 
 def topic_statements(
@@ -77,9 +120,9 @@ def _left_out(support: Support, n: int) -> Statement:
     took_part = n - support.n_copies - support.n_set_aside
     return Statement(
         "documents-used",
-        f"Topics were found from {took_part} of {n} documents: {support.n_copies} share at least "
-        f"{SIMILARITY:.0%} of their words with an earlier one, and {support.n_set_aside} resemble one "
-        "another and no others, in groups too small for a topic.",
+        f"Topics were found from {took_part} of {n} documents: {support.n_copies} have the same words as an "
+        f"earlier one, and {support.n_set_aside} resemble one another and no others, in groups too small for "
+        "a topic.",
         took_part / n, None, Verdict.NOT_VERIFIABLE,
         {"n_copies": support.n_copies, "n_set_aside": support.n_set_aside},
     )  # fmt: skip
@@ -104,4 +147,35 @@ def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) 
         f"{names[worst]!r}, has {100 * shares[worst]:.0f}% of its weight in its own topic.",
         float(shares[worst]), 0.5, Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS,
         {"mean_share": float(shares.mean())},
+    )  # fmt: skip
+
+
+def seed_statement(components: FloatArray, seeds: Mapping[str, IntArray]) -> Statement:
+    """Say how many seed words have their largest weight in their own topic; these are the first ones."""
+    second, best = (
+        np.sort(components, axis=0)[-2:] if len(components) > 1 else (0.0 * components[0], components[0])
+    )
+    # A word with the same weight in two topics, or with none, does not belong to either.
+    alone = (components == best) & (best > second)
+    shares = {name: float(np.mean(alone[at, places])) for at, (name, places) in enumerate(seeds.items())}
+    worst = min(shares, key=lambda name: (shares[name], name))
+    share = shares[worst]
+    return Statement(
+        "seeds-in-their-topics",
+        f"Of the seed words of {worst!r}, {share:.0%} have their largest weight in that topic"
+        + (", and no fewer in the others." if len(shares) > 1 else "."),
+        share,
+        0.5,
+        Verdict.HOLDS if share >= 0.5 else Verdict.FAILS,
+        {"mean_share": float(np.mean(list(shares.values())))},
+    )
+
+
+def weighted_statement() -> Statement:
+    """Say that documents came with weights of words instead of counts."""
+    return Statement(
+        "documents-weighted",
+        "Some entries are not whole numbers: they are taken for weights, such as TF-IDF, and used as they "
+        "are. Pass counts to have the words weighted here.",
+        None, None, Verdict.NOT_VERIFIABLE,
     )  # fmt: skip
