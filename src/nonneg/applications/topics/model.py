@@ -461,8 +461,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         -----
         A random sample of up to 10,000 of the documents so far is kept, and topics are found in it whenever
         the number of documents has grown by a quarter. With `half_life`, a document is half as likely to be
-        in the sample as one that came `half_life` documents later, and a quarter of the sample in new documents is
-        enough. After `fit`, whose documents are not kept, topics change when batches have as many documents.
+        in the sample as one that came `half_life` documents later, and new documents that are a quarter of
+        the sample are enough. After `fit`, whose documents are not kept, topics change when batches have as
+        many documents as it had.
         """
         if any(edit["merged"] or edit["split"] for edit in getattr(self, "edits_", [])):
             raise UnsupportedError(
