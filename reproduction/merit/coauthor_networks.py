@@ -9,19 +9,14 @@ from functools import lru_cache
 from typing import Any
 
 from nonneg._typing import SparseMatrix
-from nonneg.applications.communities import (
-    Eigenpairs,
-    GeoNMFOptions,
-    MixedMembership,
-    geonmf,
-    leading_eigenvectors,
-)
-from nonneg.applications.communities.recovery import fill_unreached
+from nonneg.applications.communities import Eigenpairs, MixedMembership, leading_eigenvectors
+from nonneg.applications.communities.methods import fill_unreached
 from nonneg.datasets import mixed_membership_graph
 from nonneg.metrics.ranking import averaged_rank_correlation
 from reproduction.data import load_dblp, load_mag
 from reproduction.data.store import is_available
 from reproduction.experiment import Setting
+from reproduction.merit.geonmf import GeoNMFOptions, geonmf
 from reproduction.published_values import published_values
 
 NETWORKS = {
@@ -95,15 +90,18 @@ def run_method(setting: Setting) -> list[dict[str, Any]]:
     if setting["method"] == "geonmf":
         return [_geonmf_record(network, setting, seed) for seed in setting["seeds"]]
     started = time.perf_counter()
+    method, params = setting["method"], {"lam": setting["lam"]} if "lam" in setting else None
+    if method == "merit-0":
+        method, params = "merit", {"lam": 0.0}
     model = MixedMembership(
         network.k,
-        method=setting["method"],
+        method=method,
         unreached=setting.get("unreached", "auto"),
         recovery=setting.get("recovery", "least-squares"),
         energy=ENERGY,
         # As published; SPOC takes the largest ones.
         spectrum=None if setting["method"] == "spoc" else "magnitude",
-        method_params={"lam": setting["lam"]} if "lam" in setting else None,
+        method_params=params,
         max_iter=setting.get("max_iter"),
         random_state=0,
     ).fit(network.adjacency)

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from nonneg.applications.communities import leading_eigenvectors
-from nonneg.applications.communities.candidates import energetic_nodes
-from nonneg.applications.communities.methods import MERIT_GAP, MERIT_ITERATIONS, MERIT_LAM
+from nonneg.applications.communities.methods import (
+    MERIT_GAP,
+    MERIT_ITERATIONS,
+    MERIT_LAM,
+    energetic_nodes,
+)
 from reproduction.artifacts import Artifact, Curves, Figure, Measured, Paragraph, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from nonneg.applications.communities import leading_eigenvectors
-from nonneg.applications.communities.candidates import energetic_nodes
+from nonneg.applications.communities.methods import energetic_nodes
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.merit.coauthor_networks import (

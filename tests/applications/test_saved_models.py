@@ -166,7 +166,7 @@ def test_a_vectorizer_of_ones_own_is_left_out_and_its_counts_are_taken(tmp_path)
         ("communities", {"graph_.adjacency.indices": None}, "graph_.adjacency.indices is missing"),
         ("communities", {"pure_nodes_": np.array([0, 60])}, "exceed the 60"),
         ("communities", {"graph_.adjacency.indptr": np.arange(61)[::-1]}, "do not match each other"),
-        ("communities", {"facts_": 3}, "damaged"),
+        ("communities", {"scores_": 3}, "damaged"),
     ],
 )
 def test_a_changed_file_is_refused(name, change, said, request, tmp_path):

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nonneg import NMF, ConeNMF, learn_transform, purify, select_anchors
 from nonneg._random import generator
-from nonneg.applications.communities.eigenvectors import leading_eigenvectors
-from nonneg.applications.communities.symnmf import normalized_adjacency, symnmf
+from nonneg.applications.communities.eigenvectors import leading_eigenvectors, normalized_adjacency
+from nonneg.applications.communities.symnmf import symnmf
 from nonneg.applications.hyperspectral.abundances import Mixtures, image_statements
 from nonneg.certificates import Verdict
 from nonneg.cones.certificate import cone_statements
@@ -246,11 +246,11 @@ def test_communities_whose_leading_eigenvector_the_first_vector_misses():
     pairs = leading_eigenvectors(S, 2, spectrum="algebraic")
     memberships = np.zeros((n, 2))
     memberships[:b, 0], memberships[b:, 1] = 1.0, 1.0
-    statement = symnmf(S, pairs, memberships, threshold=0.1).certificate["symnmf-error"]
+    statement = symnmf(S, pairs, memberships).certificate["symnmf-error"]
     lowest = math.sqrt(1.0 - float(np.sum(values[-2:] ** 2)) / float(np.sum(S.data**2)))
     assert statement.quantities["lower_bound"] <= lowest + 1e-9
     # Values that were missed would make the bound too high: the fit contradicts it, and nothing is claimed.
-    blind = symnmf(S, pairs._replace(values=0.5 * pairs.values), memberships, threshold=0.1)
+    blind = symnmf(S, pairs._replace(values=0.5 * pairs.values), memberships)
     assert blind.certificate["symnmf-error"].verdict is Verdict.NOT_VERIFIABLE
     assert "the bound is wrong" in blind.certificate["symnmf-error"].sentence
 

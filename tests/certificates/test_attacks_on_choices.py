@@ -12,7 +12,7 @@ from nonneg import NMF, ConsensusNMF, compare_ranks, estimate_rank
 from nonneg.applications import TopicModel
 from nonneg.applications.communities.certificate import _gap, _reached
 from nonneg.applications.communities.eigenvectors import Eigenpairs
-from nonneg.applications.communities.number import BETHE, EIGENGAP, _recommended, count_communities
+from nonneg.applications.communities.number import BETHE, EIGENGAP, count_communities
 from nonneg.applications.topics.certificate import Support, seed_statement, topic_statements
 from nonneg.certificates import Verdict
 from nonneg.cones.geometry.spectrum import RatioCondition, predicted_spectrum, ratio_condition
@@ -234,32 +234,19 @@ def cliques(count, size):
 
 
 def test_a_number_of_communities_at_the_end_of_the_range_is_said_to_be():
-    found = count_communities(cliques(40, 3), rng=0)  # 30 is the largest candidate
+    found = count_communities(cliques(40, 3))  # 30 is the largest candidate
     assert found.n_communities == 30
-    # Gaps between equal eigenvalues are rounding, and so is which eigenvectors predict held-out edges.
+    # Gaps between equal eigenvalues are rounding.
     assert found.estimates[EIGENGAP] == found.estimates[BETHE] == 30
     assert found.reason.endswith("Larger numbers were not tried.")
-    found = count_communities(cliques(4, 9), rng=0)
+    found = count_communities(cliques(4, 9))
     assert found.n_communities == 4
     assert "not tried" not in found.reason
 
 
 def test_a_graph_of_two_pairs_is_not_said_to_have_one_community():
-    found = count_communities(cliques(2, 2), rng=0)
+    found = count_communities(cliques(2, 2))
     assert found.reason == "The graph is too small to estimate the number."
-
-
-@pytest.mark.parametrize(
-    ("counts", "k", "words"),
-    [
-        ((3, 3, 3), 3, "All three estimates say 3."),
-        ((3, 5, 3), 3, "Two of three estimates say 3 (a 3, b 5, c 3)."),
-        ((9, 2, 4), 4, "The estimates differ (a 9, b 2, c 4); 4 is their median."),
-        ((9, 2, 9), 9, "Two of three estimates say 9 (a 9, b 2, c 9). Larger numbers were not tried."),
-    ],
-)
-def test_the_median_of_estimates_and_who_agrees_with_it(counts, k, words):
-    assert _recommended(dict(zip("abc", counts, strict=True)), 9) == (k, words)
 
 
 def test_a_gap_is_not_said_to_be_twice_what_it_is():

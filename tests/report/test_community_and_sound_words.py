@@ -114,10 +114,8 @@ def test_words_about_communities():
     )
     method = wording.method("symnmf")
     assert page.method_sentence(COMMUNITIES) == f"The method is {method}."
-    start = f"{method}: 1 of 2 leading eigenvalues of the normalized adjacency matrix are below zero"
-    assert page.method_sentence(communities(result__n_below_zero=1)) == f"The method is {start}."
-    other = page.method_sentence(communities(result__n_below_zero=1, result__method="geonmf"))
-    assert other.endswith("below zero; the graph is disassortative.")
+    both = page.method_sentence(communities(result__scores={"symnmf": 0.5, "regularized-spa": 0.25}))
+    assert both.endswith("relative to a single community: SymNMF 0.5, regularized SPA 0.25.")
     start = f"10 nodes and 1 edge from s. Communities by {method}"
     end = f"; it took {seconds(2.0)} in all."
     assert page._outcome(COMMUNITIES) == start + end

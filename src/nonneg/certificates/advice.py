@@ -88,6 +88,7 @@ ADVICE = {
     "documents-covered": Advice("Lower min_df, or leave out documents without words."),
     "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
+    "number-of-communities": Advice("Compare with the other numbers, or set n_communities."),
     "spectral-gap": Advice("Compare with one more and one fewer community."),
     "reached-nodes": Advice(
         "Nothing if small components do not matter; otherwise leave them out of the graph."

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=arguments.components,
         required=True,
         metavar="K",
-        help="number of communities, or auto: the median of three estimates, with its reason",
+        help="number of communities, or auto: the widest gap of the eigenvalues, with its reason",
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
@@ -59,8 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--method", metavar="NAME",
-        help="auto (default), symnmf, smoothed-spa, spa, snpa, fast-anchor, preconditioned-spa, pp-spa, vca, "
-        "merit, merit-0, css-nmf, fast-gradient, spoc, geonmf, ...",
+        help="auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc",
     )  # fmt: skip
     group.add_argument(
         "--recovery",
@@ -74,15 +73,7 @@ def _add_search_arguments(group: Any) -> None:
         help="search among the nodes that account for this fraction of the squared norm (default: 0.99)",
     )
     group.add_argument(
-        "--candidates", type=arguments.count, metavar="N", help="convex methods: number of nodes to consider"
-    )
-    group.add_argument(
-        "--choice",
-        choices=["row-maxima", "spread"],
-        help="convex methods: how pure nodes are chosen; spread avoids near duplicates",
-    )
-    group.add_argument(
-        "--spectrum", choices=["auto", "magnitude", "algebraic"],
+        "--spectrum", choices=["magnitude", "algebraic"],
         help="which eigenvalues count as leading; algebraic finds groups that span both sides of a bipartite "
         "graph",
     )  # fmt: skip
@@ -261,14 +252,13 @@ def community_record(
         estimator=model,
         result={
             "method": model.method_,
-            "n_below_zero": model.facts_.get("n_below_zero"),
+            "scores": model.scores_,
             "number": None if model.number_ is None else model.number_.as_dict(),
             "labels": compared,
             "modularity": overlapping_modularity(graph.adjacency, sending, receiving=receiving),
             "n_communities": memberships.shape[1],
             "n_mostly_one": mostly_one(model.memberships_),
             "n_kept": len(model.kept_nodes_),
-            "n_seen": model.facts_["n_seen"],
             "n_unreached": len(model.unreached_nodes_),
             "n_iter": model.n_iter_,
             "duality_gap": model.result_.gap,
@@ -351,8 +341,6 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "method": options.method,
         "recovery": options.recovery,
         "energy": options.energy,
-        "n_candidates": options.candidates,
-        "choice": options.choice,
         "spectrum": options.spectrum,
         "unreached": options.unreached,
         "kind": options.kind,

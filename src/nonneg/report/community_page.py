@@ -39,13 +39,13 @@ def community_sentence(record: Mapping[str, Any]) -> str:
 def method_sentence(record: Mapping[str, Any]) -> str:
     """Say which method found the communities, and why it was taken."""
     result = record["result"]
-    below = result.get("n_below_zero")
-    if below is None:
+    scores = result.get("scores") or {}
+    if len(scores) < 2:
         return f"The method is {wording.method(result['method'])}."
-    why = "" if result["method"] == "symnmf" else "; the graph is disassortative"
+    told = ", ".join(f"{wording.method(name)} {wording.number(score)}" for name, score in scores.items())
     return (
-        f"The method is {wording.method(result['method'])}: {below} of {result['n_communities']} leading "
-        f"eigenvalues of the normalized adjacency matrix are below zero{why}."
+        f"The method is {wording.method(result['method'])}. Log-likelihood per hidden edge, relative to a "
+        f"single community: {told}."
     )
 
 

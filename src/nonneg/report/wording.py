@@ -35,7 +35,7 @@ _METHOD_WORDS = {
     "kl": "Kullback-Leibler NMF",
     "lda": "latent Dirichlet allocation",
     "symnmf": "SymNMF",
-    "geonmf": "GeoNMF",
+    "regularized-spa": "regularized SPA",
     "merit": "MERIT",
     "merit-0": "MERIT(0)",
     "fast-anchor": "FastAnchor",

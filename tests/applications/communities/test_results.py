@@ -1,9 +1,6 @@
-"""Communities for other programs: lists, networkx, cdlib; and beside known labels."""
+"""Communities for other programs: lists, networkx; and beside known labels."""
 
 from __future__ import annotations
-
-import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,7 +8,7 @@ import scipy.sparse as sp
 
 from nonneg.applications import MixedMembership
 from nonneg.applications.communities import Graph
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, MissingDependencyError, ShapeError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
 
 
 @pytest.fixture(scope="module")
@@ -47,38 +44,6 @@ def test_networkx_carries_memberships_and_weights(model):
     twins = MixedMembership(1, method="spa").fit(np.array([[0, 2], [0, 0]]), names=["a", "a"]).to_networkx()
     assert list(twins) == [0, 1]
     assert twins.is_directed()
-
-
-def test_cdlib_gets_what_it_takes(model, monkeypatch):
-    pytest.importorskip("networkx")
-    # A stand-in with the signatures of cdlib 0.4, which is not installed here.
-    fake = ModuleType("cdlib")
-
-    class NodeClustering:
-        def __init__(self, communities, graph, method_name="", method_parameters=None, overlap=False):
-            self.communities, self.graph, self.overlap = communities, graph, overlap
-            self.method_name = method_name
-
-    class FuzzyNodeClustering(NodeClustering):
-        def __init__(self, communities, node_allocation, graph, *rest, **more):
-            super().__init__(communities, graph, *rest, **more)
-            self.allocation_matrix = node_allocation
-
-    fake.NodeClustering, fake.FuzzyNodeClustering = NodeClustering, FuzzyNodeClustering
-    fake.__spec__ = type(sys.__spec__)("cdlib", None)
-    monkeypatch.setitem(sys.modules, "cdlib", fake)
-    fuzzy = model.to_cdlib()
-    assert fuzzy.communities == model.communities()
-    assert fuzzy.overlap
-    assert fuzzy.method_name == "nonneg symnmf"
-    assert sum(fuzzy.allocation_matrix["n5"].values()) == pytest.approx(1.0)
-    assert set(fuzzy.graph) == set(model.node_names_)
-    crisp = model.to_cdlib(threshold=0.6, fuzzy=False)
-    assert not crisp.overlap
-    monkeypatch.setitem(sys.modules, "cdlib", None)
-    monkeypatch.setattr("nonneg.applications.communities.results.is_installed", lambda name: False)
-    with pytest.raises(MissingDependencyError, match=r"pip install cdlib. communities\(\) returns the same"):
-        model.to_cdlib()
 
 
 def test_labels_are_compared_by_name_or_in_order(model):
@@ -162,7 +127,7 @@ def test_a_fit_passes_its_choices_on(rng):
     values = np.sort(np.linalg.eigvalsh(A.toarray()))[::-1]
     np.testing.assert_allclose(spa.eigenvalues_, values[:2])
     assert spa.number_ is None
-    assert spa.facts_ == {"n_seen": len(spa.kept_nodes_)}
+    assert spa.scores_ == {}
     assert spa.n_iter_ == 2
     np.testing.assert_allclose(np.linalg.norm(spa.eigenvectors_, axis=0), 1.0)
     some = MixedMembership(2, method="spa", energy=0.5).fit(A)

@@ -1,9 +1,10 @@
-"""What is known about the communities."""
+"""Certificate of communities: eigenvectors, reached nodes, and why this method and this number."""
 
 from __future__ import annotations
 
 from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.methods import METHODS, Search
+from nonneg.applications.communities.number import EIGENGAP, CommunityCount
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 
 # Residuals of eigenvectors above this share of the largest eigenvalue are more than rounding.
@@ -12,19 +13,45 @@ PRECISE = 1e-10
 INSIDE = 1e-6
 
 
-def community_certificate(search: Search, n_nodes: int, n_lost: int, n_isolated: int) -> Certificate:
+def community_certificate(
+    search: Search, n_nodes: int, n_lost: int, n_isolated: int, count: CommunityCount | None
+) -> Certificate:
     """Collect the statements."""
-    reached = _reached(search, n_nodes, n_lost, n_isolated)
-    if not METHODS[search.method].geometric:
-        return Certificate((reached,)).with_statements(search.selection.certificate)
-    pairs = search.pairs
-    statements = [_eigenvectors(pairs)]
-    if pairs.next_value is not None:
-        statements.append(_gap(pairs, pairs.next_value))
-    statements += [reached, _inside(search)]
-    if search.kept is not None and search.n_seen < len(search.kept):
-        statements.append(_candidates(search.n_seen, len(search.kept)))
+    statements = [_reached(search, n_nodes, n_lost, n_isolated)]
+    if METHODS[search.method].geometric:
+        pairs = search.pairs
+        gap = [] if pairs.next_value is None else [_gap(pairs, pairs.next_value)]
+        statements = [_eigenvectors(pairs), *gap, *statements, _inside(search)]
+    if len(search.scores) > 1:
+        statements.append(_method(search))
+    if count is not None and count.estimates:
+        statements.append(_number(count))
     return Certificate(tuple(statements)).with_statements(search.selection.certificate)
+
+
+def _method(search: Search) -> Statement:
+    scores = search.scores
+    own = scores[search.method].mean
+    rival = max((name for name in scores if name != search.method), key=lambda name: scores[name].mean)
+    advantage, error = own - scores[rival].mean, scores[rival].error
+    told = ", ".join(f"{name} {score.mean:.4g}" for name, score in scores.items())
+    sentence = (
+        "A tenth of the edges was hidden. Their log-likelihood per edge, relative to a single community, "
+        f"given the others: {told}. {search.method} is ahead by {advantage:.3g} with a standard error of "
+        f"{error:.2g}."
+    )
+    if abs(advantage) <= error:
+        sentence += " The methods do not differ beyond it, and SymNMF is used."
+    quantities = {name: score.mean for name, score in scores.items()} | {"standard_error": error}
+    verdict = Verdict.HOLDS if advantage > error else Verdict.NOT_VERIFIABLE
+    return Statement("method", sentence, advantage, error, verdict, quantities)
+
+
+def _number(count: CommunityCount) -> Statement:
+    quantities = {f"{name} estimate": float(k) for name, k in count.estimates.items()}
+    gap = float(count.curves[EIGENGAP][count.n_communities - 1])
+    verdict = Verdict.HOLDS if count.agree else Verdict.FAILS
+    return Statement("number-of-communities", count.reason, gap, None, verdict, quantities)
 
 
 def _eigenvectors(pairs: Eigenpairs) -> Statement:
@@ -84,16 +111,4 @@ def _inside(search: Search) -> Statement:
         clipped,
         INSIDE,
         Verdict.HOLDS if clipped <= INSIDE else Verdict.FAILS,
-    )
-
-
-def _candidates(n_seen: int, n_kept: int) -> Statement:
-    return Statement(
-        "candidates",
-        f"Pure nodes were searched for among {n_seen} candidates of {n_kept} nodes: extreme ones and an even "
-        "sample. It is not known whether a search among all would find the same.",
-        n_seen / n_kept,
-        1.0,
-        Verdict.NOT_VERIFIABLE,
-        {"candidates": n_seen, "kept": n_kept},
     )

@@ -1,10 +1,10 @@
-"""Conversion of users' graphs to one adjacency matrix with names."""
+"""Graphs of users as one adjacency matrix with names; directed and bipartite ones as a symmetric matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,8 @@ KINDS = ("auto", "undirected", "directed", "bipartite")
 SYMMETRIZE = ("sum", "mean", "max")
 SELF_LOOPS = ("drop", "keep")
 USUAL_WEIGHT = "weight"
+# Weights whose squares could overflow or vanish.
+TINY, HUGE = 1e-60, 1e60
 # Entries that differ by less than this share of the largest are equal up to rounding.
 EQUAL = 1e-10
 
@@ -199,6 +201,11 @@ def as_graph(
             DataChangedWarning,
         )
         adjacency = _without_diagonal(adjacency)
+        if not adjacency.nnz:
+            raise InvalidDataError(
+                "All edges lead from a node to itself: without them the graph has no edges, and thus no "
+                "communities. Give one with edges between nodes."
+            )
     if sides is None and not directed and kind in ("auto", "bipartite"):
         sides = two_sides(adjacency)
         if sides is None and kind == "bipartite":
@@ -365,3 +372,73 @@ def _without_diagonal(adjacency: SparseMatrix) -> SparseMatrix:
     starts = np.zeros(adjacency.shape[0] + 1, dtype=adjacency.indptr.dtype)
     np.cumsum(np.bincount(rows[kept], minlength=adjacency.shape[0]), out=starts[1:])
     return sp.csr_array((adjacency.data[kept], adjacency.indices[kept], starts), shape=adjacency.shape)
+
+
+class Joined(NamedTuple):
+    """What the methods see of a graph: the nodes with an edge."""
+
+    adjacency: SparseMatrix  # CSR, symmetric
+    nodes: IntArray  # which node a row stands for
+    n_first: int | None  # how many rows are on the first side; None where there are no sides
+    unit: float  # what the weights were divided by: 1 but for huge and tiny ones
+
+
+def joined(graph: Graph, smallest_side: int = 1) -> Joined:
+    """Return the matrix that is searched for communities.
+
+    A node of a directed graph has two rows, one for the edges that it sends and one for those that it
+    receives. Where a side of a bipartite graph has fewer nodes than `smallest_side`, the sides are ignored.
+    """
+    adjacency, unit = _in_range(graph.adjacency)
+    if graph.directed:
+        senders = np.flatnonzero(np.diff(adjacency.indptr))
+        receivers = np.unique(adjacency.indices)
+        table = adjacency[senders][:, receivers]
+        whole = sp.csr_array(sp.block_array([[None, table], [table.T, None]]))
+        return Joined(whole, np.concatenate([senders, receivers]), len(senders), unit)
+    connected = np.flatnonzero(~graph.isolated)
+    n_first = None
+    if graph.sides is not None:
+        sides = graph.sides[connected]
+        n_first = int(np.count_nonzero(sides == 0))
+        if min(n_first, len(connected) - n_first) < smallest_side:
+            n_first = None
+        else:
+            connected = connected[np.argsort(sides, kind="stable")]
+    if n_first is not None or len(connected) < graph.n_nodes:
+        adjacency = adjacency[connected][:, connected]
+    return Joined(adjacency, connected, n_first, unit)
+
+
+def _in_range(adjacency: SparseMatrix) -> tuple[SparseMatrix, float]:
+    """Divide weights whose squares could overflow or vanish by a power of two, which changes no digit."""
+    largest = float(adjacency.data.max())
+    if TINY < largest < HUGE:
+        return adjacency, 1.0
+    unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1000, 1000))))
+    return sp.csr_array(adjacency * (1.0 / unit)), unit
+
+
+class Sides(NamedTuple):
+    """Memberships of the nodes of a directed graph."""
+
+    sending: FloatArray  # NaN where a node sends nothing
+    receiving: FloatArray
+    both: FloatArray  # the mean, weighted by what a node sends and receives
+
+
+def split(graph: Graph, parts: Joined, memberships: FloatArray) -> Sides:
+    """Return the memberships by sending, by receiving, and by both."""
+    n, k = graph.n_nodes, memberships.shape[1]
+    at = parts.n_first or 0
+    sending, receiving = (np.full((n, k), np.nan, dtype=memberships.dtype) for _ in range(2))
+    sending[parts.nodes[:at]], receiving[parts.nodes[at:]] = memberships[:at], memberships[at:]
+    weights = [np.asarray(graph.adjacency.sum(axis=axis), dtype=np.float64).ravel() for axis in (1, 0)]
+    total = weights[0] + weights[1]
+    both = sum(
+        np.nan_to_num(side) * (weight / np.where(total > 0, total, 1.0))[:, None]
+        for side, weight in zip((sending, receiving), weights, strict=True)
+    )
+    both = np.asarray(both, dtype=memberships.dtype)
+    both[total == 0] = np.nan
+    return Sides(sending, receiving, both)

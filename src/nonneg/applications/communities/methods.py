@@ -1,60 +1,43 @@
-"""The methods that find pure nodes and memberships, by name."""
+"""Methods that find pure nodes and memberships, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nonneg._lazy import cached_property
 from nonneg._random import Seed
 from nonneg._registry import Registry
-from nonneg._typing import FloatArray, IntArray, SparseMatrix
-from nonneg.applications.communities.candidates import (
-    MANY_NODES,
-    N_CANDIDATES,
-    candidate_nodes,
-    energetic_nodes,
-)
-from nonneg.applications.communities.eigenvectors import Eigenpairs, leading_eigenvectors
-from nonneg.applications.communities.geonmf import GeoNMFOptions, geonmf
-from nonneg.applications.communities.likelihood import edge_likelihood
-from nonneg.applications.communities.recovery import Memberships, recover
-from nonneg.applications.communities.spoc import as_selection, connectivity, spoc
-from nonneg.applications.communities.symnmf import (
-    SymNMFOptions,
-    SymNMFResult,
+from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
+from nonneg.applications.communities.eigenvectors import (
+    NO_VALUE,
+    Eigenpairs,
+    leading_eigenvectors,
     normalized_adjacency,
-    symnmf,
 )
+from nonneg.applications.communities.judge import hide_edges
+from nonneg.applications.communities.symnmf import symnmf
 from nonneg.applications.method_entries import ApplicationMethod, iteration_params
-from nonneg.certificates.certificate import Certificate
-from nonneg.exceptions import InvalidParameterError, NonnegError
-from nonneg.separable.certificate import span_statement
+from nonneg.data import as_data_matrix
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
-from nonneg.separable.registry import Method, not_accepted, split_params
+from nonneg.separable.registry import split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
-from nonneg.separable.vertices import aggregated
+from nonneg.separable.weights import anchor_weights
 
-CHOICES = ("row-maxima", "spread")
-AS_PUBLISHED = ("merit", "merit-0", "fast-gradient")
-# The authors' choices for graphs, in the unit of the paper's objective (18), which has half the squared
-# error: their weight 1e-6 and gap 0.5 belong to the whole.
+RECOVERIES = ("least-squares", "simplex")
+UNREACHED = ("auto", "mean", "uniform", "zero", "nan")
+# MERIT on graphs as its authors run it, in the unit of the paper's objective (18), which has half the
+# squared error: their weight 1e-6 and gap 0.5 belong to the whole.
 MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
-
-# Smoothed methods average this part of a community of average size, up to 50 nodes: the eigenvectors have no
-# dimension without communities in which the methods could measure the noise. From the choosing draws of the
-# study `studies/communities`, on which parts from 1/20 to 1/3 do about as well.
-MEMBERS, MOST_MEMBERS = 0.1, 50
-
-
-# "auto" takes the second on disassortative graphs, of which H H' is no model: more than this part of
-# the leading eigenvalues of the normalized matrix, the first aside, is below zero there. On the choosing
-# graphs of the study `studies/communities` it is a tenth or so at most where they do not, all where they do.
-USUAL, AVOIDING, AVOIDED = "symnmf", "smoothed-spa", 0.5
+# The authors' limit: a smaller coordinate is rounding.
+ROUNDING = 1e-12
+EPS = float(np.finfo(np.float64).eps)
+# The default proposes these; where hidden edges are equally likely, the first.
+PROPOSED = ("symnmf", "regularized-spa")
 
 
 @dataclass(frozen=True)
@@ -66,25 +49,31 @@ class Problem:
     # Bipartite graphs: how many nodes are on the first side; they come first.
     n_first: int | None = None
     spectrum: str | None = None  # which eigenvalues lead, where the user said it
-    verbose: int = 0
-    found: dict[str, Eigenpairs] = field(default_factory=dict)
 
-    @cached_property
-    def degrees(self) -> FloatArray:
-        """The sum of the weights at every node."""
-        return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()
-
-    def pairs(self, spectrum: str) -> Eigenpairs:
-        """Return the leading eigenvectors; computed once for methods that share them."""
+    def pairs(self, spectrum: str, matrix: SparseMatrix | None = None) -> Eigenpairs:
+        """Return the leading eigenvectors of the adjacency matrix, or of another one."""
         if self.n_first is not None:
             # The others mirror them: the sign of one side is changed.
             spectrum = "algebraic"
-        spectrum = self.spectrum or spectrum
-        if spectrum not in self.found:
-            self.found[spectrum] = leading_eigenvectors(
-                self.adjacency, self.k, spectrum=spectrum, verbose=self.verbose
-            )
-        return self.found[spectrum]
+        return leading_eigenvectors(
+            self.adjacency if matrix is None else matrix, self.k, spectrum=self.spectrum or spectrum
+        )
+
+
+class Memberships(NamedTuple):
+    """How much every node belongs to every community."""
+
+    values: FloatArray  # rows sum to one, but those of nodes that are not reached
+    reached: BoolArray  # which nodes have a row that is more than rounding
+    clipped: float = 0.0  # the share of negative coordinates in the sum of all magnitudes
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a candidate predicts hidden edges."""
+
+    mean: float  # log-likelihood per hidden edge, relative to a single community
+    error: float  # standard error of the difference to the candidate that was chosen
 
 
 @dataclass(frozen=True)
@@ -96,13 +85,8 @@ class Search:
     selection: SelectionResult  # the pure nodes, as rows of the eigenvectors
     memberships: Memberships  # of all nodes
     connectivity: FloatArray  # the expected weight of an edge between pure nodes
-    kept: IntArray | None  # the nodes that hold the energy; None where the method looks at all
-    n_seen: int  # among how many nodes it looked
-    facts: Mapping[str, Any] = field(default_factory=dict)  # what else it reports
-
-    def unreached(self, recovery: str) -> str | None:
-        """Return what the authors give to nodes that are not reached; None leaves what comes out."""
-        return None if recovery == "simplex" else METHODS[self.method].unreached
+    kept: IntArray | None = None  # the nodes that hold the energy; None where the method looks at all
+    scores: Mapping[str, Score] = field(default_factory=dict)  # of all candidates, where several propose
 
 
 @dataclass(frozen=True)
@@ -110,10 +94,7 @@ class SearchOptions:
     """What a search is told."""
 
     energy: float = 0.99  # the share of the squared norm that the kept nodes hold
-    # Convex methods: among how many nodes to look; None for 10 000 where more than 20 000 are kept.
-    n_candidates: int | None = None
-    recovery: str = "least-squares"  # see `nonneg.applications.communities.recovery.recover`
-    choice: str = "row-maxima"  # convex methods: how pure nodes follow from the coefficients
+    recovery: str = "least-squares"  # how memberships follow from pure nodes
     # Parameters of the method and of its iterations that the user set.
     params: Mapping[str, Any] = field(default_factory=dict)
     rng: Seed = None  # for methods that draw
@@ -127,159 +108,215 @@ class CommunityMethod(ApplicationMethod):
     # What its authors give to nodes that the eigenvectors do not reach; None leaves what comes out.
     unreached: str | None = "mean"
     geometric: bool = True  # whether memberships are coordinates of the rows of the eigenvectors
-    convex: bool = False  # whether `n_candidates` matters
-    row_maxima: bool = False  # whether `choice` matters
+    normalized: bool = False  # whether these are eigenvectors of the normalized adjacency matrix
+
+
+def energetic_nodes(vectors: FloatArray, energy: float) -> IntArray:
+    """Return the nodes with the longest rows that together hold a share of the squared norm."""
+    squares = np.einsum("ij,ij->i", vectors, vectors)
+    order = np.argsort(-squares, kind="stable")
+    sums = np.cumsum(squares[order])
+    n_kept = int(np.searchsorted(sums, energy * sums[-1] * (1.0 - 1e-12))) + 1
+    return np.sort(order[:n_kept])
+
+
+def _anchors(
+    name: str, pairs: Eigenpairs, k: int, options: SearchOptions, keywords: Mapping[str, Any]
+) -> tuple[SelectionResult, IntArray]:
+    """Return anchors among the rows of the eigenvectors, and the rows among which they were searched."""
+    kept = energetic_nodes(pairs.vectors, options.energy)
+    if k > len(kept):
+        raise InvalidParameterError(
+            f"n_communities={k} is more than the {len(kept)} nodes among which pure ones are searched for. "
+            "Raise energy, or ask for fewer."
+        )
+    selected = select_anchors(
+        pairs.vectors[kept], k, method=name, rng=options.rng, n_jobs=options.n_jobs, **split_params(keywords)
+    )
+    maxima = selected.row_maxima
+    if maxima is not None:
+        maxima = np.zeros(len(pairs.vectors))
+        maxima[kept] = selected.row_maxima
+    # The coefficients belong to the nodes that were searched; what they say is in the row maxima.
+    return replace(selected, anchors=kept[selected.anchors], row_maxima=maxima, coefficients=None), kept
+
+
+def coordinates(vectors: FloatArray, corners: FloatArray) -> FloatArray:
+    """Write every row as a combination of the corners."""
+    if np.linalg.cond(corners) > 1.0 / EPS:
+        raise InvalidDataError(
+            "The rows of the pure nodes that were found are linearly dependent. Ask for fewer communities, "
+            "or choose another method."
+        )
+    return np.ascontiguousarray(np.linalg.solve(corners.T, vectors.T).T)
+
+
+def recover(vectors: FloatArray, corners: FloatArray, recovery: str = "least-squares") -> Memberships:
+    """Return the memberships as coordinates between the pure nodes."""
+    memberships = coordinates(vectors, corners)
+    clipped = _clipped_fraction(memberships)
+    if recovery == "simplex":
+        reached = np.abs(memberships).max(axis=1) >= ROUNDING
+        memberships = np.asarray(anchor_weights(as_data_matrix(vectors), corners, sum_to_one=True))
+        return Memberships(memberships, reached, clipped)
+    memberships[memberships < ROUNDING] = 0.0
+    sums = memberships.sum(axis=1)
+    return Memberships(memberships / np.where(sums > 0, sums, 1.0)[:, None], sums > 0, clipped)
+
+
+def _clipped_fraction(memberships: FloatArray) -> float:
+    total = float(np.abs(memberships).sum())
+    return float(-np.minimum(memberships, 0.0).sum()) / total if total > 0 else 0.0
+
+
+def fill_unreached(found: Memberships, rule: str, usual: str | None = None) -> FloatArray:
+    """Give the nodes that are not reached a membership; "auto" does as usual."""
+    rule = (usual or "") if rule == "auto" else rule
+    memberships = found.values.copy()
+    lost = ~found.reached
+    if lost.any() and rule:
+        if rule == "mean" and found.reached.any():
+            memberships[lost] = memberships[found.reached].mean(axis=0)
+        else:
+            memberships[lost] = {"zero": 0.0, "nan": np.nan}.get(rule, 1.0 / memberships.shape[1])
+    return memberships
 
 
 def _by_anchors(name: str) -> Callable[[Problem, SearchOptions], Search]:
-    method = "merit" if name == "merit-0" else name
-    entry = ANCHOR_METHODS.find(method)
-    convex = entry.kind == "convex"
-    # As published, all eigenvalues of largest magnitude lead.
-    spectrum = "magnitude" if name in AS_PUBLISHED else "auto"
+    """Return the search for pure nodes in the eigenvectors of the adjacency matrix by anchors."""
 
     def run(problem: Problem, options: SearchOptions) -> Search:
-        pairs, k = problem.pairs(spectrum), problem.k
-        kept = energetic_nodes(pairs.vectors, options.energy)
-        rows = kept
-        if convex:
-            limit = options.n_candidates
-            if limit is None:
-                limit = N_CANDIDATES if len(kept) > MANY_NODES else len(kept)
-            rows = candidate_nodes(pairs.vectors, kept, limit)
-        if k > len(rows):
-            raise InvalidParameterError(
-                f"n_communities={k} is more than the {len(rows)} nodes among which pure ones are looked for. "
-                "Raise energy or n_candidates, or ask for fewer."
-            )
-        points = pairs.vectors[rows]
-        if len(rows) < len(kept):
-            # The squared norm of all rows is k: a part of them is brought there, so that the weight and the
-            # gap mean the same.
-            points *= np.sqrt(k / np.einsum("ij,ij->", points, points))
+        pairs = problem.pairs("magnitude")
         keywords = dict(options.params)
-        if method == "merit":
-            lam = 0.0 if name == "merit-0" else MERIT_LAM
+        if name == "merit":
             published = {"steps": "open-loop", "choice": "row-maxima"}
-            keywords = {"lam": lam, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | published | keywords
-        if "n_members" in entry.options:
-            n_members = min(MOST_MEMBERS, max(1, int(MEMBERS * len(rows) / k)))
-            keywords = {"n_members": n_members} | keywords
-        found = select_anchors(
-            points, k, method=method, rng=options.rng, n_jobs=options.n_jobs, **split_params(keywords)
-        )
-        if convex and options.choice == "spread":
-            found = _spread(found, points, k)
-        found = _in_rows_of(found, rows, pairs.vectors)
-        corners = vertices(pairs.vectors, found)
+            known = ANCHOR_METHODS["merit"].options
+            keywords = (
+                {"lam": MERIT_LAM, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS}
+                | {key: value for key, value in published.items() if key in known}
+                | keywords
+            )
+        selected, kept = _anchors(name, pairs, problem.k, options, keywords)
+        corners = pairs.vectors[selected.anchors]
         memberships = recover(pairs.vectors, corners, options.recovery)
-        return Search(name, pairs, found, memberships, connectivity(pairs.values, corners), kept, len(rows))
+        return Search(name, pairs, selected, memberships, _ties(pairs.values, corners), kept)
 
     return run
 
 
-def _spread(found: SelectionResult, points: FloatArray, k: int) -> SelectionResult:
-    # Near twins share their weight, and two of them may both be among the largest row maxima: successive
-    # projections on the points times their row maxima take what is used most and lies apart.
-    maxima = np.asarray(found.row_maxima)
-    anchors = select_anchors(points * maxima[:, None], k, method="spa").anchors
-    kept = [statement for statement in found.certificate if statement.name == "duality-gap"]
-    certificate = Certificate((*kept, span_statement(points[anchors])))
-    return replace(found, anchors=anchors, scores=maxima[anchors], certificate=certificate)
+def _ties(values: FloatArray, corners: FloatArray) -> FloatArray:
+    """Return the expected weights of edges between pure nodes, from their rows."""
+    return (corners * values) @ corners.T
 
 
-def _in_rows_of(found: SelectionResult, rows: IntArray, vectors: FloatArray) -> SelectionResult:
-    # The coefficients belong to the nodes that were looked at; what they say is in the row maxima.
-    maxima = found.row_maxima
-    if maxima is not None:
-        maxima = np.zeros(len(vectors))
-        maxima[rows] = found.row_maxima
-    found = replace(found, anchors=rows[found.anchors], row_maxima=maxima, coefficients=None)
-    if found.members is None:
-        return found
-    # Averages of the eigenvectors themselves, whose scale is another one where nodes were left out.
-    members = tuple(rows[group] for group in found.members)
-    aggregate = str(found.facts.get("aggregate", "mean"))
-    components = np.stack([aggregated(vectors[group], aggregate) for group in members])
-    return replace(found, members=members, components=components)
+def spoc(vectors: FloatArray, k: int) -> tuple[SelectionResult, Memberships]:
+    """Find pure nodes by successive projections among all nodes, and the memberships between them.
 
+    Parameters
+    ----------
+    vectors : array of shape (n_nodes, k)
+        Eigenvectors of the k largest eigenvalues, unscaled.
+    k : int
+        The number of communities.
 
-def vertices(vectors: FloatArray, found: SelectionResult) -> FloatArray:
-    """Return the rows of the eigenvectors that are pure, or averages of nearly pure ones."""
-    return vectors[found.anchors] if found.components is None else np.asarray(found.components)
+    Returns
+    -------
+    tuple
+        The pure nodes, and the memberships: coordinates with respect to the pure nodes, at least the machine
+        epsilon and divided by their sum, so that a row of zeros becomes equal shares of all communities.
+
+    References
+    ----------
+    .. [1] Panov, Slavnov & Ushakov (2017), "Consistent estimation of mixed memberships with successive
+       projections", Complex Networks.
+    """
+    selected = select_anchors(vectors, k, method="spa")
+    memberships = coordinates(vectors, vectors[selected.anchors])
+    clipped = _clipped_fraction(memberships)
+    reached = np.abs(memberships).max(axis=1) >= ROUNDING
+    np.maximum(memberships, EPS, out=memberships)
+    memberships /= memberships.sum(axis=1, keepdims=True)
+    return replace(selected, method="spoc"), Memberships(memberships, reached, clipped)
 
 
 def _by_spoc(problem: Problem, options: SearchOptions) -> Search:
     pairs = problem.pairs("algebraic")
-    found, memberships = spoc(pairs.vectors, problem.k)
-    ties = connectivity(pairs.values, pairs.vectors[found.anchors])
-    return Search("spoc", pairs, replace(found, method="spoc"), memberships, ties, None, len(pairs.vectors))
+    selected, memberships = spoc(pairs.vectors, problem.k)
+    ties = _ties(pairs.values, pairs.vectors[selected.anchors])
+    return Search("spoc", pairs, selected, memberships, ties)
 
 
-def _by_geonmf(problem: Problem, options: SearchOptions) -> Search:
-    pairs = problem.pairs("algebraic")
-    choices = GeoNMFOptions(**options.params)
-    found = geonmf(pairs.values, pairs.vectors, problem.degrees, options=choices, rng=options.rng)
-    facts = {
-        "condition": found.condition,
-        "n_rounds": found.n_rounds,
-        "n_nearly_pure": found.n_nearly_pure,
-    }
-    ties = connectivity(pairs.values, pairs.vectors[found.pure])
-    selection = as_selection(found.pure, "geonmf")
-    return Search("geonmf", pairs, selection, found.memberships, ties, None, len(pairs.vectors), facts)
+def _by_regularized_spa(problem: Problem, options: SearchOptions) -> Search:
+    """Find pure nodes in the eigenvectors of the normalized adjacency matrix."""
+    pairs = problem.pairs("magnitude", normalized_adjacency(problem.adjacency))
+    selected, kept = _anchors("spa", pairs, problem.k, options, options.params)
+    memberships = recover(pairs.vectors, pairs.vectors[selected.anchors], options.recovery)
+    ties = fitted_connectivity(problem.adjacency, memberships.values, problem.n_first)
+    selected = replace(selected, method="regularized-spa")
+    return Search("regularized-spa", pairs, selected, memberships, ties, kept)
 
 
 def _by_symnmf(problem: Problem, options: SearchOptions) -> Search:
     params = dict(options.params)
-    loop = {key: params.pop(key) for key in ("max_iter", "tol", "callback") if key in params}
-    choices = SymNMFOptions(**params)
-    matrix = normalized_adjacency(problem.adjacency, choices.regularization)
-    # H H' has no eigenvalue below zero.
-    normalized = replace(problem, adjacency=matrix, spectrum="algebraic", found={})
-    plain = replace(options, params={}, recovery="least-squares")
-    best: tuple[float, SymNMFResult] | None = None
-    # Eigenvectors of the normalized matrix see small communities, but may stay in small components; those of
-    # the adjacency matrix see large ones. The likelihood of the edges decides between the two starts.
-    for start in (problem, normalized):
-        try:
-            memberships = _by_anchors("smoothed-spa")(start, plain).memberships
-        except NonnegError:
-            if start is normalized and best is None:
-                raise
-            continue
-        found = symnmf(
-            matrix,
-            normalized.pairs("algebraic"),
-            memberships.values,
-            threshold=choices.threshold,
-            n_first=problem.n_first,
-            **loop,
+    regularization, threshold = params.pop("regularization", 1.0), params.pop("threshold", None)
+    if not regularization >= 0 or not (threshold is None or 0 <= threshold < 1):
+        raise InvalidParameterError(
+            "regularization must be at least 0 and threshold None or at least 0 and below 1, got "
+            f"{regularization!r} and {threshold!r}."
         )
-        score = _likelihood(problem, found.whole)
-        if best is None or score > best[0]:
-            best = score, found
-    _, found = best  # type: ignore[misc]
-    selection = replace(
-        as_selection(found.pure, "symnmf"),
-        certificate=found.certificate,
-        history=found.history,
-        n_iter=found.n_iter,
-        stop_reason=found.stop_reason,
-        stop_sentence=found.stop_sentence,
+    matrix = normalized_adjacency(problem.adjacency, regularization)
+    # H H' has no eigenvalue below zero.
+    pairs = replace(problem, spectrum="algebraic").pairs("algebraic", matrix)
+    n_above = int(np.count_nonzero(pairs.values > NO_VALUE * pairs.values[0]))
+    if n_above < problem.k:
+        raise InvalidParameterError(
+            f"The normalized adjacency matrix has only {n_above} eigenvalues above zero, fewer than "
+            f"n_communities={problem.k}: its communities are not more. Ask for {n_above} or fewer."
+        )
+    plain = replace(options, params={})
+    start = recover(pairs.vectors, pairs.vectors[_anchors("spa", pairs, problem.k, plain, {})[0].anchors])
+    fit = symnmf(matrix, pairs, start.values, n_first=problem.n_first, **params)
+    counts = np.diff(problem.adjacency.indptr)
+    memberships = shares_of(
+        fit.factor, 1.0 / counts if threshold is None else np.full(len(counts), threshold)
     )
-    ties = _fitted_connectivity(problem.adjacency, found.memberships.values, problem.n_first)
-    pairs = normalized.pairs("algebraic")
-    return Search("symnmf", pairs, selection, found.memberships, ties, None, len(pairs.vectors))
+    selection = SelectionResult(
+        anchors=_purest(memberships.values, fit.factor),
+        method="symnmf",
+        certificate=fit.certificate,
+        history=fit.run.history,
+        n_iter=fit.run.n_iter,
+        stop_reason=fit.run.stop_reason,
+        stop_sentence=fit.run.sentence,
+    )
+    ties = fitted_connectivity(problem.adjacency, memberships.values, problem.n_first)
+    return Search("symnmf", pairs, selection, memberships, ties)
 
 
-def _likelihood(problem: Problem, memberships: Memberships) -> float:
-    # A node that was not reached may belong anywhere.
-    values = np.where(memberships.reached[:, None], memberships.values, 1.0 / problem.k)
-    return edge_likelihood(problem.adjacency, values, problem.n_first)
+def shares_of(factor: FloatArray, thresholds: FloatArray) -> Memberships:
+    """Divide rows by their sums; memberships below the node's threshold become zero, but for the largest.
+
+    A node of d edges shows no membership below 1 / d: that is less than one of its edges.
+    """
+    sums = factor.sum(axis=1)
+    reached = sums > ROUNDING * max(float(sums.max()), 1e-300)
+    values = factor / np.where(reached, sums, 1.0)[:, None]
+    values[~reached] = 0.0
+    values[values < np.minimum(thresholds, values.max(axis=1))[:, None]] = 0.0
+    values /= np.where(reached, values.sum(axis=1), 1.0)[:, None]
+    return Memberships(values, reached)
 
 
-def _fitted_connectivity(adjacency: SparseMatrix, memberships: FloatArray, n_first: int | None) -> FloatArray:
+def _purest(memberships: FloatArray, factor: FloatArray) -> IntArray:
+    """Return for each community the node of largest membership; of nearly equal ones the strongest."""
+    chosen: list[int] = []
+    for community in range(memberships.shape[1]):
+        order = np.lexsort((-factor[:, community], -np.round(memberships[:, community], 2)))
+        chosen.append(next((int(at) for at in order if int(at) not in chosen), int(order[0])))
+    return np.asarray(chosen, dtype=np.intp)
+
+
+def fitted_connectivity(adjacency: SparseMatrix, memberships: FloatArray, n_first: int | None) -> FloatArray:
     """Return the least-squares fit of the adjacency matrix by memberships, raised to zero."""
     first = slice(None) if n_first is None else slice(0, n_first)
     second = slice(None) if n_first is None else slice(n_first, None)
@@ -288,76 +325,84 @@ def _fitted_connectivity(adjacency: SparseMatrix, memberships: FloatArray, n_fir
     return np.maximum(np.linalg.pinv(left.T @ left) @ shared @ np.linalg.pinv(right.T @ right), 0.0)
 
 
-def _by_spectrum(problem: Problem, options: SearchOptions) -> Search:
-    """Take SymNMF, unless the graph is disassortative."""
-    below = 0
-    if problem.k > 1 and problem.n_first is None:
-        normalized = normalized_adjacency(problem.adjacency, SymNMFOptions().regularization)
-        values = leading_eigenvectors(normalized, problem.k, spectrum="auto").values
-        below = int(np.count_nonzero(values < 0))
-    half = AVOIDED * (problem.k - 1)
-    names = [AVOIDING] if below > half else [USUAL]
-    if below and below == half:  # the sign of one eigenvalue, which may be noise, does not decide
-        names = [USUAL, AVOIDING]
-    searches = [METHODS[name].run(problem, options) for name in names]
-    search = (
-        searches[0]
-        if len(searches) == 1
-        else max(searches, key=lambda s: _likelihood(problem, s.memberships))
-    )
-    return replace(search, facts={**search.facts, "n_below_zero": below})
+def _by_judge(problem: Problem, options: SearchOptions) -> Search:
+    """Take the candidate under which hidden edges are most likely; SymNMF unless another one stands out."""
+    usual = PROPOSED[0]
+    # H H' is a model of communities that hold together; the sides of a bipartite graph are told it.
+    hidden = hide_edges(problem.adjacency) if problem.k > 1 and problem.n_first is None else None
+    logs: dict[str, FloatArray] = {}
+    for name in PROPOSED:
+        if hidden is None:
+            break
+        try:
+            search = METHODS[name].run(replace(problem, adjacency=hidden.shown), options)
+        except NonnegError:
+            continue
+        shares = fill_unreached(search.memberships, "uniform")
+        logs[name] = hidden.log_likelihoods(shares)
+    chosen = next(iter(logs), usual)
+    for name, values in logs.items():
+        if values.mean() - logs[chosen].mean() > _standard_error(values - logs[chosen]):
+            chosen = name
+    scores = {
+        name: Score(float(values.mean()), _standard_error(values - logs[chosen]))
+        for name, values in logs.items()
+    }
+    try:
+        search = METHODS[chosen].run(problem, options)
+    except NonnegError:
+        others = [name for name in PROPOSED if name != chosen and problem.k > 1]
+        if not others:
+            raise
+        search = METHODS[others[0]].run(problem, options)
+    return replace(search, scores=scores)
+
+
+def _standard_error(values: FloatArray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
 
 
 def checked_params(
-    name: str, method_params: Mapping[str, Any] | None, choice: str, loop: Mapping[str, Any]
+    name: str, method_params: Mapping[str, Any] | None, loop: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the parameters of a method and of its iterations; refuse those that it does not accept."""
     params = dict(method_params or {})
     METHODS.check_options(name, params)
-    params |= iteration_params(METHODS, name, **loop)
-    if choice != CHOICES[0] and not METHODS[name].row_maxima:
-        raise not_accepted(
-            name, f"choice={choice!r}", [key for key, one in METHODS.items() if one.row_maxima]
-        )
-    return params
+    return params | iteration_params(METHODS, name, **loop)
 
 
-def _anchor_entry(name: str, entry: Method) -> CommunityMethod:
+def _anchor_entry(name: str) -> CommunityMethod:
+    entry = ANCHOR_METHODS[name]
     return CommunityMethod(
         _by_anchors(name),
         entry.summary,
         options=entry.options | (entry.shared & {"init"}),
-        shared=entry.shared & {"tol", "max_iter", "callback", "checkpoint"},
+        shared=entry.shared & {"tol", "max_iter", "callback", "checkpoint", "verbose"},
         aliases=entry.aliases,
-        convex=entry.kind == "convex",
-        row_maxima=entry.kind == "convex" and "aggregate" not in entry.options,
     )
 
-
-_MERIT_0 = _anchor_entry("merit-0", ANCHOR_METHODS["merit"])
 
 METHODS: Registry[CommunityMethod] = Registry(
     "method",
     {
-        "auto": CommunityMethod(_by_spectrum, "SymNMF, or smoothed-spa on disassortative graphs"),
+        "auto": CommunityMethod(
+            _by_judge, "SymNMF, or regularized-spa where hidden edges are more likely under it"
+        ),
         "symnmf": CommunityMethod(
             _by_symnmf,
             "the normalized adjacency matrix as H H' with nonnegative H",
-            options=frozenset(SymNMFOptions.__dataclass_fields__),
+            options=frozenset({"regularization", "threshold"}),
             shared=frozenset({"tol", "max_iter", "callback"}),
             geometric=False,
+            normalized=True,
         ),
-        **{name: _anchor_entry(name, entry) for name, entry in ANCHOR_METHODS.items() if entry.signed},
-        "merit-0": replace(
-            _MERIT_0, summary="MERIT without row sparsity", options=_MERIT_0.options - {"lam"}
+        "regularized-spa": CommunityMethod(
+            _by_regularized_spa,
+            "successive projections on eigenvectors of the normalized adjacency matrix",
+            normalized=True,
         ),
+        **{name: _anchor_entry(name) for name in ("spa", "merit", "fast-gradient")},
         "spoc": CommunityMethod(_by_spoc, "successive projections among all nodes", unreached=None),
-        "geonmf": CommunityMethod(
-            _by_geonmf,
-            "clusters of the rows with the largest norms",
-            options=frozenset(GeoNMFOptions.__dataclass_fields__),
-            unreached=None,
-        ),
     },
 )
-"""The methods of `MixedMembership`: SymNMF, anchor methods that accept signed points, SPOC and GeoNMF."""
+"""The methods of `MixedMembership`: SymNMF, and the methods of MERIT's Table IV but GeoNMF."""

@@ -1,20 +1,23 @@
-"""MixedMembership: overlapping communities of a graph."""
+"""MixedMembership: overlapping communities of a graph, as tables, lists and graphs of other packages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.metrics import adjusted_rand_score
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from nonneg._optional import import_optional
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import FloatArray
+from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.applications.communities.certificate import community_certificate
 from nonneg.applications.communities.eigenvectors import SPECTRA
@@ -24,74 +27,140 @@ from nonneg.applications.communities.graph import (
     STORED_GRAPH,
     SYMMETRIZE,
     Graph,
+    Joined,
     as_graph,
+    joined,
+    split,
 )
 from nonneg.applications.communities.methods import (
-    CHOICES,
     METHODS,
+    RECOVERIES,
+    UNREACHED,
     Problem,
     SearchOptions,
     checked_params,
+    fill_unreached,
 )
 from nonneg.applications.communities.number import CommunityCount, count_communities
-from nonneg.applications.communities.recovery import RECOVERIES, UNREACHED, fill_unreached
-from nonneg.applications.communities.results import CommunityResults
-from nonneg.applications.communities.two_sided import Joined, joined, split
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
-from nonneg.exceptions import NonnegWarning
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NonnegWarning,
+    ShapeError,
+)
 from nonneg.iteration import Progress
+from nonneg.metrics import clustering_accuracy, normalized_mutual_information
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
+# A node also belongs to the communities in which it has at least this membership.
+ALSO = 0.25
 
 
-class MixedMembership(CommunityResults, SavableEstimator):
+@dataclass(frozen=True)
+class LabelComparison:
+    """How well the main communities of the nodes agree with a known label.
+
+    Attributes
+    ----------
+    nmi : float
+        Normalized mutual information.
+    ari : float
+        Adjusted Rand index.
+    accuracy : float
+        Fraction of nodes that agree under the best one-to-one matching of communities and labels.
+    labels : tuple of str
+        The labels, the most frequent first.
+    counts : tuple of tuple of int
+        One row per label, one column per community: how many nodes have both.
+    n_left_out : int
+        Nodes without a label or without a community.
+    """
+
+    nmi: float
+    ari: float
+    accuracy: float
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    n_left_out: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name.
+        """
+        return asdict(self)
+
+
+def compare_labels(found: IntArray, n_communities: int, names: Sequence[str], labels: Any) -> LabelComparison:
+    """Compare the main communities with labels, one per node or by name; None and "" mean unknown."""
+    if isinstance(labels, Mapping):
+        labels = [labels.get(name) for name in names]
+    given = ["" if _is_missing(label) else str(label) for label in labels]
+    if len(given) != len(found):
+        raise ShapeError(f"labels has {len(given)} entries for {len(found)} nodes: give one label per node.")
+    kept = np.flatnonzero((np.asarray(given) != "") & (found >= 0))
+    if not len(kept):
+        raise InvalidDataError(
+            "No node has both a label and a community. Check that the labels belong to nodes of the graph."
+        )
+    true, clusters = np.asarray(given)[kept], found[kept]
+    classes, codes, sizes = np.unique(true, return_inverse=True, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")
+    table = np.zeros((len(classes), n_communities), dtype=np.int64)
+    np.add.at(table, (codes, clusters), 1)
+    return LabelComparison(
+        nmi=normalized_mutual_information(true, clusters),
+        ari=float(adjusted_rand_score(true, clusters)),
+        accuracy=clustering_accuracy(true, clusters),
+        labels=tuple(classes[order].tolist()),
+        counts=tuple(tuple(row) for row in table[order].tolist()),
+        n_left_out=len(found) - len(kept),
+    )
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or label == "" or (isinstance(label, float) and bool(np.isnan(label)))
+
+
+class MixedMembership(SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
-    The default is SymNMF, which approximates the normalized adjacency matrix by H H' with a nonnegative H. On
-    disassortative graphs, for which H H' is the wrong model, it is a search for *pure nodes*, which belong to
-    a single community. Under the mixed membership stochastic blockmodel, the rows of the leading eigenvectors
-    lie in a simplex whose vertices are pure nodes, and the memberships of all nodes are their coordinates
-    with respect to the vertices.
+    The default proposes two models and keeps the one under which hidden edges are more likely. SymNMF
+    approximates the normalized adjacency matrix by H H' with a nonnegative H: communities hold together. The
+    other is a search for *pure nodes*, which belong to a single community: under the mixed membership
+    stochastic blockmodel the rows of the leading eigenvectors lie in a simplex whose vertices are pure nodes,
+    and the memberships of all nodes are their coordinates with respect to the vertices; communities may also
+    avoid themselves (disassortative graphs).
 
     Parameters
     ----------
     n_communities : int or "auto"
-        The number of communities. "auto" is the median of three estimates: the largest gap between
-        eigenvalues, the informative eigenvalues of the non-backtracking matrix, and the number that predicts
-        hidden edges best.
+        The number of communities. "auto" is the widest gap between the magnitudes of eigenvalues of the
+        normalized adjacency matrix; the certificate says whether the non-backtracking matrix agrees.
     method : str, default "auto"
-        "auto" (the default) is "symnmf", or "smoothed-spa" if most of the leading eigenvalues of the
-        normalized adjacency matrix are below zero.
-        "smoothed-spa", "pp-spa" and "css-nmf" average nearly pure nodes; "spa", "snpa", "fast-anchor",
-        "preconditioned-spa" and "vca" are greedy; "merit", "merit-0" (the same without row sparsity) and
-        "fast-gradient" convex; "geonmf" and "spoc" are complete methods.
+        "auto" proposes "symnmf" and "regularized-spa" (pure nodes in eigenvectors of the normalized matrix).
+        "spa", "merit", "fast-gradient" and "spoc" search for pure nodes in the eigenvectors of the adjacency
+        matrix, as published.
     recovery : {"least-squares", "simplex"}, default "least-squares"
         How memberships follow from pure nodes: by a linear system, with negative values set to zero and rows
-        divided by their sum, as the authors' script does, or by fully constrained least squares. "symnmf",
-        "geonmf" and "spoc" have their own.
+        divided by their sum, as MERIT's authors do, or by fully constrained least squares. "symnmf" and
+        "spoc" have their own.
     energy : float, default 0.99
         Pure nodes are searched for among the nodes with the largest rows that account for this fraction of
-        the squared norm. Not for "symnmf", "geonmf" and "spoc".
-    n_candidates : int or None
-        Convex methods compare all pairs of nodes: the number of nodes they consider, half of them extreme
-        ones, half an even sample. None considers 10,000 if more than 20,000 account for the energy, and all
-        otherwise.
-    choice : {"row-maxima", "spread"}, default "row-maxima"
-        Convex methods: how pure nodes are chosen from the coefficients: those with the largest row maxima, as
-        the authors do, or by successive projections on the rows times their row maxima, which avoid near
-        duplicates.
-    spectrum : {"auto", "magnitude", "algebraic"} or None
-        Which eigenvalues count as leading: those of largest magnitude, the largest ones, or ("auto") the
-        largest ones and negative ones that exceed noise, which belong to communities whose nodes connect to
-        others rather than among themselves. None: as the authors of "merit", "spoc" and "geonmf" do,
-        otherwise "auto". "symnmf" uses the largest ones of the normalized matrix. If it is given, the sides
+        the squared norm. Not for "symnmf" and "spoc".
+    spectrum : {"magnitude", "algebraic"} or None
+        Which eigenvalues lead: those of largest magnitude, or the largest ones. None: as published, the
+        largest ones for "spoc" and "symnmf", otherwise those of largest magnitude. If it is given, the sides
         of a bipartite graph are not looked for.
     unreached : {"auto", "mean", "uniform", "zero", "nan"}, default "auto"
         The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
-        of the others, uniform, zeros or NaN. "auto" does as the authors of the method do: the mean; for
-        "spoc" and "geonmf" the result as it is.
+        of the others, uniform, zeros or NaN. "auto" is the mean; for "spoc" the result as it is.
     weight : str or None, default "weight"
         networkx graphs: the attribute that contains the weight of an edge; None counts every edge as 1.
     kind : {"auto", "undirected", "directed", "bipartite"}, default "auto"
@@ -103,23 +172,23 @@ class MixedMembership(CommunityResults, SavableEstimator):
     self_loops : {"drop", "keep"}, default "drop"
         Whether edges from a node to itself are dropped (a warning counts them) or stay on the diagonal.
     tol : float or None
-        Convex methods: the duality gap at which to stop. None is the authors' value for graphs, 0.25, for
-        MERIT, and the method's default otherwise. "symnmf": stops when the error decreases by less than this
-        fraction in ten iterations; None is 1e-5.
+        "merit" and "fast-gradient": the duality gap at which to stop; None is the authors' value for graphs,
+        0.25, for MERIT. "symnmf": stops when the error decreases by less than this fraction in ten
+        iterations; None is 1e-5.
     max_iter : int or None
-        Convex methods and "symnmf": maximum number of iterations; None is 120 for MERIT and 300 for SymNMF.
+        Maximum number of iterations; None is 120 for MERIT and 300 for SymNMF.
     method_params : dict or None
-        Further parameters of the method, such as ``{"lam": 1e-6}`` for "merit" (None: 5e-7, the authors'
-        value for graphs) or ``{"n_init": 1}`` for "geonmf".
+        Further parameters of the method, such as ``{"lam": 0.0}`` for "merit" (None: 5e-7, the authors' value
+        for graphs), or ``{"threshold": 0.0}`` for "symnmf", which keeps memberships below 1 / (number of
+        edges of the node).
     random_state : int, RandomState, Generator or None
-        The seed of methods that draw random numbers ("geonmf", "vca", "fast-gradient") and of the edges that
-        ``n_communities="auto"`` hides.
+        The seed of "fast-gradient", which draws random numbers.
     verbose : int, default 0
-        1 shows progress.
+        1 shows progress of "merit" and "fast-gradient".
     n_jobs : int or None
         Number of threads; None uses all cores.
     callback : callable, optional
-        Convex methods and "symnmf": called with a `Progress` after each iteration; True stops.
+        "merit", "fast-gradient" and "symnmf": called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
         "merit": a folder from which an interrupted run resumes.
 
@@ -133,9 +202,12 @@ class MixedMembership(CommunityResults, SavableEstimator):
     n_communities_ : int
         The number of communities.
     number_ : CommunityCount or None
-        With ``n_communities="auto"``: the estimates, the reason and the curves.
+        With ``n_communities="auto"``: the estimates, the reason and the curve.
     method_ : str
-        The method that found them; ``facts_["n_below_zero"]`` is the number of eigenvalues that chose it.
+        The method that found them.
+    scores_ : dict of str to float
+        With ``method="auto"``: the log-likelihood per hidden edge of every candidate, relative to a single
+        community.
     pure_nodes_ : array of int of shape (n_communities,)
         The pure node of each community; of "symnmf" the one with the largest membership.
     node_names_ : list of str
@@ -145,7 +217,8 @@ class MixedMembership(CommunityResults, SavableEstimator):
     connectivity_ : array of shape (n_communities, n_communities)
         The expected weight of an edge between pure nodes of two communities.
     eigenvalues_ : array of shape (n_communities,)
-        The leading eigenvalues: of the adjacency matrix, or, for "symnmf", of the normalized one.
+        The leading eigenvalues: of the adjacency matrix, or, for "symnmf" and "regularized-spa", of the
+        normalized one.
     eigenvectors_ : array of shape (n_nodes, n_communities)
         Zero at isolated nodes. Directed graphs: left singular vectors.
     kept_nodes_ : array of int
@@ -169,11 +242,11 @@ class MixedMembership(CommunityResults, SavableEstimator):
     References
     ----------
     .. [1] Nguyen, Fu & Wu (2022), IEEE Trans. Signal Processing 70 (MERIT), Section V-C.
-    .. [2] Mao, Sarkar & Chakrabarti (2017), ICML (GeoNMF).
-    .. [3] Panov, Slavnov & Ushakov (2017), Complex Networks (SPOC).
-    .. [4] Kuang, Ding & Park (2012), SIAM Data Mining (SymNMF).
-    .. [5] Le & Levina (2022), Electronic Journal of Statistics 16 (Bethe Hessian).
-    .. [6] Li, Levina & Zhu (2020), Biometrika 107 (edge cross-validation).
+    .. [2] Panov, Slavnov & Ushakov (2017), Complex Networks (SPOC).
+    .. [3] Kuang, Ding & Park (2012), SIAM Data Mining (SymNMF).
+    .. [4] Qin & Rohe (2013), NIPS (regularized normalization).
+    .. [5] Li, Levina & Zhu (2020), Biometrika 107 (hidden edges).
+    .. [6] Le & Levina (2022), Electronic Journal of Statistics 16 (non-backtracking matrix).
 
     Examples
     --------
@@ -190,8 +263,6 @@ class MixedMembership(CommunityResults, SavableEstimator):
         "method": [str],
         "recovery": [StrOptions(set(RECOVERIES))],
         "energy": [Interval(Real, 0, 1, closed="right")],
-        "n_candidates": [*COUNT, None],
-        "choice": [StrOptions(set(CHOICES))],
         "spectrum": [StrOptions(set(SPECTRA)), None],
         "unreached": [StrOptions(set(UNREACHED))],
         "weight": [str, None],
@@ -210,7 +281,7 @@ class MixedMembership(CommunityResults, SavableEstimator):
 
     _stored: ClassVar[Fields] = {
         "n_iter_": Value(int),
-        "facts_": Value(dict),
+        "scores_": Value(dict),
         "certificate_": Record(Certificate.from_dict),
         "graph_": STORED_GRAPH,
         "method_": Value(str, optional=True),
@@ -234,8 +305,6 @@ class MixedMembership(CommunityResults, SavableEstimator):
         method: str = "auto",
         recovery: str = "least-squares",
         energy: float = 0.99,
-        n_candidates: int | None = None,
-        choice: str = "row-maxima",
         spectrum: str | None = None,
         unreached: str = "auto",
         weight: str | None = "weight",
@@ -255,8 +324,6 @@ class MixedMembership(CommunityResults, SavableEstimator):
         self.method = method
         self.recovery = recovery
         self.energy = energy
-        self.n_candidates = n_candidates
-        self.choice = choice
         self.spectrum = spectrum
         self.unreached = unreached
         self.weight = weight
@@ -313,16 +380,15 @@ class MixedMembership(CommunityResults, SavableEstimator):
             self.number_ = None
             if self.n_communities == "auto":
                 parts = joined(graph)
-                self.number_ = count_communities(
-                    parts.adjacency, n_first=parts.n_first, rng=self.random_state
-                )
+                self.number_ = count_communities(parts.adjacency, n_first=parts.n_first)
             k = int(self.n_communities) if self.number_ is None else self.number_.n_communities
             parts = joined(graph, k)
-            problem = Problem(parts.adjacency, k, parts.n_first, self.spectrum, self.verbose)
+            problem = Problem(parts.adjacency, k, parts.n_first, self.spectrum)
             search = METHODS[name].run(problem, options)
         # float32 in, float32 out; the eigenvectors are found in float64.
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-        filled = fill_unreached(search.memberships, self.unreached, search.unreached(self.recovery))
+        usual = None if self.recovery == "simplex" else METHODS[search.method].unreached
+        filled = fill_unreached(search.memberships, self.unreached, usual)
         self._keep(graph, parts, np.asarray(filled, dtype=dtype), search.pairs.vectors)
         self.method_ = search.method
         self.pure_nodes_ = parts.nodes[search.selection.anchors]
@@ -331,16 +397,162 @@ class MixedMembership(CommunityResults, SavableEstimator):
         reached = np.unique(parts.nodes[search.memberships.reached])
         self.unreached_nodes_ = np.setdiff1d(np.flatnonzero(~isolated), reached)
         with np.errstate(over="ignore"):
-            unit = parts.unit if METHODS[search.method].geometric else 1.0
+            unit = 1.0 if METHODS[search.method].normalized else parts.unit
             self.eigenvalues_ = search.pairs.values * unit
             self.connectivity_ = search.connectivity * parts.unit
         self.certificate_ = community_certificate(
-            search, graph.n_nodes, len(self.unreached_nodes_), len(self.isolated_nodes_)
+            search, graph.n_nodes, len(self.unreached_nodes_), len(self.isolated_nodes_), self.number_
         )
         self.result_ = search.selection
         self.n_iter_ = search.selection.n_iter
-        self.facts_ = dict(search.facts) | {"n_seen": search.n_seen}
+        self.scores_ = {name: score.mean for name, score in search.scores.items()}
         return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> FloatArray:
+        """Find the communities and return the memberships.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n_nodes, n_nodes), or networkx graph
+            The graph; never modified.
+        y : Any
+            Ignored.
+        names : sequence of str, optional
+            Names of the nodes.
+
+        Returns
+        -------
+        array of shape (n_nodes, n_communities)
+            `memberships_`.
+        """
+        return self.fit(X, names=names).memberships_
+
+    def node_table(self) -> dict[str, Any]:
+        """Return everything known about every node, as columns.
+
+        Returns
+        -------
+        dict of str to array
+            ``node`` (names), ``degree`` (sum of the weights), ``community_0`` to ``community_{k-1}``
+            (memberships), ``label``, ``pure`` (whether the node represents a community) and ``reached``; of
+            a bipartite graph ``side``, of a directed one also ``sending_0`` and ``receiving_0`` to
+            ``receiving_{k-1}``. `pandas.DataFrame` accepts it.
+        """
+        check_is_fitted(self)
+        n = len(self.memberships_)
+        pure, reached = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
+        pure[self.pure_nodes_] = True
+        reached[self.unreached_nodes_] = False
+        reached[self.isolated_nodes_] = False
+        table: dict[str, Any] = {"node": np.asarray(self.node_names_), "degree": self.graph_.degrees}
+        for at in range(self.memberships_.shape[1]):
+            table[f"community_{at}"] = self.memberships_[:, at]
+        if self.sending_memberships_ is not None and self.receiving_memberships_ is not None:
+            for name, columns in (
+                ("sending", self.sending_memberships_),
+                ("receiving", self.receiving_memberships_),
+            ):
+                table |= {f"{name}_{at}": columns[:, at] for at in range(columns.shape[1])}
+        if self.graph_.sides is not None:
+            table["side"] = self.graph_.sides
+        return table | {"label": self.labels_, "pure": pure, "reached": reached}
+
+    def top_nodes(self, n: int = 10) -> list[list[tuple[str, float]]]:
+        """Return the nodes that belong most to each community.
+
+        Parameters
+        ----------
+        n : int, default 10
+            Maximum number of nodes per community.
+
+        Returns
+        -------
+        list of list of (str, float)
+            Names and memberships; among equal memberships, the node with the larger degree comes first.
+        """
+        check_is_fitted(self)
+        degrees = self.graph_.degrees
+        found = []
+        for column in np.nan_to_num(self.memberships_, nan=-1.0).T:
+            order = np.lexsort((-degrees, -column))[:n]
+            found.append([(self.node_names_[at], float(column[at])) for at in order if column[at] > 0])
+        return found
+
+    def compare(self, labels: Any) -> LabelComparison:
+        """Compare the main communities of the nodes with a known label, such as a party.
+
+        Parameters
+        ----------
+        labels : sequence or mapping of str
+            One label per node, or labels by name of the node; None, NaN and "" mean unknown.
+
+        Returns
+        -------
+        LabelComparison
+            Mutual information, Rand index, accuracy, and the counts of labels and communities.
+        """
+        check_is_fitted(self)
+        return compare_labels(self.labels_, self.memberships_.shape[1], self.node_names_, labels)
+
+    def communities(self, threshold: float = ALSO) -> list[list[str]]:
+        """Return the nodes of each community, as lists of names.
+
+        Parameters
+        ----------
+        threshold : float
+            A node is in the community with its largest membership, and in every other one in which its
+            membership is at least this; above 0.5 no node is in two.
+
+        Returns
+        -------
+        list of list of str
+            One list per community, in the order of `memberships_`; the strongest members first. Isolated
+            nodes are in none.
+        """
+        check_is_fitted(self)
+        if not 0 < threshold <= 1:
+            raise InvalidParameterError(f"threshold must be above 0 and at most 1, got {threshold!r}.")
+        shares = np.nan_to_num(self.memberships_, nan=0.0)
+        inside = shares >= threshold
+        known = np.flatnonzero(self.labels_ >= 0)
+        inside[known, self.labels_[known]] = True
+        found = []
+        for at, column in enumerate(shares.T):
+            order = np.lexsort((-self.graph_.degrees, -column))
+            found.append([self.node_names_[node] for node in order if inside[node, at]])
+        return found
+
+    def to_networkx(self) -> Any:
+        """Return the graph as a networkx graph that carries the communities.
+
+        Returns
+        -------
+        networkx.Graph or networkx.DiGraph
+            Nodes by name (by number where names repeat), with the columns of `node_table` as attributes
+            and ``community`` for the label; edges with ``weight``. Nodes without a membership have no
+            attribute for it. `networkx.write_graphml` and `networkx.write_gexf` accept it.
+
+        Raises
+        ------
+        MissingDependencyError
+            If networkx is not installed.
+        """
+        check_is_fitted(self)
+        networkx = import_optional("networkx", extra="graphs", purpose="to_networkx")
+        names: list[Any] = list(self.node_names_)
+        if len(set(names)) < len(names):
+            names = list(range(len(names)))
+        kind = networkx.DiGraph if self.graph_.directed else networkx.Graph
+        graph = networkx.from_scipy_sparse_array(self.graph_.adjacency, create_using=kind)
+        graph = networkx.relabel_nodes(graph, dict(enumerate(names)))
+        table = self.node_table()
+        table["community"] = table.pop("label")
+        del table["node"]
+        for key, column in table.items():
+            for name, value in zip(names, column.tolist(), strict=True):
+                if not (isinstance(value, float) and np.isnan(value)):
+                    graph.nodes[name][key] = value
+        return graph
 
     def _keep(self, graph: Graph, parts: Joined, memberships: FloatArray, vectors: FloatArray) -> None:
         n, k = graph.n_nodes, memberships.shape[1]
@@ -373,14 +585,12 @@ class MixedMembership(CommunityResults, SavableEstimator):
             "callback": self.callback,
             "checkpoint": self.checkpoint,
         }
-        params = checked_params(name, self.method_params, self.choice, loop)
-        if METHODS[name].convex and self.verbose:
+        params = checked_params(name, self.method_params, loop)
+        if self.verbose and "verbose" in METHODS[name].shared:
             params["verbose"] = self.verbose
         return SearchOptions(
             energy=float(self.energy),
-            n_candidates=self.n_candidates,
             recovery=self.recovery,
-            choice=self.choice,
             params=params,
             rng=self.random_state,
             n_jobs=self.n_jobs,

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from nonneg._typing import FloatArray, IntArray, SparseMatrix
+from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.applications.communities.eigenvectors import Eigenpairs
-from nonneg.applications.communities.recovery import ROUNDING, Memberships
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR
-from nonneg.exceptions import InvalidParameterError
-from nonneg.iteration import History, Progress, RelativeDecrease, StopReason, iterate
+from nonneg.iteration import Progress, RelativeDecrease, Run, iterate
 from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
 
@@ -28,45 +25,12 @@ SYMMETRY = 1.0
 
 
 @dataclass(frozen=True)
-class SymNMFOptions:
-    """Choices of SymNMF.
-
-    Attributes
-    ----------
-    regularization : float
-        This many mean degrees are added to every degree before the rows and columns of the adjacency matrix
-        are divided by the roots of the degrees: without it, nodes and components with few edges dominate. 0
-        is the normalized cut of Kuang, Ding & Park; Qin & Rohe (2013) use 1. 0.25 was chosen on the tuning
-        graphs of the study `studies/communities`.
-    threshold : float
-        Smaller memberships are set to zero, unless they are a node's largest. 0.1 was chosen on the same
-        graphs.
-    """
-
-    regularization: float = 0.25
-    threshold: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not self.regularization >= 0 or not 0 <= self.threshold < 1:
-            raise InvalidParameterError(
-                "regularization must be at least 0 and threshold at least 0 and below 1, got "
-                f"{self.regularization!r} and {self.threshold!r}."
-            )
-
-
-@dataclass(frozen=True)
 class SymNMFResult:
-    """What SymNMF found."""
+    """The factor, its error, and the iterations."""
 
     factor: FloatArray  # H: one row per node
-    memberships: Memberships
-    whole: Memberships  # before small ones were set to zero
-    pure: IntArray  # for each community the node that belongs to it most
     certificate: Certificate
-    history: History
-    n_iter: int
-    stop_reason: StopReason
-    stop_sentence: str
+    run: Run[Any]
 
 
 @dataclass(frozen=True)
@@ -76,21 +40,11 @@ class _Factors:
     cross: FloatArray  # the matrix times H
 
 
-def normalized_adjacency(adjacency: SparseMatrix, regularization: float) -> SparseMatrix:
-    """Divide rows and columns by the roots of the degrees, to which a part of the mean degree is added."""
-    degrees = np.asarray(adjacency.sum(axis=1)).ravel()
-    scales = 1.0 / np.sqrt(degrees + regularization * degrees.mean())
-    rows = np.repeat(np.arange(len(scales)), np.diff(adjacency.indptr))
-    data = adjacency.data * scales[rows] * scales[adjacency.indices]
-    return sp.csr_array((data, adjacency.indices, adjacency.indptr), shape=adjacency.shape)
-
-
 def symnmf(
     matrix: SparseMatrix,
     pairs: Eigenpairs,
     start: FloatArray,
     *,
-    threshold: float,
     n_first: int | None = None,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
@@ -117,17 +71,8 @@ def symnmf(
         callback=callback,
     )
     factor = run.state.H
-    memberships = _memberships(factor, threshold)
     return SymNMFResult(
-        factor,
-        memberships,
-        _memberships(factor, 0.0),
-        _pure_nodes(memberships.values, factor),
-        Certificate((_error_statement(factor, matrix, pairs, half_norm, sides),)),
-        run.history,
-        run.n_iter,
-        run.stop_reason,
-        run.sentence,
+        factor, Certificate((_error_statement(factor, matrix, pairs, half_norm, sides),)), run
     )
 
 
@@ -183,25 +128,6 @@ def _balanced(factor: FloatArray, sides: tuple[slice, slice]) -> tuple[FloatArra
     factor = factor * scales
     factor[sides[0]] /= scales**2
     return factor, scales
-
-
-def _memberships(factor: FloatArray, threshold: float) -> Memberships:
-    sums = factor.sum(axis=1)
-    reached = sums > ROUNDING * max(float(sums.max()), 1e-300)
-    values = factor / np.where(reached, sums, 1.0)[:, None]
-    values[~reached] = 0.0
-    values[values < np.minimum(threshold, values.max(axis=1))[:, None]] = 0.0
-    values /= np.where(reached, values.sum(axis=1), 1.0)[:, None]
-    return Memberships(values, reached, 0.0)
-
-
-def _pure_nodes(memberships: FloatArray, factor: FloatArray) -> IntArray:
-    """Return for each community the node of largest membership; of nearly equal ones the strongest."""
-    chosen: list[int] = []
-    for community in range(memberships.shape[1]):
-        order = np.lexsort((-factor[:, community], -np.round(memberships[:, community], 2)))
-        chosen.append(next(int(at) for at in order if int(at) not in chosen))
-    return np.asarray(chosen, dtype=np.intp)
 
 
 def _error_statement(

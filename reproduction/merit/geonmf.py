@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nonneg._random import Seed, generator, whole_number
 from nonneg._ties import rounded
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.communities.recovery import ROUNDING, Memberships, clipped_fraction
+from nonneg.applications.communities.methods import ROUNDING, Memberships
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 
 # How far the search goes, as in the authors' file.
@@ -152,14 +152,13 @@ def geonmf(
             "or choose another method."
         )
     memberships = np.linalg.solve(points[pure].T, points.T).T * roots[:, None] / roots[pure]
-    clipped = clipped_fraction(memberships)
     memberships[memberships < 0] = 0.0
     sums = memberships.sum(axis=1)
     # A row of rounding is none.
     reached = sums > ROUNDING
     memberships[~reached] = 0.0
     memberships /= np.where(reached, sums, 1.0)[:, None]
-    return GeoNMFResult(pure, Memberships(memberships, reached, clipped), condition, n_rounds, len(near))
+    return GeoNMFResult(pure, Memberships(memberships, reached), condition, n_rounds, len(near))
 
 
 def _nearly_pure(lengths: FloatArray, slack: float, k: int) -> tuple[float, IntArray]:

@@ -1,0 +1,133 @@
+"""The default method and the default number of communities: what decides, and what is said of it."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nonneg import load
+from nonneg.applications import MixedMembership
+from nonneg.datasets import mixed_membership_graph
+from nonneg.datasets.real import networkx_graph
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegError
+from nonneg.metrics import averaged_rank_correlation
+
+ESTIMATES = {"eigengap", "non-backtracking"}
+
+
+@pytest.mark.parametrize(("k", "between"), [(3, 4.0), (4, 5.0)])
+def test_communities_that_avoid_themselves_are_left_to_pure_nodes(k, between):
+    apart = mixed_membership_graph(500, k, mean_degree=100, alpha=0.2, between=between, rng=1)
+    model = MixedMembership(k).fit(apart.adjacency)
+    # H H' cannot express them.
+    assert model.method_ == "regularized-spa"
+    assert model.scores_["regularized-spa"] > model.scores_["symnmf"] + 0.02
+    assert averaged_rank_correlation(apart.memberships, model.memberships_) > 0.5
+    lost = MixedMembership(k, method="symnmf").fit_transform(apart.adjacency)
+    assert averaged_rank_correlation(apart.memberships, lost) < 0.2
+    assert model.certificate_["method"].holds
+
+
+def test_the_score_of_every_candidate_is_in_the_certificate(tmp_path):
+    planted = mixed_membership_graph(400, 6, mean_degree=20, alpha=0.02, rng=0)
+    model = MixedMembership(6).fit(planted.adjacency)
+    statement = model.certificate_["method"]
+    assert set(model.scores_) == {"symnmf", "regularized-spa"}
+    for name, score in model.scores_.items():
+        assert statement.quantities[name] == score
+        assert f"{name} {score:.4g}" in statement.sentence
+    # Hidden edges are more likely within planted communities than anywhere.
+    assert model.scores_[model.method_] > 0.3
+    model.save(tmp_path / "m.npz")
+    assert load(tmp_path / "m.npz").scores_ == model.scores_
+    again = MixedMembership(6).fit(planted.adjacency)
+    np.testing.assert_array_equal(again.memberships_, model.memberships_)
+    assert MixedMembership(6, method="symnmf").fit(planted.adjacency).scores_ == {}
+
+
+def test_symnmf_is_used_where_hidden_edges_do_not_tell():
+    # Of two edges none or one is hidden.
+    model = MixedMembership(2).fit(nx.to_scipy_sparse_array(nx.path_graph(5)))
+    assert model.method_ == "symnmf"
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "degree", "options"),
+    [(400, 3, 40, {}), (500, 5, 60, {}), (400, 3, 80, {"between": 4.0})],
+    ids=["three", "five", "disassortative"],
+)
+def test_the_planted_number_is_found(n, k, degree, options, tmp_path):
+    planted = mixed_membership_graph(n, k, mean_degree=degree, alpha=0.15, rng=3, **options)
+    model = MixedMembership("auto").fit(planted.adjacency)
+    count = model.number_
+    assert model.n_communities_ == count.n_communities == k == model.memberships_.shape[1]
+    assert count.estimates == dict.fromkeys(ESTIMATES, k)
+    assert model.certificate_["number-of-communities"].holds
+    gaps = count.curves["eigengap"]
+    assert len(count.candidates) == len(gaps)
+    # The first gap does not count.
+    assert gaps[1:].argmax() == k - 2
+    model.save(tmp_path / "m.npz")
+    assert load(tmp_path / "m.npz").number_.as_dict() == count.as_dict()
+
+
+def test_estimates_that_disagree_are_said():
+    # Noise alone: the non-backtracking matrix sees no communities, and gaps of noise are somewhere.
+    rng = np.random.default_rng(0)
+    upper = sp.csr_array(np.triu(rng.random((300, 300)) < 0.1, 1).astype(float))
+    model = MixedMembership("auto").fit(upper + upper.T)
+    assert model.number_.estimates["non-backtracking"] == 1 < model.n_communities_
+    statement = model.certificate_["number-of-communities"]
+    assert not statement.holds
+    assert f"disagree: eigengap {model.n_communities_}, non-backtracking 1." in statement.sentence
+    assert "number-of-communities" not in MixedMembership(2).fit(upper + upper.T).certificate_
+
+
+def test_a_network_with_two_sides_and_uneven_degrees_has_two_communities():
+    # The median of three estimates was 9 of 2 on a network of political blogs.
+    rng = np.random.default_rng(0)
+    strengths = 1.0 + rng.pareto(1.4, 600)
+    planted = mixed_membership_graph(
+        600, 2, mean_degree=25, alpha=0.1, degree_parameters=strengths, between=0.1, rng=rng
+    )
+    assert MixedMembership("auto").fit(planted.adjacency).n_communities_ == 2
+
+
+def test_small_and_bipartite_graphs_have_a_number_too():
+    assert MixedMembership("auto").fit(networkx_graph("southern-women").X).n_communities_ == 2
+    pair = MixedMembership("auto").fit(np.array([[0, 1], [1, 0]]))
+    assert pair.n_communities_ == 1
+    assert pair.number_.reason == "The graph is too small to estimate the number."
+    with pytest.raises(InvalidParameterError, match="n_communities"):
+        MixedMembership("many").fit(np.array([[0, 1], [1, 0]]))
+
+
+CLIQUES = nx.to_scipy_sparse_array(nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6)))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 11, "auto"])
+@pytest.mark.parametrize("method", ["auto", "symnmf", "regularized-spa", "spa", "spoc", "merit"])
+def test_two_cliques_are_answered_for_every_number(k, method):
+    # `MixedMembership(3)` ended in a bare exception.
+    try:
+        model = MixedMembership(k, method=method).fit(CLIQUES)
+    except NonnegError:
+        assert k not in (1, 2, "auto")
+        return
+    assert np.isfinite(model.memberships_).all()
+    if k in (2, "auto"):
+        assert sorted(np.bincount(model.labels_)) == [6, 6]
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+@pytest.mark.parametrize("k", [1, 2, "auto"])
+def test_a_graph_of_self_loops_alone_has_no_edges(k):
+    with pytest.raises(InvalidDataError, match="from a node to itself"):
+        MixedMembership(k).fit(sp.csr_array(np.eye(4)))
+    try:
+        kept = MixedMembership(k, self_loops="keep").fit(sp.csr_array(np.eye(4)))
+    except NonnegError:
+        return
+    assert np.isfinite(kept.memberships_).all()
