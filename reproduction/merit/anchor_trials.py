@@ -12,14 +12,14 @@ from nonneg._arrays import to_float64
 from nonneg._typing import IntArray
 from nonneg.data import as_data_matrix
 from nonneg.datasets import SeparableData, middle_points, separable_dirichlet
-from nonneg.metrics.angles import mean_removed_spectral_angle
-from nonneg.metrics.selection import anchors_found, relative_approximation, success_rate
+from nonneg.metrics import anchors_found
 from nonneg.separable.merit.penalty_weight import penalty_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.weights import anchor_weights
 from reproduction.device import to_device
 from reproduction.experiment import Setting
+from reproduction.scores import mean_removed_spectral_angle, relative_approximation, success_rate
 
 METHODS = {"merit": "MERIT", "merit-0": "MERIT(0)", "fast-gradient": "FastGradient", "spa": "SPA"}
 """Our names of the methods -> the paper's."""

@@ -12,7 +12,7 @@ from nonneg._typing import SparseMatrix
 from nonneg.applications.communities import Eigenpairs, MixedMembership, leading_eigenvectors
 from nonneg.applications.communities.methods import fill_unreached
 from nonneg.datasets import mixed_membership_graph
-from nonneg.metrics.ranking import averaged_rank_correlation
+from nonneg.metrics import averaged_rank_correlation
 from reproduction.data import load_dblp, load_mag
 from reproduction.data.store import is_available
 from reproduction.experiment import Setting

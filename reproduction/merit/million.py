@@ -15,7 +15,7 @@ import numpy as np
 
 from nonneg.data import as_data_matrix
 from nonneg.datasets import SeparableData
-from nonneg.metrics.selection import anchors_found
+from nonneg.metrics import anchors_found
 from nonneg.separable.merit.penalty_weight import penalty_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors

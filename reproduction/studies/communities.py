@@ -15,10 +15,10 @@ from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.applications import MixedMembership
 from nonneg.exceptions import NonnegError, NonnegWarning
 from nonneg.metrics import normalized_mutual_information, overlapping_modularity
-from nonneg.metrics.ranking import match_memberships
 from reproduction.artifacts import Artifact, Paragraph
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.registry import TITLES
+from reproduction.scores import match_memberships
 from reproduction.studies import communities_tables as tables
 from reproduction.studies.communities_graphs import (
     DATA_SETS,
@@ -195,7 +195,7 @@ def _memberships(
 def _measures(truth: FloatArray, found: FloatArray | None) -> dict[str, Any]:
     if found is None:
         return {"src": 0.0, "error": 1.0, "nmi": 0.0, "failed": True}
-    matching = match_memberships(truth, found, nan="omit")
+    matching = match_memberships(truth, found)
     kept = np.isfinite(found).all(axis=1)
     measures = {"src": round(float(matching.correlations.mean()), 5), "nmi": _nmi(truth, found)}
     if (matching.permutation >= 0).all():

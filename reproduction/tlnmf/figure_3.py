@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from nonneg.datasets.music_notes import FREQUENCIES, SAMPLE_RATE
-from nonneg.metrics import atoms_per_frequency, fit_sinusoids
+from nonneg.metrics import fit_sinusoids
 from nonneg.transforms import TransformResult
 from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.registry import TITLES
+from reproduction.scores import atoms_per_frequency
 from reproduction.tlnmf.both_methods import cost, parameters, solve_both
 
 NAME = "tlnmf/figure-3"

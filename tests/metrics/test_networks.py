@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.datasets.real import networkx_graph
-from nonneg.exceptions import InvalidDataError, NegativeDataError, ShapeError, UnknownNameError
+from nonneg.exceptions import InvalidDataError, NegativeDataError, ShapeError
 from nonneg.metrics import conductance, overlapping_modularity
 
 
@@ -34,17 +34,12 @@ def brute_force(A, shares, weight, expected_weight):
     )
 
 
-def test_both_definitions_are_those_of_their_papers_also_with_directions():
+def test_modularity_is_that_of_the_paper_also_with_directions():
     rng = np.random.default_rng(0)
     A = rng.integers(0, 3, size=(7, 7)).astype(float)
     shares = rng.dirichlet([0.5, 0.5, 0.5], size=7)
     product = brute_force(A, shares, *2 * (lambda i, j, c: shares[i, c] * shares[j, c],))
     assert overlapping_modularity(A, shares) == pytest.approx(product)
-    logistic = 1 / (1 + np.exp(-(60 * shares - 30)))
-    both = lambda i, j, c: logistic[i, c] * logistic[j, c]  # noqa: E731
-    mean = logistic.mean(axis=0)
-    expected = brute_force(A, shares, both, lambda i, j, c: both(i, j, c) * mean[c] ** 2)
-    assert overlapping_modularity(A, shares, definition="nicosia") == pytest.approx(expected)
 
 
 def test_senders_and_receivers_make_a_community():
@@ -75,8 +70,6 @@ def test_odd_communities_and_weights():
         overlapping_modularity(-path, halves)
     with pytest.raises(InvalidDataError, match="at least one edge"):
         overlapping_modularity(np.zeros((2, 2)), np.ones((2, 1)))
-    with pytest.raises(UnknownNameError, match="definition"):
-        overlapping_modularity(path, halves, definition="newman")
 
 
 def test_negative_weights_and_negative_memberships_are_refused_each():

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
-from nonneg.metrics import atoms_per_frequency, fit_sinusoids
+from nonneg.metrics import fit_sinusoids
 
 
 def test_sinusoids_are_found_exactly():
@@ -51,13 +51,10 @@ def test_noise_leaves_its_share():
     assert fit.frequency[0] == pytest.approx(0.7 / (2 * np.pi), abs=1e-4)
 
 
-def test_silence_and_counts():
+def test_silence():
     fit = fit_sinusoids(np.zeros((1, 8)))
     assert np.isnan(fit.frequency[0])
     assert (fit.amplitude[0], fit.phase[0], fit.residual_share[0]) == (0, 0, 0)
-    counts = atoms_per_frequency([440.2, 439.6, 466.0, np.nan, 880.6], [440, 466.16, 880, 932.32])
-    assert counts.tolist() == [2, 1, 0, 0]
-    assert atoms_per_frequency([880.6], [880], within=1.0).tolist() == [1]
 
 
 def test_bad_input():
@@ -76,8 +73,3 @@ def test_frequencies_end_half_a_period_before_both_ends():
     m = np.arange(4)
     fit = fit_sinusoids(np.cos(2.0 * m + 0.4))
     assert fit.frequency[0] == pytest.approx(2.0 / (2 * np.pi), abs=1e-6)
-
-
-def test_the_distance_itself_is_still_near():
-    assert atoms_per_frequency([1.0, 2.5], [2.0, 5.0]).tolist() == [1, 0]
-    assert atoms_per_frequency([1.0, 2.5], 2.0, within=1.0).tolist() == [2]

@@ -12,7 +12,6 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFinite
 from nonneg.metrics import (
     cv_coherence,
     npmi_coherence,
-    shared_words,
     similarity_count,
     top_words,
     topic_diversity,
@@ -63,7 +62,6 @@ def test_npmi_at_its_ends():
 
 def test_shared_words_and_their_count():
     words = [[0, 1, 2], [2, 3, 0], [5, 6, 2]]
-    assert shared_words(words).tolist() == [[3, 2, 1], [2, 3, 1], [1, 1, 3]]
     assert similarity_count(words) == 4
 
 
@@ -220,4 +218,4 @@ def test_documents_that_do_not_have_the_top_words(documents, error, message):
 def test_words_of_other_shapes_are_refused():
     for words in ([0, 1], [[0.0, 1.0]]):
         with pytest.raises(ShapeError, match="top words as an array of integers"):
-            shared_words(words)
+            similarity_count(words)

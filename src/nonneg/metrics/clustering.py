@@ -1,4 +1,4 @@
-"""How well a clustering agrees with known classes.
+"""Agreement of a clustering with known classes.
 
 Labels are arbitrary integers or strings, not necessarily the same for classes and clusters. Everything is
 computed from the counts of the pairs (class, cluster) that occur, so that many small clusters cost no more
@@ -11,11 +11,10 @@ A cluster named -1 is a cluster like any other.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from nonneg._typing import IntArray
 from nonneg.exceptions import DataTypeError, InvalidDataError, ShapeError
 
 _WHOLE = 2.0**53  # beyond it a floating-point number stands for several whole ones
@@ -43,21 +42,10 @@ def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabeled: Any = 
     ----------
     .. [1] Strehl & Ghosh (2002), Journal of Machine Learning Research 3, equation (3).
     """
-    counts = _count(y_true, y_pred, unlabeled)
-    entropies = [_entropy(counts.classes), _entropy(counts.clusters)]
-    if max(entropies) == 0.0:
-        return 1.0
-    if min(entropies) == 0.0:
-        return 0.0
-    share = counts.joint / counts.total
-    # The logarithm of each factor by itself: their product overflows nothing and keeps its digits.
-    gain = (
-        np.log(share)
-        - np.log(counts.classes[counts.rows] / counts.total)
-        - np.log(counts.clusters[counts.columns] / counts.total)
-    )
-    information = float(np.sum(share * gain))
-    return float(np.clip(information / np.sqrt(entropies[0] * entropies[1]), 0.0, 1.0))
+    from sklearn.metrics import normalized_mutual_info_score
+
+    true, found = _label_pairs(y_true, y_pred, unlabeled)
+    return float(np.clip(normalized_mutual_info_score(true, found, average_method="geometric"), 0.0, 1.0))
 
 
 def purity(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
@@ -81,74 +69,8 @@ def purity(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
     ----------
     .. [1] Manning, Raghavan & Schuetze (2008), Introduction to Information Retrieval, Section 16.3.
     """
-    counts = _count(y_true, y_pred, unlabeled)
-    largest = np.zeros(counts.clusters.size)
-    np.maximum.at(largest, counts.columns, counts.joint)
-    return float(largest.sum() / counts.total)
-
-
-def dice_coefficient(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
-    """Return the mean over classes of the Dice coefficient with the best cluster.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        The class of each sample.
-    y_pred : array-like of shape (n_samples,)
-        Its cluster.
-    unlabeled : int or str, optional
-        A label in `y_true` for samples without a known class, which are left out.
-
-    Returns
-    -------
-    float
-        In (0, 1]; 1 for equal partitions only. It is not symmetric in its arguments, and one cluster may be
-        the best match of several classes.
-
-    See Also
-    --------
-    pair_dice : The coefficient of two sets of pairs, which is symmetric.
-
-    Notes
-    -----
-    The Dice coefficient of sets A and B is ``2 |A and B| / (|A| + |B|)`` (Salton, 1989). For clusterings the
-    name has several meanings; this is the one by which the tables of the cr1-nmf paper were computed. Every
-    class counts the same, whatever its size.
-    """
-    counts = _count(y_true, y_pred, unlabeled)
-    overlap = 2.0 * counts.joint / (counts.classes[counts.rows] + counts.clusters[counts.columns])
-    best = np.zeros(counts.classes.size)
-    np.maximum.at(best, counts.rows, overlap)
-    return float(best.mean())
-
-
-def pair_dice(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
-    """Return the Dice coefficient of the sample pairs within classes and those within clusters.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        The class of each sample.
-    y_pred : array-like of shape (n_samples,)
-        Its cluster.
-    unlabeled : int or str, optional
-        A label in `y_true` for samples without a known class, which are left out.
-
-    Returns
-    -------
-    float
-        ``2 TP / (2 TP + FP + FN)`` from 0 to 1, symmetric; 1 where there are no such pairs.
-
-    See Also
-    --------
-    dice_coefficient : Class by class, with the best cluster of each.
-    """
-    counts = _count(y_true, y_pred, unlabeled)
-    together, by_classes, by_clusters = (
-        float(np.sum(sizes * (sizes - 1.0))) for sizes in (counts.joint, counts.classes, counts.clusters)
-    )
-    either = by_classes + by_clusters
-    return 1.0 if either == 0.0 else 2.0 * together / either
+    counts = _counts(y_true, y_pred, unlabeled)
+    return float(counts.max(axis=0).sum() / counts.sum())
 
 
 def clustering_accuracy(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
@@ -172,44 +94,34 @@ def clustering_accuracy(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> f
     -----
     The matching is by the Hungarian method (Kuhn and Munkres) on the pairs that occur.
     """
-    import scipy.sparse
+    import scipy.sparse as sp
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    counts = _count(y_true, y_pred, unlabeled)
-    n_classes, n_clusters = counts.classes.size, counts.clusters.size
+    counts = _counts(y_true, y_pred, unlabeled)
+    n_classes = counts.shape[0]
     # Every class also has a partner of its own that fits no sample, so that a pairing of all classes exists.
     # One is added throughout, because a weight of zero would be no edge.
-    own = np.arange(n_classes, dtype=np.int32)  # as are the indices below: SciPy 1.13 matches no others
-    weights = scipy.sparse.csr_array(
-        (
-            np.concatenate([counts.joint, np.zeros(n_classes)]) + 1.0,
-            (
-                np.concatenate([counts.rows, own], dtype=np.int32),
-                np.concatenate([counts.columns, n_clusters + own], dtype=np.int32),
-            ),
-        ),
-        shape=(n_classes, n_clusters + n_classes),
-    )
+    joint = sp.csr_array(counts).astype(np.float64)
+    joint.data += 1.0
+    weights = sp.csr_array(sp.hstack([joint, sp.eye_array(n_classes)], format="csr"))
+    weights.indices, weights.indptr = (part.astype(np.int32) for part in (weights.indices, weights.indptr))
     rows, columns = min_weight_full_bipartite_matching(weights, maximize=True)
-    return float((weights[rows, columns].sum() - n_classes) / counts.total)
+    return float((weights[rows, columns].sum() - n_classes) / counts.sum())
 
 
-class _Counts(NamedTuple):
-    rows: IntArray
-    columns: IntArray
-    joint: Any
-    classes: Any
-    clusters: Any
-    total: float
+def _counts(y_true: Any, y_pred: Any, unlabeled: Any) -> Any:
+    """Return the number of samples of every class (row) and cluster (column), sparse."""
+    from sklearn.metrics.cluster import contingency_matrix
+
+    return contingency_matrix(*_label_pairs(y_true, y_pred, unlabeled), sparse=True)
 
 
-def _count(y_true: Any, y_pred: Any, unlabeled: Any) -> _Counts:
+def _label_pairs(y_true: Any, y_pred: Any, unlabeled: Any) -> tuple[Any, Any]:
     true, found = _labels(y_true, "y_true"), _labels(y_pred, "y_pred")
     if true.size != found.size:
         raise ShapeError(
             f"Expected the same number of labels in `y_true` and `y_pred`, got {true.size} and "
-            f"{found.size}. Pass one "
-            "label per sample, in the same order."
+            f"{found.size}. Pass one label per sample, in the same order."
         )
     if unlabeled is not None:
         labeled = true != unlabeled
@@ -218,17 +130,8 @@ def _count(y_true: Any, y_pred: Any, unlabeled: Any) -> _Counts:
         raise InvalidDataError(
             "Expected at least one sample with a class, got none. The score is not defined."
         )
-    _, true_codes, class_sizes = np.unique(true, return_inverse=True, return_counts=True)
-    _, found_codes, cluster_sizes = np.unique(found, return_inverse=True, return_counts=True)
-    pairs, joint = np.unique(true_codes * cluster_sizes.size + found_codes, return_counts=True)
-    return _Counts(
-        rows=(pairs // cluster_sizes.size).astype(np.intp),
-        columns=(pairs % cluster_sizes.size).astype(np.intp),
-        joint=joint.astype(np.float64),
-        classes=class_sizes.astype(np.float64),
-        clusters=cluster_sizes.astype(np.float64),
-        total=float(true.size),
-    )
+    # As numbers: labels of any type, however many.
+    return tuple(np.unique(labels, return_inverse=True)[1] for labels in (true, found))  # type: ignore[return-value]
 
 
 def _labels(labels: Any, name: str) -> Any:
@@ -252,9 +155,3 @@ def _labels(labels: Any, name: str) -> Any:
             "first."
         )
     return array
-
-
-def _entropy(sizes: Any) -> float:
-    # From a single part the rounding of 1 * log 1 leaves exactly 0.
-    shares = sizes / sizes.sum()
-    return float(-np.sum(shares * np.log(shares)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.exceptions import NonFiniteDataError, ShapeError
-from nonneg.metrics.matching import match_components
+from nonneg.metrics.factors import match_components
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How good communities are by the graph alone."""
+"""Scores of memberships in communities: by the graph alone, and against known ones."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
 
 from nonneg._typing import FloatArray, SparseMatrix
-from nonneg.exceptions import InvalidDataError, NegativeDataError, ShapeError, UnknownNameError
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+)
 
-DEFINITIONS = ("shen", "nicosia")
-# The steepness of Nicosia's logistic function, whose middle is at half a membership.
-STEEPNESS = 60.0
 
-
-def overlapping_modularity(
-    adjacency: Any, memberships: Any, *, receiving: Any = None, definition: str = "shen"
-) -> float:
+def overlapping_modularity(adjacency: Any, memberships: Any, *, receiving: Any = None) -> float:
     """Return the modularity of overlapping communities.
 
     Parameters
@@ -29,17 +31,18 @@ def overlapping_modularity(
     receiving : array-like of shape (n_nodes, n_communities), optional
         Directed graphs: memberships by the edges that a node receives, where `memberships` are those by the
         edges that it sends.
-    definition : {"shen", "nicosia"}, default "shen"
-        How much an edge counts within a community: the product of the memberships of its ends (Shen, Cheng &
-        Guo, 2009), which for one membership of 1 per row is Newman's modularity of a partition, or a product
-        of logistic functions of them, which counts a membership above one half nearly as a whole (Nicosia,
-        Mangioni, Carchiolo & Malgeri, 2009).
 
     Returns
     -------
     float
         The weight of the edges within communities minus what the degrees alone would lead one to expect, as a
-        fraction of all weight: below 1, and about 0 for communities without structure.
+        fraction of all weight: below 1, and about 0 for communities without structure. An edge counts within
+        a community by the product of the memberships of its ends: for one membership of 1 per row this is
+        Newman's modularity of a partition.
+
+    References
+    ----------
+    .. [1] Shen, Cheng & Guo (2009), Physica A 388.
 
     Examples
     --------
@@ -49,18 +52,11 @@ def overlapping_modularity(
     >>> overlapping_modularity(pairs, np.kron(np.eye(2), [[1], [1]]))
     0.5
     """
-    if definition not in DEFINITIONS:
-        raise UnknownNameError.of("definition", definition, DEFINITIONS)
     matrix, shares = _checked(adjacency, memberships)
     others = shares if receiving is None else _checked(adjacency, receiving)[1]
     sent, received = _degrees(matrix)
     total = float(sent.sum())
-    if definition == "nicosia":
-        shares, others = (1.0 / (1.0 + np.exp(-STEEPNESS * (part - 0.5))) for part in (shares, others))
     expected = (sent / total @ shares) * (received / total @ others)
-    if definition == "nicosia":
-        # What is expected has the mean over all possible partners instead of the partner's own value.
-        expected = expected * shares.mean(axis=0) * others.mean(axis=0)
     within = np.einsum("ij,ij->j", shares, matrix @ others) / total
     return float(np.sum(within - expected))
 
@@ -104,6 +100,79 @@ def conductance(adjacency: Any, memberships: Any) -> FloatArray:
     # The rounding of sums of one.
     empty = smaller <= len(degrees) * np.finfo(np.float64).eps
     return np.where(empty, np.nan, np.clip(cuts / np.where(empty, 1.0, smaller), 0.0, 1.0))
+
+
+def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> float:
+    """Return Spearman's rank correlation of two membership tables, averaged over the communities.
+
+    Parameters
+    ----------
+    true : array-like or sparse array of shape (n_nodes, k)
+        Known memberships, one community per column.
+    found : array-like or sparse array of shape (n_nodes, l)
+        Estimated ones, in any order of the columns.
+    nan : {"error", "omit"}, default "error"
+        Whether nodes without memberships (isolated ones) raise an error or are left out.
+
+    Returns
+    -------
+    float
+        From -1 to 1: the mean over the true communities under the best matching.
+
+    Notes
+    -----
+    Equal values get the mean of their ranks, and the correlation is Pearson's of the ranks. A constant column
+    has none; it counts as 0, as does a community without a match. The Hungarian method, O(k^3).
+
+    Examples
+    --------
+    >>> from nonneg.metrics import averaged_rank_correlation
+    >>> true = [[1.0, 0.0], [0.7, 0.3], [0.0, 1.0]]
+    >>> averaged_rank_correlation(true, [[0.1, 0.9], [0.2, 0.8], [1.0, 0.0]])
+    1.0
+    """
+    first, second = _table(true, "true"), _table(found, "found")
+    if len(first) != len(second):
+        raise ShapeError(
+            f"Expected memberships of the same nodes, got {len(first)} rows in `true` and {len(second)} in "
+            "`found`."
+        )
+    if nan not in ("error", "omit"):
+        raise InvalidParameterError(f"nan must be 'error' or 'omit', got {nan!r}.")
+    known = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
+    if not known.all():
+        if nan == "error":
+            raise NonFiniteDataError(
+                f"{int(np.sum(~known))} of {len(first)} nodes have NaN or infinite memberships (isolated "
+                "nodes have none). Pass nan='omit' to leave them out."
+            )
+        first, second = first[known], second[known]
+    if not len(first):
+        raise InvalidDataError(
+            "Expected at least one node with memberships, got none. The correlation is not defined."
+        )
+    correlations = _unit_ranks(first).T @ _unit_ranks(second)
+    rows, columns = linear_sum_assignment(correlations, maximize=True)
+    return float(np.clip(correlations[rows, columns], -1.0, 1.0).sum() / first.shape[1])
+
+
+def _table(values: Any, name: str) -> FloatArray:
+    table = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ShapeError(
+            f"Expected `{name}` of shape (n_nodes, n_communities), one community per column, got "
+            f"{table.shape}."
+        )
+    return table
+
+
+def _unit_ranks(table: FloatArray) -> FloatArray:
+    ranks = np.empty(table.shape)
+    for column in range(table.shape[1]):
+        ranks[:, column] = rankdata(table[:, column])
+    ranks -= ranks.mean(axis=0)
+    norms = np.linalg.norm(ranks, axis=0)
+    return ranks / np.where(norms > 0, norms, 1.0)
 
 
 def _degrees(matrix: SparseMatrix) -> tuple[FloatArray, FloatArray]:

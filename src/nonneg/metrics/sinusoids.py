@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
 
 # Points of the first search in the width of a spectral peak, and steps that narrow its bracket (0.618^50).
@@ -90,28 +90,6 @@ def fit_sinusoids(atoms: Any, *, sample_rate: float = 1.0) -> SinusoidFit:
     phase = np.pi - np.mod(np.pi - phase, 2.0 * np.pi)
     frequency = np.where(silent, np.nan, w * sample_rate / (2.0 * np.pi))
     return SinusoidFit(frequency, np.hypot(a, b), np.where(silent, 0.0, phase), residual)
-
-
-def atoms_per_frequency(frequencies: Any, targets: Any, *, within: float = 0.5) -> IntArray:
-    """Count the atoms near each target frequency.
-
-    Parameters
-    ----------
-    frequencies : array-like of shape (n_atoms,)
-        Frequencies of atoms; NaN counts nowhere.
-    targets : array-like of shape (n_targets,)
-        Target frequencies.
-    within : float, default 0.5
-        Maximum distance, in the same unit.
-
-    Returns
-    -------
-    array of int of shape (n_targets,)
-        Number of atoms within that distance of each target.
-    """
-    found = np.asarray(frequencies, dtype=np.float64).ravel()
-    wanted = np.asarray(targets, dtype=np.float64).ravel()
-    return np.count_nonzero(np.abs(found[None, :] - wanted[:, None]) <= within, axis=1)
 
 
 def _centered(w: FloatArray, n_samples: int) -> tuple[FloatArray, FloatArray]:

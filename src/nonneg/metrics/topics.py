@@ -1,4 +1,4 @@
-"""Scores of topics: coherence of their words, and how much topics differ.
+"""Scores of topics: coherence of their words, and overlap of topics.
 
 Topics are given by their top words, documents by the words that they contain.
 """
@@ -253,25 +253,8 @@ def similarity_count(words: Any) -> int:
     int
         0 if all differ; smaller is better.
     """
-    shared = shared_words(words)
-    return int(np.sum(np.triu(shared, 1)))
-
-
-def shared_words(words: Any) -> IntArray:
-    """Return the number of top words that each pair of topics shares.
-
-    Parameters
-    ----------
-    words : array-like of int of shape (n_topics, n)
-        The top words of every topic.
-
-    Returns
-    -------
-    array of int of shape (n_topics, n_topics)
-        Symmetric, with the number of words on the diagonal.
-    """
     sets = [set(topic) for topic in _checked_words(words).tolist()]
-    return np.array([[len(one & other) for other in sets] for one in sets], dtype=np.intp)
+    return sum(len(one & other) for at, one in enumerate(sets) for other in sets[:at])
 
 
 def _checked_words(words: Any) -> IntArray:

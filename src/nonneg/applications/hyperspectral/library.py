@@ -16,7 +16,7 @@ from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.io.envi import header_of, read_envi_library
 from nonneg.io.wavelengths import in_nanometers
-from nonneg.metrics.angles import spectral_angles
+from nonneg.metrics import spectral_angles
 
 BAND_NUMBERS = ("band", "bands")
 """Headings of a first column that does not contain wavelengths."""
