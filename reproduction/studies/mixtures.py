@@ -1,9 +1,7 @@
-"""Mixtures of two sources: those that chose the settings of `SourceSeparation`, and those that report."""
+"""Mixtures of two sources by family, and the methods that are compared on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,49 +10,27 @@ from sklearn.decomposition import NMF
 from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
-from nonneg.applications.audio.timbre import masked_energies
 from nonneg.datasets import load_armstrong, music_notes
-from reproduction.artifacts import Measured, Table
 from reproduction.data import instrument_sound, load_nonstationary440
-from reproduction.experiment import Record
-from reproduction.grouping import grouped, mean_and_spread
 
 RATE, SECONDS = 11025, 8.0
-CHOOSING = (
-    "piano+drums",
-    "speech+bass",
-    "plucked+bass",
-    "notes",
-    "violin+drums",
-    "speech+piano",
-    "piano+bass",
-    "violin+bass",
-    "bass+drums",
-    "bass+drums@44100",
-    "speech+violin",
-    "speech+plucked",
-    "piano+plucked",
-    "piano+violin",
-)
-"""Chose window, number of components, masks and grouping, in draws below 1000."""
-REPORTING = (
-    "speech+drums",
-    "plucked+drums",
-    "armstrong+drums",
-    "armstrong+bass",
-    "violin+plucked",
-    "nonstationary440",
-    "organ+drums",
-    "flute+drums",
-    "brass+drums",
-    "flute+bass",
-    "organ+bass",
-    "marimba+bass",
-    "brass+congas",
-    "speech+marimba",
-    "armstrong+congas",
-)
-"""Had no part in choosing anything."""
+FAMILIES = {
+    "drums": (
+        "speech+drums", "plucked+drums", "armstrong+drums", "organ+drums", "flute+drums", "brass+drums",
+        "piano+drums", "violin+drums", "bass+drums", "brass+congas", "armstrong+congas",
+    ),
+    "bass": (
+        "armstrong+bass", "flute+bass", "organ+bass", "marimba+bass", "speech+bass", "plucked+bass",
+        "piano+bass", "violin+bass",
+    ),
+    "pitched and speech": (
+        "violin+plucked", "speech+marimba", "speech+piano", "speech+violin", "speech+plucked",
+        "piano+plucked", "piano+violin",
+    ),
+    "two notes": ("nonstationary440", "notes"),
+}  # fmt: skip
+"""Kinds of mixtures: with drums, with a bass, of two other instruments or voices, and of two notes."""
+FAMILY = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
 # The second source is up to this many decibels louder or softer.
 DECIBELS = 3.0
 
@@ -99,35 +75,6 @@ def stft_nmf(signal: FloatArray, rate: int, beta_loss: str) -> FloatArray:
     return np.stack([stft.synthesize(coefficients * mask, len(signal)) for mask in masks])
 
 
-def librosa_nmf(signal: FloatArray, rate: int) -> FloatArray:
-    """Separate by `librosa.decompose.decompose` with 8 sorted components, groups by centroid."""
-    librosa = import_module("librosa")
-    coefficients = librosa.stft(signal, n_fft=_n_fft(rate))
-    model = NMF(8, init="random", random_state=0)
-    H, W = librosa.decompose.decompose(np.abs(coefficients), transformer=model, sort=True)
-    masks = _centroid_masks(W.T, H.T)
-    return np.stack([librosa.istft(coefficients * mask.T, length=len(signal)) for mask in masks])
-
-
-def librosa_hpss(signal: FloatArray, rate: int) -> FloatArray:
-    """Separate into a harmonic and a percussive part by `librosa.effects.hpss`."""
-    librosa = import_module("librosa")
-    return np.stack(librosa.effects.hpss(signal, n_fft=_n_fft(rate)))
-
-
-def torch_nmf(signal: FloatArray, rate: int) -> FloatArray:
-    """Separate by `torchnmf` with the Kullback-Leibler divergence, groups by centroid."""
-    torch, torchnmf = import_module("torch"), import_module("torchnmf.nmf")
-    stft = STFT(_n_fft(rate))
-    coefficients = stft.analyze(signal)[0]
-    torch.manual_seed(0)
-    V = torch.from_numpy(np.abs(coefficients).astype(np.float32))
-    model = torchnmf.NMF(tuple(V.shape), rank=8)
-    model.fit(V, beta=1, max_iter=200)
-    masks = _centroid_masks(model.H.detach().numpy(), model.W.detach().numpy().T)
-    return np.stack([stft.synthesize(coefficients * mask, len(signal)) for mask in masks])
-
-
 def true_groups(separation: SourceSeparation, true: FloatArray) -> Any:
     """Give each component to the source that has more of the energy in its mask."""
     return np.argmax(energies_by_source(separation, true), axis=1)
@@ -135,50 +82,29 @@ def true_groups(separation: SourceSeparation, true: FloatArray) -> Any:
 
 def energies_by_source(separation: SourceSeparation, true: FloatArray) -> FloatArray:
     """Return how much of the energy in the mask of each component belongs to each source."""
-    stft = separation.framing_
+    stft, W, H = separation.framing_, separation.activations_, separation.model_.components_
     V = np.abs(stft.analyze(true.sum(axis=0))[0])
     powers = np.square(np.abs(stft.analyze(true)))
-    return masked_energies(V, separation.activations_, separation.model_.components_, powers)
+    tiny = np.finfo(V.dtype).tiny
+    mixed = np.square(V) / np.maximum(W @ H, tiny) / np.maximum(powers.sum(axis=0), tiny)
+    return np.stack([np.einsum("tk,kt->k", W, H @ (mixed * part).T) for part in powers], axis=1)
 
 
-def score_rows(
-    records: Sequence[Record], kinds: Sequence[str], methods: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return one row per kind of mixture and method that has records."""
-    groups, rows = grouped(records, "mixture", "method"), []
-    for kind in kinds:
-        for method, name in methods.items():
-            if group := groups.get((kind, method)):
-                row: dict[str, Any] = {"mixture": kind, "method": name, "n": len(group)}
-                for score in ("sdr", "sir", "sar", "gain_sdr"):
-                    row[score] = Measured(*mean_and_spread([record[score] for record in group]))
-                row["seconds"] = mean_and_spread([record["seconds_taken"] for record in group])[0]
-                if any("choice" in record for record in records):
-                    row["choice"] = ", ".join(
-                        sorted({record["choice"] for record in group if "choice" in record})
-                    )
-                rows.append(row)
-    return rows
-
-
-def score_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Table:
-    """Return a table of such rows."""
-    columns = {
-        "mixture": "mixture",
-        "method": "method",
-        "n": "draws",
-        "sdr": "SDR (dB)",
-        "sir": "SIR (dB)",
-        "sar": "SAR (dB)",
-        "gain_sdr": "SDR, gain (dB)",
-        **({"choice": "transforms chosen"} if "choice" in rows[0] else {}),
-        "seconds": "time (s)",
+def training(kind: str, draw: int, seconds: float, n_solos: int) -> dict[str, FloatArray]:
+    """Return recordings of each source alone: other draws, or other parts of the real recording."""
+    return {
+        name: np.concatenate([_solo(name, draw, at, number, seconds) for number in range(n_solos)])
+        for at, name in enumerate(kind.split("+"))
     }
-    caption = (
-        f"{caption}: mean and standard deviation over draws of the means over both sources. SDR, SIR and SAR "
-        "by mir_eval; the last SDR allows a gain only."
-    )
-    return Table(caption, columns, rows, 3)
+
+
+def _solo(name: str, draw: int, at: int, number: int, seconds: float) -> FloatArray:
+    if name != "armstrong":
+        rng = np.random.default_rng([draw, at, 5000 + number])
+        return instrument_sound(name, seconds, rate=RATE, rng=rng)
+    # The mixture has part `draw % 12`; these are neither it nor its neighbors.
+    first = round((3.0 + seconds * ((draw + 2 + number) % 12)) * RATE)
+    return load_armstrong().signals[0, first : first + round(seconds * RATE)]
 
 
 def _n_fft(rate: int) -> int:

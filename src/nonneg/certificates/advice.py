@@ -105,7 +105,7 @@ UNSTABLE = Advice("Do not interpret this component, or use another number of com
 # Fits that stop early on purpose say so among the quantities of the statement.
 BY_DESIGN = {
     "cones": Advice("Nothing to do: cones are not iterated. NMF with init='cr1' continues from them."),
-    "separation": Advice("Nothing to do: after the search, all bins are refined by only a few iterations."),
+    "separation": Advice("Nothing to do: masks hardly depend on small changes of single components."),
 }
 
 

@@ -88,7 +88,7 @@ def _add_sound_arguments(group: Any) -> None:
         "--frame-length",
         type=arguments.count,
         metavar="N",
-        help="samples per frame (default: about 93 ms, more for steady sounds; 512 for transforms)",
+        help="samples per frame (default: 46 to 372 ms, as concentrates the energy; 512 for transforms)",
     )
     group.add_argument(
         "--hop",
@@ -102,35 +102,28 @@ def _add_sound_arguments(group: Any) -> None:
         help="hann, sine, rectangular or another SciPy window (default: hann; for transforms flat with "
         "tapered ends)",
     )
-    group.add_argument(
-        "--lapped",
-        action="store_true",
-        default=None,
-        help="fold frames as the MDCT does (with --method transform, tl, jd or dct)",
-    )
 
 
 def _add_model_arguments(group: Any) -> None:
     group.add_argument(
         "--method",
-        choices=["stft", "cqt", "transform", "tl", "jd", "dct"],
-        help="the short-time Fourier transform (stft, default) or a constant-Q transform (cqt); a transform "
-        "learned with the components (tl) or before them (jd), the cosine transform (dct), or the learned or "
-        "cosine transform that explains held-out frames best (transform)",
+        choices=["stft", "transform", "tl", "jd", "dct"],
+        help="the short-time Fourier transform (stft, default); a transform learned with the components (tl) "
+        "or before them (jd), the cosine transform (dct), or the learned or the cosine transform, whichever "
+        "explains held-out frames better (transform)",
     )
     group.add_argument(
         "--components",
         type=arguments.count,
         metavar="N",
-        help="total number of components (default: eight per source, or one if that is enough; one for "
-        "transforms; forty with --train)",
+        help="total number of components (default: eight per source; one for transforms; forty with --train)",
     )
     group.add_argument(
         "--grouping",
-        choices=["features", "activations", "templates", "both", "harmonic-percussive"],
-        help="how components are grouped into sources: by roughness and pitch range (features, default), by "
-        "activations, by spectra (templates), by both, or into sustained and struck sounds "
-        "(harmonic-percussive, two sources)",
+        choices=["auto", "timbre", "timbre-dynamics", "activations", "harmonic-percussive"],
+        help="how components are grouped into sources: by their spectra (timbre), by spectra and dynamics "
+        "(timbre-dynamics), by the one of these whose sources have the more equal energies (auto, default), "
+        "by activations, or into sustained and struck sounds (harmonic-percussive, two sources)",
     )
     group.add_argument(
         "--eps0",
@@ -156,7 +149,7 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument(
         "--init",
         metavar="NAME",
-        help="initialization: random (default), nndsvda, ...; of transforms dct (default), jd or random",
+        help="initialization of transforms: dct (default), jd or random",
     )
     group.add_argument(
         "--max-iter",
@@ -219,7 +212,6 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "frame_length": options.frame_length,
         "hop": options.hop,
         "window": options.window,
-        "lapped": options.lapped,
         "recordings": options.recordings,
         "method": options.method,
         "n_init": options.n_init,

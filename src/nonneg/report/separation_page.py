@@ -90,7 +90,6 @@ def _outcome(record: Mapping[str, Any]) -> str:
     reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
     learned = {
         "stft": "the short-time Fourier transform",
-        "cqt": "a constant-Q transform",
         "transform": _chosen_transform(result),
         "tl": "a transform learned together with the components (TL-NMF)",
         "jd": "a transform learned before the components (JD+NMF)",

@@ -5,24 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.applications.audio import channels
-from nonneg.applications.audio.channels import channel_gains, masked_parts
-from nonneg.applications.audio.masks import wiener_masks
+from nonneg.applications.audio.masks import channel_gains, masked_parts, wiener_masks
 
 
 @pytest.fixture
 def factors(rng):
     return rng.random((9, 3)), rng.random((3, 20))
-
-
-def test_an_update_of_the_gains_is_the_one_of_the_divergence(factors, monkeypatch):
-    W, H = factors
-    V = np.random.default_rng(1).random((2, 9, 20))
-    monkeypatch.setattr(channels, "GAIN_UPDATES", 1)
-    for found, one in zip(channel_gains(V, W, H), V, strict=True):  # 20 bins are 20 bands
-        ratio = one / one.mean() / (W @ H)
-        expected = [np.sum(np.outer(W[:, k], H[k]) * ratio) / (W[:, k].sum() * H[k].sum()) for k in range(3)]
-        np.testing.assert_allclose(found, expected)
 
 
 def test_gains_of_panned_components_are_found():

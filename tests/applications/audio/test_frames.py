@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,8 +9,6 @@ from hypothesis import strategies as st
 from scipy.signal import get_window
 
 from nonneg.applications.audio.frames import Framing, as_recordings
-from nonneg.applications.audio.spectrogram import low_framing
-from nonneg.applications.audio.stft import STFT
 from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, ShapeError
 
 
@@ -105,19 +101,6 @@ def test_what_is_refused():
         Framing(8).split(np.zeros((1, 2, 3)))
     with pytest.raises(DataTypeError, match="real numbers, got dtype complex128"):
         as_recordings(np.zeros(4, dtype=complex))
-
-
-def test_low_sounds_get_longer_frames():
-    recordings = SimpleNamespace(shortest=100_000)
-    low, high = np.zeros((5, 513)), np.zeros((5, 513))
-    low[:, 3] = high[:, 100] = 1.0  # at 129 and 4300 Hz
-    framing = STFT(1024, None, "hann")
-    assert low_framing(low, framing, recordings, 44100.0).frame_length == 2048
-    assert low_framing(high, framing, recordings, 44100.0) is framing
-    assert low_framing(low, framing, recordings, None) is framing
-    # Four of the longer frames fit into the shortest recording, or the frames stay.
-    assert low_framing(low, framing, SimpleNamespace(shortest=8192), 44100.0).frame_length == 2048
-    assert low_framing(low, framing, SimpleNamespace(shortest=8191), 44100.0) is framing
 
 
 @pytest.mark.parametrize("length", [2, 3, 8])

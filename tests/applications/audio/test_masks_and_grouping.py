@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from nonneg.applications.audio.grouping import group_components, partition
+from nonneg.applications.audio.grouping import group_components, largest_share
 from nonneg.applications.audio.masks import checked_groups, masked_frames, wiener_masks
-from nonneg.applications.audio.sources import _n_trained
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
 
@@ -46,10 +43,9 @@ def test_components_that_sound_together_are_one_source(rng):
     W = W + 0.01 * rng.random(W.shape)
     H = np.array([[1, 0, 0, 0], [0, 0.9, 0.1, 0], [0, 1, 0, 0], [0.9, 0, 0, 0.1]])
     assert group_components(W, H, 2, by="activations").tolist() == [0, 1, 0, 1]
-    assert group_components(W, H, 2, by="templates").tolist() == [0, 1, 1, 0]
     assert group_components(W, H, 4).tolist() == [0, 1, 2, 3]
     assert group_components(W, H, 1).tolist() == [0, 0, 0, 0]
-    assert len(set(group_components(W, H, 3, by="both").tolist())) == 3
+    assert len(set(group_components(W, H, 3, by="activations").tolist())) == 3
 
 
 def test_ties_still_give_the_number_of_groups():
@@ -68,67 +64,54 @@ def test_what_is_refused():
         checked_groups([0, 2], 2)
     with pytest.raises(ShapeError, match="source of each of 3 components"):
         checked_groups([0, 1], 3)
-    with pytest.raises(UnknownNameError, match="Did you mean 'templates'"):
-        group_components(np.ones((3, 2)), np.ones((2, 4)), 1, by="template")
+    with pytest.raises(UnknownNameError, match="Did you mean 'timbre'"):
+        group_components(np.ones((3, 2)), np.ones((2, 4)), 1, by="timber")
+    with pytest.raises(InvalidParameterError, match="finds two groups, got n_groups=1"):
+        group_components(np.ones((3, 2)), np.ones((2, 4)), 1, by="harmonic-percussive")
     with pytest.raises(InvalidParameterError, match="from 1 to the number of components 2, got 3"):
         group_components(np.ones((3, 2)), np.ones((2, 4)), 3)
 
 
 def notes_and_strokes():
-    """Four decaying notes of partials, one after the other, and two strokes of noise in turn."""
+    """Four notes of partials, one after the other, and two strokes of noise in turn."""
     frames, bins = np.arange(240), np.arange(257)
-    decays = [np.where(frames >= at, np.exp(-(frames - at) / 12), 0.0) for at in (0, 60, 120, 180)]
-    strokes = [
-        np.where(frames % 24 == at, 1.0, 0.0) + np.where(frames % 24 == at + 1, 0.2, 0.0) for at in (0, 8, 16)
-    ]
-    partials = [np.where(bins % pitch == 0, 1.0 / (1 + bins / 40), 1e-3) for pitch in (11, 13, 15, 17)]
-    noises = [np.exp(-np.square((bins - center) / 80.0)) for center in (60, 120, 180)]
-    return np.stack([*decays, *strokes[:2]], axis=1) + 1e-4, np.stack([*partials, *noises[:2]])
+    notes = [np.where((frames >= at) & (frames < at + 50), 1.0, 0.0) for at in (0, 60, 120, 180)]
+    strokes = [np.where(frames % 24 == at, 3.0, 0.0) for at in (0, 8)]
+    partials = [np.where(bins % pitch == 0, np.exp(-bins / 20), 1e-4) for pitch in (11, 13, 15, 17)]
+    noises = [np.exp(-np.square((bins - center) / 60.0)) for center in (150, 180)]
+    return np.stack([*notes, *strokes], axis=1) + 1e-4, np.stack([*partials, *noises])
 
 
-def test_features_do_not_depend_on_loudness_unit_or_order():
+@pytest.mark.parametrize("by", ["auto", "timbre", "timbre-dynamics", "harmonic-percussive"])
+def test_notes_are_told_from_strokes(by):
     W, H = notes_and_strokes()
-    labels = group_components(W, H, 2)
-    assert set(labels.tolist()) == {0, 1}
-    other = group_components(1e6 * W, H, 2, frequencies=7.0 * np.arange(257))
-    assert other.tolist() == labels.tolist()
-    backwards = group_components(W[:, ::-1], H[::-1], 2)[::-1]
-    assert ((backwards[:, None] == backwards) == (labels[:, None] == labels)).all()
+    frequencies = np.linspace(0, 11025, 257)
+    assert group_components(W, H, 2, by=by, frequencies=frequencies).tolist() == [0, 0, 0, 0, 1, 1]
+    # Neither loudness nor unit nor order of the components matters.
+    scales, order = np.array([3.0, 0.5, 1.0, 2.0, 1.0, 4.0]), [4, 0, 1, 5, 2, 3]
+    mixed = group_components(W[:, order], H[order], 2, by=by, frequencies=frequencies)
+    expected = [1, 0, 0, 1, 0, 0] if by == "harmonic-percussive" else [0, 1, 1, 0, 1, 1]
+    assert mixed.tolist() == expected
+    louder = group_components(W * scales * 1e6, H / scales[:, None], 2, by=by, frequencies=frequencies)
+    assert louder.tolist() == [0, 0, 0, 0, 1, 1]
 
 
-def test_strokes_are_told_from_notes():
+def test_the_grouping_with_the_more_equal_energies_is_taken():
     W, H = notes_and_strokes()
-    assert group_components(W, H, 2, by="harmonic-percussive").tolist() == [0, 0, 0, 0, 1, 1]
-    with pytest.raises(
-        InvalidParameterError, match="by='harmonic-percussive' finds two groups, got n_groups=3"
-    ):
-        group_components(W, H, 3, by="harmonic-percussive")
-    # Percussive parts only: one of them is the least so.
-    assert group_components(W[:, 4:], H[4:], 2, by="harmonic-percussive").tolist().count(0) == 1
+    for scale in (0.1, 1.0, 10.0):
+        louder = W * np.array([scale, 1, 1, 1, 1, scale])
+        proposals = {by: group_components(louder, H, 2, by=by) for by in ("timbre", "timbre-dynamics")}
+        shares = {}
+        for by, labels in proposals.items():
+            energies = [np.square(louder[:, labels == at] @ H[labels == at]).sum() for at in (0, 1)]
+            shares[by] = max(energies) / sum(energies)
+            assert largest_share(louder, H, labels) == pytest.approx(shares[by])
+        best = min(shares, key=lambda by: round(shares[by], 9))
+        assert group_components(louder, H, 2).tolist() == proposals[best].tolist()
 
 
-def test_partitions_are_the_best_ones():
-    rng = np.random.default_rng(1)
-    affinity = rng.standard_normal((9, 9))
-    affinity += affinity.T
-    np.fill_diagonal(affinity, 0.0)
-    found = partition(affinity, 2)
-    values = {
-        labels: sum(
-            affinity[np.ix_(group, group)].sum() for group in (np.array(labels) == 0, np.array(labels) == 1)
-        )
-        for labels in product((0, 1), repeat=9)
-        if 0 < sum(labels) < 9
-    }
-    within = sum(affinity[np.ix_(found == at, found == at)].sum() for at in (0, 1))
-    np.testing.assert_allclose(within, max(values.values()), rtol=1e-12)
-    wide = rng.standard_normal((18, 18))
-    assert set(partition(wide + wide.T, 7).tolist()) == set(range(7))
-    # All alike: still as many groups as asked for.
-    assert set(partition(np.ones((5, 5)), 3).tolist()) == {0, 1, 2}
-
-
-def test_as_many_sources_as_training_recordings_are_enough():
-    assert [_n_trained(n, "timbre", ["drums", "bass"]) for n in (None, 2, 3)] == [2, 2, 3]
-    with pytest.raises(InvalidParameterError, match="recordings of 2 sources"):
-        _n_trained(1, "timbre", ["drums", "bass"])
+def test_silent_and_equal_components_are_grouped_too():
+    W, H = np.zeros((5, 4)), np.zeros((4, 9))
+    for by in ("auto", "timbre", "timbre-dynamics", "activations"):
+        assert sorted(set(group_components(W, H, 3, by=by).tolist())) == [0, 1, 2]
+        assert sorted(set(group_components(W + 1, H + 1, 2, by=by).tolist())) == [0, 1]

@@ -48,13 +48,13 @@ def test_names_can_be_read_and_told_apart(names, message):
 @pytest.mark.parametrize(
     ("n_sources", "n_components", "grouping", "named", "expected"),
     [
-        (None, None, "features", (), 2),
-        (3, None, "features", (), 3),
-        (1, 1, "features", (), 1),
-        (3, 3, "features", (), 3),
-        (np.int64(3), None, "features", (), 3),
-        (None, None, "features", ("a", "b", "c"), 3),
-        (4, None, "features", ("a", "b", "c"), 4),
+        (None, None, "auto", (), 2),
+        (3, None, "auto", (), 3),
+        (1, 1, "auto", (), 1),
+        (3, 3, "auto", (), 3),
+        (np.int64(3), None, "auto", (), 3),
+        (None, None, "auto", ("a", "b", "c"), 3),
+        (4, None, "auto", ("a", "b", "c"), 4),
         (None, None, {"a": [0], "b": [1], "c": [2]}, (), 3),
         (3, None, {"a": [0], "b": [1], "c": [2]}, (), 3),
         (4, None, {"a": [0], "b": [1], "c": [2]}, (), 3),  # and the rest
@@ -69,12 +69,12 @@ def test_numbers_of_sources(n_sources, n_components, grouping, named, expected):
 @pytest.mark.parametrize(
     ("n_sources", "n_components", "grouping", "message"),
     [
-        (0, None, "features", "n_sources must be an integer of at least 1, got 0"),
-        (True, None, "features", "n_sources must be an integer of at least 1, got True"),
-        (2.0, None, "features", "n_sources must be an integer of at least 1, got 2.0"),
-        (2, 0, "features", "n_components must be an integer of at least 1, got 0"),
-        (3, 2, "features", "n_components=2 is less than n_sources=3"),
-        (None, 1, "features", "n_components=1 is less than n_sources=2"),
+        (0, None, "auto", "n_sources must be an integer of at least 1, got 0"),
+        (True, None, "auto", "n_sources must be an integer of at least 1, got True"),
+        (2.0, None, "auto", "n_sources must be an integer of at least 1, got 2.0"),
+        (2, 0, "auto", "n_components must be an integer of at least 1, got 0"),
+        (3, 2, "auto", "n_components=2 is less than n_sources=3"),
+        (None, 1, "auto", "n_components=1 is less than n_sources=2"),
         (2, None, [0, 1, 2], "grouping names 3 sources, but n_sources=2"),
         (1, None, {"a": [0], "b": [1]}, "grouping names 2 sources, but n_sources=1"),
         (4, None, {"a": [0], "b": [1]}, "grouping names 2 sources, but n_sources=4"),
@@ -127,11 +127,11 @@ def test_balance_of_the_energies():
     assert (one.number, one.threshold) == (0.96, 0.95)
     assert "has 96.0% of the energy of all sources; more than 95% leaves hardly anything" in one.sentence
     known = Certificate(tuple(Statement(name, "", 0.0, 1.0, Verdict.HOLDS) for name in ("stationarity", "x")))
-    found = separation_certificate(known, np.array([0.5, 0.5]))
-    assert [entry.name for entry in found] == ["stationarity", "x", "energy-shares"]
+    found = separation_certificate(known, np.array([0.5, 0.5]), {"timbre": 0.6, "x": 0.5})
+    assert [entry.name for entry in found] == ["stationarity", "x", "grouping", "energy-shares"]
     assert found["stationarity"].quantities["by_design"] == "separation"
     assert "by_design" not in found["x"].quantities
-    assert len(list(separation_certificate(known, np.array([1.0])))) == 2
+    assert len(list(separation_certificate(known, np.array([1.0]), {}))) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from nonneg import load
 from nonneg.applications import SourceSeparation
-from nonneg.applications.audio import channels, trained
-from nonneg.applications.audio.trained import MOST_FRAMES, TRANSPOSITIONS, with_transpositions
-from nonneg.datasets import instrument_sound
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.metrics import separation_scores
 
@@ -46,38 +40,13 @@ def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
     assert better > untrained + 10
     # In the order of the training recordings.
     assert all(np.corrcoef(TRUE[at], found[at])[0, 1] > 0.99 for at in (0, 1))
-    np.testing.assert_allclose(model.separate(MIXTURE), found, atol=1e-9)
+    np.testing.assert_array_equal(model.separate(MIXTURE), found)
     again = SourceSeparation(n_components=16, **FAST).fit_separate(MIXTURE, RATE, training=SOLOS)
     np.testing.assert_array_equal(again, found)
     model.save(tmp_path / "model.npz")
     loaded = load(tmp_path / "model.npz")
     assert loaded.source_names_ == ("low", "high")
     np.testing.assert_array_equal(loaded.separate(MIXTURE), model.separate(MIXTURE))
-
-
-def test_templates_of_the_recording_itself_help_where_training_is_of_another_instrument(monkeypatch):
-    # Each sounds alone for a while, with a partial that the training recordings do not have.
-    t = np.arange(4400) / RATE
-    true = np.stack([np.sin(np.pi * t * 3) ** 2 * (t < 1.3), np.sin(np.pi * t * 3) ** 2 * (t > 0.9)])
-    true[0] *= np.cos(2 * np.pi * 187 * t) + 0.7 * np.cos(2 * np.pi * 700 * t)
-    true[1] *= np.cos(2 * np.pi * 311 * t) + 0.7 * np.cos(2 * np.pi * 850 * t)
-    model = SourceSeparation(**FAST)
-    found = model.fit_separate(true.sum(axis=0), RATE, training=SOLOS)
-    np.testing.assert_allclose(found.sum(axis=0), true.sum(axis=0), atol=1e-13)
-    # A number of components is kept to.
-    assert len(SourceSeparation(n_components=16, **FAST).fit(MIXTURE, RATE, training=SOLOS).groups_) == 16
-    n_frames, n_bins = len(model.activations_), model.model_.components_.shape[1]
-    # The model of the recording is the mean of one with trained templates and one with its own.
-    trained_too, own = (
-        model.activations_[:, part] @ model.model_.components_[part]
-        for part in (slice(-16), slice(-16, None))
-    )
-    assert 0.8 < trained_too.sum() / own.sum() < 1.25
-    empty = SimpleNamespace(W=np.zeros((n_frames, 0)), H=np.zeros((0, n_bins)))
-    monkeypatch.setattr(trained, "_own_templates", lambda *_, **__: (empty, np.zeros(0, dtype=np.intp)))
-    without = SourceSeparation(**FAST).fit_separate(true.sum(axis=0), RATE, training=SOLOS)
-    ours, theirs = (separation_scores(true, one, distortion="gain").sdr.mean() for one in (found, without))
-    assert ours > theirs + 1
 
 
 def test_a_source_without_training_is_the_rest():
@@ -138,7 +107,7 @@ def test_components_are_grouped_by_hand_and_by_name(tmp_path):
         ({"a": [0], "b": [1, 0]}, "component 0 to 'a' and to 'b'"),
         ({"a": []}, "expected the components of 'a'"),
         ({"rest": [1]}, "'rest' is the name of the source of all components that are not listed"),
-        ("features", "Expected the components of each source"),
+        ("timbre", "Expected the components of each source"),
     ):
         with pytest.raises(InvalidParameterError, match=match):
             model.regroup(bad)
@@ -156,7 +125,7 @@ def test_a_named_source_with_all_the_energy_is_warned_of():
     assert not model.certificate_["energy-shares"].holds
 
 
-def test_channels_share_components_and_have_their_own_masks(monkeypatch):
+def test_channels_share_components_and_have_their_own_masks():
     pan = np.array([[1.0, 0.1], [0.2, 1.0]])
     true = pan[:, :, None] * TRUE[:, None]
     stereo = true.sum(axis=0)
@@ -164,46 +133,10 @@ def test_channels_share_components_and_have_their_own_masks(monkeypatch):
     found = model.fit_separate(stereo, RATE, training=SOLOS)
     assert found.shape == (2, 2, len(MIXTURE))
     np.testing.assert_allclose(found.sum(axis=0), stereo, atol=1e-13)
-    # The same masks for both channels leave much of the loud source of each in the soft one.
-    monkeypatch.setattr(channels, "GAIN_UPDATES", 0)
-    shared = model.separate(stereo)
     for channel in (0, 1):
-        own, same = (
-            separation_scores(true[:, channel], one[:, channel], distortion="gain").sdr.min()
-            for one in (found, shared)
-        )
-        assert own > 15
-        assert own > same + 1
+        assert separation_scores(true[:, channel], found[:, channel], distortion="gain").sdr.min() > 15
     pieces = [stereo, MIXTURE[:2000]]
     row = SourceSeparation(2, recordings="consecutive", **FAST).fit_separate(pieces, RATE)
     assert [part.shape for part in row] == [(2, 2, len(MIXTURE)), (2, 2000)]
     for part, piece in zip(row, pieces, strict=True):
         np.testing.assert_allclose(part.sum(axis=0), piece, atol=1e-13)
-
-
-@pytest.mark.parametrize("grouping", ["features", "activations", "both"])
-def test_a_lopsided_grouping_of_eight_components_is_never_silent(grouping):
-    parts = [instrument_sound(name, 2.0, rate=4000, rng=at) for at, name in enumerate(("drums", "bass"))]
-    model = SourceSeparation(2, n_components=8, grouping=grouping, random_state=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", NonnegWarning)
-        model.fit(sum(parts), 4000)
-    warned = any("of the energy" in str(entry.message) for entry in caught)
-    assert warned == (model.energy_shares_.max() > 0.95)
-    if grouping == "features":  # the default
-        assert model.energy_shares_.max() < 0.95
-
-
-def test_training_hears_other_notes_of_the_same_instrument():
-    # A semitone higher than the recordings of the low source.
-    true = np.stack([tone(187.0 * 2 ** (1 / 12)), tone(311.0, phase=1.0)])
-    found = SourceSeparation(**FAST).fit_separate(true.sum(axis=0), RATE, training=SOLOS)
-    assert separation_scores(true, found, distortion="gain").sdr.min() > 15
-    frequencies = np.arange(65.0)
-    V = np.exp(-np.square(frequencies - 20.0))[None]
-    rows = with_transpositions(V, frequencies)
-    peaks = rows.argmax(axis=1)
-    np.testing.assert_allclose(peaks, 20 * 2.0 ** (np.array(TRANSPOSITIONS) / 12), atol=0.6)
-    many = with_transpositions(np.repeat(V, 3000, axis=0), frequencies)
-    assert len(many) == MOST_FRAMES
-    assert set(many.argmax(axis=1)) == set(peaks)

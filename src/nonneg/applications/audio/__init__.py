@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from nonneg.applications.audio.constant_q import ConstantQ
 from nonneg.applications.audio.files import Sound, read_sound, write_sound
 from nonneg.applications.audio.frames import Framing
 from nonneg.applications.audio.grouping import group_components
-from nonneg.applications.audio.lapped import LappedFraming
 from nonneg.applications.audio.masks import masked_frames, wiener_masks
 from nonneg.applications.audio.methods import METHODS
 from nonneg.applications.audio.separation import SourceSeparation
@@ -15,9 +13,7 @@ from nonneg.applications.audio.stft import STFT
 __all__ = [
     "METHODS",
     "STFT",
-    "ConstantQ",
     "Framing",
-    "LappedFraming",
     "Sound",
     "SourceSeparation",
     "group_components",

@@ -1,32 +1,30 @@
-"""Which components belong to the same source: learned from when they sound, or from how they sound."""
+"""Groups of components: those that belong to the same source."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.fft
 
-from nonneg._typing import FloatArray
-from nonneg.applications.audio.affinity import affinities, correlations, roughness
+from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
-WAYS = ("features", "activations", "templates", "both", "harmonic-percussive")
-"""What components are compared by."""
-# Partitions from which components move between groups while that helps, and the seed that draws them.
-N_RANDOM, SEED = 32, 0
-# Groups have this share of the energy of the model; squares in the masks make small ones smaller still.
-LEAST_SHARE = 0.12
+PROPOSALS = ("timbre", "timbre-dynamics")
+GROUPINGS = ("auto", *PROPOSALS, "activations", "harmonic-percussive")
+"""The ways to group components, by name."""
+# Mel-frequency cepstral coefficients as in speech recognition: 40 bands, 13 coefficients of which the first,
+# the loudness, is left out (Davis & Mermelstein 1980; librosa and HTK).
+MEL_BANDS, CEPSTRAL_COEFFICIENTS = 40, 13
+# Initializations of k-means, of which the best counts.
+N_INIT, MAX_ITER = 32, 100
 
 
 def group_components(
-    activations: Any,
-    components: Any,
-    n_groups: int,
-    *,
-    by: str = "features",
-    frequencies: Any = None,
-) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Group components that resemble one another.
+    activations: Any, components: Any, n_groups: int, *, by: str = "auto", frequencies: Any = None
+) -> IntArray:
+    """Group components that belong to the same source.
 
     Parameters
     ----------
@@ -36,14 +34,14 @@ def group_components(
         What each component is made of.
     n_groups : int
         At most as many as components.
-    by : {"features", "activations", "templates", "both", "harmonic-percussive"}, default "features"
-        "features": by how likely two components belong to the same source, given how rough, sparse and
-        asymmetric their activations are, the centroid, width and envelope of their templates, and whether
-        they sound together or one after the other. "activations" and "templates": they sound at the same
-        time, or have similar templates; "both" uses the mean of the two correlations. "harmonic-percussive":
-        components that are smoother in time than over frequency, and the others; two groups.
+    by : {"auto", "timbre", "timbre-dynamics", "activations", "harmonic-percussive"}, default "auto"
+        "timbre": components with similar spectral envelopes, by their mel-frequency cepstral coefficients.
+        "timbre-dynamics": the same, where the dynamics of the activations (how rough they are, and how much
+        faster they rise than fall) count as much as the envelopes. "auto": the one of these two whose groups
+        have the more equal energies. "activations": components that sound at the same time.
+        "harmonic-percussive": components with smooth and with rough activations; two groups.
     frequencies : array-like of shape (n_bins,), optional
-        The frequency of each bin, in any unit; by default bins are equally spaced from zero.
+        The frequency of each bin in hertz; by default bins are equally spaced from 0 to 11025 Hz.
 
     Returns
     -------
@@ -53,10 +51,15 @@ def group_components(
 
     Notes
     -----
-    "features" maximizes the sum of log odds within the groups, where pairs weigh by the product of their
-    energies (correlation clustering, by local search): loud components decide, and a nearly empty group gains
-    very little. The odds are a logistic regression on mixtures whose sources are known. The other rules cut a
-    tree built by average linkage on the correlations; a constant component resembles no other.
+    Groups are found by k-means of the descriptors, in which a component counts by its magnitude. Roughness is
+    the total variation of an activation over its sum. "activations" cuts a tree by average linkage of the
+    correlations; a constant activation resembles no other.
+
+    References
+    ----------
+    .. [1] Spiertz & Gnann (2009), Source-filter based clustering for monaural blind source separation.
+    .. [2] Virtanen (2007), Monaural sound source separation by nonnegative matrix factorization with temporal
+       continuity and sparseness criteria.
     """
     W, H = np.asarray(activations, dtype=np.float64), np.asarray(components, dtype=np.float64)
     if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
@@ -64,95 +67,125 @@ def group_components(
             f"Expected activations of shape (n_frames, n_components) and components of shape (n_components, "
             f"n_bins), got {W.shape} and {H.shape}."
         )
-    if by not in WAYS:
-        raise UnknownNameError.of("by", by, WAYS)
+    if by not in GROUPINGS:
+        raise UnknownNameError.of("by", by, GROUPINGS)
     k = H.shape[0]
     if not 1 <= n_groups <= k:
         raise InvalidParameterError(
             f"n_groups must be from 1 to the number of components {k}, got {n_groups}."
         )
-    if n_groups == k:
-        return np.arange(k, dtype=np.intp)
-    bins = np.asarray(np.arange(H.shape[1]) if frequencies is None else frequencies, dtype=np.float64)
-    if by == "harmonic-percussive":
-        return _harmonic_percussive(W, H, n_groups)
-    if by == "features":
-        energies = energy_shares(W, H)
-        odds = affinities(W, H, bins) * np.outer(energies, energies)
-        return _in_order(partition(odds, n_groups, energies))
-    return _in_order(_linked(W, H, n_groups, by))
-
-
-def energy_shares(W: FloatArray, H: FloatArray) -> FloatArray:
-    """Return the share of each component in the power of the model."""
-    powers = ((W.T @ W) * (H @ H.T)).sum(axis=1)
-    total = powers.sum()
-    # Silent components go anywhere.
-    return np.maximum(powers / total, 1e-12) if total > 0 else np.full(len(H), 1.0 / len(H))
-
-
-def _harmonic_percussive(W: FloatArray, H: FloatArray, n_groups: int) -> Any:
-    if n_groups != 2:
+    if by == "harmonic-percussive" and n_groups != 2:
         raise InvalidParameterError(
             f"by='harmonic-percussive' finds two groups, got n_groups={n_groups}. Pass 2, or another `by`."
         )
-    # Total variations of amplitudes: partials jump over frequency, strokes in time.
-    contrast = np.log(np.maximum(roughness(W), 1e-6) / np.maximum(roughness(H.T), 1e-6))
-    labels = (contrast > 0).astype(np.intp)
-    if labels.all() or not labels.any():  # neither group is empty
-        labels[int(np.argmin(contrast) if labels.all() else np.argmax(contrast))] ^= 1
-    return labels
+    bins = np.linspace(0, 11025, H.shape[1]) if frequencies is None else np.asarray(frequencies, np.float64)
+    if by != "auto":
+        return _grouped(W, H, n_groups, by, bins)
+    labels = {name: _grouped(W, H, n_groups, name, bins) for name in PROPOSALS}
+    return labels[best_proposal({name: largest_share(W, H, one) for name, one in labels.items()})]
 
 
-def partition(affinity: FloatArray, n_groups: int, shares: Any = None) -> Any:
-    """Return the partition into this number of balanced groups with the largest sum of affinities within."""
-    k = len(affinity)
-    shares = np.full(k, 1.0 / k) if shares is None else shares
-    least = LEAST_SHARE / max(n_groups - 1, 1) if n_groups < k / 2 else 0.0
-    total = 2 * float(np.abs(affinity).sum())
-    affinity = affinity - np.diag(np.diag(affinity))
-    best, most = None, -np.inf
-    random = np.random.default_rng(SEED)
-    for _ in range(N_RANDOM):
-        # Each group has a component to begin with, whatever is drawn.
-        labels = random.permutation(np.r_[np.arange(n_groups), random.integers(n_groups, size=k - n_groups)])
-        value = _improve(labels, affinity, n_groups, shares, least)
-        # Balanced partitions come first, and a gain below rounding decides nothing.
-        if np.bincount(labels, shares, n_groups).min() < least:
-            value -= total
-        if best is None or value > most + 1e-12 * abs(most):
-            best, most = labels, value
+def best_proposal(shares: Mapping[str, float]) -> str:
+    """Return the proposal whose largest group has the smallest share; the first of equal ones."""
+    return min(shares, key=lambda name: round(shares[name], 9))
+
+
+def largest_share(W: FloatArray, H: FloatArray, labels: IntArray) -> float:
+    """Return the share of the loudest group in the sum of the energies of all groups."""
+    products = (W.T @ W) * (H @ H.T)
+    energies = [float(products[np.ix_(labels == at, labels == at)].sum()) for at in np.unique(labels)]
+    return max(energies) / max(sum(energies), np.finfo(float).tiny)
+
+
+def _grouped(W: FloatArray, H: FloatArray, n_groups: int, by: str, frequencies: FloatArray) -> IntArray:
+    if n_groups == H.shape[0] and by != "harmonic-percussive":
+        return np.arange(n_groups, dtype=np.intp)
+    if by == "activations":
+        return _in_order(_linked(_correlations(W.T), n_groups))
+    masses = W.sum(axis=0) * H.sum(axis=1)
+    # Silent components go anywhere, but go.
+    weights = np.maximum(masses / max(float(masses.sum()), np.finfo(float).tiny), 1e-12)
+    dynamics = _standardized(_dynamics(W), weights)
+    if by == "harmonic-percussive":
+        labels = _means(dynamics[:, :1], weights, 2)
+        smooth = int(np.argmin([dynamics[labels == at, 0].mean() for at in (0, 1)]))
+        return np.where(labels == smooth, 0, 1).astype(np.intp)
+    descriptors = _cepstral_coefficients(H, frequencies)
+    if by == "timbre-dynamics":
+        # Both parts have the same total variance.
+        envelopes = _standardized(descriptors, weights) / np.sqrt(descriptors.shape[1])
+        descriptors = np.concatenate([envelopes, dynamics / np.sqrt(dynamics.shape[1])], axis=1)
+    return _in_order(_means(descriptors, weights, n_groups))
+
+
+def _means(points: FloatArray, weights: FloatArray, n_groups: int) -> IntArray:
+    """Return the groups of weighted k-means, none of them empty."""
+    random = np.random.default_rng(0)
+    best, least = np.arange(len(points)) % n_groups, np.inf
+    for _ in range(N_INIT):
+        chosen = random.choice(len(points), n_groups, replace=False, p=weights / weights.sum())
+        centers, labels = points[chosen], np.zeros(len(points), dtype=np.intp)
+        for _ in range(MAX_ITER):
+            before = labels
+            labels = np.square(points[:, None] - centers).sum(axis=2).argmin(axis=1)
+            if len(np.unique(labels)) < n_groups:
+                # Points that coincide: no group is left empty.
+                labels[chosen] = np.arange(n_groups)
+            if (labels == before).all():
+                break
+            members = np.eye(n_groups)[labels] * weights[:, None]
+            centers = members.T @ points / members.sum(axis=0)[:, None]
+        scatter = float(weights @ np.square(points - centers[labels]).sum(axis=1))
+        # A gain below rounding decides nothing.
+        if scatter < least * (1 - 1e-9):
+            best, least = labels, scatter
     return best
 
 
-def _improve(labels: Any, affinity: FloatArray, n_groups: int, shares: FloatArray, least: float) -> float:
-    """Move components one by one to the group where they gain most, in place, and return the sum within."""
-    rows = np.arange(len(labels))
-    members = np.eye(n_groups)[labels]
-    towards = affinity @ members
-    while True:
-        gains = towards - towards[rows, labels][:, None]
-        # The last one of a group stays, and what a group needs to have a share at all.
-        alone = members.sum(axis=0)[labels] == 1
-        gains[alone | ((shares @ members)[labels] - shares < least)] = 0.0
-        at, group = np.unravel_index(int(np.argmax(gains)), gains.shape)
-        if not gains[at, group] > 1e-12 * np.abs(affinity).max(initial=0.0):
-            return float((towards * members).sum())
-        towards[:, group] += affinity[:, at]
-        towards[:, labels[at]] -= affinity[:, at]
-        members[at, labels[at]], members[at, group], labels[at] = 0.0, 1.0, group
+def _dynamics(W: FloatArray) -> FloatArray:
+    """Return the logarithms of roughness and asymmetry of activations, one row each."""
+    sums = W.sum(axis=0)
+    changes = np.diff(np.pad(W / np.where(sums > 0, sums, 1.0), ((1, 1), (0, 0))), axis=0)
+    # The total variation: 2 for lone impulses, hardly anything for a hum.
+    rough = np.abs(changes).sum(axis=0)
+    # Struck sounds rise faster than they fall.
+    rises, falls = (np.square(np.maximum(sign * changes, 0.0)).sum(axis=0) for sign in (1, -1))
+    tiny = np.finfo(float).tiny
+    return np.log(np.maximum(np.stack([rough, np.sqrt(rises / np.maximum(falls, tiny))], axis=1), tiny))
 
 
-def _linked(W: FloatArray, H: FloatArray, n_groups: int, by: str) -> Any:
+def _cepstral_coefficients(H: FloatArray, frequencies: FloatArray) -> FloatArray:
+    """Return the mel-frequency cepstral coefficients of templates, one row each."""
+    mels = 2595.0 * np.log10(1.0 + frequencies / 700.0)
+    edges = np.linspace(mels[0], max(mels[-1], mels[0] + 1.0), MEL_BANDS + 2)
+    width = edges[1] - edges[0]
+    # Triangles, each from the middle of the band below to that of the band above.
+    bands = np.clip(1.0 - np.abs(mels - edges[1:-1, None]) / width, 0.0, None)
+    powers = np.square(H) @ bands.T
+    # Bands 50 dB below the loudest count as silent.
+    powers += 1e-5 * powers.max(axis=1, keepdims=True) + np.finfo(float).tiny
+    return scipy.fft.dct(np.log(powers), norm="ortho", axis=1)[:, 1:CEPSTRAL_COEFFICIENTS]
+
+
+def _standardized(columns: FloatArray, weights: FloatArray) -> FloatArray:
+    centered = columns - np.average(columns, axis=0, weights=weights)
+    spread = np.sqrt(np.average(np.square(centered), axis=0, weights=weights))
+    return centered / np.where(spread > 0, spread, 1.0)
+
+
+def _correlations(rows: FloatArray) -> FloatArray:
+    """Return the correlations of rows; a constant one has none with any other."""
+    centered = rows - rows.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(centered, axis=1, keepdims=True)
+    unit = centered / np.where(norms > 0, norms, 1.0)
+    return unit @ unit.T
+
+
+def _linked(similar: FloatArray, n_groups: int) -> IntArray:
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
-    similar = {
-        "activations": lambda: correlations(W.T),
-        "templates": lambda: correlations(H),
-        "both": lambda: (correlations(W.T) + correlations(H)) / 2,
-    }[by]()
-    distances = np.clip(1.0 - (similar + similar.T) / 2, 0.0, None)
+    distances = np.clip(1.0 - similar, 0.0, None)
     np.fill_diagonal(distances, 0.0)
     tree = linkage(squareform(distances, checks=False), method="average")
     # The first merges only: where heights are equal, scipy's own cut may leave fewer groups than asked for.
@@ -166,7 +199,8 @@ def _linked(W: FloatArray, H: FloatArray, n_groups: int, by: str) -> Any:
     return labels
 
 
-def _in_order(labels: Any) -> np.ndarray[Any, np.dtype[np.intp]]:
+def _in_order(labels: IntArray) -> IntArray:
+    """Number groups in the order in which they appear."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.intp)
     rank[np.argsort(first)] = np.arange(len(first))

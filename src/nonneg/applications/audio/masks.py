@@ -1,14 +1,17 @@
-"""Wiener masks: the share of every coefficient that belongs to a source, in any orthogonal transform."""
+"""Wiener masks: the share of every coefficient that belongs to a source, in every channel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray
+from nonneg._typing import Array, FloatArray
 from nonneg.exceptions import InvalidParameterError, ShapeError
+
+# Multiplicative updates of the gains of a channel, a problem with one unknown per component.
+GAIN_UPDATES = 30
 
 
 def wiener_masks(
@@ -89,6 +92,49 @@ def masked_frames(frames: Any, transform: Any, masks: Any) -> FloatArray:
     mixture, atoms, shares = np.asarray(frames), np.asarray(transform), np.asarray(masks)
     coefficients = mixture @ atoms.T
     return np.stack([(coefficients * share) @ atoms for share in shares])
+
+
+def masked_parts(
+    coefficients: Sequence[Array],
+    activations: Sequence[FloatArray],
+    components: FloatArray,
+    groups: Any,
+    *,
+    floor: float,
+    exponent: float,
+    with_gains: bool,
+) -> Iterator[tuple[list[FloatArray], Sequence[Array]]]:
+    """Yield for each source its masks and the coefficients, one array per part."""
+    # One iterator of masks per channel, because all masks of all sources need much memory.
+    makers = []
+    for part, W in zip(coefficients, activations, strict=True):
+        own = with_gains and len(part) > 1
+        gains = channel_gains(np.abs(part), W, components) if own else np.ones((1, W.shape[1]), W.dtype)
+        makers.append(
+            [mask_of_each(W * gain, components, groups, floor=floor, exponent=exponent) for gain in gains]
+        )
+    for _ in range(int(groups.max()) + 1):
+        yield [np.stack([next(mask) for mask in channels]) for channels in makers], coefficients
+
+
+def channel_gains(magnitudes: FloatArray, activations: FloatArray, components: FloatArray) -> FloatArray:
+    """Return the gain of every component in every channel, (n_channels, n_components).
+
+    The factors model all channels together; where a component is panned, it is louder in one of them. This is
+    the nonnegative tensor factorization of FitzGerald, Cranitch & Coyle (2005), fitted in two steps.
+    """
+    W, H, small = activations, components, np.finfo(activations.dtype).tiny
+    weights = np.maximum(W.sum(axis=0) * H.sum(axis=1), small)
+    gains = []
+    for channel in magnitudes:
+        mean = float(channel.mean(dtype=np.float64))
+        V = (channel / (mean if mean > 0 else 1.0)).astype(W.dtype, copy=False)
+        gain = np.ones(W.shape[1], W.dtype)
+        for _ in range(GAIN_UPDATES):
+            ratio = V / np.maximum((W * gain) @ H, small)
+            gain *= np.einsum("kb,kb->k", W.T @ ratio, H) / weights
+        gains.append(gain)
+    return np.stack(gains)
 
 
 def checked_groups(groups: Any, n_components: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from math import inf
 from numbers import Real
@@ -16,23 +16,20 @@ from nonneg._arguments import checked_checkpoint
 from nonneg._random import Seed
 from nonneg._typing import Array, FloatArray
 from nonneg.applications.audio import methods
-from nonneg.applications.audio.channels import masked_parts
-from nonneg.applications.audio.masks import checked_groups
-from nonneg.applications.audio.methods import METHODS
+from nonneg.applications.audio.grouping import PROPOSALS, best_proposal, group_components, largest_share
+from nonneg.applications.audio.masks import checked_groups, masked_parts
+from nonneg.applications.audio.methods import FRAMING, METHODS, checked_training, fit_trained
 from nonneg.applications.audio.recordings import KINDS, Recordings, check_sound, checked_recordings
 from nonneg.applications.audio.sources import (
     checked_n_sources,
     completed_names,
     default_names,
-    fit_blindly,
     grouped_by_hand,
     separation_certificate,
     shares_of_energy,
     warn_of_one_source,
 )
 from nonneg.applications.audio.stft import STFT
-from nonneg.applications.audio.stored import FRAMING
-from nonneg.applications.audio.trained import checked_training, encoded, fit_trained
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators import NMF, TransformNMF
 from nonneg.estimators.saving import Model, SavableEstimator
@@ -49,29 +46,24 @@ class SourceSeparation(SavableEstimator):
     n_sources : int or None
         The number of sources. None is the number of sources with training recordings or named in `grouping`,
         otherwise 2. Beyond those with training recordings, sources are learned from the recording itself.
-    method : {"stft", "cqt", "transform", "tl", "jd", "dct"}, default "stft"
-        NMF of a magnitude spectrogram: of a short-time Fourier transform ("stft") or of a constant-Q
-        transform ("cqt", see `ConstantQ`), with activations that are smooth in time. The others use
+    method : {"stft", "transform", "tl", "jd", "dct"}, default "stft"
+        "stft": NMF of a magnitude spectrogram with activations that are smooth in time. The others use
         orthogonal transforms of frames: one that is learned together with the components (TL-NMF, "tl") or
-        before them (JD+NMF, "jd"), the discrete cosine transform ("dct"), or the one among learned transform,
-        cosine transform and blends of the two that explains held-out frames best ("transform").
+        before them (JD+NMF, "jd"), the discrete cosine transform ("dct"), or the learned or the cosine
+        transform, whichever explains held-out frames better ("transform").
     n_components : int or None
-        The total number of components. None: with "stft" and "cqt" eight per source, or one if that is
-        enough; with the other methods one per source.
-    grouping : str, dict or array-like of shape (n_components,), default "features"
-        Which components belong to the same source: found by `group_components` with this `by` ("features",
-        "activations", "templates", "both", or "harmonic-percussive", with which half of the components are
-        smooth in time and the others over frequency); the components of each source by its name, as in
-        ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest"; or the source
-        of each component, numbered from 0.
+        The total number of components. None: with "stft" eight per source (40 per source with training
+        recordings), with the other methods one per source.
+    grouping : str, dict or array-like of shape (n_components,), default "auto"
+        Which components belong to the same source: found by `group_components` with this `by` ("auto",
+        "timbre", "timbre-dynamics", "activations" or "harmonic-percussive"); the components of each source
+        by its name, as in ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called
+        "rest"; or the source of each component, numbered from 0.
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
-        How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of about 93 ms
-        (longer if one component per source is enough and the spectrogram becomes more concentrated), a
-        quarter of a frame apart, with a Hann window; with orthogonal transforms 512 samples, half a frame
-        apart, with tapered ends. "cqt" accepts only `hop`.
-    lapped : bool, default False
-        Orthogonal transforms: whether frames are folded as in the MDCT (`LappedFraming`), which makes the
-        learned transform a lapped one.
+        How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of 46, 93, 186 or
+        372 ms, whichever concentrates the energy of the recording in the fewest coefficients, a quarter of
+        a frame apart, with a Hann window; with orthogonal transforms 512 samples, half a frame apart, with
+        tapered ends.
     recordings : {"aligned", "consecutive"}, default "aligned"
         What several recordings are. "aligned": realizations of the same piece, of equal length, in which the
         same notes sound at the same time; they share activations, which improves the estimate of variances.
@@ -80,8 +72,8 @@ class SourceSeparation(SavableEstimator):
         Orthogonal transforms: the floor of the variances, and the number of neighboring frames that are
         averaged; see `TransformNMF`.
     init : str, array or None
-        The initialization: of `NMF` ("random" by default), or the initial transform ("dct" by default, "jd",
-        "random" or a matrix).
+        The initialization: "random" for "stft" (with another ``beta_loss`` any of `NMF`), otherwise the
+        initial transform ("dct" by default, "jd", "random" or a matrix).
     n_init : int or None
         Number of initializations, of which the best is kept; None is 1, or 3 with orthogonal transforms.
     max_iter : int or None
@@ -89,10 +81,10 @@ class SourceSeparation(SavableEstimator):
     tol : float or None
         When to stop, as in `NMF` (1e-4) and `TransformNMF` (1e-7).
     method_params : dict or None
-        Further parameters of the method. With "stft" and "cqt": ``beta_loss`` (default "kullback-leibler"),
-        the ``solver``, the weight of temporal ``continuity`` (0.3), the ``exponent`` of the magnitudes that
-        are factorized (1) and the ``mask_exponent`` of the parts of the model whose ratios are the masks (2).
-        With the others as in `TransformNMF`.
+        Further parameters of the method. With "stft": ``beta_loss`` (default "kullback-leibler"), the weight
+        of temporal ``continuity`` (1), the ``exponent`` of the magnitudes that are factorized (1) and the
+        ``mask_exponent`` of the parts of the model whose ratios are the masks (2). With the others as in
+        `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
     verbose : int, default 0
@@ -108,12 +100,15 @@ class SourceSeparation(SavableEstimator):
     ----------
     model_ : NMF or TransformNMF
         The factorization, with its history and certificate.
-    framing_ : STFT, ConstantQ, Framing or LappedFraming
+    framing_ : STFT or Framing
         How signals were cut.
     activations_ : array of shape (n_frames, n_components)
         How much of each component is in each frame.
     groups_ : array of int of shape (n_components,)
         The source of each component.
+    proposals_ : array of shape (2,) or (0,)
+        With ``grouping="auto"``: the share of the loudest source in the energy of the model, for "timbre" and
+        "timbre-dynamics"; the smaller one was taken. Otherwise empty.
     energy_shares_ : array of shape (n_sources,)
         The energy of each source, divided by the sum over all sources.
     n_trained_ : int
@@ -149,6 +144,7 @@ class SourceSeparation(SavableEstimator):
         "activations_": StoredArray("n_frames", "number of components", nonnegative=True),
         "energy_shares_": StoredArray("number of sources", nonnegative=True),
         "rate_": Value(int, optional=True),
+        "proposals_": StoredArray("number of proposals", nonnegative=True, optional=True),
         "n_trained_": Value(int, optional=True),
         "source_names_": Names("number of sources", container=tuple, optional=True),
     }
@@ -159,11 +155,10 @@ class SourceSeparation(SavableEstimator):
         *,
         method: str = "stft",
         n_components: int | None = None,
-        grouping: Any = "features",
+        grouping: Any = "auto",
         frame_length: int | None = None,
         hop: int | None = None,
         window: Any = None,
-        lapped: bool = False,
         recordings: str = "aligned",
         eps0: float | str = "auto",
         average_frames: int = 1,
@@ -185,7 +180,6 @@ class SourceSeparation(SavableEstimator):
         self.frame_length = frame_length
         self.hop = hop
         self.window = window
-        self.lapped = lapped
         self.recordings = recordings
         self.eps0 = eps0
         self.average_frames = average_frames
@@ -230,20 +224,47 @@ class SourceSeparation(SavableEstimator):
         checked_checkpoint(self.checkpoint)
         recordings = checked_recordings(signals, self.recordings)
         # Methods see the number of sources, whoever said it.
-        given = copy(self)
-        given.n_sources = n_sources
-        found: Any  # framing, model, activations and groups
+        asked = copy(self)
+        asked.n_sources = n_sources
+        names: tuple[str, ...]
         if solos:
-            found = fit_trained(given, recordings, solos, rate)
+            fitted = fit_trained(asked, recordings, solos, rate)
+            self.framing_, self.model_, self.activations_, groups = fitted
             names = completed_names(tuple(solos), n_sources)
+            if (free := groups < 0).any():
+                groups[free] = len(solos) + self._grouped(n_sources - len(solos), rate, free)
         else:
-            found, names = fit_blindly(given, recordings, rate)
-        self.framing_, self.model_, self.activations_, self.groups_ = found
+            n_components = self.n_components
+            if n_components is None and not isinstance(self.grouping, str | Mapping):
+                n_components = int(np.size(self.grouping))
+            run = METHODS.find(self.method).run
+            self.framing_, self.model_, self.activations_ = run(asked, recordings, n_components, rate)
+            if isinstance(self.grouping, str):
+                groups, names = self._grouped(n_sources, rate), default_names(n_sources)
+            else:
+                groups, names = grouped_by_hand(self.grouping, self.activations_.shape[1])
+        self.groups_ = groups
+        if not isinstance(self.grouping, str) or (solos and n_sources == len(solos)):
+            self.proposals_ = np.array([])
+        if isinstance(self.model_, NMF):
+            # As `separate` finds them.
+            self.activations_ = methods.encoded(self.framing_, self.model_, recordings, self)
         self.source_names_, self.n_trained_, self.rate_ = names, len(solos), rate
         coefficients = methods.coefficients(self.framing_, self.model_, recordings)
         self.energy_shares_ = self._energy_shares(coefficients, self.activations_)
         warn_of_one_source(self.source_names_, self.energy_shares_)
         return self
+
+    def _grouped(self, n_groups: int, rate: float | None, part: Any = slice(None)) -> Any:
+        """Return the groups of components, and note the numbers of the proposals."""
+        W, H = self.activations_[:, part], self.model_.components_[part]
+        # Librosa's default where the sampling rate is not known.
+        frequencies = methods.bin_frequencies(self.framing_, self.model_, 22050 if rate is None else rate)
+        named = PROPOSALS if self.grouping == "auto" else (self.grouping,)
+        labels = {by: group_components(W, H, n_groups, by=by, frequencies=frequencies) for by in named}
+        shares = {by: largest_share(W, H, one) for by, one in labels.items()}
+        self.proposals_ = np.array(list(shares.values()) if len(named) > 1 and n_groups > 1 else [])
+        return labels[best_proposal(shares)]
 
     def regroup(self, grouping: Any) -> SourceSeparation:
         """Group the components of a fitted model by hand, without another fit.
@@ -261,6 +282,7 @@ class SourceSeparation(SavableEstimator):
         """
         check_is_fitted(self)
         self.groups_, self.source_names_ = grouped_by_hand(grouping, len(self.groups_))
+        self.proposals_ = np.array([])
         # Magnitudes for the STFT, variances otherwise.
         modeled = self.activations_ @ self.model_.components_
         modeled = modeled if isinstance(self.model_, NMF) else np.sqrt(modeled)
@@ -275,14 +297,12 @@ class SourceSeparation(SavableEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        """What is known about the fit: the statements of the model, and the balance of the sources."""
-        return separation_certificate(self.model_.certificate_, self.energy_shares_)
+        """What is known about the fit: about the model, the grouping and the balance of the sources."""
+        proposals = dict(zip(PROPOSALS, self.proposals_.tolist(), strict=False))
+        return separation_certificate(self.model_.certificate_, self.energy_shares_, proposals)
 
     def separate(self, signals: Any) -> Any:
         """Return the sources of a recording, by the components that were learned.
-
-        After a fit with training recordings, activations are fitted to all components at once, so the
-        sources of the recording of the fit differ slightly from those of `fit_separate`.
 
         Parameters
         ----------
@@ -297,13 +317,7 @@ class SourceSeparation(SavableEstimator):
         check_is_fitted(self)
         recordings = checked_recordings(signals, self.recordings)
         check_sound(recordings, self.framing_.frame_length)
-        return self._separated(recordings, self._encoded(recordings))
-
-    def _encoded(self, recordings: Recordings) -> FloatArray:
-        if self.n_trained_ == 0:
-            return methods.encoded(self.framing_, self.model_, recordings, self)
-        V = methods.spectrogram(self.framing_, recordings, self)
-        return encoded(V, self.model_.components_, self).W
+        return self._separated(recordings, methods.encoded(self.framing_, self.model_, recordings, self))
 
     def _separated(self, recordings: Recordings, activations: Array) -> Any:
         sources: list[list[FloatArray]] = [[] for _ in recordings.parts]
@@ -378,15 +392,13 @@ class SourceSeparation(SavableEstimator):
     def _complete_loaded(self) -> None:
         n_components, n_bins = self.model_.components_.shape
         framing = self.framing_
-        expected = framing.n_bins if isinstance(framing, methods.SPECTROGRAMS) else framing.frame_length
+        expected = framing.n_bins if isinstance(framing, STFT) else framing.frame_length
         if n_components != len(self.groups_) or n_bins != expected:
             raise FileFormatError(
                 f"expected {len(self.groups_)} components of {expected} bins, got {(n_components, n_bins)}. "
                 "The file is damaged."
             )
         self.groups_ = checked_groups(self.groups_, n_components)
-        if not hasattr(self, "n_trained_"):  # a file of an earlier version
-            self.source_names_, self.n_trained_ = default_names(len(self.energy_shares_)), 0
         if (n_found := int(self.groups_.max()) + 1) != len(self.source_names_):
             raise FileFormatError(
                 f"the components belong to {n_found} sources, but {len(self.source_names_)} are named. "

@@ -1,4 +1,4 @@
-"""Sources: how many there are, what they are called, and which components belong to each."""
+"""Sources: their number, names, components and energies."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.applications.audio import methods
-from nonneg.applications.audio.grouping import WAYS, group_components
+from nonneg.applications.audio.grouping import GROUPINGS, best_proposal
 from nonneg.applications.audio.masks import checked_groups
-from nonneg.applications.audio.recordings import Recordings
 from nonneg.applications.audio.stft import STFT
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
@@ -56,8 +54,8 @@ def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, named: S
             continue
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise InvalidParameterError(f"{name} must be an integer of at least 1, got {value!r}.")
-    if isinstance(grouping, str) and grouping not in WAYS:
-        raise UnknownNameError.of("grouping", grouping, WAYS)
+    if isinstance(grouping, str) and grouping not in GROUPINGS:
+        raise UnknownNameError.of("grouping", grouping, GROUPINGS)
     if named:
         found = _n_trained(n_sources, grouping, named)
     elif isinstance(grouping, str):
@@ -137,38 +135,32 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[Any, tuple[str, .
     return labels, names
 
 
-def fit_blindly(given: Any, recordings: Recordings, rate: float | None) -> tuple[Any, tuple[str, ...]]:
-    """Return framing, model, activations and groups of a fit without training, and names of the sources."""
-    n_components, grouping = given.n_components, given.grouping
-    if n_components is None and not isinstance(grouping, str | Mapping):
-        n_components = int(np.size(grouping))
-    framing, model, activations = methods.METHODS.find(given.method).run(
-        given, recordings, n_components, rate
-    )
-    if not isinstance(grouping, str):
-        groups, names = grouped_by_hand(grouping, model.components_.shape[0])
-        return (framing, model, activations, groups), names
-    groups = group_components(
-        activations,
-        model.components_,
-        given.n_sources,
-        by=grouping,
-        frequencies=methods.bin_frequencies(framing, model, rate),
-    )
-    return (framing, model, activations, groups), default_names(given.n_sources)
-
-
-def separation_certificate(known: Certificate, shares: FloatArray) -> Certificate:
-    """Return the statements about the model, and about the balance of the sources."""
-    # The last fit is a refinement of few iterations.
+def separation_certificate(
+    known: Certificate, shares: FloatArray, proposals: Mapping[str, float]
+) -> Certificate:
+    """Return the statements about the model, the grouping, and the balance of the sources."""
+    # Masks are ratios of sums of components: small changes of single ones do not matter to them.
     statements = [
         replace(one, quantities={**one.quantities, "by_design": "separation"})
         if one.name == "stationarity"
         else one
         for one in known
     ]
+    if proposals:
+        statements.append(grouping_statement(proposals))
     balance = balance_statement(shares)
     return Certificate((*statements, *([] if balance is None else [balance])))
+
+
+def grouping_statement(proposals: Mapping[str, float]) -> Statement:
+    """Say which of the proposed groupings was taken, and by which number."""
+    best = best_proposal(proposals)
+    listed = " and ".join(f"{100 * value:.3g}% by {name}" for name, value in proposals.items())
+    sentence = (
+        f"Components are grouped by {best}, the proposal that spreads the energy most evenly: the largest "
+        f"source of the model has {listed}."
+    )
+    return Statement("grouping", sentence, proposals[best], None, Verdict.NOT_VERIFIABLE, dict(proposals))
 
 
 def balance_statement(shares: FloatArray) -> Statement | None:

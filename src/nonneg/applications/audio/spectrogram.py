@@ -1,86 +1,66 @@
-"""NMF of magnitude spectrograms: window length, number of components, and the fit."""
+"""NMF of magnitude spectrograms: the Kullback-Leibler divergence with activations that are smooth in time."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._random import generator
-from nonneg._typing import FloatArray
-from nonneg.applications.audio.continuity import Priors, factorize_with_priors
+from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.audio.recordings import Recordings
 from nonneg.applications.audio.stft import STFT, automatic_frame_length
-from nonneg.data import as_data_matrix
+from nonneg.certificates.certificate import Certificate
+from nonneg.certificates.stationarity import normalized, ratio_residual, stationarity_statement
 from nonneg.estimators import NMF
-from nonneg.iteration import Checkpoint, RelativeDecrease
+from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import reporter
-from nonneg.solvers.factorize import initial_factors
+from nonneg.solvers.result import FactorizationResult
 
-# The constants were chosen on the mixtures that the study `studies/separation` names as choosing ones.
-# Where one component per source is enough, a frame may be this many times as long as librosa's 93 ms ...
-LONGER = (1, 2, 4)
-# ... if that makes the spectrogram this much more concentrated: steady notes near each other in pitch gain a
-# quarter or more.
-WORTH_LENGTH = 0.9
-# One component per source is enough where these leave less than this share of the power unexplained (two
-# notes or tones: up to 0.1; mixtures of instruments: from 0.43). Otherwise there are this many per source.
-SIMPLE = 0.2
-COMPONENTS_PER_SOURCE = 8
-# Iterations that show whether one is enough.
-SIMPLE_ITERATIONS = 30
-# Frames are twice as long where more than this share of the power is below this many hertz: a bass and a kick
-# drum are few hertz apart (bass and drums: from 0.71; a bass below another instrument: up to 0.57).
-LOW, LOW_SHARE = 150.0, 0.65
-# Bands of the first fit: half a semitone wide.
+# Lengths of frames that are tried, in units of librosa's default of 93 ms.
+LENGTHS = (0.5, 1, 2, 4)
+# Bands of the iterations: quarter tones.
 BANDS_PER_OCTAVE = 24
-# Iterations with all bins afterwards: five bring the divergence of 10 s of piano and drums within 0.02% of
-# its limit.
-REFINEMENTS = 5
-# Sweeps over a frame when its activations are encoded.
-ENCODING_SWEEPS = 10
+# Updates of the templates in all bins, for activations that were fitted to bands: a convex problem.
+BIN_UPDATES = 10
+# Two sources have the 16 components of librosa's example of `librosa.decompose.decompose`.
+COMPONENTS_PER_SOURCE = 8
 
 
 def spectrogram_framing(
     recordings: Recordings, frame_length: int | None, hop: int | None, window: Any, rate: float | None
 ) -> STFT:
-    """Return the given transform, or one with frames of librosa's duration."""
-    if frame_length is None:
-        frame_length = automatic_frame_length(recordings.shortest, rate)
-    return STFT(frame_length, hop, "hann" if window is None else window)
+    """Return the given transform, or the one among a few lengths that concentrates the energy best."""
+    window = "hann" if window is None else window
+    if frame_length is not None:
+        return STFT(frame_length, hop, window)
+    base = automatic_frame_length(recordings.shortest, rate)
+    lengths = {max(16, int(base * factor)) for factor in LENGTHS}
+    # At least four frames that share nothing.
+    framings = [
+        STFT(length, hop, window)
+        for length in sorted(lengths)
+        if length <= max(base, recordings.shortest // 4) and (hop is None or hop <= length // 2)
+    ]
+    return (
+        min(framings, key=lambda framing: spread(recordings, framing))
+        if framings
+        else STFT(base, hop, window)
+    )
 
 
-def concentrated_framing(recordings: Recordings, framing: STFT) -> STFT:
-    """Return the transform with the shortest frames that concentrate the energy nearly as well as any."""
-    base = framing.frame_length
-    lengths = [base * factor for factor in LONGER if base * factor <= max(base, recordings.shortest // 4)]
-    if len(lengths) == 1:
-        return framing
-    spread = np.array([_spread(recordings, STFT(length, None, framing.window)) for length in lengths])
-    chosen = int(np.flatnonzero(WORTH_LENGTH * spread <= spread.min())[0])
-    return STFT(lengths[chosen], None, framing.window)
+def spread(recordings: Recordings, framing: STFT) -> float:
+    """Return the ratio of l1 and l2 norm of the coefficients: small if few of them hold the energy.
 
-
-def low_framing(V: FloatArray, framing: STFT, recordings: Recordings, rate: float | None) -> STFT:
-    """Return the transform, with longer frames for a spectrogram of low sounds."""
-    if rate is None or 2 * framing.frame_length > recordings.shortest // 4:
-        return framing
-    powers = np.square(V).sum(axis=0, dtype=np.float64)
-    below = np.arange(len(powers)) * rate / framing.frame_length < LOW
-    if powers[below].sum() <= LOW_SHARE * powers.sum():
-        return framing
-    return STFT(2 * framing.frame_length, None, framing.window)
-
-
-def _spread(recordings: Recordings, framing: STFT) -> float:
-    """Return the ratio of l1 and l2 norm of the coefficients: small if few of them hold the energy."""
+    Jones & Parks (1990), A high resolution data-adaptive time-frequency representation.
+    """
     total = squares = count = 0.0
     for part in recordings.parts:
-        magnitudes = np.abs(framing.analyze(part))
+        # Squares of faint recordings vanish.
+        magnitudes = np.abs(framing.analyze(part / max(float(np.abs(part).max()), np.finfo(float).tiny)))
         total += float(magnitudes.sum(dtype=np.float64))
         squares += float(np.square(magnitudes).sum(dtype=np.float64))
         count += magnitudes.size
@@ -98,107 +78,189 @@ def magnitudes(coefficients: list[Any], exponent: float = 1.0) -> FloatArray:
     return V / V.dtype.type(mean if mean > 0 else 1.0)
 
 
-def is_simple(V: FloatArray, n_sources: int, pool: bool, **options: Any) -> bool:
-    """Return whether one component per source explains most of a spectrogram."""
-    pooled, widths = _pooled(V, pool)
-    few = NMF(n_sources, transform_max_iter=ENCODING_SWEEPS, **(options | {"max_iter": SIMPLE_ITERATIONS}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # good enough to see whether they are enough
-        rest = pooled - few.fit_transform(pooled) @ few.components_
-    # Sums over a wide band are large, whatever is in it: powers are per bin.
-    power, left = (float((np.square(part).sum(axis=0) / widths).sum()) for part in (pooled, rest))
-    return left <= SIMPLE * power
+@dataclass(frozen=True)
+class Factors:
+    """The state of the iterations."""
+
+    W: FloatArray
+    H: FloatArray
+
+
+@dataclass(frozen=True)
+class Model:
+    """The divergence of V from W H, plus the weight of smooth activations.
+
+    The penalty of an activation is half the sum of its squared differences over the sum of its squares
+    (Virtanen 2007, eq. 10, as the logarithm of a normal density), in units of the mean mass of a component.
+    """
+
+    V: FloatArray
+    continuity: float
+
+    @property
+    def name(self) -> str:
+        """What is minimized, for the certificate."""
+        return "kullback-leibler" if self.continuity == 0 else "continuity-penalized-kullback-leibler"
+
+    def run(self, factors: Factors, n_fixed: int = 0, **options: Any) -> Run[Any]:
+        """Minimize by multiplicative updates; the first templates stay as they are.
+
+        The gradient of the penalty is split into positive and negative parts. There is no proof that the sum
+        decreases, and no need: the stopping rule sees the sum.
+        """
+        V, tiny = self.V, float(np.finfo(self.V.dtype).tiny) ** 0.5
+        logs = float(np.sum(V * np.log(np.maximum(V, tiny)), dtype=np.float64)) - float(V.sum())
+
+        def step(now: Factors) -> tuple[Factors, dict[str, Any]]:
+            W, H = now.W, now.H
+            if n_fixed < len(H):
+                ratio = W[:, n_fixed:].T @ (V / (W @ H + tiny))
+                H = H.copy()
+                H[n_fixed:] *= ratio / (W[:, n_fixed:].sum(axis=0)[:, None] + tiny)
+            model = W @ H + tiny
+            positive, negative = self.penalty_gradient(W)
+            new = W * (((V / model) @ H.T + negative) / (H.sum(axis=1) + positive + tiny))
+
+            def loss() -> float:
+                # Of the pair before the last update, whose product is at hand.
+                return logs + float(np.sum(model - V * np.log(model), dtype=np.float64)) + self.penalty(W)
+
+            return Factors(new, H), {"loss": loss}
+
+        return iterate(step, factors, **options)
+
+    def _weights(self, W: FloatArray) -> FloatArray:
+        unit = 0.5 * self.continuity * float(self.V.sum()) / W.shape[1]
+        return unit / (np.square(W).sum(axis=0) + np.finfo(W.dtype).tiny)
+
+    def penalty(self, W: FloatArray) -> float:
+        """Return the penalty of the activations."""
+        return float(self._weights(W) @ np.square(np.diff(W, axis=0)).sum(axis=0)) if self.continuity else 0.0
+
+    def penalty_gradient(self, W: FloatArray) -> tuple[Any, Any]:
+        """Return the positive and the negative part of its gradient."""
+        if not self.continuity or len(W) == 1:
+            return W.dtype.type(0), W.dtype.type(0)
+        weights = 2 * self._weights(W)
+        neighbors = np.zeros_like(W)
+        neighbors[1:] += W[:-1]
+        neighbors[:-1] += W[1:]
+        count = np.full((len(W), 1), 2, dtype=W.dtype)  # neighbors: one at either end
+        count[[0, -1]] = 1
+        changes = np.square(np.diff(W, axis=0)).sum(axis=0)
+        squares = np.square(W).sum(axis=0) + np.finfo(W.dtype).tiny
+        return weights * (count * W), weights * (neighbors + (changes / squares) * W)
+
+    def certificate(self, W: FloatArray, H: FloatArray, n_fixed: int = 0) -> Certificate:
+        """Return how far the factors are from stationary."""
+        tiny = float(np.finfo(self.V.dtype).tiny) ** 0.5
+        quotient = self.V / (W @ H + tiny)
+        positive, negative = self.penalty_gradient(W)
+        of_W = normalized(
+            *map(float, ratio_residual(np, W, quotient @ H.T + negative, H.sum(axis=1) + positive))
+        )
+        held = np.arange(len(H)) < n_fixed
+        power = np.broadcast_to(W.sum(axis=0), H.T.shape)
+        of_H = normalized(
+            *map(float, ratio_residual(np, H.T, quotient.T @ W, power, frozen=held if n_fixed else None))
+        )
+        return Certificate((stationarity_statement(of_W, of_H, loss=self.name),))
+
+
+def noise_factors(V: FloatArray, k: int, random: np.random.Generator) -> Factors:
+    """Return factors to begin with: noise around the mean spectrum and the loudness."""
+    H = random.uniform(0.5, 1.5, (k, V.shape[1])) * V.mean(axis=0)
+    H /= np.maximum(H.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    W = random.uniform(0.5, 1.5, (len(V), k)) * V.sum(axis=1, keepdims=True) / k
+    return Factors(W.astype(V.dtype), H.astype(V.dtype))
 
 
 def fit_spectrogram(
-    V: FloatArray,
-    n_sources: int,
-    n_components: int | None,
-    *,
-    pool: bool = True,
-    continuity: float = 0.0,
-    percussive: bool = False,
-    checkpoint: Any = None,
-    **options: Any,
+    V: FloatArray, k: int, continuity: float, search: dict[str, Any], *, fixed: Any = None, name: str = "stft"
 ) -> tuple[NMF, FloatArray]:
-    """Factorize a spectrogram.
+    """Factorize a spectrogram, with the first templates `fixed`; return model and activations.
 
-    First with bins pooled to bands, which is fast and has the same minima but for details of the spectra
-    (sums of Poisson variables are Poisson variables), then with all bins from there.
+    The iterations see bins pooled to bands, in single precision: sums of Poisson variables are Poisson
+    variables, so that activations are fitted to the same model with fewer numbers. Templates in bins follow.
     """
-    n_components = COMPONENTS_PER_SOURCE * n_sources if n_components is None else n_components
-    folder = None if checkpoint is None else Path(checkpoint)
-    # Whether spectra are smooth is seen in bins only.
-    pooled, widths = _pooled(V, pool and not percussive)
-    if continuity > 0:
-        W, H = _with_priors(pooled, n_components, continuity, percussive, folder, options)
-    else:
-        coarse = NMF(n_components, checkpoint=None if folder is None else str(folder / "bands"), **options)
-        with warnings.catch_warnings():
-            # Masks are ratios of sums of components: small changes of single ones do not matter to them.
-            warnings.filterwarnings("ignore", message="The tolerance tol was reached")
-            W = coarse.fit_transform(pooled)
-        H = coarse.components_
-        if pooled.shape == V.shape:
-            return coarse, W
-    shares = V.sum(axis=0) / np.repeat(np.maximum(pooled.sum(axis=0), np.finfo(V.dtype).tiny), widths)
-    H = np.repeat(H, widths, axis=1) * shares
-    model = NMF(
-        n_components,
-        checkpoint=None if folder is None else str(folder / "bins"),
-        transform_max_iter=ENCODING_SWEEPS,
-        **(options | {"init": "custom", "n_init": 1, "max_iter": min(options["max_iter"], REFINEMENTS)}),
+    bands = pooled(V)
+    model, best = Model(bands, continuity), None
+    n_fixed = 0 if fixed is None else len(fixed)
+    for number, random in enumerate(generator(search["random_state"]).spawn(search["n_init"])):
+        initial = noise_factors(bands, k, random)
+        if n_fixed:
+            initial.H[:n_fixed] = pooled(fixed)
+        run = model.run(initial, n_fixed, **_loop(search, f"{name}-{number}", continuity, bands, initial))
+        if best is None or run.history.loss[-1] < best.history.loss[-1]:
+            best = run
+    assert best is not None
+    certificate = model.certificate(best.state.W, best.state.H, n_fixed)
+    W, H = best.state.W, templates_in_bins(V.astype(bands.dtype), best.state)
+    if n_fixed:
+        H[:n_fixed] = fixed
+    sums = np.maximum(H.sum(axis=1), np.finfo(H.dtype).tiny)
+    W, H = (W * sums).astype(V.dtype), np.ascontiguousarray(H / sums[:, None], dtype=V.dtype)
+    loss = float(best.history.loss[-1])
+    result = FactorizationResult(
+        W, H, loss, best.n_iter, best.stop_reason, best.history, certificate, "mu", "kullback-leibler"
     )
-    with warnings.catch_warnings():
-        # The fit to the bands has said whether it converged.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model, model.fit_transform(V, W=W, H=H.astype(V.dtype))
+    # As its own fit would leave it.
+    options = {name: value for name, value in search.items() if name not in ("init", "checkpoint")}
+    nmf = NMF(len(H), solver="mu", beta_loss="kullback-leibler", init="random", **options)
+    nmf.components_, nmf.n_components_, nmf.n_features_in_ = H, len(H), H.shape[1]
+    nmf.reconstruction_err_ = math.sqrt(2 * max(loss, 0.0))
+    nmf.result_, nmf.n_iter_, nmf.history_, nmf.certificate_ = result, best.n_iter, best.history, certificate
+    return nmf, W
 
 
-def _with_priors(
-    V: FloatArray,
-    k: int,
-    weight: float,
-    percussive: bool,
-    folder: Path | None,
-    options: Mapping[str, Any],
-) -> tuple[FloatArray, FloatArray]:
-    """Return the best factors of `n_init` runs with smooth activations, or with two kinds of components."""
-    data, least = as_data_matrix(V), np.inf
-    best: Any = None
-    priors = (
-        Priors.harmonic_percussive(-(-k // 2), k // 2, weight) if percussive else Priors.continuity(k, weight)
-    )
-    for number, random in enumerate(generator(options["random_state"]).spawn(options["n_init"])):
-        W, Ht = initial_factors(data, k, init=options["init"], W=None, H=None, rng=random)
-        run = factorize_with_priors(
-            V,
-            W,
-            Ht.T,
-            priors,
-            max_iter=options["max_iter"],
-            stop=RelativeDecrease(options["tol"]),
-            callback=options["callback"],
-            progress=reporter("SourceSeparation", options["verbose"]),
-            checkpoint=Checkpoint.of(
-                None if folder is None else folder / f"bands-{number}", "continuity", weight, k, V, W, Ht
-            ),
-        )
-        loss = run.history.loss[-1] if run.history.loss else 0.0
-        if best is None or loss < least:
-            best, least = run.state, loss
-    return best.W, best.H
+def templates_in_bins(V: FloatArray, factors: Factors) -> FloatArray:
+    """Return the templates of all bins for activations that were fitted to bands."""
+    edges = band_edges(V.shape[1])
+    widths = np.diff([*edges, V.shape[1]])
+    tiny = float(np.finfo(V.dtype).tiny) ** 0.5
+    # Within a band, all templates begin as the mean spectrum.
+    mean = V.mean(axis=0)
+    shares = mean / np.maximum(np.repeat(np.add.reduceat(mean, edges), widths), tiny)
+    H = np.repeat(factors.H, widths, axis=1) * shares
+    sums = factors.W.sum(axis=0)[:, None] + tiny
+    for _ in range(BIN_UPDATES):
+        H = H * (factors.W.T @ (V / (factors.W @ H + tiny)) / sums)
+    return H
 
 
-def _pooled(V: FloatArray, pool: bool) -> tuple[FloatArray, Any]:
-    """Return the sums over bands and their widths."""
-    edges = band_edges(V.shape[1]) if pool else np.arange(V.shape[1])
-    return np.add.reduceat(V, edges, axis=1), np.diff([*edges, V.shape[1]])
+def encode_spectrogram(V: FloatArray, H: FloatArray, continuity: float, search: dict[str, Any]) -> FloatArray:
+    """Return the activations of a spectrogram for given templates."""
+    bands, templates = pooled(V), pooled(H)
+    total = max(float(templates.sum()), float(np.finfo(bands.dtype).tiny))
+    W = np.repeat(bands.sum(axis=1, keepdims=True) / total, len(H), axis=1)
+    options = _loop(search | {"checkpoint": None, "callback": None, "verbose": 0}, "", continuity)
+    run = Model(bands, continuity).run(Factors(W, templates), len(H), **options)
+    activations: FloatArray = run.state.W.astype(V.dtype)
+    return activations
 
 
-def band_edges(n_bins: int) -> Any:
+def pooled(V: FloatArray) -> FloatArray:
+    """Return the sums over bands, in single precision."""
+    return np.add.reduceat(V, band_edges(V.shape[1]), axis=1).astype(np.float32)
+
+
+def band_edges(n_bins: int) -> IntArray:
     """Return the first bin of each band: single bins, and where these are narrower, parts of an octave."""
     edges = [0]
     while edges[-1] < n_bins:
         edges.append(edges[-1] + max(1, round(edges[-1] * (2 ** (1 / BANDS_PER_OCTAVE) - 1))))
     return np.array(edges[:-1])
+
+
+def _loop(search: dict[str, Any], name: str, *key: Any) -> dict[str, Any]:
+    folder = search["checkpoint"]
+    return {
+        "max_iter": search["max_iter"],
+        "stop": RelativeDecrease(search["tol"]),
+        "callback": search["callback"],
+        "progress": reporter("SourceSeparation", search["verbose"]),
+        "checkpoint": Checkpoint.of(
+            None if folder is None else Path(folder) / name,
+            *(part for item in key for part in ((item.W, item.H) if isinstance(item, Factors) else (item,))),
+        ),
+    }
