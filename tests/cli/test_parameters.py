@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nonneg.applications.audio.grouping import WAYS
+from nonneg.applications.audio.grouping import GROUPINGS
 from nonneg.applications.audio.methods import METHODS
 from nonneg.cli import anchors, arguments, build_parser, communities, fit, main, rank, separate, topics
 from nonneg.cli.consensus import restart_parameters
@@ -118,7 +118,7 @@ def test_separate_offers_every_method_and_rule_of_the_class():
     (commands,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
     choices = {action.dest: action.choices for action in commands.choices["separate"]._actions}
     assert list(choices["method"]) == list(METHODS)
-    assert tuple(choices["grouping"]) == WAYS
+    assert tuple(choices["grouping"]) == GROUPINGS
 
 
 @pytest.mark.parametrize(

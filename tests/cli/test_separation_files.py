@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nonneg.applications.audio import STFT, ConstantQ, Framing
+from nonneg.applications.audio import STFT, Framing
 from nonneg.cli import separate_results as results
 
 soundfile = pytest.importorskip("soundfile")
@@ -41,16 +41,6 @@ def test_power_and_frequencies_of_sources():
     silent = model()
     silent.activations_[:, 1] = 0.0
     assert results._frequencies(silent, 1, 1280) == []
-
-
-def test_frequencies_of_a_constant_q_transform_are_the_centers_of_its_bands():
-    found = model()
-    found.framing_ = ConstantQ(8000)  # 24 bands per octave
-    found.model_.components_ = np.zeros((3, found.framing_.n_bins))
-    found.model_.components_[0, [30, 31, 54]], found.model_.components_[1, 60] = [4.0, 3.0, 2.0], 1.0
-    low, octave = results._frequencies(found, 0, 8000)
-    assert low == found.framing_.frequencies[30]
-    assert octave == pytest.approx(2 * low)
 
 
 def test_frequencies_of_atoms():

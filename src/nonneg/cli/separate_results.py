@@ -247,7 +247,7 @@ def _frequencies(model: Any, source: int, rate: int) -> list[float]:
         found = fit_sinusoids(model.model_.transform_[strongest], sample_rate=rate).frequency
         places, resolution = found, rate / length / 2
     else:
-        # A Hann window, in time or over the bands of a constant-Q transform, spreads a partial over 4 bins.
+        # A Hann window spreads a partial over 4 bins.
         found = bin_frequencies(model.framing_, model.model_, rate)[strongest]
         places, resolution = strongest, 2
     kept: list[int] = []
