@@ -227,7 +227,7 @@ def test_groups_by_hand_and_further_sources(stereo, tmp_path, capsys):
         return capsys.readouterr().err
 
     assert "leave grouping (--group) out" in refused("--train", stereo / "low.wav", *groups)
-    assert "leave one of them out" in refused("--grouping", "both", *groups)
+    assert "leave one of them out" in refused("--grouping", "timbre", *groups)
     assert "--group c=... was given twice" in refused("--group", "c=1", "--group", "c=2")
     assert "components are numbered from 0 to 7 (from 1 to 8 on the command" in refused("--group", "c=9")
     twice = ["--train", stereo / "low.wav", "--train", stereo / "low.wav"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from nonneg.report.separation_page import _chosen_transform, _is_fixed, separation_sentence
+from nonneg.report.separation_page import separation_sentence
 
 
 def record(*shares, names=None, files=("song.wav",)):
@@ -25,20 +23,3 @@ def test_sources_are_named_where_they_have_names():
     assert turned == "2 sources of song.wav: source 2 with 75.0% and source 1 with 25.0% of the energy."
     several = separation_sentence(record(0.5, 0.5, files=["a.wav", "b.wav"]))
     assert several.endswith("of the energy of 2 recordings.")
-
-
-@pytest.mark.parametrize(
-    ("method", "fraction", "fixed", "words"),
-    [
-        ("dct", None, True, "a chosen transform"),
-        ("tl", None, False, "a chosen transform"),
-        ("transform", 0, True, "the cosine transform, which"),
-        ("transform", 1, False, "a learned transform, which"),
-        ("transform", 0.5, False, "a blend at 50.0% of the way from the cosine to the learned transform"),
-    ],
-)
-def test_a_transform_is_fixed_or_learned_or_between(method, fraction, fixed, words):
-    choice = None if fraction is None else {"fraction": fraction}
-    result = {"method": method, "transform_choice": choice}
-    assert _is_fixed(result) is fixed
-    assert _chosen_transform(result).startswith(words)
