@@ -64,7 +64,8 @@ TITLES: dict[str, str] = {
     "studies/near-duplicates": "Vertices with many near-duplicates: smooth separable NMF and other methods",
     "studies/purification-plausibility": "Purification or NMF: do the data tell which one is better?",
     "studies/tables": "The default of NMF on tables, other libraries, and whether the unit of X matters",
-    "studies/consensus": "Consensus NMF on planted truth: programs, their number, mutational signatures",
+    "studies/ranks": "Number of components: published proposals and the held-out error, by family of data",
+    "studies/consensus": "Number of components of a consensus: published rules, on planted and real data",
     "studies/integration": "Data sets that share components: integrative NMF and NMF on planted batches",
     "studies/count-losses": "Overdispersed counts: negative binomial, generalized Poisson and KL",
 }

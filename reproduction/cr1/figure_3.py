@@ -29,22 +29,16 @@ N_DRAWS = 50
 LARGER_SIZES, N_LARGER_DRAWS = (10_000, 14_000, 20_000), 20
 """Beyond the paper: where the larger noise level leads."""
 K_MIN, K_MAX = 11, 64
-TOLERANCE = 0.5
-"""Of the second estimate: the last ratio that is this close to the largest, on a logarithmic scale."""
 TO_RECOVER = {0.1: 2000, 0.5: 5000}
 """From which N on the paper finds the number of cones at a noise level."""
 SMALL = {"n_drawn": 960, "n_features": 300, "n_cones": 6, "k_min": 3, "k_max": 12}
 SMALL_SIZES, N_SMALL_DRAWS, BATCH = (60, 120, 240, 480, 960), 1000, 50
 """As many draws as in the paper, of fewer and shorter points in fewer cones."""
 
-RULES = {"rank": "largest ratio (45)", "last_rank": f"last large ratio (tolerance={TOLERANCE:g})"}
-"""Entry of a record -> the rule behind it."""
-
 
 def trials(quick: bool) -> list[dict[str, Any]]:
     """Return one setting per draw and noise level."""
-    size: dict[str, Any] = {"tolerance": TOLERANCE}
-    size |= QUICK | {"k_min": 3, "k_max": 12} if quick else FULL | {"k_min": K_MIN, "k_max": K_MAX}
+    size = QUICK | {"k_min": 3, "k_max": 12} if quick else FULL | {"k_min": K_MIN, "k_max": K_MAX}
     sizes = [60, 240, 960] if quick else list(SIZES)
     found = [
         {"draw": draw, "noise": noise, "alpha": 0.3, "sizes": sizes} | size
@@ -56,7 +50,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     larger = {"noise": max(NOISES), "alpha": 0.3, "sizes": list(LARGER_SIZES)} | size
     larger["n_drawn"] = max(LARGER_SIZES)
     found += [{"draw": draw} | larger for draw in range(N_LARGER_DRAWS)]
-    small = {"alpha": 0.3, "sizes": list(SMALL_SIZES), "tolerance": TOLERANCE} | SMALL
+    small = {"alpha": 0.3, "sizes": list(SMALL_SIZES)} | SMALL
     return found + [
         {"first_draw": first, "n_draws": BATCH, "noise": noise} | small
         for first in range(0, N_SMALL_DRAWS, BATCH)
@@ -81,18 +75,12 @@ def _one_draw(setting: Setting) -> list[dict[str, Any]]:
     records = []
     true = setting["n_cones"]
     for n in setting["sizes"]:
-        estimate = estimate_rank(
-            X[:n],
-            k_min=setting["k_min"],
-            k_max=setting["k_max"],
-            method_params={"tolerance": setting["tolerance"]},
-        )
+        estimate = estimate_rank(X[:n], k_min=setting["k_min"], k_max=setting["k_max"])
         scores = estimate.scores
         records.append(
             {
                 "n": n,
-                "rank": max(scores, key=scores.__getitem__),  # equation (45)
-                "last_rank": estimate.rank,
+                "rank": estimate.rank,  # equation (45)
                 "ratio_before": scores.get(true - 1),
                 "ratio": scores.get(true),
             }
@@ -110,7 +98,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Figure(
             "estimated-rank",
             "The estimate against N; bars: one standard deviation.",
-            [_panel(title, groups, rule, true) for rule, title in RULES.items()],
+            [_panel(groups, true)],
         ),
         _table("Estimates and ratios of singular values, mean ± standard deviation over draws.", records),
     ]
@@ -120,7 +108,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             f"as in the paper; the search is from {SMALL['k_min']} to {SMALL['k_max']}."
         )
         artifacts += [_table(caption, small), _found_in_all(small)]
-    artifacts += [_recovered(records, rule, noise, n) for rule in RULES for noise, n in TO_RECOVER.items()]
+    artifacts += [_recovered(records, noise, n) for noise, n in TO_RECOVER.items()]
     return artifacts
 
 
@@ -133,8 +121,6 @@ def _table(caption: str, records: Sequence[Record]) -> Table:
         "draws": "draws",
         "rank": "estimate (45)",
         "found": f"K = {true} found",
-        "last_rank": f"with tolerance {TOLERANCE:g}",
-        "last_found": f"K = {true} found",
         "before": f"ratio at {true - 1}",
         "ratio": f"ratio at {true}",
     }
@@ -148,52 +134,45 @@ def _found_in_all(small: Sequence[Record]) -> Verdict:
     ranks = [record["rank"] for record in small if (record["noise"], record["n"]) == (noise, n)]
     found = sum(rank == SMALL["n_cones"] for rank in ranks)
     claim = (
-        f"{RULES['rank']}: K = {SMALL['n_cones']} is found in at least 95% of {N_SMALL_DRAWS} draws of "
+        f"K = {SMALL['n_cones']} is found in at least 95% of {N_SMALL_DRAWS} draws of "
         f"N = {n} points in {SMALL['n_features']} dimensions for delta = {noise:g}"
     )
     met = found >= 0.95 * len(ranks) if len(ranks) >= N_SMALL_DRAWS else None
     return Verdict(claim, met, f"{found} of {len(ranks)} draws")
 
 
-def _panel(title: str, groups: Mapping[tuple[Any, ...], list[Any]], rule: str, true: int) -> Curves:
+def _panel(groups: Mapping[tuple[Any, ...], list[Any]], true: int) -> Curves:
     series = []
     for noise in sorted({noise for noise, _ in groups}):
         by_size = {n: members for (at, n), members in groups.items() if at == noise}
-        pairs = [mean_and_spread([m[rule] for m in members]) for members in by_size.values()]
+        pairs = [mean_and_spread([m["rank"] for m in members]) for members in by_size.values()]
         means, spreads = [mean for mean, _ in pairs], [spread or 0.0 for _, spread in pairs]
         series.append(Series(f"delta = {noise:g}", list(by_size), means, spreads))
     sizes = sorted({n for _, n in groups})
     series.append(Series("true", sizes, [float(true)] * len(sizes), style="dashed"))
-    return Curves(title, "N", "estimated number of cones", series, x_log=True)
+    return Curves("largest ratio (45)", "N", "estimated number of cones", series, x_log=True)
 
 
 def _row(noise: float, n: int, members: Sequence[Record], true: int) -> dict[str, Any]:
-    def found(rule: str) -> str:
-        return f"{100 * sum(m[rule] == true for m in members) / len(members):.0f}%"
-
     return {
         "noise": noise,
         "n": n,
         "draws": len(members),
         "rank": Measured(*mean_and_spread([m["rank"] for m in members])),
-        "found": found("rank"),
-        "last_rank": Measured(*mean_and_spread([m["last_rank"] for m in members])),
-        "last_found": found("last_rank"),
+        "found": f"{100 * sum(m['rank'] == true for m in members) / len(members):.0f}%",
         "before": Measured(*mean_and_spread([m["ratio_before"] for m in members])),
         "ratio": Measured(*mean_and_spread([m["ratio"] for m in members])),
     }
 
 
-def _recovered(records: Sequence[Record], rule: str, noise: float, least: int) -> Verdict:
-    claim = (
-        f"{RULES[rule]}: K = 40 is found in at least 95% of draws for delta = {noise:g}, N " + f">= {least}"
-    )
+def _recovered(records: Sequence[Record], noise: float, least: int) -> Verdict:
+    claim = f"K = 40 is found in at least 95% of draws for delta = {noise:g}, N " + f">= {least}"
     sizes = [n for n in SIZES if n >= least]
     full = [r for r in records if r["noise"] == noise and r["n"] in sizes and r["n_cones"] == 40]
     if not full:
         return Verdict(claim, None, "no draws of that size")
     shares = {
-        n: sum(record[rule] == 40 for record in group) / len(group)
+        n: sum(record["rank"] == 40 for record in group) / len(group)
         for (n,), group in sorted(grouped(full, "n").items())
     }
     detail = ", ".join(f"N = {n}: {100 * share:.0f}%" for n, share in shares.items())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg import NMF, ConsensusNMF, compare_ranks, estimate_rank
+from nonneg import NMF, ConsensusNMF, estimate_rank
 from nonneg.applications import TopicModel
 from nonneg.applications.communities.certificate import _gap, _reached
 from nonneg.applications.communities.eigenvectors import Eigenpairs
@@ -19,11 +19,7 @@ from nonneg.cones.geometry.spectrum import RatioCondition, predicted_spectrum, r
 from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.rank_choice import recommended as recommended_rank
 from nonneg.consensus.result import RankConsensus, RestartTable
-from nonneg.rank_selection.comparison import recommend
-from nonneg.rank_selection.cross_validation import _reason as held_out_reason
-from nonneg.rank_selection.cross_validation import smallest_as_good
-from nonneg.rank_selection.ratio_certificate import implied_angles
-from nonneg.rank_selection.result import RankCurve, RankResult
+from nonneg.rank_selection.spectrum import implied_angles
 from nonneg.report import wording
 from nonneg.report.quality import dominance
 
@@ -37,7 +33,8 @@ def consensus_of(stability, **facts):
     k = len(stability)
     plain = {
         "n_components": k, "spectra": np.eye(k), "stability": np.array(stability), "usage": np.ones(k),
-        "recurrence": np.ones(k), "silhouette": float(np.mean(stability)), "error": 1.0, "cophenetic": 1.0,
+        "recurrence": np.ones(k), "silhouette": float(np.mean(stability)), "silhouette_error": 0.0,
+        "error": 1.0, "cophenetic": 1.0,
         "labels": np.arange(k), "density": np.zeros(k), "distances": np.zeros((k, k)),
         "distance_labels": np.arange(k), "n_restarts": 4, "n_outliers": 0, "best_loss": 0.5,
     }  # fmt: skip
@@ -78,20 +75,26 @@ def test_errors_that_rounding_decides_are_not_compared(error, loss):
     assert statement["consensus-error"].number is None or math.isfinite(statement["consensus-error"].number)
 
 
-def test_a_rank_is_not_said_to_be_the_largest_stable_one_if_a_larger_one_is_as_stable():
-    errors = {2: 4.0, 3: 2.0, 4: 1.9, 5: 1.82}  # the fourth and fifth component fit noise alike
-    found = [consensus_of([0.95] * k, error=error) for k, error in errors.items()]
-    found[-1] = consensus_of([0.2] * 5, error=errors[5])
-    rank, reason = recommended_rank(found)
-    assert rank == 3
-    assert reason.startswith("The components of rank 3 are all about as stable")
-    # Per component, rank 4 lowers the error somewhat more than rank 5 does.
-    fall = [errors[k] ** 2 - errors[k + 1] ** 2 for k in (3, 4)]
-    assert fall[0] > fall[1]
-    assert "4 would be as stable, but lower the error hardly more per component" in reason
-    rank, reason = recommended_rank(found[:2])
-    assert rank == 3
-    assert reason.startswith("3 is the largest of 2 ranks")
+def test_a_rank_is_not_recommended_where_none_stands_out():
+    falling = [consensus_of([level] * k) for k, level in ((2, 1.0), (3, 0.9), (4, 0.7))]
+    assert recommended_rank(falling)[0] == 2
+    assert recommended_rank(falling)[1].startswith("No number stands out: stability falls from the smallest")
+    flat = [consensus_of([0.9] * k) for k in (2, 3, 4)]
+    rank, reason = recommended_rank(flat)
+    assert rank == 4
+    assert reason.startswith("No number stands out: the largest candidate, 4 components, is as stable")
+    assert "such as 4:8" in reason
+
+
+def test_the_largest_rank_as_stable_as_the_best_is_recommended_with_every_number():
+    levels = {2: 0.99, 3: 0.80, 4: 0.97, 5: 0.60}
+    ranks = [consensus_of([level] * k, silhouette_error=0.015) for k, level in levels.items()]
+    rank, reason = recommended_rank(ranks)
+    assert rank == 4
+    assert reason.startswith("4 components are as stable as those of the most stable of 4 ranks")
+    assert "2: 0.99, 3: 0.80, 4: 0.97, 5: 0.60" in reason
+    exact = [consensus_of([level] * k) for k, level in levels.items()]
+    assert recommended_rank(exact)[0] == 2  # 0.97 is less than 0.99 by more than no error
 
 
 @pytest.mark.parametrize(("n_features", "k"), [(50, 3), (10, 2), (7, 5)])
@@ -126,35 +129,6 @@ def test_a_ratio_to_a_value_that_is_rounding_is_a_bound():
     assert "singular values 3 and 4 is at least" in estimate_rank(X).reason
     X = np.diag([8.0, 7.0, 6.0, 0.01, 0.01, 0.01, 0.01])
     assert "singular values 3 and 4 is 600, the largest" in estimate_rank(X).reason
-
-
-def rank_of(method, rank, candidates, mean):
-    """Return an estimate with one curve."""
-    curve = RankCurve("singular-value ratio", candidates, np.array(mean), np.zeros(len(mean)))
-    return RankResult(rank, {}, "so.", method, np.ones(3), 3, 2, 9, (curve,))
-
-
-def test_the_ratio_that_is_quoted_is_not_said_to_be_that_of_another_rank():
-    ratio = rank_of("singular-value-ratio", 5, (2, 3, 4, 5, 6), [1.1, 100.0, 1.1, 12.0, 1.1])
-    other = rank_of("stability", 2, (2, 3), [0.9, 0.8])
-    rank, reason = recommend({"singular-value-ratio": ratio, "stability": other})
-    assert rank == 5
-    assert "the ratio at 3, 100, is 8.3 times the second largest" in reason
-
-
-def test_an_error_that_is_equal_up_to_rounding_is_not_said_to_be_within_a_standard_error():
-    errors = np.array([[3e-9, 1e-9], [3e-9, 1e-9], [3e-9, 1e-9]])
-    assert smallest_as_good([2, 3], errors) == (2, 3)
-    curve = RankCurve("held-out error", (2, 3), errors.mean(axis=0), errors.std(axis=0, ddof=1), "smaller")
-    assert "within one standard error or rounding of the least, 1e-09 at 3" in held_out_reason(
-        curve, 2, 3, "wold", 3
-    )
-
-
-def test_restarts_say_nothing_of_ranks_that_were_not_tried(rng):
-    X = rng.random((20, 12))
-    found = compare_ranks(X, methods=["stability"], candidates=[2, 5], rng=0, method_params={"n_init": 3})
-    assert "is the largest of 2 candidates" in found.estimates["stability"].reason
 
 
 def statements(components, counts, n_empty=0, n=10, anchors=None, **support):

@@ -9,15 +9,12 @@ from sklearn.metrics import silhouette_samples
 from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.clustering import (
     CLUSTERINGS,
-    _farthest,
-    _median,
     cluster,
     distances_of,
     local_density,
     silhouettes_of,
     unit_spectra,
 )
-from nonneg.consensus.rank_choice import CLOSE, CLOSE_RESAMPLED, recommended
 from nonneg.consensus.result import RankConsensus, RestartTable
 
 K, RESTARTS = 3, 12
@@ -88,77 +85,10 @@ def test_components_of_zeros_are_in_no_cluster(spectra):
     assert np.isfinite(np.delete(found.silhouettes, 7)).all()
 
 
-@pytest.mark.parametrize(("recurrence", "stable"), [(1.0, True), (0.6, True), (0.5, False)])
-def test_a_component_of_half_of_the_restarts_is_not_stable_however_tight_its_cluster(recurrence, stable):
-    # Two local minima with half of the restarts each: silhouettes are near one, and nothing is agreed on.
-    found = RankConsensus(
-        2, np.ones((2, 3)), np.array([0.9, 1.0]), np.array([1.0, recurrence]), np.ones(2), 0.95, 1.0, 1.0,
-        np.zeros(4, int), np.zeros(4), np.zeros((4, 4)), np.zeros(4, int), 10, 0, 0.5,
-    )  # fmt: skip
-    table = RestartTable(*(np.full(10, value) for value in (2, 0, 0, 0.5, 9, True)))
-    certificate = consensus_certificate(found, table)
-    assert certificate["stability-0"].holds
-    assert certificate["stability-1"].holds == stable
-    assert ("but only 50% of 10 restarts" in certificate["stability-1"].sentence) != stable
-
-
-def ranks(least, errors, silhouette=0.9):
-    """Return consensuses of ranks 2, 3, ... whose least stable components and errors are given."""
-    return [
-        RankConsensus(
-            k, np.ones((k, 3)), np.r_[np.ones(k - 1), low], np.ones(k), np.ones(k), silhouette, error, 1.0,
-            np.zeros(4, int), np.zeros(4), np.zeros((4, 4)), np.zeros(4, int), 10, 0, 0.5,
-        )
-        for k, (low, error) in enumerate(zip(least, errors, strict=True), start=2)
-    ]  # fmt: skip
-
-
-def test_one_rank_is_what_was_asked_for():
-    assert recommended(ranks([0.1], [1.0])) == (2, "2 components were requested.")
-
-
-@pytest.mark.parametrize(("resampled", "margin"), [(False, CLOSE), (True, CLOSE_RESAMPLED)])
-def test_the_largest_rank_about_as_stable_as_the_best_is_recommended(resampled, margin):
-    errors = [4.0, 3.0, 2.0]
-    for low, rank in ((0.95 - 0.99 * margin, 4), (0.95 - 1.01 * margin, 2)):
-        found, reason = recommended(ranks([0.95, 0.2, low], errors), resampled=resampled)
-        assert found == rank
-        assert f"{rank} is the largest of 3 ranks whose components are all about as stable" in reason
-        assert (
-            f"a silhouette of {low if rank == 4 else 0.95:.2f}; the highest of all ranks is 0.95." in reason
-        )
-        assert ("It is the largest candidate" in reason) == (rank == 4)
-    # The one that is exactly as far below still counts.
-    assert recommended(ranks([1.0, 1.0 - margin], errors[:2]), resampled=resampled)[0] == 3
-
-
-def test_hardly_stable_restarts_are_told():
-    reason = recommended(ranks([0.7, 0.7], [2.0, 1.0], silhouette=0.79))[1]
-    assert reason.endswith("Its mean silhouette of 0.79 is below 0.8: restarts hardly agree.")
-    assert "restarts hardly agree" not in recommended(ranks([0.8, 0.8], [2.0, 1.0], silhouette=0.8))[1]
-
-
-@pytest.mark.parametrize(("fall", "rank"), [(1.0, 3), (1.6, 4)])
-def test_a_stable_rank_that_fits_noise_is_left_out(fall, rank):
-    """Rank 4 lowers the squared error by `fall`, ranks 5 and 6, which are not stable, by 1 per component."""
-    squares = np.array([30.0, 10.0, 10.0 - fall, 9.0 - fall, 8.0 - fall])
-    found, reason = recommended(ranks([0.9, 0.9, 0.9, 0.1, 0.1], np.sqrt(squares)))
-    assert found == rank
-    assert ("4 would be as stable" in reason) == (rank == 3)
-    assert reason.startswith("The components of rank 3 are" if rank == 3 else "4 is the largest of 5 ranks")
-
-
-def test_several_ranks_may_fit_noise_but_the_first_stays():
-    squares = np.array([10.0, 9.9, 9.8, 9.7, 9.6])
-    found, reason = recommended(ranks([0.9, 0.9, 0.9, 0.9, 0.1], np.sqrt(squares)))
-    assert found == 2
-    assert "3 and 4 and 5 would be as stable" in reason
-
-
 def certified(stability=(0.9, 0.8), recurrence=(1.0, 0.6), error=1.02, best=0.5, resampled=False, n_done=10):
     found = RankConsensus(
-        len(stability), np.ones((2, 3)), np.array(stability), np.array(recurrence), np.ones(2), 0.95, error,
-        1.0, np.zeros(4, int), np.zeros(4), np.zeros((4, 4)), np.zeros(4, int), 10, 0, best,
+        len(stability), np.ones((2, 3)), np.array(stability), np.array(recurrence), np.ones(2), 0.95,
+        0.01, error, 1.0, np.zeros(4, int), np.zeros(4), np.zeros((4, 4)), np.zeros(4, int), 10, 0, best,
     )  # fmt: skip
     done = np.arange(10) < n_done
     table = RestartTable(*(np.full(10, value) for value in (len(stability), 0, 0, 0.5, 9)), done)
@@ -209,28 +139,11 @@ def test_all_restarts_have_to_converge(n_done):
     assert found.quantities == {"n_restarts": 10}
 
 
-def test_the_middle_of_components_sums_to_one():
-    rows = np.array([[1.0, 0.0, 3.0], [2.0, 0.0, 1.0], [3.0, 9.0, 2.0]])
-    np.testing.assert_allclose(_median(rows), [0.5, 0.0, 0.5])
-    # Where the median is zero everywhere, the mean takes its place.
-    np.testing.assert_allclose(_median(np.eye(3)), 1 / 3)
-    np.testing.assert_array_equal(_median(np.zeros((2, 3))), 0.0)
-
-
-@pytest.mark.parametrize(("neighborhood", "n_neighbors"), [(0.01, 1), (0.5, 3), (0.67, 4), (9.0, 11)])
-def test_the_number_of_neighbors_is_a_share_of_the_restarts(neighborhood, n_neighbors, rng):
-    points = rng.random((12, 3))
-    distances = np.linalg.norm(points[:, None] - points, axis=2)
-    expected = np.sort(distances, axis=1)[:, 1 : n_neighbors + 1].mean(axis=1)
-    np.testing.assert_allclose(local_density(distances, 2, neighborhood), expected)
-
-
-def test_a_cluster_of_one_may_be_the_nearest_other(rng):
+def test_a_cluster_of_one_may_be_the_nearest_other():
     points = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
     distances, labels = np.abs(points - points.T), np.array([0, 0, 1, 2, 2])
     expected = silhouette_samples(distances, labels, metric="precomputed")
     np.testing.assert_allclose(silhouettes_of(distances, labels, 3), expected)
-    assert len(_farthest(unit_spectra(rng.random((9, 4))), 3)) == 3
 
 
 def test_an_error_too_large_for_a_ratio_is_not_compared():

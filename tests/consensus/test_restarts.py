@@ -7,14 +7,14 @@ import pytest
 import scipy.sparse as sp
 from tests.consensus.planted import planted
 
+from nonneg import ConsensusNMF
 from nonneg.consensus import restarts as consensus_restarts
 from nonneg.consensus.combine import ConsensusOptions
 from nonneg.consensus.fit import ConsensusProblem
 from nonneg.consensus.resampling import check_resampling
 from nonneg.consensus.restarts import RestartData, RestartOptions, restart_seed, run_batch
-from nonneg.consensus.store import RestartStore
 from nonneg.data import as_data_matrix
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, OutputError, UnsupportedInputError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import restarts
 
@@ -35,36 +35,25 @@ def test_a_restart_on_sparse_counts_does_not_depend_on_those_beside_it(monkeypat
         assert (alone.loss, alone.n_iter, alone.number) == (other.loss, other.n_iter, other.number)
 
 
-def test_a_store_belongs_to_its_data_and_its_root(tmp_path):
-    first = RestartStore.open(tmp_path, "k" * 40, 7)
-    assert first.root == 7
-    assert first.folder == tmp_path / ("k" * 16) / f"{7:016x}"
-    # Without a root the one that the folder has is taken up; another root has a folder of its own.
-    assert RestartStore.open(tmp_path, "k" * 40, None).root == 7
-    other = RestartStore.open(tmp_path, "k" * 40, 8)
-    assert other.folder != first.folder
-    assert RestartStore.open(tmp_path, "k" * 40, None).root == 7
-    fresh = RestartStore.open(tmp_path, "n" * 40, None)
-    assert 0 <= fresh.root < 2**62
-    assert RestartStore.open(tmp_path, "n" * 40, None).root == fresh.root
-
-
-def test_restarts_are_read_back_and_damaged_ones_are_none(tmp_path):
-    store = RestartStore.open(tmp_path / "deep" / "folder", "key", 1)
-    assert store.load(3, 2) is None
-    for number in (2, 3):
-        store.save(3, number, spectra=np.eye(2), loss=0.5)
-    found = store.load(3, 2)
-    np.testing.assert_array_equal(found["spectra"], np.eye(2))
-    assert float(found["loss"]) == 0.5
-    assert store.load(3, 4) is store.load(2, 2) is None
-    (path,) = store.folder.rglob("00002.npz")
-    path.write_bytes(path.read_bytes()[:40])
-    assert store.load(3, 2) is None
-    assert [part.name for part in store.folder.rglob("*.part")] == []
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(OutputError, match="cannot be used"):
-        RestartStore.open(tmp_path / "file", "key", 1)
+def test_finished_restarts_are_taken_from_the_folder(tmp_path):
+    X = planted(4)[0]
+    options = {"n_init": 3, "checkpoint": tmp_path, "random_state": 0}
+    whole = ConsensusNMF([2, 3], **options).fit(X)
+    files = sorted(tmp_path.rglob("run.npz"))
+    assert len(files) == 6
+    files[0].write_bytes(files[0].read_bytes()[:40])  # damaged: computed again
+    files[1].unlink()
+    done = []
+    again = ConsensusNMF([2, 3], callback=lambda progress: done.append(progress), **options).fit(X)
+    assert len(done) == 2
+    np.testing.assert_array_equal(again.components_, whole.components_)
+    # Without a seed it follows from the data, so that the same call resumes; other data have other folders.
+    ConsensusNMF([2], n_init=2, checkpoint=tmp_path).fit(X)
+    n_files = len(list(tmp_path.rglob("run.npz")))
+    ConsensusNMF([2], n_init=2, checkpoint=tmp_path).fit(X)
+    assert len(list(tmp_path.rglob("run.npz"))) == n_files == 8
+    ConsensusNMF([2], n_init=2, checkpoint=tmp_path).fit(X + 1)
+    assert len(list(tmp_path.rglob("run.npz"))) == 10
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -100,12 +89,3 @@ def test_ranks_up_to_the_smaller_side_are_taken():
             consensus_problem(shape, [2, 5]).check(None, "it")
     with pytest.raises(InvalidParameterError, match="init='nndsvd' does not draw random numbers"):
         consensus_problem((6, 4), [2], init="nndsvd").check(None, "it")
-
-
-def test_without_a_folder_nothing_is_stored(tmp_path):
-    problem = consensus_problem((6, 4), [2])
-    root, store = problem.root_and_store(3, None)
-    assert store is None
-    assert root == int(np.random.default_rng(3).integers(2**62))
-    assert problem.root_and_store(3, tmp_path)[0] == root
-    assert problem.root_and_store(None, tmp_path)[0] == root

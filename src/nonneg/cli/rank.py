@@ -52,18 +52,7 @@ def _add_search_arguments(group: Any) -> None:
     group.add_argument("--candidates", type=arguments.counts, metavar="K,K,...", help="list of candidates")
     group.add_argument("--normalize", choices=["l1", "l2"], help="scale samples to norm one first")
     group.add_argument(
-        "--tolerance",
-        type=float,
-        metavar="T",
-        help="take the last ratio within this fraction of the largest (default: 0.5; 0: the largest)",
-    )
-    group.add_argument(
         "--n-folds", type=arguments.count, metavar="N", help="folds of the cross-validation (default: 5)"
-    )
-    group.add_argument(
-        "--holdout",
-        choices=["auto", "wold", "bi-cross-validation"],
-        help="what a fold hides: single entries (wold), or blocks of rows and columns",
     )
     group.add_argument(
         "--n-init", type=arguments.count, metavar="N", help="restarts of the stability method (default: 10)"
@@ -160,6 +149,6 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "n_jobs": options.n_jobs,
         "checkpoint": options.checkpoint,
         "verbose": 0 if options.quiet else 1,
-        "method_params": _given(options, "tolerance", "n_folds", "holdout", "n_init") or None,
+        "method_params": _given(options, "n_folds", "n_init") or None,
     }
     return {name: value for name, value in said.items() if value is not None}

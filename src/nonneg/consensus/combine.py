@@ -1,4 +1,4 @@
-"""From the restarts of one rank to its consensus: outliers, clusters, medians, refitted usages."""
+"""Consensus of the restarts of one rank: outliers, clusters, medians, refitted usages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.exceptions import NonnegWarning
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
-from nonneg.rank_selection.consensus import consensus_matrix, cophenetic_correlation
+from nonneg.rank_selection.stability import consensus_matrix, cophenetic_correlation
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.reconstruction import reconstruction_error
 
@@ -50,8 +50,8 @@ def combine(
     distances = distances_of(unit)
     density = local_density(distances, k, options.neighborhood)
     kept = _kept(density, k, options)
-    found = cluster(unit, distances, k, kept, options.clustering)
-    Ht = data.to_device(found.spectra.T)
+    clusters = cluster(unit, distances, k, kept, options.clustering)
+    Ht = data.to_device(clusters.spectra.T)
     W, loss = encode(data, Ht, beta=beta, penalties=penalties)
     if loss is None:
         loss = objective(data, W, Ht, beta=beta, penalties=penalties)
@@ -63,17 +63,18 @@ def combine(
     order = np.argsort(-usage, kind="stable")
     place = np.empty(k + 1, dtype=np.int64)
     place[order], place[-1] = np.arange(k), -1
-    labels, nearest = place[found.labels], place[found.nearest]
+    labels, nearest = place[clusters.labels], place[clusters.nearest]
     members = [np.flatnonzero(nearest == a) for a in range(k)]
     shown, shown_labels = _thinned(distances, labels, density)
     restart_labels = np.array([run.labels for run in runs])
     return RankConsensus(
         n_components=k,
-        spectra=found.spectra[order],
-        stability=np.array([float(np.mean(found.silhouettes[rows])) for rows in members]),
+        spectra=clusters.spectra[order],
+        stability=np.array([float(np.mean(clusters.silhouettes[rows])) for rows in members]),
         recurrence=np.array([len(np.unique(np.flatnonzero(labels == a) // k)) / len(runs) for a in range(k)]),
         usage=usage[order],
-        silhouette=float(np.nanmean(found.silhouettes)),
+        silhouette=float(np.nanmean(clusters.silhouettes)),
+        silhouette_error=_standard_error(clusters.silhouettes.reshape(-1, k)),
         error=float(reconstruction_error(data, W, Ht, beta=beta, penalties=penalties, value=loss)),
         cophenetic=cophenetic_correlation(consensus_matrix(restart_labels)),
         labels=labels,
@@ -85,6 +86,12 @@ def combine(
         best_loss=min(run.loss for run in runs),
         draws=_draws(unit, labels, k) if options.keep_draws else None,
     )
+
+
+def _standard_error(silhouettes: FloatArray) -> float:
+    """Return the standard error over restarts, the rows, of the mean silhouette."""
+    means = np.nanmean(silhouettes[~np.isnan(silhouettes).all(axis=1)], axis=1)
+    return float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0
 
 
 def _kept(density: FloatArray, k: int, options: ConsensusOptions) -> IntArray:

@@ -20,7 +20,6 @@ from nonneg.consensus.genes import check_columns
 from nonneg.consensus.resampling import check_resampling
 from nonneg.consensus.restarts import RestartData, RestartOptions, run_all
 from nonneg.consensus.result import RankConsensus, RestartTable
-from nonneg.consensus.store import RestartStore
 from nonneg.data import DataMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError
@@ -67,14 +66,14 @@ class ConsensusProblem:
             missing=False,
         )
 
-    def root_and_store(self, seed: Seed, folder: Path | None) -> tuple[int, RestartStore | None]:
-        """Return where seeds come from and where restarts are kept; without a seed, continue a stored run."""
-        root = int(generator(seed).integers(2**62))
+    def root_and_folder(self, seed: Seed, folder: Path | None) -> tuple[int, Path | None]:
+        """Return where seeds come from and where restarts are kept."""
         if folder is None:
-            return root, None
+            return int(generator(seed).integers(2**62)), None
         key = checkpoint_key(repr(self.restarts), str(self.data.dtype), self.scale, fingerprint(self.data))
-        store = RestartStore.open(folder, key, None if seed is None else root)
-        return store.root, store
+        # Without a seed it follows from data and parameters, so that the same call resumes.
+        root = int(key[:15], 16) if seed is None else int(generator(seed).integers(2**62))
+        return root, folder / key[:16] / f"{root:016x}"
 
     def solve(
         self,
@@ -87,7 +86,7 @@ class ConsensusProblem:
         caller: str,
     ) -> tuple[list[RankConsensus], RestartTable]:
         """Run the restarts and combine those of each rank."""
-        root, store = self.root_and_store(seed, folder)
+        root, place = self.root_and_folder(seed, folder)
         with device_work(self.data, self.ranks[-1]):
             found = run_all(
                 RestartData.of(self.counts, self.data, self.scale, root, self.restarts.beta),
@@ -95,7 +94,7 @@ class ConsensusProblem:
                 self.n_init,
                 self.restarts,
                 root=root,
-                store=store,
+                folder=place,
                 n_jobs=n_jobs,
                 verbose=verbose,
                 callback=callback,

@@ -1,4 +1,4 @@
-"""Which rank to recommend, and why."""
+"""Recommended rank of a consensus: the largest one that is as stable as the most stable."""
 
 from __future__ import annotations
 
@@ -8,55 +8,32 @@ import numpy as np
 
 from nonneg.consensus.result import RankConsensus
 
-# The least stable component of a rank that is too large has a silhouette this far below that of the best
-# rank; resampling lowers the silhouettes of components that fit noise further. Chosen on planted programs, on
-# other draws than those that report (docs/reproduced/studies/consensus).
-CLOSE, CLOSE_RESAMPLED = 0.15, 0.25
-# A component of a stable rank that lowers the squared error by less than this multiple of what components of
-# larger ranks do fits noise, however stably. On the same draws 1.5 to 3 do about equally well; 1.5 is the
-# only one of them that keeps all five stable programs of the blood cells of `load_pbmc3k`.
-GAIN = 1.5
-# A mean silhouette of at least 0.8 is what SigProfilerExtractor calls stable (Islam et al. 2022).
-STABLE = 0.8
 
-
-def recommended(found: Sequence[RankConsensus], *, resampled: bool = False) -> tuple[int, str]:
+def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
     """Return the recommended rank with its reason."""
-    if len(found) == 1:
-        return found[0].n_components, f"{found[0].n_components} components were requested."
-    least = np.array([float(each.stability.min()) for each in found])
-    stable = np.flatnonzero(least >= least.max() - (CLOSE_RESAMPLED if resampled else CLOSE)).tolist()
-    dropped = []
-    while len(stable) > 1 and _fits_noise(found, stable[-1]):
-        dropped.append(stable.pop())
-    best, at = found[stable[-1]], stable[-1]
-    largest = f"{best.n_components} is the largest of {len(found)} ranks whose components are"
-    if dropped:
-        largest = f"The components of rank {best.n_components} are"
-    reason = (
-        f"{largest} all about as stable as those of the most stable rank: its least stable one has a "
-        f"silhouette of {least[at]:.2f}; the highest of all ranks is {least.max():.2f}."
-    )
-    if dropped:
-        ranks = " and ".join(str(found[each].n_components) for each in reversed(dropped))
-        reason += (
-            f" {ranks} would be as stable, but lower the error hardly more per component than still larger "
-            "ranks do."
+    # The mean silhouette is the stability of cNMF (Kotliar et al. 2019, eLife 8, e43803); "as stable" is the
+    # one-standard-error rule, over restarts, on silhouettes to the two digits that are shown.
+    if len(ranks) == 1:
+        return ranks[0].n_components, f"{ranks[0].n_components} components were requested."
+    numbers = [each.n_components for each in ranks]
+    silhouettes = np.round([each.silhouette for each in ranks], 2)
+    errors = np.array([each.silhouette_error for each in ranks])
+    best = int(np.argmax(silhouettes))
+    as_stable = silhouettes >= silhouettes[best] - np.hypot(errors, errors[best])
+    at = int(np.flatnonzero(as_stable)[-1])
+    rank = numbers[at]
+    curve = ", ".join(f"{k}: {value:.2f}" for k, value in zip(numbers, silhouettes, strict=True))
+    if at == len(ranks) - 1:
+        return rank, (
+            f"No number stands out: the largest candidate, {rank} components, is as stable as any. Mean "
+            f"silhouettes: {curve}. Try larger ones, such as {rank}:{2 * rank}."
         )
-    if best.silhouette < STABLE:
-        reason += f" Its mean silhouette of {best.silhouette:.2f} is below {STABLE}: restarts hardly agree."
-    elif at == len(found) - 1:
-        reason += " It is the largest candidate, so larger ones may also be stable."
-    return best.n_components, reason
-
-
-def _fits_noise(found: Sequence[RankConsensus], at: int) -> bool:
-    """Tell whether a rank lowers the squared error hardly more per component than larger ones."""
-    if at in (0, len(found) - 1):
-        return False
-
-    def gain(start: int, stop: int) -> float:
-        fall = found[start].error ** 2 - found[stop].error ** 2
-        return fall / (found[stop].n_components - found[start].n_components)
-
-    return gain(at - 1, at) < GAIN * gain(at, len(found) - 1)
+    if at == 0:
+        return rank, (
+            f"No number stands out: stability falls from the smallest candidate, {rank} components, on. "
+            f"Mean silhouettes: {curve}. More components may still be useful, but restarts agree less."
+        )
+    return rank, (
+        f"{rank} components are as stable as those of the most stable of {len(ranks)} ranks, up to a "
+        f"standard error, and more are not. Mean silhouettes: {curve}."
+    )

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,13 @@ from nonneg._interruption import forget_interrupt
 from nonneg._threads import current_threads, serial, threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.consensus.resampling import resampled
-from nonneg.consensus.store import RestartStore
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.sparse_array import SparseArrayMatrix, on_host
-from nonneg.exceptions import InterruptedFitWarning
+from nonneg.exceptions import FileFormatError, InterruptedFitWarning
 from nonneg.initializers.registry import INITS
-from nonneg.iteration import History, Progress, StopReason
+from nonneg.iteration import Checkpoint, History, Progress, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.batched import restarts_per_batch, run_batched
@@ -247,7 +247,7 @@ def run_all(
     options: RestartOptions,
     *,
     root: int,
-    store: RestartStore | None = None,
+    folder: Path | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -262,18 +262,18 @@ def run_all(
     missing: dict[int, list[int]] = {k: [] for k in ranks}
     for k in ranks:
         for number in range(n_init):
-            stored = None if store is None else store.load(k, number)
-            if stored is None:
+            saved = None if folder is None else _loaded(folder, k, number)
+            if saved is None:
                 missing[k].append(number)
             else:
-                done[k].append(_from_stored(stored, k, number))
+                done[k].append(saved)
     counter = StepCounter(caller, sum(map(len, missing.values())), verbose)
     history, started = History(), time.perf_counter()
     try:
         with threads(n_jobs), _closing(_computed(data, missing, options, root)) as restarts:
             for restart in restarts:
-                if store is not None:
-                    _keep(store, restart)
+                if folder is not None:
+                    _place(folder, restart.n_components, restart.number).save(restart, 0, 0.0, History())
                 done[restart.n_components].append(restart)
                 counter.done(f"k={restart.n_components}, restart {restart.number + 1}")
                 if callback is None:
@@ -347,27 +347,16 @@ def _computed(
         finished.close()
 
 
-def _keep(store: RestartStore, restart: Restart) -> None:
-    store.save(
-        restart.n_components,
-        restart.number,
-        seed=np.uint32(restart.seed),
-        spectra=restart.spectra,
-        labels=restart.labels,
-        loss=restart.loss,
-        n_iter=restart.n_iter,
-        converged=restart.converged,
-    )
+def _place(folder: Path, k: int, number: int) -> Checkpoint:
+    # Data, parameters and seeds are in the name of the folder.
+    return Checkpoint(folder / f"rank-{k:03d}" / f"{number:05d}", key="")
 
 
-def _from_stored(stored: dict[str, Any], k: int, number: int) -> Restart:
-    return Restart(
-        k,
-        number,
-        int(stored["seed"]),
-        stored["spectra"],
-        stored["labels"],
-        float(stored["loss"]),
-        int(stored["n_iter"]),
-        bool(stored["converged"]),
-    )
+def _loaded(folder: Path, k: int, number: int) -> Restart | None:
+    """Return a stored restart; a damaged file counts as none, since it can be computed again."""
+    nothing = Restart(k, number, 0, np.zeros((0, 0)), np.zeros(0, dtype=np.int32), math.nan, 0, False)
+    try:
+        loaded = _place(folder, k, number).load(nothing)
+    except FileFormatError:
+        return None
+    return None if loaded is None else loaded[0]

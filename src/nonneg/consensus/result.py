@@ -1,4 +1,4 @@
-"""What a consensus found at one rank, and the list of restarts."""
+"""Consensus of one rank, and table of restarts."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class RankConsensus:
         Mean share of each component in the samples.
     silhouette : float
         Mean silhouette of all components of all restarts, outliers included.
+    silhouette_error : float
+        Its standard error over restarts.
     error : float
         Frobenius norm of X - W H, or the square root of twice the beta-divergence, for the consensus spectra
         with refitted usages.
@@ -60,6 +62,7 @@ class RankConsensus:
     recurrence: FloatArray
     usage: FloatArray
     silhouette: float
+    silhouette_error: float
     error: float
     cophenetic: float
     labels: IntArray
@@ -82,6 +85,7 @@ class RankConsensus:
         return {
             "n_components": self.n_components,
             "stability": self.silhouette,
+            "stability_error": self.silhouette_error,
             "least_stable": float(self.stability.min()),
             "error": self.error,
             "cophenetic": self.cophenetic,

@@ -30,7 +30,6 @@ from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.checks import check_entries
 from nonneg.estimators._base import FactorizingEstimator, input_data
-from nonneg.estimators.consensus_fields import RANK_FIELDS, RESTART_FIELDS
 from nonneg.estimators.nmf import COUNT
 from nonneg.estimators.preparation import beta_loss_of, penalties_of
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
@@ -42,6 +41,36 @@ from nonneg.solvers.numbers import check_numbers
 
 UNITS = ("z-score", "tpm")
 
+_RANK_FIELDS: Fields = {
+    "n_components": Value(int),
+    "spectra": StoredArray("n_components", "n_features_in_", nonnegative=True),
+    "stability": StoredArray("n_components"),
+    "recurrence": StoredArray("n_components", nonnegative=True),
+    "usage": StoredArray("n_components", nonnegative=True),
+    "silhouette": Value(float),
+    "silhouette_error": Value(float),
+    "error": Value(float),
+    "cophenetic": Value(float),
+    "labels": StoredArray("components of restarts", kind="i"),
+    "density": StoredArray("components of restarts"),
+    "distances": StoredArray("shown", "shown"),
+    "distance_labels": StoredArray("shown", kind="i"),
+    "n_restarts": Value(int),
+    "n_outliers": Value(int),
+    "best_loss": Value(float),
+    "draws": StoredArray(
+        "complete restarts", "n_components", "n_features_in_", nonnegative=True, optional=True
+    ),
+}
+_RESTART_FIELDS: Fields = {
+    "n_components": StoredArray("restarts", kind="i"),
+    "number": StoredArray("restarts", kind="i"),
+    "seed": StoredArray("restarts", kind="u"),
+    "loss": StoredArray("restarts"),
+    "n_iter": StoredArray("restarts", kind="i"),
+    "converged": StoredArray("restarts", kind="b"),
+}
+
 
 class ConsensusNMF(FactorizingEstimator):
     """Consensus NMF: the components on which many restarts agree.
@@ -49,7 +78,7 @@ class ConsensusNMF(FactorizingEstimator):
     X is factorized from `n_init` independent random initializations for every candidate number of components.
     The components of all restarts are clustered; those without near neighbors are left out; the median of
     each cluster is a consensus component, and W is fitted to them. One candidate is recommended, based on
-    stability and error. This is the workflow of cNMF for gene programs [1]_, and with Poisson resampling and
+    stability. This is the workflow of cNMF for gene programs [1]_, and with Poisson resampling and
     the Kullback-Leibler loss that of mutational signatures [2]_ [3]_.
 
     Parameters
@@ -164,8 +193,8 @@ class ConsensusNMF(FactorizingEstimator):
         "column_scale_": StoredArray("n_features_in_", nonnegative=True),
         "stability_": StoredArray("n_components_"),
         "rank_reason_": Value(str),
-        "ranks_": Parts({RankConsensus: RANK_FIELDS}),
-        "restarts_": Part({RestartTable: RESTART_FIELDS}),
+        "ranks_": Parts({RankConsensus: _RANK_FIELDS}),
+        "restarts_": Part({RestartTable: _RESTART_FIELDS}),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -300,7 +329,7 @@ class ConsensusNMF(FactorizingEstimator):
             verbose=self.verbose, callback=self.callback, caller=name,
         )  # fmt: skip
         self.column_scale_ = np.ones(counts.shape[1]) if scale is None else scale
-        k, self.rank_reason_ = recommended(self.ranks_, resampled=self.resample is not None)
+        k, self.rank_reason_ = recommended(self.ranks_)
         self.components_ = data.to_caller(data.to_device(self._rank(k).spectra))
         self._take(k)
         warn_unless_converged(self.restarts_, k, self.max_iter, self.tol)
@@ -345,7 +374,7 @@ class ConsensusNMF(FactorizingEstimator):
         """
         check_is_fitted(self)
         k = self._rank(n_components).n_components
-        why = recommended(self.ranks_, resampled=self.resample is not None)[1]
+        why = recommended(self.ranks_)[1]
         self.rank_reason_ = f"{k} components were chosen by hand. Recommended: {why}"
         self._take(k)
         return self

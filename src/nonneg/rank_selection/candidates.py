@@ -1,4 +1,4 @@
-"""Which ranks are candidates: the range, its limits, the grid, and the answer where there is none."""
+"""Candidate ranks: the range, its limits, the grid, and the answer where there is none."""
 
 from __future__ import annotations
 
@@ -53,6 +53,16 @@ class RankProblem:
     def grid(self) -> list[int]:
         """Return candidates for methods that fit every one of them."""
         return self.within() if self.candidates is not None else spaced(self.k_min, self.last)
+
+    def ratios(self) -> FloatArray:
+        """Return the ratio of each candidate's singular value to the next."""
+        # Beyond the numerical rank the next value is rounding, whose size is not its own.
+        values = self.singular_values
+        return np.array([values[k - 1] / max(values[k], self.noise) for k in self.within()])
+
+    def largest_ratio(self) -> int:
+        """Return the candidate of the largest ratio."""
+        return self.within()[int(np.argmax(self.ratios()))]
 
     def limit_words(self) -> str:
         """Describe where the range ends, and why."""

@@ -1,4 +1,4 @@
-"""Several estimates of the rank, compared, and a recommendation."""
+"""Comparison of estimates of the rank, judged by the held-out error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from nonneg.exceptions import (
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import rank_problem
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, checked_max_samples, checked_method_params
-from nonneg.rank_selection.ratio_certificate import CONDITION
 from nonneg.rank_selection.result import RankResult
 
 WORDS = {
@@ -37,14 +36,10 @@ WORDS = {
 COLUMNS = {
     "singular-value ratio": "ratio",
     "held-out error": "held_out_error",
-    "component agreement": "agreement",
     "cophenetic correlation": "cophenetic",
     "dispersion": "dispersion",
 }
 """The columns of the table, by curve."""
-# A ratio that exceeds the second largest by this factor is a step of the spectrum. In docs/guide/rank.md,
-# cones have 2.9 against 1.23 and the digits no such step.
-CLEAR = 1.5
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ class RankComparison:
         Returns
         -------
         list of dict
-            "k" and a column for every measure, with its spread over folds or restarts. Ratios are shown at
+            "k" and a column for every measure, with its spread over folds. Ratios are shown at
             the candidates that were fitted, and at those recommended.
         """
         curves = [curve for estimate in self.estimates.values() for curve in estimate.curves]
@@ -90,10 +85,10 @@ class RankComparison:
             row: dict[str, Any] = {"k": k}
             for curve in curves:
                 column = COLUMNS[curve.name]
-                found = curve.at(k)
-                row[column] = None if found is None else found[0]
+                value = curve.at(k)
+                row[column] = None if value is None else value[0]
                 if np.any(curve.spread > 0):
-                    row[f"{column}_spread"] = None if found is None else found[1]
+                    row[f"{column}_spread"] = None if value is None else value[1]
             rows.append(row)
         return rows
 
@@ -194,8 +189,7 @@ def compare_ranks(
         Folder in which cross-validation and stability are saved after every candidate. The same call resumes
         them there.
     method_params : dict, optional
-        Parameters of the methods: `tolerance` of the singular-value ratio, `n_folds` and `holdout` of
-        cross-validation, `n_init` of stability; see `estimate_rank`.
+        Parameters of the methods: `n_folds` of cross-validation, `n_init` of stability.
 
     Returns
     -------
@@ -204,11 +198,11 @@ def compare_ranks(
 
     Notes
     -----
-    The recommendation follows the ratio if the spectrum has a step there (Theorem 9's condition holds, or the
-    ratio exceeds every other by half); otherwise the number on which two estimates agree, up to one component
-    or a tenth (the ratio and stability only if a ratio stands out from the others); otherwise
-    cross-validation, the only one that predicts new entries. If entries are missing, it follows
-    cross-validation, because the singular values treat them as zeros.
+    Three published methods propose, and the held-out error judges: the recommendation is the smallest rank
+    whose held-out error is within one standard error of the least, and the table has the error of every
+    candidate and proposal. Where the proposals differ, the reason says that no number stands out. Where there
+    is no held-out error (sample weights, negative entries, very small data), the singular-value ratio is
+    followed.
     """
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
@@ -240,18 +234,20 @@ def compare_ranks(
                 if chosen == [name]:
                     raise
                 left_out[name] = str(error)
-    rank, reason = recommend(estimates, incomplete=data.has_missing)
+    rank, reason = recommend(estimates)
     return RankComparison(rank, reason, estimates, left_out)
 
 
 def automatic_rank(data: DataMatrix, *, n_jobs: int | None = None, verbose: int = 0) -> RankComparison:
-    """Recommend the rank of ``compare_ranks(data, rng=0)``, without the methods that cannot change it."""
+    """Recommend the rank of ``compare_ranks(data, rng=0)``, without restarts, which cannot change it."""
     estimates: dict[str, RankResult] = {}
     left_out: dict[str, str] = {}
     signed = data.extremes()[0] < 0
     with threads(n_jobs):
         problem = rank_problem(data, 2, None, None)
         for name, seed in _seeds(0).items():
+            if name == stability.NAME:
+                continue
             if signed and name != spectrum.NAME:
                 left_out[name] = "It fits nonnegative factors, but X has negative entries."
                 continue
@@ -261,15 +257,8 @@ def automatic_rank(data: DataMatrix, *, n_jobs: int | None = None, verbose: int 
                 )
             except (InvalidDataError, UnsupportedInputError) as error:
                 left_out[name] = str(error)
-            if _settled(estimates, incomplete=data.has_missing):
-                break
-    rank, reason = recommend(estimates, incomplete=data.has_missing)
-    ratio = estimates[spectrum.NAME]
-    if len(estimates) == 1 and ratio.curve is not None:
-        why = _step_words(ratio)
-        why = f"The spectrum has a step: {why}." if why else " ".join(left_out.values())
-        reason = f"{_capital(ratio.reason)} {why}"
-    return RankComparison(rank, reason, estimates, left_out)
+    rank, reason = recommend(estimates)
+    return RankComparison(rank, " ".join([reason, *left_out.values()]), estimates, left_out)
 
 
 def _seeds(rng: Seed) -> dict[str, int]:
@@ -280,72 +269,25 @@ def _seeds(rng: Seed) -> dict[str, int]:
     }
 
 
-def _settled(estimates: Mapping[str, RankResult], *, incomplete: bool) -> bool:
-    """Say whether `recommend` would return the same rank whatever the remaining methods said."""
-    ratio, held_out = (estimates.get(name) for name in (spectrum.NAME, cross_validation.NAME))
-    if ratio is None or ratio.curve is None:
-        return True
-    if held_out is None:
-        return not incomplete and bool(_step_words(ratio))
-    # Restarts count where they confirm another estimate, and that of cross-validation is followed anyway.
-    return incomplete or _close(held_out.rank, ratio.rank) or not _stands_out(ratio)
-
-
-def recommend(estimates: Mapping[str, RankResult], *, incomplete: bool = False) -> tuple[int, str]:
-    """Choose among estimates, and give the reason."""
-    said = "; ".join(f"{WORDS[name]} gives {estimate.rank}" for name, estimate in estimates.items())
-    ranks = {name: estimate.rank for name, estimate in estimates.items()}
+def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
+    """Let the held-out error choose among the proposals, and say whether they agree."""
+    judge = estimates.get(cross_validation.NAME)
+    followed = judge or next(iter(estimates.values()))
+    if not followed.curves:
+        return followed.rank, followed.reason
     if len(estimates) == 1:
-        ((name, estimate),) = estimates.items()
-        return estimate.rank, f"{WORDS[name]} alone was used: {estimate.reason}"
-    if all(not estimate.curves for estimate in estimates.values()):
-        first = next(iter(estimates.values()))
-        return first.rank, first.reason
-    if len(set(ranks.values())) == 1:
-        return next(iter(ranks.values())), f"all agree ({said})."
-    if incomplete and cross_validation.NAME in ranks:
-        why = "entries are missing, which the singular values treat as zeros"
-        return ranks[cross_validation.NAME], f"{said}. Cross-validation is followed: {why}."
-    ratio = estimates.get(spectrum.NAME)
-    if ratio is not None and ratio.curve is not None and (step := _step_words(ratio)):
-        return ratio.rank, f"{said}. The spectrum has a step: {step}."
-    for one, other in (
-        (cross_validation.NAME, spectrum.NAME),
-        (cross_validation.NAME, stability.NAME),
-        (spectrum.NAME, stability.NAME),
-    ):
-        if (one, other) == (spectrum.NAME, stability.NAME) and not _stands_out(ratio):
-            continue  # both may be small by chance: digits have 5 and 2 to 4, and predict best with 16
-        if one in ranks and other in ranks and _close(ranks[one], ranks[other]):
-            return ranks[one], f"{said}. {_capital(WORDS[one])} and {WORDS[other]} agree."
-    name = cross_validation.NAME if cross_validation.NAME in ranks else next(iter(ranks))
-    why = (
-        "cross-validation is followed, because it alone predicts new entries"
-        if name == cross_validation.NAME
-        else f"{WORDS[name]} is followed, because there is no cross-validation"
-    )
-    return ranks[name], f"{said}. They differ, so the number of components is not clear-cut; {why}."
-
-
-def _stands_out(ratio: RankResult | None) -> bool:
-    return ratio is not None and ratio.curve is not None and spectrum.stands_out(ratio.curve.mean)
-
-
-def _step_words(ratio: RankResult) -> str:
-    curve = ratio.curve
-    assert curve is not None
-    if CONDITION in ratio.certificate and ratio.certificate[CONDITION].holds:
-        return "condition (92) of Theorem 9 holds"
-    ordered = np.sort(curve.mean)
-    if len(ordered) > 1 and ordered[-1] > CLEAR * ordered[-2]:
-        top = curve.candidates[int(np.argmax(curve.mean))]
-        times = f"{ordered[-1] / ordered[-2]:.2g} times"
-        return f"the ratio at {top}, {ordered[-1]:.3g}, is {times} the second largest"
-    return ""
-
-
-def _close(first: int, second: int) -> bool:
-    return abs(first - second) <= max(1, round(0.1 * max(first, second)))
+        return followed.rank, f"{WORDS[followed.method]} alone was used: {followed.reason}"
+    proposals = ", ".join(f"{WORDS[name]} {estimate.rank}" for name, estimate in estimates.items())
+    if len({estimate.rank for estimate in estimates.values()}) == 1:
+        return followed.rank, f"all agree ({proposals}): {followed.reason}"
+    alike = [WORDS[name] for name, estimate in estimates.items() if estimate.rank == followed.rank]
+    said = f"{' and '.join(alike)} agree" if len(alike) > 1 else "no number stands out"
+    said += f" ({proposals})"
+    if judge is None:
+        return followed.rank, f"{said}; {WORDS[followed.method]} is followed, without a held-out error."
+    measured = {k: judge.scores[k] for estimate in estimates.values() if (k := estimate.rank) in judge.scores}
+    errors = ", ".join(f"{error:.4g} with {k}" for k, error in sorted(measured.items()))
+    return judge.rank, f"{said}; the held-out error decides: {errors}. {_capital(judge.reason)}"
 
 
 def _capital(text: str) -> str:

@@ -1,4 +1,4 @@
-"""estimate_rank: one problem, several methods."""
+"""Estimates of the rank by name."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ METHODS: Registry[Entry] = Registry(
     {
         spectrum.NAME: Entry(
             spectrum.singular_value_ratio,
-            "the last large ratio of a singular value to the next",
-            options=frozenset({"tolerance"}),
+            "the largest ratio of a singular value to the next",
         ),
         cross_validation.NAME: Entry(
             cross_validation.cross_validation,
             "the smallest rank that predicts held-out entries as well as the best",
-            options=frozenset({"n_folds", "holdout"}),
+            options=frozenset({"n_folds"}),
         ),
         stability.NAME: Entry(
             stability.stability,
-            "the largest rank for which restarts agree as well as for the best",
+            "the rank after which the cophenetic correlation of restarts begins to fall",
             options=frozenset({"n_init"}),
         ),
     },
@@ -70,10 +69,10 @@ def estimate_rank(
     X : array-like, sparse matrix, Dask array or DataMatrix of shape (n_samples, n_features)
         The data; never changed. Negative entries are allowed for the singular-value ratio only.
     method : {"singular-value-ratio", "cross-validation", "stability"}, default "singular-value-ratio"
-        "singular-value-ratio" returns the last rank k with a large ratio of the k-th singular value to the
+        "singular-value-ratio" returns the rank k with the largest ratio of the k-th singular value to the
         next. "cross-validation" returns the smallest rank that predicts held-out entries as well as the best
-        one. "stability" returns the largest rank for which restarts from random factors agree as well as for
-        the best one.
+        one. "stability" returns the rank after which the cophenetic correlation of restarts from random
+        factors begins to fall.
     k_min : int, default 2
         The smallest candidate. The ratio of the first two singular values of nonnegative data is nearly
         always the largest one and says that the mean is not zero, so 1 is not a candidate by default.
@@ -108,15 +107,7 @@ def estimate_rank(
         Folder in which cross-validation and stability are saved after every candidate. The same call resumes
         them there.
     method_params : dict, optional
-        Parameters of the method. "singular-value-ratio": `tolerance` (0.5), in [0, 1); the last rank is
-        returned whose ratio has at least 1 - tolerance of the largest ratio's logarithm. Components of
-        unequal strength make steps of the spectrum before the one at which noise begins. With 0, and where
-        the largest ratio has less than four times the median logarithm, it is the rank of the largest ratio,
-        the published rule (45). "cross-validation": `n_folds` (5) and `holdout`: "wold" hides a tenth of the
-        single entries, at most 200000, from the solver for missing entries; "bi-cross-validation" hides the
-        block where a part of the rows meets a part of the columns, which costs no more than complete data;
-        "auto" is "wold" if X has at most 200000 entries or some are missing. "stability": `n_init`
-        (10), the number of restarts per candidate.
+        Parameters of the method: `n_folds` (5) of "cross-validation", `n_init` (10) of "stability".
 
     Returns
     -------
@@ -132,8 +123,9 @@ def estimate_rank(
     Where no candidate is left, the numerical rank is returned if it is below k_min, and 1 for a matrix of
     zeros or with a dimension of at most 2; the reason says so. Computing k_max + 1 singular values costs the
     Gram matrix of the shorter side, or a few passes over the data. Cross-validation fits every candidate once
-    per fold, each initialized with the one before; stability fits every candidate once per restart. These
-    fits are many and short, with fixed settings: there are no `tol`, `max_iter` and `callback`, and no
+    per fold: a fold holds out the block where a part of the rows meets a part of the columns, or, where
+    entries are missing, a tenth of the observed entries. Stability fits every candidate once per restart.
+    These fits are many and short, with fixed settings: there are no `tol`, `max_iter` and `callback`, and no
     `sample_weight`, which held-out errors do not support.
 
     References

@@ -1,4 +1,4 @@
-"""The largest rank for which restarts from random factors find the same components."""
+"""Stability of the rank over restarts: cophenetic correlation of the consensus matrix."""
 
 from __future__ import annotations
 
@@ -14,42 +14,28 @@ from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import LocalMatrix
 from nonneg.data.fingerprint import fingerprint
+from nonneg.data.local import local_matrix
 from nonneg.exceptions import InvalidParameterError
 from nonneg.iteration import Checkpoint, History, Run
 from nonneg.iteration.progress import StepCounter
-from nonneg.metrics import match_components
 from nonneg.rank_selection.candidates import RankProblem
-from nonneg.rank_selection.consensus import consensus_matrix, cophenetic_correlation, dispersion
+from nonneg.rank_selection.cross_validation import sample
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
-from nonneg.rank_selection.sampling import sample
 from nonneg.solvers.restarts import run_restarts
 
 NAME = "stability"
 N_INIT = 10
 # Maximum number of samples in the consensus matrix, drawn at random: it is quadratic in their number.
 MAX_POINTS = 1000
-# Groups of the jackknife over restarts.
-N_GROUPS = 5
 # Restarts are compared with each other, for which loosely converged fits suffice.
 MAX_ITER, TOL = 100, 1e-3
-# Mean cosines that differ by less (an angle of 4 degrees from 1) are considered equal.
-CLOSE = 0.003
-
-
-@dataclass(frozen=True)
-class Restart:
-    """One run from random factors."""
-
-    labels: IntArray  # the strongest component of each sample
-    H: FloatArray  # the components
-    loss: float  # the final loss
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What was measured so far, by candidate, as the checkpoint keeps it: three means with their spreads."""
+    """Cophenetic correlation and dispersion of the candidates so far, as the checkpoint keeps them."""
 
-    measures: FloatArray = field(default_factory=lambda: np.zeros((0, 3, 2)))
+    measures: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
 
 
 def stability(
@@ -61,91 +47,95 @@ def stability(
     verbose: int = 0,
     checkpoint: Path | None = None,
 ) -> RankResult:
-    """Return the largest candidate for which restarts agree as well as for the best candidate."""
+    """Return the candidate after which the cophenetic correlation begins to fall."""
     if not is_count(n_init, 3):
         raise InvalidParameterError(f"n_init must be an integer of at least 3 restarts, got {n_init!r}.")
-    found = problem.trivial_answer(NAME)
-    if found is not None:
-        return found
+    trivial = problem.trivial_answer(NAME)
+    if trivial is not None:
+        return trivial
     source = generator(rng)
-    data = sample(problem.data, max_samples, source)
+    X, mask = sample(problem.data, max_samples, source)
+    data = local_matrix(X, mask=mask)
     root = int(source.integers(2**62))
-    n_rows = data.shape[0]
-    points = np.sort(np.random.default_rng([root, 0]).permutation(n_rows)[:MAX_POINTS])
+    points = np.sort(np.random.default_rng([root, 0]).permutation(data.shape[0])[:MAX_POINTS])
     candidates = [k for k in problem.grid() if k <= min(data.shape)] or [min(data.shape)]
     counter = StepCounter("stability", n_init * len(candidates), verbose)
-    measures: list[list[tuple[float, float]]] = []
+    measures: list[list[float]] = []
     saved = None
     if checkpoint is not None:
-        facts = [NAME, candidates, root, n_init]
-        saved = Checkpoint.of(checkpoint / NAME, facts, fingerprint(data))
-    if saved is not None and (found_saved := saved.load(Compared())) is not None:
-        measures = [[(mean, spread) for mean, spread in each] for each in found_saved[0].measures.tolist()]
+        saved = Checkpoint.of(checkpoint / NAME, [NAME, candidates, root, n_init], fingerprint(data))
+    if saved is not None and (loaded := saved.load(Compared())) is not None:
+        measures = loaded[0].measures.tolist()
         counter.done(f"resumed after k={candidates[len(measures) - 1]}", n_init * len(measures))
     for k in candidates[len(measures) :]:
-        measures.append(_measures(data, k, points, n_init, root, counter))
+        consensus = consensus_matrix(_labels(data, k, points, n_init, root))
+        measures.append([cophenetic_correlation(consensus), dispersion(consensus)])
+        counter.done(f"k={k}", n_init)
         if saved is not None:
             saved.save(Compared(np.array(measures)), len(measures), 0.0, History())
     curves = tuple(
-        RankCurve(
-            name,
-            tuple(candidates),
-            np.array([each[at][0] for each in measures]),
-            np.array([each[at][1] for each in measures]),
-        )
-        for at, name in enumerate(("component agreement", "cophenetic correlation", "dispersion"))
+        RankCurve(name, tuple(candidates), values, np.zeros(len(candidates)))
+        for name, values in zip(("cophenetic correlation", "dispersion"), np.transpose(measures), strict=True)
     )
-    rank = largest_as_stable(curves[0], n_init - 1)
-    at = candidates.index(rank)
+    at = first_fall(curves[0].mean)
+    rank = candidates[at]
+    if at == len(candidates) - 1:
+        compared = "and does not fall up to the largest candidate"
+    else:
+        compared = f"and falls to {curves[0].mean[at + 1]:.3f} with {candidates[at + 1]}"
     reason = (
-        f"{rank} is the largest of {len(candidates)} candidates for which {n_init} restarts agree as well as "
-        f"for the best: matched components have a mean cosine of {measures[at][0][0]:.4f}; cophenetic "
-        f"correlation {measures[at][1][0]:.3f}, dispersion {measures[at][2][0]:.3f} on {len(points)} samples."
+        f"with {rank} components the cophenetic correlation of {n_init} restarts is "
+        f"{curves[0].mean[at]:.3f}, {compared} ({len(points)} samples; dispersion "
+        f"{curves[1].mean[at]:.3f})."
     )
     return problem.answer(rank, reason, NAME, scores=scores_of(curves[0]), curves=curves)
 
 
-def _measures(
-    data: LocalMatrix, k: int, points: IntArray, n_init: int, root: int, counter: StepCounter
-) -> list[tuple[float, float]]:
-    runs = run_restarts(
-        data,
-        k,
-        [np.random.default_rng([root, 1, k, number]) for number in range(n_init)],
-        solver="hals",
-        max_iter=MAX_ITER,
-        tol=TOL,
-        finish=lambda run: _restart(run, points),
-    )
-    counter.done(f"k={k}", n_init)
-    labels = np.array([run.labels for run in runs])
-    best = min(runs, key=lambda run: run.loss)
-    # Each of the others against the best one.
-    cosines = np.array([match_components(best.H, run.H).cosines.mean() for run in runs if run is not best])
-    whole = consensus_matrix(labels)
-    groups = np.array_split(np.arange(n_init), min(N_GROUPS, n_init))
-    parts = [consensus_matrix(np.delete(labels, group, axis=0)) for group in groups]
-    return [
-        (float(cosines.mean()), float(cosines.std(ddof=1))),
-        (cophenetic_correlation(whole), _jackknife([cophenetic_correlation(part) for part in parts])),
-        (dispersion(whole), _jackknife([dispersion(part) for part in parts])),
-    ]
+def first_fall(values: FloatArray) -> int:
+    """Return the place after which values begin to fall, the last one if they never do."""
+    # Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12), 4164-4169. To the three digits that are shown.
+    falls = np.flatnonzero(np.diff(np.round(values, 3)) < 0)
+    return int(falls[0]) if len(falls) else len(values) - 1
 
 
-def _restart(run: Run[Any], points: IntArray) -> Restart:
-    W, Ht = to_float64(run.state.W), to_float64(run.state.Ht)
-    # The scale of a component is arbitrary: compare the norms of the parts of the sample.
-    shares = W[points] * np.linalg.norm(Ht, axis=0)
-    return Restart(np.argmax(shares, axis=1), Ht.T, float(run.history.loss[-1]))
+def _labels(data: LocalMatrix, k: int, points: IntArray, n_init: int, root: int) -> IntArray:
+    """Return the strongest component of each sample in every restart."""
+
+    def strongest(run: Run[Any]) -> IntArray:
+        W, Ht = to_float64(run.state.W), to_float64(run.state.Ht)
+        # The scale of a component is arbitrary: compare the norms of the parts of the sample.
+        return np.argmax(W[points] * np.linalg.norm(Ht, axis=0), axis=1)
+
+    rngs = [np.random.default_rng([root, 1, k, number]) for number in range(n_init)]
+    return np.array(run_restarts(data, k, rngs, solver="hals", max_iter=MAX_ITER, tol=TOL, finish=strongest))
 
 
-def _jackknife(values: list[float]) -> float:
-    n = len(values)
-    return float(np.sqrt((n - 1) / n * np.sum((np.array(values) - np.mean(values)) ** 2)))
+def consensus_matrix(labels: Any) -> FloatArray:
+    """Return the share of runs in which two samples have the same label."""
+    labels = np.asarray(labels)
+    # Short integers: all counts together stay in cache.
+    total = np.zeros((labels.shape[1], labels.shape[1]), dtype=np.min_scalar_type(len(labels)))
+    for run in labels:
+        total += run[:, None] == run[None, :]
+    return total / len(labels)
 
 
-def largest_as_stable(curve: RankCurve, n_compared: int) -> int:
-    """Return the largest candidate whose measure is as high as the best one's, up to its standard error."""
-    best = int(np.argmax(curve.mean))
-    allowed = max(CLOSE, float(curve.spread[best]) / np.sqrt(n_compared))
-    return int(curve.candidates[int(np.flatnonzero(curve.mean >= curve.mean[best] - allowed)[-1])])
+def cophenetic_correlation(consensus: FloatArray) -> float:
+    """Return the cophenetic correlation of 1 - consensus with its average-linkage tree."""
+    # Imported here, because a fit with a given number of components should not wait for it.
+    from scipy.cluster.hierarchy import cophenet, linkage
+
+    distances = 1.0 - consensus[np.triu_indices(len(consensus), 1)]
+    if distances.size < 2 or np.all((distances == 0.0) | (distances == 1.0)):
+        return 1.0
+    tree = cophenet(linkage(distances, "average"))
+    if np.ptp(distances) == 0.0 or np.ptp(tree) == 0.0:
+        # Every pair is together equally often: there are no clusters.
+        return 0.0
+    return float(np.corrcoef(distances, tree)[0, 1])
+
+
+def dispersion(consensus: FloatArray) -> float:
+    """Return the dispersion coefficient: 1 where all entries are 0 or 1, 0 where all are 1/2."""
+    # Kim & Park (2007), Bioinformatics 23(12), 1495-1502.
+    return float(np.mean(4.0 * (consensus - 0.5) ** 2))
