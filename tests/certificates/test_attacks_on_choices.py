@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reproduction.cr1.theory import predicted_spectrum
 
 from nonneg import NMF, ConsensusNMF, estimate_rank
 from nonneg.applications import TopicModel
@@ -15,7 +16,7 @@ from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.number import BETHE, EIGENGAP, count_communities
 from nonneg.applications.topics.certificate import Support, seed_statement, topic_statements
 from nonneg.certificates import Verdict
-from nonneg.cones.geometry.spectrum import RatioCondition, predicted_spectrum, ratio_condition
+from nonneg.cones.geometry.spectrum import RatioCondition, ratio_condition
 from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.rank_choice import recommended as recommended_rank
 from nonneg.consensus.result import RankConsensus, RestartTable

@@ -8,7 +8,8 @@ from tests.references.cones import rank_one_error
 
 from nonneg.certificates import Certificate
 from nonneg.cones.certificate import cone_statements
-from nonneg.cones.geometry import cluster_bound, size_angles
+from nonneg.cones.geometry.bounds import cluster_bound
+from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
@@ -203,3 +204,10 @@ def test_a_cone_that_touches_the_border_lies_in_the_orthant():
     }
     assert out.sentence.startswith("1 of 2 cones reach out")
     assert "by up to 0.05 radians" in out.sentence
+
+
+def test_one_feature_has_no_ratio_of_errors():
+    """The ratio of two zeros was NaN in a statement that a program reads."""
+    found = cone_rank_one(np.array([[1.0], [2.0], [3.0]]), 1).certificate["expected-error"]
+    assert found.quantities["ratio"] is None
+    assert all(value is None or np.isfinite(value) for value in found.quantities.values())

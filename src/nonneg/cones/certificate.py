@@ -182,7 +182,7 @@ def _expected_error(
     quantities = {
         "relative_error": error,
         "predicted": value,
-        "ratio": error / value if value > 0 else math.nan,
+        "ratio": error / value if value > 0 else None,
         "mean_estimated_angle": float(estimates.mean()) if len(estimates) else 0.0,
         "smallest_mean_squared_length": float(lengths.min(initial=math.inf)),
         "largest_mean_squared_length": float(lengths.max(initial=0.0)),

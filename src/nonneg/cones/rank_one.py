@@ -19,8 +19,13 @@ from nonneg.cones.certificate import cone_statements
 from nonneg.cones.clustering import SEEDINGS, ConeClusters, cone_clusters
 from nonneg.cones.directions import ClusterDirections, leading_directions
 from nonneg.cones.encoding import memberships
-from nonneg.cones.geometry import SizeAngles, cluster_bound, expected_error, largest_angle_bound, size_angles
-from nonneg.cones.geometry.bounds import corrected_size_angles
+from nonneg.cones.geometry.bounds import (
+    cluster_bound,
+    corrected_size_angles,
+    expected_error,
+    largest_angle_bound,
+)
+from nonneg.cones.geometry.size_angle import SizeAngles, size_angles
 from nonneg.data.checks import checked_data
 from nonneg.data.matrix import DataMatrix
 from nonneg.exceptions import InvalidParameterError

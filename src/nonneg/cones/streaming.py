@@ -27,8 +27,8 @@ import numpy as np
 from nonneg._arrays import to_float64, to_numpy
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.cones.encoding import sums_by_cone
-from nonneg.cones.geometry import angles_between
 from nonneg.cones.geometry.farthest import ROUNDING
+from nonneg.cones.geometry.separation import angles_between
 from nonneg.cones.rank_one import ConeResult
 from nonneg.data.frequent_directions import PIECE, leading_direction, merged_sketch
 from nonneg.data.local import local_matrix

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from tests.references.cones import greedy_clusters, rank_one_error
 
 from nonneg import cone_rank_one
-from nonneg.cones.geometry import cone_separation
+from nonneg.cones.geometry.separation import cone_separation
+from nonneg.cones.geometry.size_angle import size_angles
+from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
+from nonneg.initializers.spherical_kmeans import spherical_kmeans
 
 N_DRAWS = 100
 
@@ -79,3 +84,29 @@ def test_algorithm_1_is_the_reference_version():
         np.testing.assert_array_equal(
             np.asarray(cone_rank_one(X, 7, first=seed).labels), greedy_clusters(X, 7, seed)
         )
+
+
+def test_greedy_clusters_of_separate_cones_solve_equation_13():
+    # Of all clusterings into three, none has a smaller largest size angle.
+    X = circular_cones(8, 30, 3, size_angle=0.2, rng=5).X
+    result = cone_rank_one(X, 3)
+    assert cone_separation(result.basis, result.size_angles).holds
+    data = as_data_matrix(X)
+    angles = [
+        size_angles(data, np.array((0, *labels)), 3).angles.max()
+        for labels in product(range(3), repeat=7)
+        if set(labels) | {0} == {0, 1, 2}
+    ]
+    assert result.size_angles.max() == pytest.approx(min(angles), rel=1e-6)
+
+
+def test_duplicates_pull_a_centroid_but_not_a_direction():
+    """The example of Section VI-B2: 1 against 1.0954."""
+    X = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    result = cone_rank_one(X, 1)
+    np.testing.assert_allclose(np.abs(result.H), [[1.0, 0.0]], atol=1e-8)
+    assert result.relative_error * np.linalg.norm(X) == pytest.approx(1.0)
+    centroid = spherical_kmeans(as_data_matrix(X), 1, rng=0)[:, 0]
+    np.testing.assert_allclose(centroid, np.array([2.0, 1.0]) / np.sqrt(5.0), atol=1e-6)
+    error = np.linalg.norm(X - np.outer(X @ centroid, centroid))
+    assert error == pytest.approx(1.0954, abs=5e-5)

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from tests.references.cones import greedy_clusters, unit_rows
 
-from nonneg.cones.geometry import (
+from nonneg.cones.geometry.separation import (
     angles_between,
     cone_separation,
-    cones_in_orthant,
     largest_angles_in_orthant,
-    size_angles,
 )
+from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets.cones import equiangular_directions
 from nonneg.exceptions import ShapeError
@@ -119,13 +118,10 @@ def test_the_widest_cone_in_the_orthant_touches_its_wall(rng):
         around[0] /= np.linalg.norm(around[0])
         assert (np.cos(angle) * axis + np.sin(angle) * around).min() == pytest.approx(0, abs=1e-12)
         assert (np.cos(1.01 * angle) * axis + np.sin(1.01 * angle) * around[0]).min() < 0
-    np.testing.assert_array_equal(cones_in_orthant(axes, 0.99 * widest), True)
-    np.testing.assert_array_equal(cones_in_orthant(axes, 1.01 * widest), False)
 
 
 def test_an_axis_on_a_wall_has_no_cone_in_the_orthant():
     np.testing.assert_array_equal(largest_angles_in_orthant(np.array([[1.0, 0.0]])), 0)
-    assert not cones_in_orthant(np.array([[1.0, 0.0]]), np.array([0.1]))[0]
 
 
 def test_wrong_shapes_are_refused():

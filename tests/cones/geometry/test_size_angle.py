@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,10 +15,21 @@ from tests.references.cones import (
 from tests.references.containers import MAIN_FORMS, as_container
 
 from nonneg.cones.geometry import size_angle as module
-from nonneg.cones.geometry import size_angles, smallest_cone
+from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 from nonneg.exceptions import InvalidParameterError, ShapeError
+
+
+def smallest_cone(points):
+    """The smallest cone around all points."""
+    found = size_angles(as_data_matrix(points), np.zeros(points.shape[0], dtype=int), 1)
+    return SimpleNamespace(
+        axis=found.axes[0],
+        angle=found.angles[0],
+        lower_angle=found.lower_angles[0],
+        boundary=found.boundary[0],
+    )
 
 
 def angles_to(points, axis):

@@ -29,11 +29,6 @@ def mean_squared_sine(angle: Any) -> Any:
     return float(values) if values.ndim == 0 else values
 
 
-def mean_squared_cosine(angle: Any) -> Any:
-    """Return g(a) = 1/2 + sin(2a)/(4a), the mean of cos^2 over angles that are uniform on (0, a)."""
-    return 1.0 - mean_squared_sine(angle)
-
-
 def cluster_bound(angles: Any, squared_norms: Any) -> float:
     """Return the bound (12) on the relative error of one direction per cluster, for any clustering."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 4, equation (12).

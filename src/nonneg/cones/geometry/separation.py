@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import BoolArray, FloatArray
+from nonneg._typing import FloatArray
 from nonneg.exceptions import ShapeError
 
 
@@ -80,11 +80,6 @@ def largest_angles_in_orthant(axes: Any) -> FloatArray:
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 10.
     smallest = _checked_axes(axes).min(axis=1)
     return np.arcsin(np.clip(smallest, 0.0, 1.0))
-
-
-def cones_in_orthant(axes: Any, angles: Any) -> BoolArray:
-    """Tell which cones lie wholly in the nonnegative orthant."""
-    return np.asarray(angles, dtype=np.float64) <= largest_angles_in_orthant(axes)
 
 
 def _checked_axes(axes: Any) -> FloatArray:

@@ -20,7 +20,7 @@ from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, IntArray, SampleArray
 from nonneg.cones.geometry.farthest import cluster_means, farthest_points
 from nonneg.cones.geometry.hull import ClusterHull
-from nonneg.data import DataMatrix, as_data_matrix
+from nonneg.data import DataMatrix
 from nonneg.exceptions import InvalidParameterError, ShapeError
 
 DEFAULT_TOL = 1e-9
@@ -61,25 +61,6 @@ class SizeAngles:
             "initial_angles": self.initial_angles,
             "outside": self.outside,
         }
-
-
-@dataclass(frozen=True)
-class SmallestCone:
-    """The smallest cone around some points."""
-
-    axis: FloatArray  # A unit vector
-    angle: float  # the largest angle of a point to the axis, in radians
-    lower_angle: float  # no cone of a smaller angle contains the points
-    boundary: IntArray  # the points on the cone's boundary whose weights make the axis
-
-
-def smallest_cone(points: Any, *, tol: float = DEFAULT_TOL) -> SmallestCone:
-    """Return the smallest circular cone that contains all points."""
-    data = as_data_matrix(points)
-    found = size_angles(data, np.zeros(data.shape[0], dtype=int), 1, tol=tol)
-    return SmallestCone(
-        found.axes[0], float(found.angles[0]), float(found.lower_angles[0]), found.boundary[0]
-    )
 
 
 def size_angles(

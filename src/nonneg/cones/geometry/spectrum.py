@@ -1,4 +1,4 @@
-"""The spectrum of data drawn from cones, and when the ratio of singular values finds their number."""
+"""Spectrum of cones that are alike, and condition (92) on singular values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray
-from nonneg.cones.geometry.bounds import mean_squared_cosine, mean_squared_sine
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -22,17 +20,12 @@ class ConeSpectrum:
     n_cones: int  # how many there are of each
     n_features: int
 
-    def eigenvalues(self) -> FloatArray:
-        """Return all eigenvalues of E[v v'], in descending order."""
-        values = np.full(self.n_features, self.floor)
-        values[: self.n_cones] = self.floor + self.gap
-        values[0] = self.first
-        return values
-
     @property
     def largest_epsilon(self) -> float:
-        """Below which error of the eigenvalues condition (92) holds; see `largest_epsilon`."""
-        return largest_epsilon(self.floor, self.gap)
+        """Below which error of the eigenvalues condition (92) holds."""
+        if self.floor <= 0 or self.gap <= 0:
+            return 0.0
+        return self.floor * self.gap / (4.0 * self.floor + self.gap)
 
 
 @dataclass(frozen=True)
@@ -46,50 +39,6 @@ class RatioCondition:
     # Whether `deviation` < `largest_epsilon`: then the ratio (45) is largest at n_cones among all candidates
     # from 2 on that were seen, and Theorem 9's reasoning explains it.
     holds: bool
-
-
-def predicted_spectrum(
-    n_features: int,
-    n_cones: int,
-    size_angle: float,
-    between_angle: float,
-    *,
-    mean_squared_length: float = 1.0,
-) -> ConeSpectrum:
-    """Return the spectrum of E[v v'] for cones of equal size angle, equally far apart and equally likely."""
-    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (87) to (91).
-    if not (n_features >= 2 and 1 <= n_cones <= n_features):
-        raise InvalidParameterError(
-            f"Expected at least 2 features and between 1 and n_features cones, got n_features={n_features} "
-            f"and n_cones={n_cones}."
-        )
-    floor = mean_squared_length * float(mean_squared_sine(size_angle)) / (n_features - 1)
-    weight = (mean_squared_length * float(mean_squared_cosine(size_angle)) - floor) / n_cones
-    # 1 - cos beta in a form that keeps small angles.
-    gap = weight * 2.0 * float(np.sin(between_angle / 2)) ** 2
-    first = floor + weight * (1.0 + (n_cones - 1) * float(np.cos(between_angle)))
-    return ConeSpectrum(floor, gap if n_cones > 1 else 0.0, first, n_cones, n_features)
-
-
-def second_moments(
-    axes: Any, angles: Any, mean_squared_lengths: Any, shares: Any = None
-) -> tuple[float, FloatArray]:
-    """Return E[v v'] of points drawn from cones as a multiple of the identity and weights of the axes."""
-    # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 14, equation (78).
-    axes = np.asarray(axes, dtype=np.float64)
-    k, n_features = axes.shape
-    lengths = np.broadcast_to(np.asarray(mean_squared_lengths, dtype=np.float64), (k,))
-    parts = np.full(k, 1.0 / k) if shares is None else np.asarray(shares, dtype=np.float64)
-    sines = np.asarray(mean_squared_sine(np.broadcast_to(np.asarray(angles, dtype=np.float64), (k,))))
-    spread = sines / (n_features - 1)
-    return float(np.sum(parts * lengths * spread)), parts * lengths * (1.0 - sines - spread)
-
-
-def largest_epsilon(floor: float, gap: float) -> float:
-    """Return the bound on epsilon that condition (92) sets."""
-    if floor <= 0 or gap <= 0:
-        return 0.0
-    return floor * gap / (4.0 * floor + gap)
 
 
 def ratio_condition(
