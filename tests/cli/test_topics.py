@@ -245,3 +245,17 @@ def test_topics_that_share_few_words_do_not_look_alike(folder, tmp_path, capsys)
     capsys.readouterr()
     assert json.loads((out / "result.json").read_text())["result"]["similarity_count"] > 0
     assert "0 to 10 words" in (out / "report.html").read_text()
+
+
+def test_topics_of_a_single_word_have_no_npmi(tmp_path, capsys):
+    # They ended in a traceback.
+    words = tmp_path / "words.txt"
+    words.write_text("cat\ndog\n" * 3 + "bird\n" * 2)
+    command = ["topics", str(words), "--lines", "--quiet", "-o", str(tmp_path / "out")]
+    assert main([*command, "-k", "2"]) == 0
+    assert "2 topics in 8 documents" in capsys.readouterr().out
+    # Without -k, the recommended number is taken.
+    assert main(command) == 0
+    assert "is the only number that was compared" in capsys.readouterr().out
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert None in [entry["npmi"] for entry in record["topics"]]
