@@ -67,12 +67,12 @@ def topic_statements(
     support: Support,
 ) -> list[Statement]:
     """Say whether topics differ, what they rest on, what was left out, and whether anchors are exclusive."""
-    found = [_differ(components, words), _supported(support), _covered(n_empty, n)]
+    statements = [_differ(components, words), _supported(support), _covered(n_empty, n)]
     if support.n_copies or support.n_set_aside:
-        found.append(_left_out(support, n))
+        statements.append(_left_out(support, n))
     if anchors is not None:
-        found.append(_exclusive(components, anchors, names))
-    return found
+        statements.append(_exclusive(components, anchors, names))
+    return statements
 
 
 def _differ(components: FloatArray, words: IntArray) -> Statement:

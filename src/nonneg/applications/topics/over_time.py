@@ -90,10 +90,10 @@ def topics_over_time(
             f"None of the {len(dated)} documents has a date that can be read{first}. Write dates as "
             "2021-12-31."
         )
-    kept = dated & (proportions.sum(axis=1) > 0)
-    if not kept.any():
+    usable = dated & (proportions.sum(axis=1) > 0)
+    if not usable.any():
         raise InvalidDataError("None of the documents that have a date has a topic.")
-    values = dates[kept]
+    values = dates[usable]
     unit = _unit_of(values) if unit is None else unit
     places = _period(values, unit)
     start = int(places.min())
@@ -105,13 +105,13 @@ def topics_over_time(
         )
     counts = np.bincount(places - start, minlength=n_periods)
     sums = np.zeros((n_periods, proportions.shape[1]))
-    np.add.at(sums, places - start, proportions[kept].astype(np.float64))
+    np.add.at(sums, places - start, proportions[usable].astype(np.float64))
     means = np.full_like(sums, np.nan)
     means[counts > 0] = sums[counts > 0] / counts[counts > 0, None]
     smoothed, bandwidth = _smoothed(sums, counts)
     return TopicsOverTime(
         unit, _starts(start, n_periods, unit), counts, means, smoothed, bandwidth, int(np.sum(~dated)),
-        unreadable, int(np.sum(dated & ~kept)), list(labels),
+        unreadable, int(np.sum(dated & ~usable)), list(labels),
     )  # fmt: skip
 
 
@@ -155,8 +155,8 @@ def _smoothed(sums: FloatArray, counts: IntArray) -> tuple[FloatArray, float]:
             # Errors that differ in their last digits only would depend on the machine.
             best = min(best, (float(f"{np.sum(counts * wrong):.9e}"), width))
     total, known = _kernel_sums(sums, counts, best[1], itself=True)
-    found = total / np.where(known > 0, known, 1.0)[:, None]
-    return np.where(known[:, None] > 0, found, np.nan), best[1]
+    smooth = total / np.where(known > 0, known, 1.0)[:, None]
+    return np.where(known[:, None] > 0, smooth, np.nan), best[1]
 
 
 def _kernel_sums(
@@ -166,8 +166,8 @@ def _kernel_sums(
     apart = np.arange(-int(3 * width), int(3 * width) + 1)
     kernel = np.exp(-0.5 * (apart / width) ** 2) * ((apart != 0) | itself)
     both = np.column_stack([sums, counts])
-    found = convolve1d(both, kernel, axis=0, mode="constant")
-    return found[:, :-1], found[:, -1]
+    sums = convolve1d(both, kernel, axis=0, mode="constant")
+    return sums[:, :-1], found[:, -1]
 
 
 # Day or month first, as 31/12/2020, 31.12.2020 or 12-31-2020.
