@@ -165,9 +165,8 @@ def _kernel_sums(
     # Beyond three standard deviations there is nothing to say.
     apart = np.arange(-int(3 * width), int(3 * width) + 1)
     kernel = np.exp(-0.5 * (apart / width) ** 2) * ((apart != 0) | itself)
-    both = np.column_stack([sums, counts])
-    sums = convolve1d(both, kernel, axis=0, mode="constant")
-    return sums[:, :-1], found[:, -1]
+    both = convolve1d(np.column_stack([sums, counts]), kernel, axis=0, mode="constant")
+    return both[:, :-1], both[:, -1]
 
 
 # Day or month first, as 31/12/2020, 31.12.2020 or 12-31-2020.
