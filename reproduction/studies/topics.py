@@ -137,7 +137,12 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     chosen = [record for record in records if record["candidate"] == AUTO]
     shown: list[Artifact] = []
     if fits:
-        families = {name: [r for r in fits if r["collection"] in some] for name, some in FAMILIES.items()}
+        # Means are over the collections on which every candidate was run.
+        by_name = grouped(fits, "collection")
+        whole = [
+            r for some in by_name.values() if {r["candidate"] for r in some} == {*CANDIDATES} for r in some
+        ]
+        families = {name: [r for r in whole if r["collection"] in some] for name, some in FAMILIES.items()}
         families = {name: some for name, some in families.items() if some} or {QUICK: list(fits)}
         shown = [_by_family(families), _by_collection(fits), _means(families)]
     if chosen:
