@@ -58,6 +58,7 @@ TITLES: dict[str, str] = {
     "purification/signatures": "Purification and NMF: mutational signatures of breast cancers",
     "studies/separation": "Separation of recordings: groupings of components by family of mixtures",
     "studies/robust-anchors": "Which anchor method to use when: noise, conditioning, duplicates, outliers",
+    "studies/unmixing": "Unmixing: candidates and judge on real scenes, each scene left out in turn",
     "studies/min-volume": "Minimum volume or pure pixels, by purity, noise and number of endmembers",
     "studies/communities": "Which method finds overlapping communities, on planted graphs and known networks",
     "studies/topics": "Topics of documents: which words and weights, and how many topics, by family",

@@ -127,7 +127,8 @@ def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResul
     k = state.Ht.shape[1]
     found = scatter(data, W)
     residual = problem.imbalance(state.Ht, state.fit)
-    statements = (stationarity(residual), noise_fit(data, error, k, level), scattering(found, k))
+    stalled = run.stop_reason is StopReason.STALLED
+    statements = (stationarity(residual, stalled), noise_fit(data, error, k, level), scattering(found, k))
     return MinVolResult(
         W=W,
         H=Ht.T,

@@ -117,7 +117,8 @@ def dual_from(reduced: Reduced, H: FloatArray, *, regular: bool = True) -> Float
     mean = points.mean(axis=0)
     directions = np.linalg.svd(points - mean, full_matrices=False)[2][: k - 1].T
     flat = (points - mean) @ directions
-    if np.linalg.norm(flat[:, -1]) <= 1e-12 * np.linalg.norm(flat[:, 0]):
+    # Samples that fill fewer directions, such as copies of one, have no simplex around them.
+    if not np.linalg.norm(flat[:, -1]) > 1e-12 * np.linalg.norm(points):
         return H
     start = _regular(flat, (H - mean) @ directions) if regular else (H - mean) @ directions
     try:

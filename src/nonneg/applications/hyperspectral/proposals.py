@@ -78,7 +78,7 @@ def proposed_endmembers(
         views[f"{window} x {window} averages"] = window_means(pixels, rows, window)
     best: dict[str, Candidate] = {}
     for view, searched in views.items():
-        for name, endmembers, members in _runs(searched, n_endmembers, rng):
+        for name, endmembers, members in candidate_runs(searched, n_endmembers, rng):
             residuals = relative_residuals(judges, endmembers)
             run = Candidate(f"{view}, {name}", endmembers, tuple(rows[row] for row in members), residuals)
             if run.name not in best or run.score < best[run.name].score:
@@ -176,8 +176,8 @@ def _check_rank(pixels: FloatArray, k: int) -> None:
         )
 
 
-def _runs(
-    pixels: FloatArray, k: int, rng: np.random.Generator
+def candidate_runs(
+    pixels: FloatArray, k: int, rng: np.random.Generator, shares: Sequence[float] = SHARES
 ) -> Iterator[tuple[str, FloatArray, list[IntArray]]]:
     """Yield name, endmembers and members of every run among some pixels."""
     norms = np.linalg.norm(pixels, axis=1)
@@ -194,13 +194,13 @@ def _runs(
         if k > 1 and not np.abs(points).max(axis=0).min() > ROUNDING * float(np.linalg.norm(mean)):
             continue
         lifted = np.column_stack([points, np.full(len(points), size or 1.0)])
-        for share in SHARES:
+        for share in shares:
             count = max(1, round(share * len(pixels)))
             for _ in range(N_RUNS):
                 members = _extreme_pixels(lifted, count, rng)
                 if members is not None:
                     spectra = np.stack([np.median(pixels[rows], axis=0) for rows in members])
-                    yield f"brightness^{power:g}, extreme {share:.0%}", spectra, members
+                    yield f"brightness^{power:g}, extreme {100 * share:g}%", spectra, members
 
 
 def _extreme_pixels(points: FloatArray, count: int, rng: np.random.Generator) -> list[IntArray] | None:
@@ -210,20 +210,16 @@ def _extreme_pixels(points: FloatArray, count: int, rng: np.random.Generator) ->
     members: list[IntArray] = []
     for _ in range(k):
         direction = rng.standard_normal(k)
-        for _ in range(2):
-            direction -= basis @ (basis.T @ direction)
+        direction -= basis @ (basis.T @ direction)
         along = points @ direction
         # The stronger side: that whose median is further out.
         sides = (_largest(along, count), _largest(-along, count))
         rows = max(sides, key=lambda side: abs(float(np.median(along[side]))))
-        median = np.asarray(np.median(points[rows], axis=0))
-        for _ in range(2):
-            median -= basis @ (basis.T @ median)
-        length = float(np.linalg.norm(median))
-        if not length > ROUNDING * float(points[0, -1]):
-            return None
-        basis = np.column_stack([basis, median / length])
         members.append(rows)
+        medians = np.stack([np.median(points[one], axis=0) for one in members], axis=1)
+        basis, sizes, _ = np.linalg.svd(medians, full_matrices=False)
+        if not sizes[-1] > ROUNDING * sizes[0]:
+            return None
     return members
 
 
