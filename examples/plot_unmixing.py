@@ -30,7 +30,7 @@ wavelengths = np.linspace(400, 2400, BANDS)
 # ---
 # The default abundances are proportions, which ignore brightness.
 
-model = Unmixing(MATERIALS).fit(cube, wavelengths=wavelengths)
+model = Unmixing(MATERIALS, random_state=0).fit(cube, wavelengths=wavelengths)
 names = tuple(f"material {at}" for at in range(MATERIALS))
 found = model.match(SpectralLibrary(names, made.H, wavelengths))
 for name, angle, (row, column) in zip(found.names, found.angles, model.pure_pixels_, strict=True):

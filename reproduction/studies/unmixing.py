@@ -31,7 +31,7 @@ from reproduction.registry import TITLES
 from reproduction.studies.vertex_draws import matched, spectral_angles
 
 NAME = "studies/unmixing"
-N_SEEDS = 5
+N_SEEDS = 2
 REAL = {
     "Samson, k = 3": ("samson", 3),
     "Moffett Field, k = 3": ("moffett", 3),
@@ -41,7 +41,7 @@ REAL = {
     "Pavia crop, k = 7": ("paviaU_sub50", 7),
 }
 """Real scenes and numbers of endmembers."""
-GENERATED = {
+GENERATED: dict[str, dict[str, Any]] = {
     "generated, pure pixels": {},
     "generated, purity 0.8": {"purity": 0.8},
     "generated, purity 0.6": {"purity": 0.6},
@@ -49,14 +49,14 @@ GENERATED = {
 """Scenes on which the guarantees of methods are confirmed; nothing is chosen on them."""
 DEFAULT, N_FINDR = "default", "N-FINDR"
 METHODS = ("spa", "snpa", "vca", "smoothed-spa", "min-volume")
-SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
+SHARES = (0.005, 0.01, 0.02, 0.05)
 WINDOWS = (1, 3)
 CRITERIA = {"norm": 0.0, "root": 0.5, "relative": 1.0}
 """Residuals divided by the norm of the pixel to this power."""
 RULES = {
     f"{'/'.join(f'{100 * share:g}' for share in shares)}%, {views}, {criterion}": (shares, windows, criterion)
     for shares, (views, windows), criterion in product(
-        ((0.01,), (0.02,), (0.05,), SHARES[:3], SHARES[1:4], SHARES[2:]),
+        ((0.01,), (0.02,), (0.05,), SHARES[:3], SHARES[1:]),
         (("pixels", (1,)), ("averages", (3,)), ("both", WINDOWS)),
         CRITERIA,
     )
@@ -79,7 +79,8 @@ def scene_of(name: str, seed: int) -> tuple[FloatArray, FloatArray | None, Float
     """Return a cube, known spectra and abundances where there are any, and the number of endmembers."""
     if name in GENERATED:
         made = scene_like(40, 40, 100, n_materials=4, snr=30, brightness=0.2, rng=seed, **GENERATED[name])
-        return made.X.reshape(40, 40, 100), made.H, made.W / made.W.sum(axis=1, keepdims=True), 4
+        weights = np.asarray(made.W)
+        return made.X.reshape(40, 40, 100), made.H, weights / weights.sum(axis=1, keepdims=True), 4
     folder, k = REAL[name]
     if folder == "indian_pines":
         scene = load_indian_pines()
@@ -99,8 +100,9 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for method in (DEFAULT, N_FINDR, *METHODS):
-            if setting["seed"] and setting["scene"] in REAL and method not in (DEFAULT, "vca"):
-                continue  # the same every time
+            same = setting["scene"] in REAL and method not in (DEFAULT, "vca")
+            if (same and setting["seed"]) or (method == "min-volume" and "Pines" in setting["scene"]):
+                continue  # the same every time, or minutes
             records.append({"method": method} | _unmixed(method, cube, known, abundances, k, setting["seed"]))
         if setting["scene"] in REAL:
             records += _candidates(cube, known, k, setting["seed"])
@@ -123,7 +125,7 @@ def _unmixed(
     if method == N_FINDR:
         endmembers = n_findr(spectra, k)
         weights = weights_of(spectra, endmembers, "nonnegative")
-        left = np.linalg.norm(spectra - weights @ endmembers) / np.linalg.norm(spectra)
+        left = float(np.linalg.norm(spectra - weights @ endmembers) / np.linalg.norm(spectra))
         maps = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     else:
         model = Unmixing(k, method="auto" if method == DEFAULT else method, random_state=seed).fit(cube)
@@ -240,8 +242,9 @@ def _methods(records: Sequence[Record], scenes: Sequence[str]) -> Table:
         rows.append(row | {"spread": float(np.std(values))})
     caption = (
         "Mean angle to the published spectra in degrees (Indian Pines: to means of land covers, each once; "
-        "generated scenes: to the true spectra, 5 draws); for the Pavia crop, which has none, percent of the "
-        "image that mixtures leave. Means over 5 seeds for methods that draw random numbers."
+        f"generated scenes: to the true spectra, {N_SEEDS} draws); for the Pavia crop, which has none, "
+        f"percent of the image that mixtures leave. Means over {N_SEEDS} seeds for methods that draw random "
+        "numbers."
     )
     return Table(caption, columns, rows, 3)
 
@@ -278,7 +281,7 @@ def _candidate_table(records: Sequence[Record], real: Sequence[str]) -> Table:
     caption = (
         "Every candidate: the number that judges, the mean relative residual in percent, and after the colon "
         "its angle in degrees (Pavia: percent of the image that mixtures leave), which the judge does not "
-        "see. Means over 5 seeds of the best of 8 runs."
+        f"see. Means over {N_SEEDS} seeds of the best of 8 runs."
     )
     return Table(caption, {"name": "candidate", **{scene: scene for scene in real}}, rows, 3)
 

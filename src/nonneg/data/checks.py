@@ -371,7 +371,7 @@ def check_entries(
 def _check_size(data: DataMatrix, high: float, who: str) -> None:
     limits = np.finfo(numpy_dtype(data.dtype))
     square = high * high
-    if high > 0 and not limits.tiny <= square <= limits.max / (data.shape[0] * data.shape[1]):
+    if high > 0 and not float(limits.tiny) <= square <= float(limits.max) / (data.shape[0] * data.shape[1]):
         i, j, value = locate(data, lambda xp, block: block == high)
         what, power = ("overflow", "divide") if square > 1 else ("vanish", "multiply")
         raise InvalidDataError(

@@ -99,8 +99,8 @@ class MinVolNMF(FactorizingEstimator):
     The objective is ``0.5 ||X - W H||^2 + lam/2 logdet(V V' + delta I)``, with the edges of the simplex as
     rows of V (with "at-most-one": its vertices) and the variance of the noise as delta. W is solved for
     exactly, also by `transform`, so `fit_transform(X)` equals `fit(X).transform(X)`. The objective never
-    increases. The default weight is a quarter of n_samples times the variance of the noise: multiplying X by
-    a constant multiplies the components by it and changes nothing else.
+    increases, up to rounding. The default weight is a quarter of n_samples times the variance of the noise:
+    multiplying X by a constant multiplies the components by it and changes nothing else.
 
     There is no `sample_weight`: the samples near a facet determine its place.
 

@@ -9,7 +9,7 @@ import pytest
 
 import nonneg
 from nonneg.applications import Unmixing
-from nonneg.applications.hyperspectral import Cube, SpectralLibrary, pixels, read_cube, rgb_preview
+from nonneg.applications.hyperspectral import Cube, SpectralLibrary, read_cube, rgb_preview
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import (
@@ -135,13 +135,6 @@ def test_a_preview_shows_bands_that_count():
     values = np.full((2, 2, 4), np.nan)
     values[:, :, 1] = [[0, 1], [2, 3]]
     assert len(np.unique(rgb_preview(Cube(values, bands=np.arange(4) == 1)))) == 4
-
-
-def test_one_run_of_bands_is_a_view(planted):
-    values = planted.X.reshape(ROWS, COLUMNS, BANDS)
-    scene = pixels.ImagePixels(Cube(values, bands=np.arange(BANDS) >= 3), None, 0.05)
-    assert np.shares_memory(scene._in_kept_bands(values), values)
-    assert scene.gathered().shape == (ROWS * COLUMNS, BANDS - 3)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -8,7 +8,7 @@ from scipy.ndimage import generic_filter
 
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import pixels as module
-from nonneg.applications.hyperspectral.pixels import ImagePixels, _as_slice, _checked_mask, _working_type
+from nonneg.applications.hyperspectral.pixels import ImagePixels, _checked_mask, _working_type
 from nonneg.applications.hyperspectral.proposals import window_means
 from nonneg.exceptions import (
     DataChangedWarning,
@@ -95,9 +95,6 @@ def test_masks_and_types():
         _checked_mask(np.ones((2, 1)), (1, 2))
     kinds = {"u1": "f4", "i2": "f4", "i4": "f8", "f4": "f4", "f8": "f8", ">f4": "f4"}
     assert {name: np.dtype(_working_type(np.dtype(name))).str[1:] for name in kinds} == kinds
-    assert _as_slice(np.array([2, 3, 4])) == slice(2, 5)
-    assert _as_slice(np.array([2])) == slice(2, 3)
-    np.testing.assert_array_equal(_as_slice(np.array([2, 4])), [2, 4])
 
 
 def test_smoothed_pixels_are_means_of_those_that_are_used(values):

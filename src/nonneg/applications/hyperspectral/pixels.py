@@ -39,10 +39,10 @@ class ImagePixels:
         self.mask = _checked_mask(mask, cube.shape[:2])
         self.dtype = _working_type(cube.values.dtype)
         self.n_bands = int(cube.kept.sum())
-        self._taken = _as_slice(np.flatnonzero(cube.kept))
+        self._all_bands = bool(cube.kept.all())
         if isinstance(cube.values, np.ma.MaskedArray):
             # What is masked is no data, and a pixel needs all its bands.
-            self.mask &= ~np.ma.getmaskarray(cube.values)[:, :, self._taken].any(axis=2)
+            self.mask &= ~np.ma.getmaskarray(cube.values)[:, :, cube.kept].any(axis=2)
         self.n_clipped = self.n_clipped_pixels = self.n_partly_empty = self.n_zero = 0
         self.smallest, self.largest = np.inf, -np.inf
         self.passes = 0
@@ -55,7 +55,8 @@ class ImagePixels:
         first = self.passes == 0
         self.passes += 1
         for start in range(0, rows, height):
-            part = self._in_kept_bands(np.asarray(self.cube.values[start : start + height]))
+            part = np.asarray(self.cube.values[start : start + height])
+            part = part if self._all_bands else part[:, :, self.cube.kept]
             if first:
                 self._leave_out(part, start)
             keep = self.mask[start : start + height]
@@ -120,11 +121,6 @@ class ImagePixels:
                 NonnegWarning,
                 stacklevel=3,
             )
-
-    def _in_kept_bands(self, part: Any) -> Any:
-        if isinstance(self._taken, slice):
-            return part[:, :, self._taken]
-        return np.take(part, self._taken, axis=2)
 
     def _leave_out(self, part: Any, start: int) -> None:
         """Take pixels of the value for no data out of the mask."""
@@ -201,12 +197,6 @@ def _working_type(dtype: Any) -> Any:
     if dtype.itemsize > (4 if dtype.kind == "f" else 2):
         return np.float64
     return np.float32
-
-
-def _as_slice(places: IntArray) -> slice | IntArray:
-    """Return one run of bands as a slice, which takes them without a copy."""
-    first, last = int(places[0]), int(places[-1])
-    return slice(first, last + 1) if last - first + 1 == len(places) else places
 
 
 def _checked_mask(mask: Any, shape: tuple[int, int]) -> Any:

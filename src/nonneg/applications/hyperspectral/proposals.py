@@ -84,6 +84,11 @@ def proposed_endmembers(
             if run.name not in best or run.score < best[run.name].score:
                 best[run.name] = run
     candidates = list(best.values())
+    if not candidates:
+        raise InvalidDataError(
+            f"n_endmembers={n_endmembers}, but medians of extreme pixels do not differ: nearly all are "
+            "copies of fewer spectra. Ask for fewer, or select single pixels, as method='snpa' does."
+        )
     chosen = min(candidates, key=lambda one: one.score)
     statements = (
         _choice_statement(chosen, candidates),
@@ -209,8 +214,8 @@ def _extreme_pixels(points: FloatArray, count: int, rng: np.random.Generator) ->
     basis = np.zeros((k, 0))
     members: list[IntArray] = []
     for _ in range(k):
-        direction = rng.standard_normal(k)
-        direction -= basis @ (basis.T @ direction)
+        drawn = np.asarray(rng.standard_normal(k))
+        direction = drawn - basis @ (basis.T @ drawn)
         along = points @ direction
         # The stronger side: that whose median is further out.
         sides = (_largest(along, count), _largest(-along, count))
