@@ -1,0 +1,130 @@
+// Exact nonnegative least squares by block principal pivoting, row by row (Kim & Park 2011, Algorithm 1).
+//
+// Minimizes 0.5 f G f' - c f' over f >= 0. A row guesses its passive set (entries above zero), solves the
+// equations of the passive components by Cholesky, and exchanges components on the wrong side: all of them
+// while that makes progress, else the last one, which always ends.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "pool.hpp"
+
+namespace nonneg {
+
+template <class T>
+class BlockPivoting {
+ public:
+  BlockPivoting(std::int64_t k, std::int64_t max_pivots)
+      : k_(k), max_pivots_(max_pivots), lower_(k * k), inverse_(k), solution_(k), target_(k), x_(k), passive_(k),
+        is_passive_(k), wrong_(k) {}
+
+  // Replace a row, whose positive entries are the first guess, by the minimizer. Returns false, and leaves the row
+  // as it is, where the system is singular or the exchanges do not end.
+  bool solve(T* row, const double* gram, const T* cross) {
+    double scale = 0;
+    for (std::int64_t a = 0; a < k_; ++a) {
+      target_[a] = cross[a];
+      scale = std::max(scale, std::abs(target_[a]));
+      is_passive_[a] = row[a] > 0 && gram[a * k_ + a] > 0;
+    }
+    const double tolerance = 1e-14 * scale;
+    std::int64_t fewest = k_ + 1, patience = full_patience;
+    for (std::int64_t pivot = 0; pivot < max_pivots_; ++pivot) {
+      n_passive_ = 0;
+      for (std::int64_t a = 0; a < k_; ++a)
+        if (is_passive_[a]) passive_[n_passive_++] = a;
+      if (!solve_passive(gram)) return false;
+      const std::int64_t n_wrong = find_wrong(gram, tolerance);
+      if (n_wrong == 0) {
+        write(row, gram);
+        return true;
+      }
+      const bool better = n_wrong < fewest, alone = !better && patience == 0;
+      patience = better ? full_patience : std::max<std::int64_t>(patience - 1, 0);
+      fewest = std::min(fewest, n_wrong);
+      for (std::int64_t a = 0; a < k_; ++a)
+        if (alone ? a == last_wrong_ : wrong_[a]) is_passive_[a] = !is_passive_[a];
+    }
+    return false;
+  }
+
+ private:
+  // Exchanges of all wrong components that may bring no progress.
+  static constexpr std::int64_t full_patience = 3;
+  // Norm of a component's part of a row below which it is rounding, as a share of the largest of them.
+  static constexpr double negligible = 1e-14;
+
+  // Solve the equations of the passive components; tell whether they are regular.
+  bool solve_passive(const double* gram) {
+    const std::int64_t n = n_passive_;
+    for (std::int64_t a = 0; a < n; ++a) {
+      double* row = &lower_[a * k_];
+      const double* gram_a = gram + passive_[a] * k_;
+      for (std::int64_t b = 0; b < a; ++b) row[b] = (gram_a[passive_[b]] - dot(row, &lower_[b * k_], b)) * inverse_[b];
+      const double pivot = gram_a[passive_[a]], rest = pivot - dot(row, row, a);
+      if (!(rest > 1e-13 * pivot)) return false;
+      inverse_[a] = 1 / std::sqrt(rest);
+    }
+    for (std::int64_t a = 0; a < n; ++a)
+      solution_[a] = (target_[passive_[a]] - dot(&lower_[a * k_], solution_.data(), a)) * inverse_[a];
+    for (std::int64_t a = n - 1; a >= 0; --a) {
+      double total = solution_[a];
+      for (std::int64_t c = a + 1; c < n; ++c) total -= lower_[c * k_ + a] * solution_[c];
+      solution_[a] = total * inverse_[a];
+    }
+    return true;
+  }
+
+  static double dot(const double* a, const double* b, std::int64_t n) {
+    double total = 0;
+    for (std::int64_t i = 0; i < n; ++i) total += a[i] * b[i];
+    return total;
+  }
+
+  // Flag negative passive entries and negative slopes at the others; return their number.
+  std::int64_t find_wrong(const double* gram, double tolerance) {
+    std::fill(x_.begin(), x_.end(), 0.0);
+    for (std::int64_t a = 0; a < n_passive_; ++a) x_[passive_[a]] = solution_[a];
+    std::int64_t n_wrong = 0;
+    for (std::int64_t a = 0; a < k_; ++a) {
+      if (is_passive_[a]) {
+        wrong_[a] = x_[a] < 0;
+      } else {
+        double falls = target_[a];  // minus the slope
+        for (std::int64_t c = 0; c < n_passive_; ++c) falls -= gram[a * k_ + passive_[c]] * solution_[c];
+        wrong_[a] = falls > tolerance && gram[a * k_ + a] > 0;
+      }
+      if (wrong_[a]) last_wrong_ = a, ++n_wrong;
+    }
+    return n_wrong;
+  }
+
+  // What adds less to the row than its rounding is noise, and nothing is to be fitted to it.
+  void write(T* row, const double* gram) const {
+    double largest = 0;
+    for (std::int64_t a = 0; a < k_; ++a) largest = std::max(largest, x_[a] * x_[a] * gram[a * k_ + a]);
+    for (std::int64_t a = 0; a < k_; ++a)
+      row[a] = x_[a] * x_[a] * gram[a * k_ + a] > negligible * negligible * largest ? static_cast<T>(x_[a]) : T(0);
+  }
+
+  std::int64_t k_, max_pivots_, n_passive_ = 0, last_wrong_ = 0;
+  std::vector<double> lower_, inverse_, solution_, target_, x_;
+  std::vector<std::int64_t> passive_;
+  std::vector<char> is_passive_, wrong_;
+};
+
+// Solve n rows in place, with one Gram matrix for all of them or one per row; flag those that were not solved.
+template <class T>
+void block_pivoting(T* factor, const double* grams, bool own, const T* cross, bool* unsolved, std::int64_t n,
+                    std::int64_t k, std::int64_t max_pivots, int n_threads) {
+  parallel_for(n, 16, n_threads, [&](std::int64_t begin, std::int64_t end) {
+    BlockPivoting<T> pivoting(k, max_pivots);
+    for (std::int64_t i = begin; i < end; ++i)
+      unsolved[i] = !pivoting.solve(factor + i * k, grams + (own ? i * k * k : 0), cross + i * k);
+  });
+}
+
+}  // namespace nonneg

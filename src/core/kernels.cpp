@@ -1,0 +1,43 @@
+// Operations compiled for one instruction set: a Python module that holds the address of their table, nothing else.
+#include <Python.h>
+
+#include "operations.hpp"
+
+namespace {
+
+using namespace nonneg;
+
+template <class T, class I>
+constexpr IndexedOperations<T, I> indexed{&hals_listed<T, I>, &listed_grams<T, I>, &csr_times<T, I, I>,
+                                          &csr_sampled_product<T, I, I>};
+
+template <class T>
+constexpr Operations<T> operations{&blas_gemm<T>,
+                                   &hals_passes<T>,
+                                   &block_pivoting<T>,
+                                   &factor_update<T>,
+                                   &multiply<T>,
+                                   &inner_product<T>,
+                                   &absolute_sum<T>,
+                                   &product_sum<T>,
+                                   &extrapolate<T>,
+                                   indexed<T, std::int32_t>,
+                                   indexed<T, std::int64_t>};
+
+const Table table{operations<double>, operations<float>};
+
+PyModuleDef definition{PyModuleDef_HEAD_INIT, NONNEG_NAME, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+#define NONNEG_JOIN(a, b) a##b
+#define NONNEG_INIT(name) NONNEG_JOIN(PyInit_, name)
+
+PyMODINIT_FUNC NONNEG_INIT(NONNEG_MODULE)() {
+  PyObject* module = PyModule_Create(&definition);
+  if (!module) return nullptr;
+  PyObject* address = PyCapsule_New(const_cast<Table*>(&table), table_name, nullptr);
+  if (!address || PyModule_AddObjectRef(module, "table", address) < 0) Py_CLEAR(module);
+  Py_XDECREF(address);
+  return module;
+}

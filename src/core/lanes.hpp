@@ -1,0 +1,98 @@
+// Short vectors of rows: operations on all lanes at once, kept in registers by the compiler.
+// `larger` and `smaller` return the first argument where it is not a number.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace nonneg {
+
+#if defined(__AVX512F__)
+constexpr int register_bytes = 64;
+#elif defined(__AVX__)
+constexpr int register_bytes = 32;
+#else
+constexpr int register_bytes = 16;
+#endif
+// Sums of eight registers keep a core's units busy, of AVX-512 four.
+constexpr int n_registers = register_bytes == 64 ? 4 : 8;
+
+template <class T>
+constexpr std::int64_t n_lanes = n_registers * register_bytes / static_cast<int>(sizeof(T));
+
+#if defined(__GNUC__)
+template <class T>
+struct RegisterOf {
+  typedef T type __attribute__((vector_size(register_bytes)));
+};
+template <class T>
+using Register = typename RegisterOf<T>::type;
+template <class T>
+inline Register<T> in_register(T value) {
+  return value - Register<T>{};
+}
+#define NONNEG_UNROLL _Pragma("GCC unroll 8")
+#else
+template <class T>
+struct Register {
+  T at[register_bytes / sizeof(T)];
+};
+#define NONNEG_UNROLL
+#endif
+
+template <class T>
+struct Lanes {
+  Register<T> part[n_registers];
+};
+
+// out[i] = expression of a.part[i] and b.part[i], register by register.
+#define NONNEG_LANES(name, expression)                       \
+  template <class T>                                         \
+  inline Lanes<T> name(const Lanes<T>& a, const Lanes<T>& b) { \
+    Lanes<T> out;                                            \
+    NONNEG_UNROLL                                            \
+    for (int i = 0; i < n_registers; ++i) {                  \
+      const Register<T> x = a.part[i], y = b.part[i];        \
+      out.part[i] = expression;                              \
+    }                                                        \
+    return out;                                              \
+  }
+NONNEG_LANES(operator+, x + y)
+NONNEG_LANES(operator-, x - y)
+NONNEG_LANES(operator*, x * y)
+NONNEG_LANES(larger, (x < y) ? y : x)
+NONNEG_LANES(smaller, (y < x) ? y : x)
+#undef NONNEG_LANES
+
+template <class T>
+inline Lanes<T> spread(T value) {
+  Lanes<T> out;
+  NONNEG_UNROLL
+  for (int i = 0; i < n_registers; ++i) out.part[i] = in_register(value);
+  return out;
+}
+template <class T>
+inline Lanes<T> load(const T* from) {
+  Lanes<T> out;
+  NONNEG_UNROLL
+  for (int i = 0; i < n_registers; ++i) std::memcpy(&out.part[i], from + i * (n_lanes<T> / n_registers), register_bytes);
+  return out;
+}
+template <class T>
+inline void store(T* to, const Lanes<T>& value) {
+  NONNEG_UNROLL
+  for (int i = 0; i < n_registers; ++i) std::memcpy(to + i * (n_lanes<T> / n_registers), &value.part[i], register_bytes);
+}
+// sum += factor * rows, for the loads of `rows`.
+template <class T>
+inline void add_product(Lanes<T>& sum, T factor, const T* rows) {
+  const Register<T> f = in_register(factor);
+  NONNEG_UNROLL
+  for (int i = 0; i < n_registers; ++i) {
+    Register<T> x;
+    std::memcpy(&x, rows + i * (n_lanes<T> / n_registers), register_bytes);
+    sum.part[i] += f * x;
+  }
+}
+
+}  // namespace nonneg

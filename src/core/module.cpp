@@ -1,0 +1,288 @@
+// Python module of the compiled core: arrays are checked here, the GIL is released, and no Python object goes further.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "operations.hpp"
+
+namespace nb = nanobind;
+using namespace nonneg;
+using std::int64_t;
+
+namespace {
+
+const Table* table = nullptr;  // of the instruction set in use
+
+template <class T>
+const Operations<T>& operations() {
+  if constexpr (std::is_same_v<T, double>) return table->float64;
+  else return table->float32;
+}
+template <class T, class I>
+const IndexedOperations<T, I>& indexed() {
+  if constexpr (std::is_same_v<I, std::int32_t>) return operations<T>().narrow;
+  else return operations<T>().wide;
+}
+
+template <class T>
+using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Strided = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+
+void expect(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+template <class A>
+int64_t rows(const A& array) {
+  return static_cast<int64_t>(array.shape(0));
+}
+template <class A>
+int64_t columns(const A& array) {
+  return static_cast<int64_t>(array.shape(1));
+}
+
+template <class A, class B>
+void expect_same_shape(const A& a, const B& b) {
+  expect(rows(a) == rows(b) && columns(a) == columns(b), "the arrays must have the same shape");
+}
+
+void expect_components(const Vector<const int64_t>& order, int64_t k) {
+  for (int64_t turn = 0; turn < rows(order); ++turn)
+    expect(0 <= order.data()[turn] && order.data()[turn] < k, "order names a component that does not exist");
+}
+
+// Indices of a CSR pattern are trusted by the loops, so that they are checked by whoever builds the matrix; here only
+// what is cheap.
+template <class I>
+void expect_pattern(const Vector<const I>& indptr, const Vector<const I>& indices, int64_t n_rows) {
+  expect(rows(indptr) == n_rows + 1, "indptr must have one entry more than there are rows");
+  expect(static_cast<int64_t>(indptr.data()[n_rows]) <= rows(indices), "indptr points beyond the indices");
+}
+
+template <class T>
+double hals_passes(Matrix<T> out, Matrix<const T> initial, Matrix<const T> gram, Matrix<const T> cross,
+                   Vector<const int64_t> order, int max_passes, double shrink, int64_t block, int n_threads) {
+  const int64_t n = rows(out), k = columns(out);
+  expect_same_shape(out, initial);
+  expect_same_shape(out, cross);
+  expect(rows(gram) == k && columns(gram) == k, "gram must be k x k");
+  expect_components(order, k);
+  expect(block > 0, "block must be above 0");
+  nb::gil_scoped_release release;
+  return operations<T>().hals_passes(out.data(), initial.data(), gram.data(), cross.data(), n, k, order.data(), rows(order),
+                                     max_passes, shrink, block, n_threads);
+}
+
+template <class T, class I>
+double hals_listed(Matrix<T> factor, Matrix<const double> base, double sign, Matrix<const T> other, Vector<const I> indptr,
+                   Vector<const I> indices, Matrix<const T> cross, Vector<const int64_t> order, int max_passes,
+                   double shrink, int n_threads) {
+  const int64_t n = rows(factor), k = columns(factor);
+  expect_same_shape(factor, cross);
+  expect(rows(base) == k && columns(base) == k && columns(other) == k, "base must be k x k, other n x k");
+  expect_pattern(indptr, indices, n);
+  expect_components(order, k);
+  nb::gil_scoped_release release;
+  const ListedGrams<T, I> grams{base.data(), sign, other.data(), indptr.data(), indices.data(), k};
+  return indexed<T, I>().hals_listed(factor.data(), grams, cross.data(), n, order.data(), rows(order), max_passes, shrink,
+                                     n_threads);
+}
+
+template <class T, class I>
+void listed_grams(Matrix<const double> base, double sign, Matrix<const T> other, Vector<const I> indptr,
+                  Vector<const I> indices, Cube<T> out, int n_threads) {
+  const int64_t n = static_cast<int64_t>(out.shape(0)), k = columns(other);
+  expect(rows(base) == k && columns(base) == k, "base must be k x k");
+  expect(static_cast<int64_t>(out.shape(1)) == k && static_cast<int64_t>(out.shape(2)) == k, "out must be n x k x k");
+  expect_pattern(indptr, indices, n);
+  nb::gil_scoped_release release;
+  const ListedGrams<T, I> grams{base.data(), sign, other.data(), indptr.data(), indices.data(), k};
+  indexed<T, I>().listed_grams(grams, out.data(), n, n_threads);
+}
+
+template <class T>
+void block_pivoting(Matrix<T> factor, Cube<const double> grams, Matrix<const T> cross, Vector<bool> unsolved,
+                    int64_t max_pivots, int n_threads) {
+  const int64_t n = rows(factor), k = columns(factor), n_grams = static_cast<int64_t>(grams.shape(0));
+  expect_same_shape(factor, cross);
+  expect(n_grams == 1 || n_grams == n, "there must be one Gram matrix, or one per row");
+  expect(static_cast<int64_t>(grams.shape(1)) == k && static_cast<int64_t>(grams.shape(2)) == k, "grams must be k x k");
+  expect(rows(unsolved) == n, "there must be one flag per row");
+  nb::gil_scoped_release release;
+  operations<T>().block_pivoting(factor.data(), grams.data(), n_grams > 1, cross.data(), unsolved.data(), n, k, max_pivots,
+                                 n_threads);
+}
+
+template <class T, class I>
+void csr_times_(Vector<const I> indptr, Vector<const I> indices, Vector<const T> data, Matrix<const T> B, Matrix<T> out,
+                int n_threads) {
+  expect_pattern(indptr, indices, rows(out));
+  expect(rows(data) == rows(indices), "there must be one index per entry");
+  expect(columns(B) == columns(out), "the factor and the product must have the same number of columns");
+  nb::gil_scoped_release release;
+  indexed<T, I>().csr_times(indptr.data(), indices.data(), data.data(), rows(out), B.data(), columns(B), out.data(),
+                            n_threads);
+}
+
+template <class T, class I>
+void sampled_product(Vector<const I> indptr, Vector<const I> indices, Matrix<const T> A, Matrix<const T> B, Vector<T> out,
+                     int n_threads) {
+  expect_pattern(indptr, indices, rows(A));
+  expect(rows(out) == rows(indices) && columns(A) == columns(B), "the factors or the result have another shape");
+  nb::gil_scoped_release release;
+  indexed<T, I>().csr_sampled_product(indptr.data(), indices.data(), rows(A), A.data(), B.data(), columns(A), out.data(),
+                                      n_threads);
+}
+
+// Returns violation, absolute, dot; see factor_update.hpp.
+template <class T>
+nb::tuple factor_update(std::optional<Strided<const T>> data, Strided<const T> other, Matrix<const T> gram,
+                        Vector<const int64_t> order, int max_passes, double shrink, double l1, Matrix<const T> initial,
+                        std::optional<Matrix<const T>> old, double momentum, int64_t block, Matrix<T> updated,
+                        Matrix<T> chosen, Matrix<T> chosen_gram, std::optional<Matrix<T>> updated_gram,
+                        std::optional<Matrix<T>> products, int n_threads) {
+  using Update = FactorUpdate<T>;
+  const int64_t n = rows(updated), k = columns(updated);
+  Update update{};
+  update.form = Update::Data::products;
+  update.n_rows = n, update.k = k;
+  for (const auto& array : {&initial}) expect_same_shape(*array, updated);
+  expect_same_shape(chosen, updated);
+  expect(!old || (rows(*old) == n && columns(*old) == k), "old must have the shape of the factor");
+  expect(rows(gram) == k && columns(gram) == k && rows(chosen_gram) == k && columns(chosen_gram) == k, "gram must be k x k");
+  expect(!updated_gram || (rows(*updated_gram) == k && columns(*updated_gram) == k), "updated_gram must be k x k");
+  expect(columns(other) == k && other.stride(1) == 1, "other must have k columns, by rows");
+  expect_components(order, k);
+  expect(block > 0, "block must be above 0");
+  if (data) {
+    const bool by_rows = data->stride(1) == 1 && data->stride(0) >= columns(*data);
+    expect(by_rows || (data->stride(0) == 1 && data->stride(1) >= rows(*data)), "data must be by rows or by columns");
+    expect(rows(*data) == n && rows(other) == columns(*data) && other.stride(0) == k, "data and other do not fit");
+    update.form = by_rows ? Update::Data::by_rows : Update::Data::by_columns;
+    update.data = data->data(), update.inner = columns(*data), update.ld_data = data->stride(by_rows ? 0 : 1);
+  } else {
+    expect(rows(other) == n, "there must be one row of products per row of the factor");
+  }
+  expect(!products || (data && rows(*products) == k && columns(*products) == update.inner), "products must be k x inner");
+  update.other = other.data(), update.ld_other = other.stride(0);
+  update.gram = gram.data(), update.order = order.data(), update.n_order = rows(order);
+  update.max_passes = max_passes, update.shrink = shrink, update.l1 = l1, update.momentum = momentum;
+  update.initial = initial.data(), update.old = old ? old->data() : nullptr;
+  update.transposed_products = products.has_value(), update.block = block;
+  update.updated = updated.data(), update.chosen = chosen.data(), update.chosen_gram = chosen_gram.data();
+  update.updated_gram = updated_gram ? updated_gram->data() : nullptr;
+  update.products = products ? products->data() : nullptr;
+  {
+    nb::gil_scoped_release release;
+    operations<T>().factor_update(update, n_threads);
+  }
+  return nb::make_tuple(update.violation, update.absolute, update.dot);
+}
+
+template <class T>
+void multiply_(Strided<const T> A, bool transposed, Matrix<const T> B, Matrix<T> out, int64_t size, int n_threads) {
+  const int64_t m = rows(out), n = columns(out), p = rows(B);
+  expect(A.stride(1) == 1 && A.stride(0) >= columns(A) && size > 0, "A must be by rows");
+  expect((transposed ? columns(A) : rows(A)) == m && (transposed ? rows(A) : columns(A)) == p && columns(B) == n,
+         "the shapes of the product do not fit");
+  nb::gil_scoped_release release;
+  operations<T>().multiply(transposed ? Order::transposed : Order::plain, A.data(), A.stride(0), B.data(), out.data(), m, n,
+                           p, size, n_threads);
+}
+
+template <class T>
+void inner_product_(Matrix<const T> A, Matrix<const T> B, Matrix<T> out, int64_t size, int n_threads) {
+  expect(rows(A) == rows(B) && rows(out) == columns(A) && columns(out) == columns(B) && size > 0,
+         "the shapes of the product do not fit");
+  nb::gil_scoped_release release;
+  operations<T>().inner_product(A.data(), B.data(), out.data(), rows(A), columns(A), columns(B), size, n_threads);
+}
+
+template <class T>
+double absolute_sum(Vector<const T> x, int n_threads) {
+  nb::gil_scoped_release release;
+  return operations<T>().absolute_sum(x.data(), rows(x), n_threads);
+}
+
+template <class T>
+double product_sum(Vector<const T> x, Vector<const T> y, int n_threads) {
+  expect(rows(x) == rows(y), "the arrays must have the same length");
+  nb::gil_scoped_release release;
+  return operations<T>().product_sum(x.data(), y.data(), rows(x), n_threads);
+}
+
+template <class T>
+void extrapolate(Vector<const T> x, Vector<const T> old, double momentum, Vector<T> out, int n_threads) {
+  expect(rows(x) == rows(old) && rows(x) == rows(out), "the arrays must have the same length");
+  nb::gil_scoped_release release;
+  operations<T>().extrapolate(x.data(), old.data(), momentum, out.data(), rows(x), n_threads);
+}
+
+void* address_in(nb::handle capsule, const char* name) {
+  void* address = PyCapsule_GetPointer(capsule.ptr(), name);
+  if (!address) throw nb::python_error();
+  return address;
+}
+
+template <class T>
+void use_gemm(const char* name) {
+  const nb::object capsule = nb::module_::import_("scipy.linalg.cython_blas").attr("__pyx_capi__")[name];
+  *operations<T>().gemm = reinterpret_cast<Gemm<T>>(address_in(capsule, PyCapsule_GetName(capsule.ptr())));
+}
+
+// Use the operations of a module that was compiled for one instruction set.
+void use(nb::handle capsule) {
+  table = static_cast<const Table*>(address_in(capsule, table_name));
+  use_gemm<double>("dgemm");
+  use_gemm<float>("sgemm");
+}
+
+template <class T>
+void bind(nb::module_& m) {
+  m.def("hals_passes", &hals_passes<T>);
+  m.def("hals_listed", &hals_listed<T, std::int32_t>);
+  m.def("hals_listed", &hals_listed<T, int64_t>);
+  m.def("listed_grams", &listed_grams<T, std::int32_t>);
+  m.def("listed_grams", &listed_grams<T, int64_t>);
+  m.def("block_pivoting", &block_pivoting<T>);
+  m.def("csr_times", &csr_times_<T, std::int32_t>);
+  m.def("csr_times", &csr_times_<T, int64_t>);
+  m.def("sampled_product", &sampled_product<T, std::int32_t>);
+  m.def("sampled_product", &sampled_product<T, int64_t>);
+  m.def("factor_update", &factor_update<T>, nb::arg("data").none(), nb::arg("other"), nb::arg("gram"), nb::arg("order"),
+        nb::arg("max_passes"), nb::arg("shrink"), nb::arg("l1"), nb::arg("initial"), nb::arg("old").none(),
+        nb::arg("momentum"), nb::arg("block"), nb::arg("updated"), nb::arg("chosen"), nb::arg("chosen_gram"),
+        nb::arg("updated_gram").none(), nb::arg("products").none(), nb::arg("n_threads"));
+  m.def("multiply", &multiply_<T>);
+  m.def("inner_product", &inner_product_<T>);
+  m.def("absolute_sum", &absolute_sum<T>);
+  m.def("product_sum", &product_sum<T>);
+  m.def("extrapolate", &extrapolate<T>);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.def("use", &use);
+  m.def("instruction_sets", [] {
+    nb::list found;
+#if defined(__x86_64__) && defined(__GNUC__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.append("avx2");
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw"))
+      found.append("avx512");
+#endif
+    return found;
+  });
+  bind<double>(m);
+  bind<float>(m);
+}

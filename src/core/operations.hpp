@@ -1,0 +1,51 @@
+// Table of operations: what a build for one instruction set offers to the Python module.
+//
+// Every build is a library of its own, so that no function of the standard library that was compiled for newer
+// processors can end up in the code for older ones.
+#pragma once
+
+#include <cstdint>
+
+#include "blas.hpp"
+#include "block_pivoting.hpp"
+#include "csr.hpp"
+#include "factor_update.hpp"
+#include "hals.hpp"
+#include "pool.hpp"
+#include "products.hpp"
+#include "row_grams.hpp"
+
+namespace nonneg {
+
+// Operations with indices of type I on numbers of type T.
+template <class T, class I>
+struct IndexedOperations {
+  decltype(&nonneg::hals_listed<T, I>) hals_listed;
+  decltype(&nonneg::listed_grams<T, I>) listed_grams;
+  decltype(&nonneg::csr_times<T, I, I>) csr_times;
+  decltype(&nonneg::csr_sampled_product<T, I, I>) csr_sampled_product;
+};
+
+template <class T>
+struct Operations {
+  Gemm<T>* gemm;  // where the address of BLAS is written
+  decltype(&nonneg::hals_passes<T>) hals_passes;
+  decltype(&nonneg::block_pivoting<T>) block_pivoting;
+  decltype(&nonneg::factor_update<T>) factor_update;
+  decltype(&nonneg::multiply<T>) multiply;
+  decltype(&nonneg::inner_product<T>) inner_product;
+  decltype(&nonneg::absolute_sum<T>) absolute_sum;
+  decltype(&nonneg::product_sum<T>) product_sum;
+  decltype(&nonneg::extrapolate<T>) extrapolate;
+  IndexedOperations<T, std::int32_t> narrow;
+  IndexedOperations<T, std::int64_t> wide;
+};
+
+struct Table {
+  Operations<double> float64;
+  Operations<float> float32;
+};
+
+constexpr const char* table_name = "nonneg.operations";
+
+}  // namespace nonneg

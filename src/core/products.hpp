@@ -1,0 +1,78 @@
+// Dense products in parts on several threads, and sums over all entries of large arrays.
+//
+// Parts follow from shapes alone and each is one call of BLAS on one thread: no digit depends on the number of
+// threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "blas.hpp"
+#include "pool.hpp"
+
+namespace nonneg {
+
+// C (m x n) = op(A) B in parts of `size` rows of C.
+template <class T>
+void multiply(Order a, const T* A, std::int64_t lda, const T* B, T* C, std::int64_t m, std::int64_t n, std::int64_t p,
+              std::int64_t size, int n_threads) {
+  parallel_for(m, size, n_threads, [&](std::int64_t begin, std::int64_t end) {
+    const T* rows = A + begin * (a == Order::plain ? lda : 1);
+    gemm(a, Order::plain, end - begin, n, p, rows, lda, B, n, C + begin * n, n);
+  });
+}
+
+// C (m x n) = A' B for tall arrays, in parts of `size` of their rows, added in order.
+template <class T>
+void inner_product(const T* A, const T* B, T* C, std::int64_t n_rows, std::int64_t m, std::int64_t n, std::int64_t size,
+                   int n_threads) {
+  const std::int64_t n_parts = (n_rows + size - 1) / size;
+  std::vector<T> parts(n_parts * m * n);
+  parallel_for(n_rows, size, n_threads, [&](std::int64_t begin, std::int64_t end) {
+    gemm(Order::transposed, Order::plain, m, n, end - begin, A + begin * m, m, B + begin * n, n,
+         &parts[begin / size * m * n], n);
+  });
+  std::fill(C, C + m * n, T(0));
+  for (std::int64_t part = 0; part < n_parts; ++part)
+    for (std::int64_t i = 0; i < m * n; ++i) C[i] += parts[part * m * n + i];
+}
+
+// Entries that are added up at once: sums of sums round less than one long sum.
+constexpr std::int64_t sum_block = 1 << 12;
+
+// Sum of term(i) over n entries, in double.
+template <class Term>
+double sum_entries(std::int64_t n, int n_threads, const Term& term) {
+  std::vector<double> sums((n + sum_block - 1) / sum_block);
+  parallel_for(n, sum_block, n_threads, [&](std::int64_t begin, std::int64_t end) {
+    double total = 0;
+    for (std::int64_t i = begin; i < end; ++i) total += term(i);
+    sums[begin / sum_block] = total;
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+template <class T>
+double absolute_sum(const T* x, std::int64_t n, int n_threads) {
+  return sum_entries(n, n_threads, [&](std::int64_t i) { return std::abs(static_cast<double>(x[i])); });
+}
+
+template <class T>
+double product_sum(const T* x, const T* y, std::int64_t n, int n_threads) {
+  return sum_entries(n, n_threads, [&](std::int64_t i) { return static_cast<double>(x[i]) * y[i]; });
+}
+
+// out = max(x + momentum (x - old), 0)
+template <class T>
+void extrapolate(const T* x, const T* old, double momentum, T* out, std::int64_t n, int n_threads) {
+  const T step = static_cast<T>(momentum);
+  parallel_for(n, sum_block, n_threads, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) out[i] = std::max(x[i] + step * (x[i] - old[i]), T(0));
+  });
+}
+
+}  // namespace nonneg
