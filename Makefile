@@ -9,6 +9,7 @@ VENV   ?= .venv
 JOBS   ?= 2
 ARGS   ?=
 TORCH  ?=
+SANITIZE ?= address,undefined
 
 BIN     := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -28,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-floors coverage axe picture check budget quick static bench docs links package reproduce fuzz mutants soak clean
+.PHONY: help demo test test-all test-floors coverage axe picture check budget quick static bench docs links package reproduce sanitize fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -110,6 +111,11 @@ package: $(DEV) $(VENV)/.ready-package-tools ## build the wheel and the source d
 reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1/figure-3 --quick"
 	@$(BIN)/nonneg reproduce $(ARGS)
 
+# Python itself is not instrumented, so that the sanitizer's library is loaded before it.
+sanitize: $(VENV)-sanitize/.ready ## tests of the compiled core under a sanitizer: SANITIZE=address,undefined or SANITIZE=thread
+	$(ONE_THREAD) LD_PRELOAD="$$($(CXX) -print-file-name=lib$(if $(findstring thread,$(SANITIZE)),tsan,asan).so)" ASAN_OPTIONS=detect_leaks=0 \
+	  $(VENV)-sanitize/bin/python -m pytest -n 0 -p no:faulthandler tests/kernels tests/contracts $(ARGS)
+
 fuzz: $(DEV) ## read mutated files of every format: ARGS="--files 100000 --seed 1"
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz $(ARGS)
 
@@ -120,7 +126,7 @@ soak: $(DEV) ## disturb fits for half an hour: ARGS="--minutes 30 --seed 1"
 	$(ONE_THREAD) $(BIN)/python -m tests.soak $(ARGS)
 
 clean: ## remove what was built, the virtual environment included
-	rm -rf $(VENV) $(VENV)-floors build dist docs/_build docs/_generated docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
+	rm -rf $(VENV) $(VENV)-floors $(VENV)-sanitize build dist docs/_build docs/_generated docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
 	find src tests benchmarks reproduction docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -129,7 +135,7 @@ $(BIN)/python:
 	  echo "Name another one, for example: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(READY): pyproject.toml constraints.txt | $(BIN)/python
+$(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/core/*) | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'  # the first with --group
 	$(INSTALL) --editable '.[report]'
 	@touch $@
@@ -163,6 +169,13 @@ $(VENV)/.ready-axe: $(DEV)
 
 $(VENV)/.ready-package-tools: $(DEV)
 	$(INSTALL) --group package
+	@touch $@
+
+$(VENV)-sanitize/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
+	$(PYTHON) -m venv --clear $(VENV)-sanitize
+	$(VENV)-sanitize/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(VENV)-sanitize/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --config-settings cmake.define.NONNEG_SANITIZE=$(SANITIZE) '.[dask]' --group test
 	@touch $@
 
 # The oldest versions that pyproject.toml allows; pip cannot find them, uv can.

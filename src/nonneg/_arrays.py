@@ -25,6 +25,11 @@ def is_dask(array: Any) -> bool:
     return type(array).__module__.partition(".")[0] == "dask" and hasattr(array, "to_delayed")
 
 
+def is_float_array(array: Any) -> bool:
+    """Tell whether an array is NumPy's, in float64 or float32: what the compiled core takes."""
+    return isinstance(array, np.ndarray) and array.dtype.char in "df" and array.dtype.isnative
+
+
 def is_cpu_tensor(array: Any) -> bool:
     """Tell whether an array is a PyTorch tensor in host memory, without importing PyTorch."""
     return type(array).__module__ == "torch" and array.device.type == "cpu" and not is_cuda_tensor(array)

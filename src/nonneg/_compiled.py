@@ -28,8 +28,8 @@ def instruction_set() -> str:
     except ImportError:
         if wanted != "none":
             warnings.warn(
-                "nonneg runs without its compiled core: its installation found no C++ compiler. Results are the "
-                "same, fits take several times as long. Install a compiler (g++ or clang) and reinstall.",
+                "nonneg runs without its compiled core, as its installation found no C++ compiler. Results "
+                "are the same; fits take longer. Install a compiler (g++ or clang), then nonneg again.",
                 NonnegWarning,
                 stacklevel=2,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from tests.references.least_squares import coordinate_passes
@@ -76,7 +75,6 @@ def test_a_mask_of_any_namespace_gives_the_same_rows(xp):
     np.testing.assert_allclose(np.asarray(rows), expected, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="about compiled code")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_row_with_nothing_observed_stays_where_it_is(dtype):
     # The matrix of such a row is a difference of equal sums: rounding must not be taken for curvature.

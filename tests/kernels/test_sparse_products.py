@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._threads import threads
-from nonneg.kernels.sparse_products import native, plan, row_sums, sampled_product, sparse_times
+from nonneg.kernels.sparse_products import plan, row_sums, sampled_product, sparse_times
 
 
 def sparse(n_rows=30, n_columns=21, density=0.2, dtype=np.float64, index=np.int32, seed=0):
@@ -110,7 +110,7 @@ def on_device(torch, device, *arrays):
 @pytest.mark.parametrize("k", [1, 5, 20, 255])
 @pytest.mark.parametrize(("dtype", "index"), [(np.float32, np.int32), (np.float64, np.int64)])
 @pytest.mark.parametrize("part", [2048, 4])
-def test_triton_agrees_with_numba(torch, device, monkeypatch, k, dtype, index, part):
+def test_triton_agrees_with_the_processor(torch, device, monkeypatch, k, dtype, index, part):
     if device.type == "cpu" and (part == 4) == (k in (1, 255) or dtype == np.float32):
         pytest.skip("takes long in the interpreter")
     monkeypatch.setattr(plan, "PART", part)
@@ -143,30 +143,12 @@ def test_triton_takes_single_rows_and_columns_and_empty_matrices(torch, device, 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_column_does_not_depend_on_the_others_nor_on_ranges_threads_and_the_last_line(dtype, monkeypatch):
-    monkeypatch.setattr(native, "RANGE", 64)
-    monkeypatch.setattr(native, "ENTRIES", 4)
+def test_a_column_does_not_depend_on_the_others_nor_on_threads(dtype):
     csr = sparse(1100, 300, 0.2, dtype=dtype)
-    ranges = native.ColumnRanges.of(csr)
-    assert len(ranges.edges) > 3
     right = np.random.default_rng(1).random((300, 37)).astype(dtype)
-    whole = sparse_times(csr.indptr, csr.indices, csr.data, right, plan=ranges)
+    whole = sparse_times(csr.indptr, csr.indices, csr.data, right)
     np.testing.assert_allclose(whole, csr @ right, rtol=1e-5 if dtype == np.float32 else 1e-13)
     with threads(3):
         for columns in (slice(0, 1), slice(5, 37), slice(16, 32)):
-            part = sparse_times(csr.indptr, csr.indices, csr.data, right[:, columns], plan=ranges)
+            part = sparse_times(csr.indptr, csr.indices, csr.data, right[:, columns])
             np.testing.assert_array_equal(part, whole[:, columns])
-
-
-def test_rows_that_are_short_or_not_sorted_have_one_range(monkeypatch):
-    monkeypatch.setattr(native, "RANGE", 64)
-    csr = sparse(40, 300, 0.5)
-    assert len(native.ColumnRanges.of(csr).edges) > 2
-    assert len(native.ColumnRanges.of(sparse(40, 300, 0.02)).edges) == 2
-    csr.indices[:2] = csr.indices[:2][::-1]
-    csr.has_sorted_indices = False
-    right = np.random.default_rng(1).random((300, 3))
-    ranges = native.ColumnRanges.of(csr)
-    assert len(ranges.edges) == 2
-    product = sparse_times(csr.indptr, csr.indices, csr.data, right, plan=ranges)
-    np.testing.assert_allclose(product, csr @ right, rtol=1e-13)

@@ -13,6 +13,7 @@ from nonneg._threads import BLAS, SMALL_PRODUCT, parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
 from nonneg.data.observed import ArrayObserved, Observed
+from nonneg.kernels.products import multiply
 from nonneg.kernels.rows import converted, map_rows, nonzero_count
 
 # Entries of another namespace than NumPy's that are read at once: 32 MB of float64.
@@ -66,8 +67,6 @@ class DenseMatrix(LocalMatrix):
         """Write a product in parts; False where NumPy is to do it."""
         if not self._operations(other):
             return False
-        from nonneg.kernels.products import multiply  # numba is loaded with the first fit
-
         return multiply(factor, other, out)
 
     def transposed_times(self, W: SampleArray) -> Array:

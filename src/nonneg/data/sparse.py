@@ -37,16 +37,8 @@ class SparseMatrix(LocalMatrix):
         """The transpose in CSR: two more arrays of the nonzeros, made once."""
         return sp.csr_array(self.csr.T.tocsr())
 
-    @cached_property
-    def row_ranges(self) -> Any:
-        """Which entries of the transpose are multiplied while a range of rows of W is in cache."""
-        from nonneg.kernels.sparse_products.native import ColumnRanges  # loads numba
-
-        return ColumnRanges.of(self.transposed)
-
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""
-        # Without ranges: they would depend on the chunk that a row is in, and the last digits with them.
         return sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, Ht)
 
     def transposed_times(self, W: SampleArray) -> Array:
@@ -55,7 +47,7 @@ class SparseMatrix(LocalMatrix):
         if self.single_use and "transposed" not in vars(self):
             return self._scattered(W)
         Xt = self.transposed
-        return sparse_times(Xt.indptr, Xt.indices, Xt.data, W, plan=self.row_ranges)
+        return sparse_times(Xt.indptr, Xt.indices, Xt.data, W)
 
     def _scattered(self, W: Array) -> Array:
         """Return X' W from the rows of X, each thread with a sum of its own."""

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import numpy_view, on_gpu, scalar
+from nonneg._arrays import is_float_array, numpy_view, on_gpu, scalar
+from nonneg._compiled import core
+from nonneg._threads import team_size
 from nonneg.kernels.rows import gram_of
 from nonneg.kernels.sparse_products import sampled_product
 
+# Rounding leaves less than this fraction of the base in a difference of equal sums.
+NOISE = 1e-12
 # Entries of matrices that are written out at once, where every row has its own: 64 or 128 MB.
 CHUNK_ENTRIES = 1 << 24
 
@@ -60,12 +64,32 @@ class ListedGrams:
             from nonneg.kernels.row_grams_triton import listed_grams
 
             return listed_grams(self.base, self.sign, self.other, self.indptr, self.indices, start, stop)
-        from nonneg.kernels.row_grams import grams_block
-
-        out = np.empty((stop - start, k, k), dtype=self.other.dtype)
         indptr = self.indptr[start : stop + 1]
-        grams_block(self.base, self.sign, self.other, indptr, self.indices, out, 0, stop - start)
+        compiled = core() if is_float_array(self.other) else None
+        if compiled is None:
+            return self._dense_rows(indptr)
+        out = np.empty((stop - start, k, k), dtype=self.other.dtype)
+        base, sign, other, indptr, indices = replace(self, indptr=indptr).arrays(out.dtype)
+        compiled.listed_grams(base, sign, other, indptr, indices, out, team_size(2.0 * k * k * len(indices)))
         return out
+
+    def arrays(self, dtype: Any) -> tuple[Any, ...]:
+        """Return what the core reads; indices are int32 where they fit."""
+        index = np.int32 if max(len(self.indices), len(self.other)) < 2**31 else np.int64
+        base = np.ascontiguousarray(self.base, dtype=np.float64)
+        lists = (np.ascontiguousarray(array, dtype=index) for array in (self.indptr, self.indices))
+        return base, float(self.sign), np.ascontiguousarray(self.other, dtype=dtype), *lists
+
+    def _dense_rows(self, indptr: Any) -> Any:
+        out = np.repeat(self.base[None].astype(np.float64), len(indptr) - 1, axis=0)
+        other = self.other.astype(np.float64)
+        for matrix, first, last in zip(out, indptr[:-1], indptr[1:], strict=True):
+            listed = other[self.indices[first:last]]
+            matrix += self.sign * (listed.T @ listed)
+        # A difference of equal sums leaves rounding noise, which is no curvature.
+        flat = np.diagonal(out, axis1=1, axis2=2) <= NOISE * np.diagonal(self.base)
+        out[np.broadcast_to(flat[:, :, None], out.shape) | np.broadcast_to(flat[:, None, :], out.shape)] = 0.0
+        return out.astype(self.other.dtype)
 
     def plus_ridge(self, ridge: float) -> ListedGrams:
         """Add `ridge` to every diagonal."""

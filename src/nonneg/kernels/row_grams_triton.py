@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from nonneg._arrays import from_torch, to_torch
-from nonneg.kernels.row_grams import NOISE
+
+# Rounding leaves less than this fraction of the base in a difference of equal sums; see `kernels.grams`.
+NOISE = 1e-12
 
 try:
     import triton

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import scalar
+from nonneg._arrays import is_float_array, scalar
+from nonneg._compiled import core
 from nonneg._threads import BLAS, ENTRY, SMALL_PRODUCT, parallel_for, parallel_sum, team_size
+from nonneg.kernels.products import inner_product
 
 # Entries that a thread takes at once; temporary arrays of this size stay in its cache.
 CHUNK_ENTRIES = 1 << 14
@@ -60,53 +62,44 @@ def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     return float(parallel_sum(work, first.shape[0], chunk_size=step, operations=4.0 * first.size))
 
 
+def _compiled(*arrays: Any) -> Any:
+    """Return the core for plain arrays on which several threads pay off; else None."""
+    first = arrays[0]
+    plain = all(is_float_array(a) and a.flags.c_contiguous and a.dtype == first.dtype for a in arrays)
+    return core() if plain and team_size(ENTRY * first.size) > 1 else None
+
+
 def absolute_sum(array: Any) -> float:
     """Return the sum of the absolute entries."""
-    if team_size(ENTRY * array.size) > 1:
-        from nonneg.kernels import entries
-
-        if (found := entries.total(entries.ABSOLUTE, array)) is not None:
-            return found
+    if (compiled := _compiled(array)) is not None:
+        return float(compiled.absolute_sum(array.ravel(), team_size(ENTRY * array.size)))
     return sum_rows(lambda rows: np.abs(rows).sum(), array)
 
 
 def product_sum(a: Any, b: Any) -> float:
     """Return the sum of the products of the entries, in float64."""
-    if team_size(ENTRY * a.size) > 1:
-        from nonneg.kernels import entries
-
-        if (found := entries.total(entries.PRODUCT, a, b)) is not None:
-            return found
+    if (compiled := _compiled(a, b)) is not None:
+        return float(compiled.product_sum(a.ravel(), b.ravel(), team_size(ENTRY * a.size)))
     return sum_rows(lambda x, y: np.vdot(*(z.astype(np.float64, copy=False) for z in (x, y))), a, b)
 
 
 def nonzero_count(array: Any) -> int:
     """Return the number of entries other than zero."""
-    if team_size(ENTRY * array.size) > 1:
-        from nonneg.kernels import entries
-
-        if (found := entries.total(entries.NONZERO, array)) is not None:
-            return int(found)
     return int(sum_rows(lambda rows: np.count_nonzero(rows != 0), array))
 
 
 def extrapolated(new: Any, old: Any, momentum: float) -> Any:
     """Return max(new + momentum (new - old), 0)."""
-    if team_size(ENTRY * new.size) > 1:
-        from nonneg.kernels import entries
-
-        if (found := entries.extrapolated(new, old, momentum)) is not None:
-            return found
+    if (compiled := _compiled(new, old)) is not None:
+        out = np.empty_like(new)
+        threads = team_size(ENTRY * new.size)
+        compiled.extrapolate(new.ravel(), old.ravel(), momentum, out.reshape(-1), threads)
+        return out
     return map_rows(lambda x, y: np.maximum(x + momentum * (x - y), 0), new, old)
 
 
 def converted(array: Any, factor: float, dtype: Any) -> Any:
     """Return the entries times a number in another dtype."""
-    if team_size(ENTRY * array.size) > 1:
-        from nonneg.kernels import entries
-
-        if (found := entries.converted(array, factor, dtype)) is not None:
-            return found
     return map_rows(lambda rows: (rows * array.dtype.type(factor)).astype(dtype), array, dtype=dtype)
 
 
@@ -119,8 +112,6 @@ def gram_of(factor: Any, other: Any = None) -> Any:
     operations = 2.0 * BLAS * factor.shape[0] * factor.shape[1] * other.shape[1]
     if operations < SMALL_PRODUCT:
         return factor.T @ other
-    from nonneg.kernels.products import inner_product
-
     if (found := inner_product(factor, other)) is not None:
         return found
     return parallel_sum(

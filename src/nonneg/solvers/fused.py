@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 
+from nonneg._arrays import is_float_array
+from nonneg._compiled import core
 from nonneg._typing import Array
 from nonneg.data.compressed import CompressedMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.kernels.factor_update import FactorUpdate, Updated, block_of, form_of
+from nonneg.kernels.factor_update import FactorUpdate, Updated, block_of, is_by_lines
 from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
-from nonneg.kernels.team import FLOATS
 
 # Entries of the products X' W of all blocks of rows up to which they are formed with the update of W, which
 # has just read the rows of X; one thread adds them up.
@@ -25,7 +24,6 @@ WIDE_ENTRIES = 1 << 16
 # Chunks with at least this many rows are updated as a whole, where the products X' W of their blocks of rows
 # take at most this part of the chunk's own memory. Smaller ones have no rows for whole blocks.
 CHUNK_ROWS, CHUNK_SHARE = 2000, 0.25
-_last = threading.local()  # the task of the last chunk, whose memory the next one of the same form uses
 
 
 class FusedIterations:
@@ -67,7 +65,7 @@ class FusedIterations:
         if not isinstance(data, DenseMatrix) or data.weights is not None or data.has_missing:
             return None
         parts = [data.array] if V is None else [data.array, V]
-        if any(part.dtype not in FLOATS or form_of(part) is None for part in parts):
+        if not all(is_float_array(part) and is_by_lines(part) for part in parts):
             return None
         return cls(problem, data.array, V)
 
@@ -75,7 +73,7 @@ class FusedIterations:
     def of_products(cls, problem: Any) -> FusedIterations | None:
         """Return the iterations of a problem with given products, None where it is of another kind."""
         data = problem.data
-        plain = data.weights is None and not data.has_missing and data.dtype in FLOATS
+        plain = data.weights is None and not data.has_missing and np.dtype(data.dtype).char in "df"
         return cls(problem, None, None) if plain and _is_hals(problem) else None
 
     def _of_H(self, Ht: Array) -> tuple[Array, Array]:
@@ -133,7 +131,7 @@ class FusedIterations:
 def _is_hals(problem: Any) -> bool:
     updates = (problem.update_W, problem.update_H)
     inner = all(isinstance(update, partial) and update.func is hals_passes for update in updates)
-    return inner and not numba.config.DISABLE_JIT
+    return inner and core() is not None
 
 
 def takes_chunk(block: Any, *, gram: Any, update: Any, order: Any, **_: Any) -> bool:
@@ -141,11 +139,11 @@ def takes_chunk(block: Any, *, gram: Any, update: Any, order: Any, **_: Any) -> 
     X = getattr(block, "array", None)
     if not isinstance(X, np.ndarray) or X.shape[0] < CHUNK_ROWS or block.has_missing or gram is None:
         return False
-    if not isinstance(update, partial) or update.func is not hals_passes or numba.config.DISABLE_JIT:
+    if not isinstance(update, partial) or update.func is not hals_passes or core() is None:
         return False
     n_blocks = -(-X.shape[0] // block_of(X.shape[0], X.itemsize))
     fits = n_blocks * len(order) <= CHUNK_SHARE * X.shape[0]
-    return block.weights is None and X.dtype in FLOATS and form_of(X) is not None and fits
+    return block.weights is None and is_float_array(X) and is_by_lines(X) and fits
 
 
 def updated_chunk(
@@ -154,15 +152,8 @@ def updated_chunk(
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:  # fmt: skip
     """Do the same as `update_W_block` in one task."""
     X, options = block.array, _options(update)
-    form = (X.shape, X.dtype, Ht.shape[1], penalties.l1_W, *map(str, options.values()))
-    known, task = getattr(_last, "task", (None, None))
-    if known != form or task is None:
-        task = FactorUpdate(X, len(X), Ht.shape[1], dtype=X.dtype, l1=penalties.l1_W, wide=True, **options)
-    _last.task = None, None  # not for a second call from within
-    task.use(X)
+    task = FactorUpdate(X, len(X), Ht.shape[1], dtype=X.dtype, l1=penalties.l1_W, wide=True, **options)
     found = task(W, _with_ridge(gram.matrix, penalties.l2_W), Ht, W_plain, momentum)
-    task.use(X[:0])
-    _last.task = form, task
     violation = found.violation - 8 * float(np.finfo(X.dtype).eps) * found.absolute
     sums = (violation, SharedGram(found.gram), found.products, penalties.of_W(found.chosen))
     return (found.new,) if W_plain is None else (found.new, found.chosen), sums

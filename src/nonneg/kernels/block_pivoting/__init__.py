@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg._arrays import is_cpu_tensor, numpy_view, on_gpu, tensor_view
+import numpy as np
+
+from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, on_gpu, tensor_view
+from nonneg._compiled import core
+from nonneg._threads import team_size
 from nonneg.kernels.block_pivoting import array_api
-from nonneg.kernels.grams import DenseGrams, Gram, SharedGram, numpy_gram
+from nonneg.kernels.grams import DenseGrams, Gram, SharedGram, gram_matrices, numpy_gram
 
 # Entries of the systems of rows with a singular one up to which all of them are solved with a tiny ridge. It
 # gives the minimum to rounding, which coordinate descent only approaches, but takes long for many rows.
@@ -52,13 +56,17 @@ def block_pivoting(
         views = numpy_view(factor), numpy_gram(gram), numpy_view(cross)
         rows, flags = block_pivoting(*views, max_pivots=max_pivots)
         return tensor_view(rows), tensor_view(flags)
-    from nonneg.kernels.block_pivoting import native  # loaded with the first fit
-
-    if not native.is_supported(factor):
+    compiled = core() if is_float_array(factor) else None
+    if compiled is None:
         return array_api.block_pivoting(factor, gram, cross, max_pivots)
-    rows, unsolved = native.block_pivoting(factor, gram, cross, max_pivots)
+    n_rows, k = factor.shape
+    matrices = gram_matrices(gram)
+    systems = np.ascontiguousarray(matrices if matrices.ndim == 3 else matrices[None], dtype=np.float64)
+    rows, unsolved = np.array(factor, order="C"), np.zeros(n_rows, dtype=bool)
+    targets = np.ascontiguousarray(cross, dtype=rows.dtype)
+    compiled.block_pivoting(rows, systems, targets, unsolved, max_pivots, team_size(float(n_rows) * k * k))
     left = unsolved.nonzero()[0]
-    if 0 < len(left) * factor.shape[1] ** 2 <= FEW_ENTRIES:
+    if 0 < len(left) * k**2 <= FEW_ENTRIES:
         own = gram if isinstance(gram, SharedGram) else DenseGrams(gram.dense().matrices[left])
         rows[left], unsolved[left] = array_api.block_pivoting(factor[left], own, cross[left], max_pivots)
     return rows, unsolved

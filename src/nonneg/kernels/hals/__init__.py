@@ -1,8 +1,7 @@
 """Coordinate descent on row-wise nonnegative least squares (HALS).
 
-The pattern of every kernel package: `__init__` states the contract and asks each implementation, fastest
-first, whether it `is_supported` for the given arrays. `array_api` is the fallback, and tests prove all of
-them equal.
+The pattern of every kernel: the door states the contract, `array_api` is the portable body, and the compiled
+core takes NumPy arrays where it was built. Tests prove them equal.
 """
 
 from __future__ import annotations
@@ -12,10 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import is_cpu_tensor, numpy_view, on_gpu, tensor_view
+from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, on_gpu, tensor_view
+from nonneg._compiled import core
 from nonneg._devices import warn_without_triton
-from nonneg.kernels.grams import Gram, numpy_gram
+from nonneg._threads import team_size
+from nonneg.kernels.grams import Gram, ListedGrams, SharedGram, numpy_gram
 from nonneg.kernels.hals import array_api
+
+# Rows of a block of the core.
+BLOCK = 128
 
 
 def hals_passes(
@@ -70,8 +74,22 @@ def hals_passes(
         options: dict[str, Any] = {"order": order, "max_passes": max_passes, "shrink": shrink}
         rows, violation = hals_passes(numpy_view(factor), numpy_gram(gram), numpy_view(cross), **options)
         return tensor_view(rows), violation
-    from nonneg.kernels.hals import numba  # loaded with the first fit, not with the package
-
     turns = np.arange(factor.shape[1]) if order is None else np.asarray(order, dtype=np.int64)
-    implementation = numba if numba.is_supported(factor, gram) else array_api
-    return implementation.hals_passes(factor, gram, cross, turns, max_passes, shrink)
+    options = (turns, max_passes, shrink)
+    compiled = core() if is_float_array(factor) else None
+    if compiled is None or not isinstance(gram, SharedGram | ListedGrams):
+        return array_api.hals_passes(factor, gram, cross, *options)
+    n_rows, k = factor.shape
+    cross = np.ascontiguousarray(cross, dtype=factor.dtype)
+    if isinstance(gram, ListedGrams):
+        out = np.array(factor, order="C")
+        threads = team_size(2.0 * k * k * (n_rows + len(gram.indices)))
+        return out, compiled.hals_listed(out, *gram.arrays(out.dtype), cross, *options, threads)
+    out = np.empty(factor.shape, dtype=factor.dtype)
+    matrix = np.ascontiguousarray(gram.matrix, dtype=out.dtype)
+    # Rows stop on their own, most of them after about three passes.
+    threads = team_size(2.0 * n_rows * k * k * min(max_passes, 3))
+    # Blocks that keep every thread busy; results of rows do not depend on them.
+    block = min(BLOCK, max(16, -(-n_rows // (8 * threads)) * 8)) if threads > 1 else BLOCK
+    rows = np.ascontiguousarray(factor)
+    return out, compiled.hals_passes(out, rows, matrix, cross, *options, block, threads)

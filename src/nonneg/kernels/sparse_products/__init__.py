@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
-from nonneg._threads import parallel_for
+from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, tensor_view
+from nonneg._compiled import core
+from nonneg._threads import team_size
 from nonneg.kernels.sparse_products import array_api
 from nonneg.kernels.sparse_products.plan import RowPlan, row_plan
 
@@ -31,9 +33,8 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: Any = N
         The CSR matrix.
     Bt : array of shape (n_columns, k)
         The dense matrix.
-    plan : RowPlan or ColumnRanges, optional
-        What `row_plan` returns for `indptr` (for a GPU) or `native.ColumnRanges.of` for the matrix (for a
-        processor), where it is at hand.
+    plan : RowPlan, optional
+        What `row_plan` returns for `indptr`, where it is at hand; only a GPU uses it.
 
     Returns
     -------
@@ -49,9 +50,15 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: Any = N
         return tensor_view(sparse_times(*views))
     if not isinstance(data, np.ndarray):
         return _implementation(data).sparse_times(indptr, indices, data, Bt, plan)
-    from nonneg.kernels.sparse_products import native
-
-    return native.sparse_times(indptr, indices, data, Bt, plan)
+    n_rows, (n_columns, k) = len(indptr) - 1, Bt.shape
+    compiled = core() if is_float_array(Bt) else None
+    data = np.ascontiguousarray(data, dtype=Bt.dtype)
+    if compiled is None:
+        return scipy.sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns)) @ Bt
+    out = np.empty((n_rows, k), dtype=Bt.dtype)
+    places = _places(indptr, indices)
+    compiled.csr_times(*places, data, np.ascontiguousarray(Bt), out, team_size(2.0 * len(data) * k))
+    return out
 
 
 def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any, *, plan: RowPlan | None = None) -> Any:
@@ -77,17 +84,19 @@ def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any, *, plan: RowPlan
         return tensor_view(sampled_product(*(numpy_view(array) for array in (indptr, indices, A, Bt))))
     if not isinstance(A, np.ndarray):
         return _implementation(A).sampled_product(indptr, indices, A, Bt, plan)
-    from nonneg.kernels.sparse_products.numba import sampled_product_block
-
-    n_rows, k = A.shape
-    A, Bt = np.ascontiguousarray(A), np.ascontiguousarray(Bt)
+    compiled = core() if is_float_array(A) else None
+    if compiled is None:
+        return array_api.sampled_product(indptr, indices, A, Bt)
     out = np.empty(len(indices), dtype=A.dtype)
-
-    def work(start: int, stop: int) -> None:
-        sampled_product_block(indptr, indices, A, Bt, out, start, stop)
-
-    parallel_for(work, n_rows, chunk_size=1, operations=2.0 * len(indices) * k)
+    factors = np.ascontiguousarray(A), np.ascontiguousarray(Bt, dtype=A.dtype)
+    compiled.sampled_product(*_places(indptr, indices), *factors, out, team_size(2.0 * out.size * A.shape[1]))
     return out
+
+
+def _places(indptr: Any, indices: Any) -> tuple[Any, Any]:
+    """Return a pattern with indices of one type."""
+    index = np.result_type(indptr, indices, np.int32)
+    return np.ascontiguousarray(indptr, dtype=index), np.ascontiguousarray(indices, dtype=index)
 
 
 def row_sums(indptr: Any, values: Any, *, plan: RowPlan | None = None) -> Any:

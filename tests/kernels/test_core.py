@@ -1,0 +1,174 @@
+"""Compiled core: equal to array code on every level, number of threads and layout; safe after a fork."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from nonneg import NMF
+from nonneg._compiled import LEVELS, core, instruction_set
+from nonneg._threads import threads
+from nonneg.exceptions import NonnegError
+from nonneg.kernels.grams import ListedGrams, SharedGram
+from nonneg.kernels.hals import array_api, hals_passes
+
+needs_core = pytest.mark.skipif(core() is None, reason="the core was not built")
+
+
+def run_apart(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True, text=True, check=False, env=os.environ | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def problem(n_rows, k, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    other = rng.random((2 * k + 3, k)) * (rng.random((2 * k + 3, k)) < 0.7)
+    factor, X = rng.random((n_rows, k)), rng.random((n_rows, 2 * k + 3))
+    return tuple(np.ascontiguousarray(a, dtype=dtype) for a in (factor, other.T @ other, X @ other))
+
+
+@needs_core
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n_rows", "k"), [(0, 3), (1, 1), (5, 2), (31, 4), (129, 7), (700, 33)])
+def test_coordinate_descent_is_that_of_array_code(n_rows, k, dtype):
+    factor, gram, cross = problem(n_rows, k, dtype)
+    gram[0, :] = gram[:, 0] = 0  # a component without curvature
+    order = np.random.default_rng(1).permutation(k)
+    before = factor.copy(), cross.copy()
+    expected, violation = array_api.hals_passes(factor, SharedGram(gram), cross, order, 6, 0.1)
+    found, measured = hals_passes(factor, SharedGram(gram), cross, order=order, max_passes=6, shrink=0.1)
+    tolerance = 2e-4 if dtype == np.float32 else 1e-10
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    assert measured == pytest.approx(float(violation), rel=1e-4)
+    for array, kept in zip((factor, cross), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+@needs_core
+def test_layouts_and_read_only_arrays_give_the_same():
+    factor, gram, cross = problem(50, 5)
+    expected, _ = hals_passes(factor, SharedGram(gram), cross, max_passes=3)
+    wide = np.zeros((50, 12))
+    wide[:, 1:11:2] = cross
+    for array in (factor, gram, cross):
+        array.setflags(write=False)
+    for other in (np.asfortranarray(cross), wide[:, 1:11:2]):
+        found, _ = hals_passes(np.asfortranarray(factor), SharedGram(gram.T), other, max_passes=3)
+        np.testing.assert_array_equal(found, expected)
+
+
+@needs_core
+def test_nan_and_infinity_stay_in_their_rows():
+    factor, gram, cross = problem(40, 5)
+    expected, _ = hals_passes(factor, SharedGram(gram), cross, max_passes=2)
+    cross[3, 1], cross[7, 2] = np.nan, np.inf
+    found, violation = hals_passes(factor, SharedGram(gram), cross, max_passes=2)
+    assert np.isnan(found[3]).any()
+    assert not np.isfinite(violation)
+    others = np.setdiff1d(np.arange(40), [3, 7])
+    np.testing.assert_array_equal(found[others], expected[others])
+
+
+@needs_core
+def test_matrices_of_rows_agree_with_the_fallback(monkeypatch):
+    rng = np.random.default_rng(2)
+    other, mask = rng.random((30, 4)), scipy.sparse.random_array((20, 30), density=0.4, rng=rng, format="csr")
+    grams = ListedGrams(other.T @ other, -1.0, other, mask.indptr, mask.indices)
+    found = grams.dense().matrices
+    monkeypatch.setattr("nonneg.kernels.grams.core", lambda: None)
+    np.testing.assert_allclose(found, grams.dense().matrices, rtol=1e-12, atol=1e-13)
+
+
+@needs_core
+def test_arrays_of_the_wrong_shape_are_refused():
+    factor, gram, cross = problem(10, 3)
+    out, order = np.empty_like(factor), np.arange(3)
+    for wrong in ((gram[:2, :2].copy(), cross), (gram, cross[:4].copy())):
+        with pytest.raises(ValueError, match="must"):
+            core().hals_passes(out, factor, *wrong, order, 1, 0.0, 128, 1)
+    with pytest.raises(ValueError, match="does not exist"):
+        core().hals_passes(out, factor, gram, cross, np.array([3]), 1, 0.0, 128, 1)
+
+
+@needs_core
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_no_digit_depends_on_the_number_of_threads(form):
+    X = np.random.default_rng(3).random((3000, 80)) ** 4
+    X = X if form == "dense" else scipy.sparse.csr_array(X * (X > 0.3))
+    fits = []
+    for n_jobs in (1, 2, 5):
+        with threads(n_jobs):
+            fits.append(NMF(6, random_state=0, max_iter=10, tol=0).fit_transform(X))
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other, fits[0])
+
+
+@needs_core
+def test_fits_from_several_threads_do_not_disturb_one_another():
+    X = np.random.default_rng(4).random((2000, 40))
+    expected = NMF(5, random_state=0, max_iter=15, tol=0).fit_transform(X)
+    found = [None] * 4
+
+    def fit(at):
+        found[at] = NMF(5, random_state=0, max_iter=15, tol=0).fit_transform(X)
+
+    workers = [threading.Thread(target=fit, args=(at,)) for at in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for W in found:
+        np.testing.assert_array_equal(W, expected)
+
+
+FIT = """
+    import numpy as np
+    from nonneg import NMF
+    X = np.random.default_rng(0).random((400, 30))
+    print(float(NMF(4, random_state=0, max_iter=30, tol=0).fit(X).reconstruction_err_))
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_instruction_set_gives_the_same_answer(level):
+    expected = NMF(4, random_state=0, max_iter=30, tol=0).fit(np.random.default_rng(0).random((400, 30)))
+    assert float(run_apart(FIT, NONNEG_CORE=level)) == pytest.approx(expected.reconstruction_err_, rel=1e-9)
+
+
+def test_a_lower_level_is_taken_and_an_unknown_one_refused():
+    assert instruction_set() in LEVELS
+    code = "from nonneg._compiled import instruction_set; print(instruction_set())"
+    assert run_apart(code, NONNEG_CORE="none") == "none"
+    refused = (
+        "from nonneg import _compiled\ntry: _compiled.core()\nexcept Exception as e: print(type(e).__mro__)"
+    )
+    assert NonnegError.__name__ in run_apart(refused, NONNEG_CORE="mmx")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_fits_with_threads_of_its_own():
+    code = """
+        import os, warnings
+        import numpy as np
+        from nonneg import NMF
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+        X = np.random.default_rng(0).random((3000, 60))
+        first = NMF(8, random_state=0, max_iter=10, tol=0, n_jobs=3).fit_transform(X)
+        child = os.fork()
+        if child == 0:
+            again = NMF(8, random_state=0, max_iter=10, tol=0, n_jobs=3).fit_transform(X)
+            os._exit(0 if np.array_equal(first, again) else 7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    assert run_apart(code) == "0"
