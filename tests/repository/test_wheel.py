@@ -23,7 +23,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         shutil.copy(ROOT / name, source)
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     # Without the compiled core, which takes a minute to build.
-    options = ["--no-isolation", "--config-setting=wheel.cmake=false"]
+    settings = ("wheel.cmake=false", "wheel.py-api=py3", "wheel.platlib=false")
+    options = ["--no-isolation", *(f"--config-setting={setting}" for setting in settings)]
     done = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", *options],
         cwd=source,
