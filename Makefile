@@ -109,7 +109,7 @@ package: $(DEV) $(VENV)/.ready-package-tools ## build the wheel and the source d
 	rm -rf dist/.fresh
 
 reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1/figure-3 --quick"
-	@$(BIN)/nonneg reproduce $(ARGS)
+	@$(BIN)/python -m reproduction $(ARGS)
 
 # Python itself is not instrumented, so that the sanitizer's library is loaded before it.
 sanitize: $(VENV)-sanitize/.ready ## tests of the compiled core under a sanitizer: SANITIZE=address,undefined or SANITIZE=thread

@@ -35,10 +35,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from reproduction.machine import machine_facts
 
 from benchmarks.consensus_tables import page
 from benchmarks.records import append, read
-from nonneg.report.machine import machine_facts
 
 SEED = 20261116
 N_JOBS = 2

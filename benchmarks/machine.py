@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reproduction.machine import machine_facts, present_facts
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks import peers
-from nonneg.report.machine import machine_facts, present_facts
 
 
 def describe() -> dict[str, Any]:

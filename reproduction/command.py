@@ -1,12 +1,14 @@
-"""The command `nonneg reproduce`: list the experiments, run them, write their pages."""
+"""``python -m reproduction``: list the experiments, run them, write their pages."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nonneg.cli import INTERRUPTED, arguments, terminal
+from nonneg.cli import INTERRUPTED, arguments, guarded, terminal
 from nonneg.exceptions import UnsupportedError
 from reproduction.registry import TITLES, find_experiment
 
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
 ALL = "all"
 OUTPUT = Path("reproduced")
 QUICK_OUTPUT = OUTPUT / "quick"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what the words ask for."""
+    parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
+    add_arguments(parser)
+    words = list(sys.argv[1:] if argv is None else argv)
+    terminal.begin(json=False, quiet="--quiet" in words)
+    return guarded(lambda: run(parser.parse_args(words)))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +82,6 @@ def run(options: argparse.Namespace) -> int:
         for name, title in TITLES.items():
             terminal.say(f"{name.ljust(width)}  {title}")
         return 0
-    from nonneg.report.folder import check_output_folder
     from reproduction.device import use_device
     from reproduction.page import write_page
     from reproduction.trials import read_trials, run_trials
@@ -79,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or (QUICK_OUTPUT if options.quick else OUTPUT)
     chosen = _chosen(options.experiment, options.quick, options.only_summarize)
     _check_options(options, chosen)
-    check_output_folder(out)
+    arguments.check_output_folder(out)
     for experiment in chosen:
         folder = out / experiment.name
         whole = True

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.applications.images import picture_grid
-from nonneg.report.curves import curve_panels
+from nonneg.cli.terminal import format_cell, markdown_table
 from nonneg.report.folder import replaced_folder
-from nonneg.report.tables import format_cell, markdown_table
 from reproduction.artifacts import (
     NEAR,
     WHOLE,
@@ -22,10 +21,11 @@ from reproduction.artifacts import (
     Table,
     Verdict,
 )
+from reproduction.curves import curve_panels
 from reproduction.experiment import Experiment, flat_records
 
 PAGE = "index.md"
-MARKER = "<!-- nonneg reproduce writes everything below this line -->"
+MARKER = "<!-- python -m reproduction writes everything below this line -->"
 COMMITTED = Path(__file__).parents[1] / "docs" / "reproduced"
 RULE = f"within {100 * NEAR:g}%, two standard deviations, or the sampling error of a share"
 _WORDS = {True: "holds", False: "fails", None: "not decided"}
@@ -149,7 +149,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
 
 def _circumstances(experiment: Experiment, lines: Sequence[Mapping[str, Any]], *, quick: bool) -> str:
     n_wanted = len(experiment.trials(quick))
-    command = f"nonneg reproduce {experiment.name}" + (" --quick" if quick else "")
+    command = f"python -m reproduction {experiment.name}" + (" --quick" if quick else "")
     dates = sorted(line["date"] for line in lines)
     when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     threads = sorted({line["threads"] for line in lines})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import warnings
@@ -13,10 +14,10 @@ from nonneg._threads import current_threads, threads
 from nonneg._version import __version__
 from nonneg.cli import terminal
 from nonneg.exceptions import InterruptedFitWarning
-from nonneg.report.machine import machine_facts, present_facts
-from nonneg.report.records import append_record, plain, read_records
+from nonneg.report.records import as_json, plain
 from reproduction.device import describe_device
 from reproduction.experiment import Experiment, Setting, Workspace, flat_records, setting_key
+from reproduction.machine import machine_facts, present_facts
 from reproduction.processes import results_of_processes
 from reproduction.registry import find_experiment
 
@@ -29,7 +30,8 @@ def read_trials(experiment: Experiment, folder: Path, *, quick: bool) -> list[di
     if not path.is_file():
         return []
     _drop_a_torn_line(path)
-    found = {setting_key(line["setting"]): line for line in read_records(path)}
+    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+    found = {setting_key(line["setting"]): line for line in lines}
     keys = map(setting_key, experiment.trials(quick))
     return [found[key] for key in keys if key in found]
 
@@ -61,7 +63,9 @@ def run_trials(
             if n_processes > 1 and left
             else _here(experiment, folder, left, about, lines, shown)
         ):
-            append_record(folder / RECORDS, line)
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / RECORDS).open("a", encoding="utf-8") as stream:
+                stream.write(as_json(line) + "\n")
             shown.end(setting)
     except (KeyboardInterrupt, InterruptedFitWarning):
         shown.close()

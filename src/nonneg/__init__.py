@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nonneg.io.open_matrix import open_matrix
     from nonneg.purification.purify import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
+    from nonneg.report.models import write_report
     from nonneg.separable import select_anchors
     from nonneg.solvers.factorize import factorize
     from nonneg.transforms import joint_diagonalize, learn_transform
@@ -63,6 +64,7 @@ _HOME = {
     "purify": "nonneg.purification.purify",
     "results": "nonneg.results",
     "select_anchors": "nonneg.separable",
+    "write_report": "nonneg.report.models",
 }
 
 __all__ = [
@@ -94,6 +96,7 @@ __all__ = [
     "purify",
     "results",
     "select_anchors",
+    "write_report",
 ]
 
 

@@ -13,8 +13,6 @@ from nonneg.applications.audio.grouping import GROUPINGS
 from nonneg.applications.audio.methods import METHODS
 from nonneg.cli import anchors, arguments, build_parser, communities, fit, main, rank, separate, topics
 from nonneg.cli.consensus import restart_parameters
-from nonneg.cli.consensus_results import usage_by_group
-from nonneg.cli.separate_results import file_names, rounded
 
 COLLECTED = {
     "anchors": (anchors._parameters, "table.csv"),
@@ -155,38 +153,6 @@ def test_words_become_numbers(parse, text, value):
 def test_words_that_are_no_numbers_are_refused(parse, text):
     with pytest.raises((argparse.ArgumentTypeError, ValueError)):
         parse(text)
-
-
-def test_sources_with_the_same_name_have_files_of_their_own():
-    assert file_names(["Bass", "bass", "lead voice!"], 1, "wav") == [
-        ["Bass.wav", "bass-2.wav", "lead-voice.wav"]
-    ]
-    assert file_names(["??"], 2, "flac") == [
-        ["recording-1-source-1.flac"], ["recording-2-source-1.flac"]
-    ]  # fmt: skip
-
-
-def test_rounded_sources_add_up_to_the_rounded_recording(rng):
-    sources = 0.3 * rng.uniform(-1, 1, (3, 2, 50))
-    for bits in (8, 16):
-        found, step = rounded(sources, bits), 2.0 ** (1 - bits)
-        np.testing.assert_allclose(found / step, np.rint(found / step), atol=1e-9)
-        np.testing.assert_allclose(found.sum(axis=0), np.rint(sources.sum(axis=0) / step) * step, atol=1e-12)
-        quiet = np.argsort(np.square(sources).sum(axis=(1, 2)))[:-1]
-        np.testing.assert_allclose(found[quiet], np.rint(sources[quiet] / step) * step, atol=1e-12)
-    assert rounded(np.full((1, 1, 1), 2.0), 8)[0, 0, 0] == 1.0 - 2.0**-7
-    assert rounded(np.full((1, 1, 1), -2.0), 8)[0, 0, 0] == -1.0
-
-
-def test_mean_usages_by_group(rng):
-    W = rng.random((5, 2))
-    found = usage_by_group(W, ["b", "a", "b", "a", "b"], "kind")
-    shares = W / W.sum(axis=1, keepdims=True)
-    by_name = {each["name"]: each for each in found["entries"]}
-    assert [by_name[name]["n"] for name in ("a", "b")] == [2, 3]
-    np.testing.assert_allclose(by_name["a"]["usage"], shares[[1, 3]].mean(axis=0))
-    np.testing.assert_allclose(by_name["b"]["usage"], shares[[0, 2, 4]].mean(axis=0))
-    assert not usage_by_group(W, None, "")
 
 
 def test_tables_without_names_number_their_rows_and_columns(tmp_path, monkeypatch, rng):

@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 from nonneg.cli import main
-from nonneg.report.rank_page import build_rank_page, rank_rows
 
 QUICK = ["--quiet", "--n-folds", "5", "--n-init", "3", "--candidates", "2,3,4,5"]
 
@@ -148,25 +147,6 @@ def test_mistakes_are_one_line(words, message, planted_file, tmp_path, capsys):
     assert main(["rank", str(planted_file), "-o", str(tmp_path / "out"), "--quiet", *words]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_names_in_the_page_are_escaped(planted_file, tmp_path, capsys):
-    main(
-        [
-            "rank",
-            str(planted_file),
-            "-o",
-            str(tmp_path / "out"),
-            "--method",
-            "singular-value-ratio",
-            "--quiet",
-        ]
-    )
-    capsys.readouterr()
-    record = json.loads((tmp_path / "out" / "result.json").read_text())
-    record["title"] = "<b>title</b>"
-    assert "<b>title" not in build_rank_page(record)
-    assert rank_rows(record)[0]["k"] == 2
 
 
 def test_control_c_in_one_of_many_fits_ends_the_command(planted_file, tmp_path, monkeypatch, capsys):

@@ -13,7 +13,6 @@ from nonneg.cli import main
 
 pytest.importorskip("soundfile")
 from nonneg.applications.audio import read_sound, write_sound
-from nonneg.cli.separate_results import earlier_sounds, file_names, rounded
 
 RATE = 1000
 
@@ -251,36 +250,3 @@ def test_sources_beyond_full_scale_are_written_as_floats(tmp_path, capsys):
     assert max(np.abs(sound.samples).max() for sound in sounds) > 1
     assert {sound.subtype for sound in sounds} == {"FLOAT"}
     assert "were written as 32-bit floats" in capsys.readouterr().err
-
-
-def test_files_are_named_after_sources_and_never_twice_the_same():
-    assert file_names(["voice", "drums 2/3"], 1, "wav") == [["voice.wav", "drums-2-3.wav"]]
-    # Some file systems do not tell large letters from small ones.
-    (names,) = file_names(["Voice", "voice", "VOICE", "??", ".."], 1, "flac")
-    assert names == ["Voice.flac", "voice-2.flac", "VOICE-3.flac", "source-4.flac", "source-5.flac"]
-    assert file_names(["a", "b"], 2, "wav") == [
-        ["recording-1-a.wav", "recording-1-b.wav"],
-        ["recording-2-a.wav", "recording-2-b.wav"],
-    ]
-
-
-def test_sources_in_whole_steps_sum_to_the_recording(rng):
-    mixture = np.rint(rng.uniform(-0.9, 0.9, 500) * 2**15) / 2**15
-    parts = rng.dirichlet(np.ones(3), 500).T * mixture
-    whole = rounded(parts, 16)
-    np.testing.assert_array_equal(whole.sum(axis=0), mixture)
-    np.testing.assert_array_equal(whole, np.rint(whole * 2**15) / 2**15)
-    assert np.abs(whole - parts).max() <= 2 * 2**-15
-    np.testing.assert_array_equal(rounded(np.array([[1.0, -1.0]]), 16), [[1 - 2**-15, -1]])
-
-
-def test_sounds_of_an_earlier_run_are_known_by_its_record(tmp_path):
-    for name in ("source-1.wav", "recording-2-source-1.flac", "voice.wav", "mine.wav", "source-1.txt"):
-        (tmp_path / name).write_text("")
-    ours = {"source-1.wav", "recording-2-source-1.flac"}
-    assert earlier_sounds(tmp_path) == ours
-    (tmp_path / "result.json").write_text(
-        json.dumps({"command": "separate", "sources": [{"files": ["voice.wav", "report.html"]}]})
-    )
-    assert earlier_sounds(tmp_path) == ours | {"voice.wav"}
-    assert earlier_sounds(tmp_path / "nothing") == set()

@@ -55,9 +55,10 @@ def test_the_check_sees_missing_names_and_faint_words(tmp_path):
 def test_the_report_of_a_separation_shows_and_plays(tmp_path):
     for library in ("jinja2", "matplotlib", "soundfile"):
         pytest.importorskip(library)
+    from nonneg.cli.separate_results import Separated, write_sources
+
     from nonneg.applications import SourceSeparation
     from nonneg.applications.audio import Sound
-    from nonneg.cli.separate_results import Separated, write_sources
 
     t = np.arange(600) / 1000
     signal = np.sin(2 * np.pi * 83 * t) + np.sin(2 * np.pi * 209 * t) * (t > 0.3)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nonneg.exceptions import OutputError
-from nonneg.report.folder import check_output_folder, replaced_folder
+from nonneg.report.folder import replaced_folder
 
 KNOWN = frozenset({"a.txt", "b.txt", "c.txt"})
 
@@ -123,38 +123,3 @@ def test_where_links_are_not_possible_the_old_files_are_copied(old, monkeypatch)
     with replaced_folder(old, KNOWN) as fresh:
         (fresh / "a.txt").write_text("new a")
     assert contents(old) == {"a.txt": "new a", "notes.md": "old notes.md"}
-
-
-def test_a_bad_place_is_refused_before_the_work(tmp_path, monkeypatch):
-    check_output_folder(tmp_path / "new" / "folder")
-    assert not (tmp_path / "new").exists()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="is a file; expected a folder"):
-        check_output_folder(tmp_path / "file")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(OutputError, match="not writable"):
-        check_output_folder(tmp_path / "new")
-
-
-def test_a_file_on_the_way_is_told_before_the_run(tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(OutputError, match=r"file is a file, not a folder.*-o"):
-        check_output_folder(tmp_path / "file" / "deep" / "results")
-    assert contents(tmp_path) == {"file": "mine"}
-
-
-def test_a_place_that_takes_no_folders_is_told_before_the_run(tmp_path, monkeypatch):
-    """Root passes every test of rights, and a file system mounted for reading refuses it all the same."""
-
-    def refused(*_, **__):
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr("nonneg.report.folder.tempfile.mkdtemp", refused)
-    with pytest.raises(OutputError, match="is not writable"):
-        check_output_folder(tmp_path / "results")
-
-
-def test_the_check_leaves_nothing_behind(old):
-    check_output_folder(old)
-    check_output_folder(old.parent / "new" / "deep")
-    assert [entry.name for entry in old.parent.iterdir()] == ["results"]

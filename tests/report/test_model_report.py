@@ -8,7 +8,7 @@ import pytest
 from tests.report.browser import CHROMIUM, all_shown, axe
 
 import nonneg
-from nonneg import NMF, ConeNMF, ConsensusNMF, SeparableNMF, datasets
+from nonneg import NMF, ConsensusNMF, SeparableNMF, datasets
 from nonneg.applications import (
     MixedMembership,
     MutationalSignatures,
@@ -16,8 +16,6 @@ from nonneg.applications import (
     TopicModel,
     Unmixing,
 )
-from nonneg.cli.model_reports import PAGES
-from nonneg.estimators.saving import REPORTED
 from nonneg.exceptions import InvalidParameterError, OutputError
 
 for library in ("jinja2", "matplotlib"):
@@ -153,12 +151,6 @@ def check_in_a_browser(pages, folder):
         assert seen.too_wide_by == 0, name
         assert seen.faults == (), name
         assert seen.tall < MAX_HEIGHT, name
-
-
-def test_estimators_without_a_report_do_not_pretend_to_have_one(X):
-    assert set(PAGES) == set(REPORTED)
-    assert not hasattr(ConeNMF(3), "report")
-    assert hasattr(type("Mine", (NMF,), {})(3), "report")
 
 
 def test_what_is_missing_is_said(X, tmp_path):

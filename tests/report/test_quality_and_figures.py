@@ -13,7 +13,6 @@ from scipy import sparse
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.io.stored_sparse import CompressedRows
 from nonneg.report.quality import component_strengths, observed_relative_error
-from nonneg.report.separation_page import MOST_PANELS, SeparationShown, _activation_drawing
 
 
 @pytest.fixture
@@ -191,38 +190,6 @@ def test_a_curve_that_reaches_zero_has_no_logarithmic_axis(monkeypatch):
     for values, scale in (([0.0, 500.0], "linear"), ([1.0, 500.0], "log"), ([10.0, 500.0], "linear")):
         drawn = figures.candidate_curve([2, 3], values, [0.0, 0.0], 2, "error")
         assert drawn.axes[0].get_yscale() == scale
-
-
-def test_activations_are_of_components_and_of_sources_where_there_are_many():
-    pytest.importorskip("matplotlib")
-
-    def labels(n_components):
-        groups = np.arange(n_components) % 2
-        sources = [
-            {"name": name, "components": [int(at) + 1 for at in np.flatnonzero(groups == number)]}
-            for number, name in enumerate(("voice", "drums"))
-        ]
-        shown = SeparationShown(
-            record={
-                "data": {"rate": 100},
-                "sources": sources,
-                "result": {"n_components": n_components, "n_sources": 2},
-            },
-            mixture=np.zeros(200),
-            sources=np.zeros((2, 200)),
-            transform=None,
-            components=np.ones((n_components, 5)),
-            activations=np.ones((20, n_components)),
-            groups=groups,
-            frequencies=np.arange(5.0),
-        )
-        return _activation_drawing(shown)
-
-    few, many = labels(4), labels(MOST_PANELS + 1)
-    assert "3 (voice)" in few
-    assert "3 (voice)" not in many
-    assert few.count("voice") == 2
-    assert many.count("voice") == 1
 
 
 def test_relative_error_of_data_on_disk(factors):

@@ -1,20 +1,22 @@
-"""The command line: `nonneg COMMAND`. Each command is a file that is loaded when it is asked for."""
+"""Command line: `nonneg COMMAND`. Each command is a file that is loaded when it is asked for."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import importlib
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from nonneg import _interruption
 from nonneg._version import __version__
-from nonneg.cli import terminal
+from nonneg.cli import arguments, terminal
 from nonneg.exceptions import NonnegError
 
 COMMANDS = {
@@ -32,13 +34,8 @@ COMMANDS = {
     "transform": "apply the model of an earlier run to new data, and write the weights",
     "report": "write the report of an earlier run again",
     "completion": "print a script for shell completion",
-    "reproduce": "reproduce the experiments of the papers",
-    "bench": "run the benchmarks against other libraries",
 }
 """The commands, with what their help says; the file of a command has its name, with _ for -."""
-
-DEVELOPERS = ("reproduce", "bench")
-"""Commands that need a clone of the repository; the help lists them apart."""
 
 EXAMPLES = {
     "demo": ("nonneg demo", "nonneg demo -o digits --open"),
@@ -78,11 +75,11 @@ EXAMPLES = {
     "transform": ("nonneg transform table-nmf new.csv", "nonneg transform letters-topics new-letters/"),
     "report": ("nonneg report table-nmf --open",),
     "completion": ('eval "$(nonneg completion bash)"', "nonneg completion zsh > ~/.zfunc/_nonneg"),
-    "reproduce": ("nonneg reproduce", "nonneg reproduce cr1/figure-3 --quick"),
-    "bench": ("nonneg bench",),
 }
 """Examples at the end of the help of each command."""
 
+_COMMAND_LIST = "\n".join(f"  {name:<12} {sentence}" for name, sentence in COMMANDS.items())
+_ABOUT = "Nonnegative matrix factorization with a certificate on every fit."
 INTERRUPTED = 130
 
 
@@ -90,23 +87,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command."""
     words = list(sys.argv[1:] if argv is None else argv)
     terminal.begin(json="--json" in words, quiet=not {"-q", "--quiet"}.isdisjoint(words))
+    return guarded(lambda: _run(words), debug="--debug" in words)
+
+
+def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
+    """Call a program; what went wrong is told in one line and by the exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell, as by >&-
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (open as long as the process)
     try:
         with _interruptions() as received:
-            code = _run(words)
+            code = call()
         return code or (INTERRUPTED if received else 0)
     except SystemExit as request:  # argparse has said what was wrong, or has shown the help
         return request.code if isinstance(request.code, int) else 2
-    except NonnegError as error:
-        return _failure(error, words)
-    except MemoryError as error:
-        hint = "not enough memory. Try --dtype float32, a sparse format or a smaller -k"
-        return _failure(error, words, f"{hint}. {error}".rstrip())
     except KeyboardInterrupt:
         kept = "the results were written" if terminal.outcome.files else "nothing was written"
         terminal.note(f"interrupted; {kept}")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of the output has left, as `head` does
+    except BrokenPipeError:
+        # The reader of the output has left, as `head` does. What is buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (NonnegError, MemoryError, OSError) as error:
+        if debug:
+            raise
+        sentence = str(error)
+        if isinstance(error, MemoryError):
+            sentence = f"not enough memory. Try --dtype float32, a sparse format or a smaller -k. {error}"
+        terminal.note(f"nonneg: error: {' '.join(sentence.split())}")
+        return 2
 
 
 def _run(words: list[str]) -> int:
@@ -156,7 +166,7 @@ def build_parser(
     parser = argparse.ArgumentParser(
         prog="nonneg",
         usage="nonneg [-h] [--version] COMMAND ...",
-        description=f"Nonnegative matrix factorization with a certificate on every fit.\n\n{_lists()}",
+        description=f"{_ABOUT}\n\ncommands:\n{_COMMAND_LIST}",
         epilog="`nonneg COMMAND --help` explains a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -181,7 +191,7 @@ def build_parser(
         if name == wanted or every:
             # Only this command's file is imported, so that help comes at once.
             module = importlib.import_module(f"nonneg.cli.{name.replace('-', '_')}")
-            module.add_arguments(command)
+            arguments.declare(command, module.OPTIONS, getattr(module, "KINDS", {}))
             _add_common_arguments(command, name)
             examples = "\n".join(["examples:", *(f"  {line}" for line in EXAMPLES[name])])
             command.epilog = "\n\n".join(filter(None, [examples, command.epilog]))
@@ -191,7 +201,7 @@ def build_parser(
 
 
 def _add_common_arguments(command: argparse.ArgumentParser, name: str) -> None:
-    if name in (*DEVELOPERS, "completion"):
+    if name == "completion":
         return
     command.add_argument("--open", action="store_true", help="open the report in a browser")
     if name not in ("demo", "report"):
@@ -199,26 +209,10 @@ def _add_common_arguments(command: argparse.ArgumentParser, name: str) -> None:
             "--json",
             action="store_true",
             help="write the result as JSON to standard output and everything else to standard error",
-        )  # fmt: skip
-
-
-def _lists() -> str:
-    users = [name for name in COMMANDS if name not in DEVELOPERS]
-    sections = {"commands:": users, "for developers, in a clone of the repository:": DEVELOPERS}
-    return "\n\n".join(
-        "\n".join([title, *(f"  {name:<12} {COMMANDS[name]}" for name in names)])
-        for title, names in sections.items()
-    )
+        )
 
 
 def _suggestion(word: str, command: argparse.ArgumentParser) -> str:
     known = [name for action in command._actions for name in action.option_strings]
     close = difflib.get_close_matches(word.split("=")[0], known, n=1)
     return f". Did you mean {close[0]}?" if close else ""
-
-
-def _failure(error: BaseException, words: Sequence[str], sentence: str | None = None) -> int:
-    if "--debug" in words:
-        raise error
-    terminal.note(f"nonneg: error: {' '.join((sentence or str(error)).split())}")
-    return 2

@@ -1,10 +1,14 @@
-"""Values of command-line options, with messages that say what was expected."""
+"""Options of the command line that several commands share, and their values."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -42,10 +46,10 @@ def counts(text: str) -> list[int]:
 
 def candidates(text: str) -> list[int]:
     """Read a number, a range that includes its end, or a list."""
-    found = re.fullmatch(r"(\d+)(?::(\d+)(?::(\d+))?)?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d+)(?::(\d+)(?::(\d+))?)?", text.strip())
+    if match is None:
         return counts(text)
-    first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+    first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
     if not 1 <= first <= last or step < 1:
         raise argparse.ArgumentTypeError(f"expected a number, a range such as 5:15 or a list, got {text!r}")
     return list(range(first, last + 1, step))
@@ -64,28 +68,102 @@ def count_or_candidates(text: str) -> int | str | list[int]:
     if text == "auto":
         return text
     try:
-        found = counts(text)
+        match = counts(text)
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
             f"expected an integer of at least 1, several separated by commas, or 'auto', got {text!r}"
         ) from None
-    return found[0] if len(found) == 1 else found
+    return match[0] if len(match) == 1 else match
 
 
 def image_shape(text: str) -> tuple[int, int]:
     """Read the shape of an image."""
-    found = re.fullmatch(r"([1-9]\d*)[xX,]([1-9]\d*)", text)
-    if found is None:
+    match = re.fullmatch(r"([1-9]\d*)[xX,]([1-9]\d*)", text)
+    if match is None:
         raise argparse.ArgumentTypeError(f"expected rows and columns such as 8x8, got {text!r}")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
-def add_device(group: Any, default: str = "the CPU") -> None:
-    """Declare --device."""
-    group.add_argument(
-        "--device", metavar="NAME",
-        help=f"cuda (or cuda:1, ...): compute there; auto: use a GPU if it is faster (default: {default})",
-    )  # fmt: skip
+_VALUES: dict[str, Any] = {
+    "N": count,
+    "K": count,
+    "X": float,
+    "P": positive_number,
+    **dict.fromkeys(("DIR", "FILE", "FILES", "MODEL", "EDGES"), Path),
+}
+"""Kinds of values, by the word that stands for them in the help."""
+_COMMON = {
+    "--seed": "--seed I [0]: random seed (default: 0)",
+    "--n-jobs": "--n-jobs I: number of threads (default: all cores)",
+    "--max-iter": "--max-iter N: maximum number of iterations",
+    "--tol": "--tol X: tolerance of the stopping rule",
+    "--checkpoint": "--checkpoint DIR: save progress there, and resume an interrupted run",
+    "--device": (
+        "--device NAME: cuda (or cuda:1, ...): compute there; auto: use a GPU if it is faster "
+        "(default: the CPU)"
+    ),
+    "--quiet": "-q/--quiet: do not show progress",
+    "--missing": "--missing error|mask: mask: ignore NaN and empty cells",
+}
+"""Options that mean the same in several commands, which name them only."""
+_WORDS = re.compile(r"(?P<flags>\S+)(?: (?P<value>\S+?)(?P<several>[+*?]?))?(?: \[(?P<default>\S+)\])?")
+
+
+def declare(parser: argparse.ArgumentParser, text: str, kinds: Mapping[str, Any]) -> None:
+    """Declare options by the text that explains them: a line for each, and lines that begin with spaces.
+
+    "[model]" begins a group. "-k/--components K [auto]: number ..." takes a value and has a default, "--kind
+    a|b: ..." takes one of several, "--drop NAME+: ..." may be repeated, "--quiet: ..." takes none, and
+    "--[no-]header: ..." is yes, no or None. `kinds` has the type of a value, or further words for argparse.
+    """
+    group: Any = parser
+    for entry in re.split(r"\n+(?! )", text.strip()):
+        if entry.startswith("["):
+            title, _, about = entry.strip("[]").partition("; ")
+            group = parser.add_argument_group(title, about or None)
+            continue
+        entry = _COMMON.get(entry, entry)
+        words, _, explanation = " ".join(entry.split()).partition(": ")
+        match = _WORDS.fullmatch(words)
+        assert match is not None, words
+        flags, value, several, default = match["flags"], match["value"], match["several"], match["default"]
+        names = flags.replace("[no-]", "").split("/")
+        more: dict[str, Any] = {}
+        if value and "|" in value:
+            more["choices"] = value.split("|")
+        elif value:
+            more |= {"metavar": value, "type": {"I": int}.get(value, _VALUES.get(value, str))}
+        elif "[no-]" in flags:
+            more |= {"action": argparse.BooleanOptionalAction, "default": None}
+        else:
+            more["action"] = "store_true"
+        if several and flags.startswith("-"):
+            more["action"] = "append"
+        elif several:
+            more["nargs"] = several
+        if default is not None:
+            more["default"] = default  # a text, which argparse converts
+        kind = kinds.get(names[-1].lstrip("-").replace("-", "_"), {})
+        more |= kind if isinstance(kind, dict) else {"type": kind}
+        group.add_argument(*names, help=explanation.replace("%", "%%"), **more)
+
+
+def chosen(options: argparse.Namespace, *names: str, **renamed: str) -> dict[str, Any]:
+    """Collect what the user said, by the names of the estimator; its defaults stand for all else."""
+    both = dict(zip(names, names, strict=True)) | renamed
+    said = {name: getattr(options, option) for name, option in both.items()}
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in said.items()
+        if value is not None
+    }
+
+
+def output_folder(options: argparse.Namespace, source: str | Path, suffix: str) -> Path:
+    """Return the folder of the results, after a check that they can be written there."""
+    folder = options.output or Path(f"{Path(source).absolute().name.split('.')[0]}-{suffix}")
+    check_output_folder(folder)
+    return folder
 
 
 def number_or_name(text: str) -> float | str:
@@ -94,3 +172,31 @@ def number_or_name(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def check_output_folder(folder: str | os.PathLike[str]) -> None:
+    """Make sure before a long run that its results can be written."""
+    from nonneg.exceptions import OutputError
+
+    place = Path(folder).absolute()
+    if place.exists() and not place.is_dir():
+        raise OutputError(
+            f"{folder} is a file; expected a folder for the results. Choose another one with -o."
+        )
+    existing = place
+    while not existing.is_dir():
+        existing = existing.parent
+        if existing.exists() and not existing.is_dir():
+            raise OutputError(
+                f"{existing} is a file, not a folder. Choose a folder other than {folder} with -o."
+            )
+    for needed in {existing, place.parent if place.is_dir() else existing}:
+        if not os.access(needed, os.W_OK | os.X_OK):
+            raise OutputError(f"{needed} is not writable. Choose another folder with -o.")
+        try:
+            # Rights alone do not tell: a file system may be mounted for reading, or make no folders.
+            Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=needed)).rmdir()
+        except OSError as error:
+            raise OutputError(
+                f"{needed} is not writable: {error.strerror}. Choose another folder with -o."
+            ) from None

@@ -3,122 +3,67 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
 
-MEMBERSHIPS, GRAPH = "memberships.csv", "graph.svg"
-N_TOP = 8
+_FILES = frozenset({"memberships.csv", "graph.svg", "graph.gexf", "graph.graphml"})
+"""Files of an earlier run that a new one replaces or removes."""
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML cannot hold
 EXAMPLES = ("lesmis", "karate", "southern-women")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "edges",
-        type=Path,
-        nargs="?",
-        metavar="EDGES",
-        help="edge list (.txt .edges .csv .tsv, also .gz: two names and a weight per line), adjacency matrix "
-        "(.mtx .npz .npy .mat), .graphml, .gexf or .gml",
-    )
-    parser.add_argument("--example", choices=EXAMPLES, help="use a graph that comes with networkx")
-    parser.add_argument(
-        "-k",
-        "--communities",
-        type=arguments.components,
-        required=True,
-        metavar="K",
-        help="number of communities, or auto: the widest gap of the eigenvalues, with its reason",
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR",
-        help="output folder (default: name of EDGES + -communities)",
-    )  # fmt: skip
-    _add_search_arguments(parser.add_argument_group("search"))
-    _add_graph_arguments(parser.add_argument_group("graph"))
-    group = parser.add_argument_group("comparison")
-    group.add_argument(
-        "--labels", metavar="NAME",
-        help="compare the communities with this attribute of the nodes (.graphml, .gexf, .gml), e.g. party, "
-        "or with this column of --nodes",
-    )  # fmt: skip
-    group.add_argument(
-        "--nodes", type=Path, metavar="FILE", help="table of nodes (.csv .tsv) with their names and --labels"
-    )
-    group = parser.add_argument_group("output")
-    group.add_argument(
-        "--export", nargs="+", choices=["gexf", "graphml"], default=[], metavar="FORMAT",
-        help="also write the graph with memberships, positions and colors for Gephi: gexf, graphml",
-    )  # fmt: skip
-    group.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
+OPTIONS = """
+edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight per line), adjacency matrix
+    (.mtx .npz .npy .mat), .graphml, .gexf or .gml
+--example lesmis|karate|southern-women: use a graph that comes with networkx
+-k/--communities K: number of communities, or auto: the widest gap of the eigenvalues, with its reason
+-o/--output DIR: output folder (default: name of EDGES + -communities)
 
+[search]
+--method NAME: auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc
+--recovery least-squares|simplex: how memberships are computed from pure nodes
+--energy X: search among the nodes that account for this fraction of the squared norm (default: 0.99)
+--spectrum magnitude|algebraic: which eigenvalues count as leading; algebraic finds groups that span both
+    sides of a bipartite graph
+--unreached auto|mean|uniform|zero|nan: membership of nodes that the leading eigenvectors do not reach
+--lam X: MERIT: weight of the row sparsity
+--max-iter
+--tol
+--seed
+--n-jobs
 
-def _add_search_arguments(group: Any) -> None:
-    group.add_argument(
-        "--method", metavar="NAME",
-        help="auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc",
-    )  # fmt: skip
-    group.add_argument(
-        "--recovery",
-        choices=["least-squares", "simplex"],
-        help="how memberships are computed from pure nodes",
-    )
-    group.add_argument(
-        "--energy",
-        type=float,
-        metavar="S",
-        help="search among the nodes that account for this fraction of the squared norm (default: 0.99)",
-    )
-    group.add_argument(
-        "--spectrum", choices=["magnitude", "algebraic"],
-        help="which eigenvalues count as leading; algebraic finds groups that span both sides of a bipartite "
-        "graph",
-    )  # fmt: skip
-    group.add_argument(
-        "--unreached", choices=["auto", "mean", "uniform", "zero", "nan"],
-        help="membership of nodes that the leading eigenvectors do not reach",
-    )  # fmt: skip
-    group.add_argument("--lam", type=float, metavar="L", help="MERIT: weight of the row sparsity")
-    group.add_argument(
-        "--max-iter", type=int, metavar="N", help="convex methods, symnmf: maximum number of iterations"
-    )
-    group.add_argument(
-        "--tol", type=float, metavar="TOL",
-        help="stop at this duality gap (convex methods) or relative decrease (symnmf)",
-    )  # fmt: skip
-    group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
-    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
+[graph]
+--kind auto|undirected|directed|bipartite: what kind of graph it is (default: auto, with the edges of a list
+    undirected); directed gives memberships by sending and by receiving
+--symmetrize sum|mean|max: make a directed graph undirected
+--self-loops drop|keep: what to do with edges from a node to itself (default: drop)
+--weight NAME: attribute that contains the weight (.graphml, .gml)
+--unweighted: count every edge as 1
+--delimiter CHAR: separator of the cells (default: detect)
+--[no-]header: whether the first line of an edge list is a header (default: detect)
+--duplicates sum|max [sum]: how repeated edges are combined (default: sum)
+--variable NAME: which array of a .npz or .mat file to read
 
+[comparison]
+--labels NAME: compare the communities with this attribute of the nodes (.graphml, .gexf, .gml), e.g. party,
+    or with this column of --nodes
+--nodes FILE: table of nodes (.csv .tsv) with their names and --labels
 
-def _add_graph_arguments(group: Any) -> None:
-    group.add_argument(
-        "--kind", choices=["auto", "undirected", "directed", "bipartite"],
-        help="what kind of graph it is (default: auto, with the edges of a list undirected); directed gives "
-        "memberships by sending and by receiving",
-    )  # fmt: skip
-    group.add_argument(
-        "--symmetrize", choices=["sum", "mean", "max"], help="make a directed graph undirected"
-    )
-    group.add_argument(
-        "--self-loops",
-        choices=["drop", "keep"],
-        help="what to do with edges from a node to itself (default: drop)",
-    )
-    group.add_argument("--weight", metavar="NAME", help="attribute that contains the weight (.graphml, .gml)")
-    group.add_argument("--unweighted", action="store_true", help="count every edge as 1")
-    group.add_argument("--delimiter", metavar="CHAR", help="separator of the cells (default: detect)")
-    group.add_argument(
-        "--header", action=argparse.BooleanOptionalAction, default=None,
-        help="whether the first line of an edge list is a header (default: detect)",
-    )  # fmt: skip
-    group.add_argument(
-        "--duplicates", choices=["sum", "max"], default="sum",
-        help="how repeated edges are combined (default: sum)",
-    )  # fmt: skip
-    group.add_argument("--variable", metavar="NAME", help="which array of a .npz or .mat file to read")
+[output]
+--export FORMAT: also write the graph with memberships, positions and colors for Gephi: gexf, graphml
+--quiet
+"""
+"""The options, as the help shows them."""
+KINDS: dict[str, Any] = {
+    "communities": {"type": arguments.components, "required": True},
+    "export": {"choices": ["gexf", "graphml"], "nargs": "+", "default": []},
+}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -126,158 +71,43 @@ def run(options: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg._optional import import_optional
     from nonneg.applications import MixedMembership
-    from nonneg.cli.results import say_results, write_csv, write_results
-    from nonneg.exceptions import InvalidParameterError
-    from nonneg.report.community_page import build_community_page, community_sentence, draw_graph
-    from nonneg.report.folder import check_output_folder
-    from nonneg.report.graph_export import write_graph
+    from nonneg.cli import files
+    from nonneg.exceptions import InvalidParameterError, MissingDependencyError
+    from nonneg.report import communities
 
     if (options.edges is None) == (options.example is None):
         raise InvalidParameterError(
             f"Give either a file of edges or --example with one of {', '.join(EXAMPLES)}."
         )
-    name = options.example or options.edges.name.split(".")[0]
     if options.nodes is not None and options.labels is None:
         raise InvalidParameterError("--nodes is a table of nodes: name the column to compare with --labels.")
-    folder = options.output or Path(f"{name}-communities")
-    check_output_folder(folder)
+    folder = arguments.output_folder(options, options.example or options.edges, "communities")
     graph = _read(options)
     labels = None if options.labels is None else _labels(options, graph)
-    exports = tuple(f"graph.{ending}" for ending in dict.fromkeys(options.export))
-    if exports:
+    if options.export:
         import_optional("networkx", extra="graphs", purpose="--export")
     with terminal.warnings_as_notes():
         model = MixedMembership(options.communities, **_parameters(options))
         started = time.perf_counter()
         model.fit(_unweighted(graph.graph) if options.unweighted else graph.graph, names=graph.names)
         seconds = time.perf_counter() - started
-    if model.number_ is not None and not options.quiet:
-        terminal.note(f"{model.n_communities_} communities: {model.number_.reason}")
-    record = community_record(model, graph.source, seconds, options.labels, labels)
-
-    def write_files(fresh: Path) -> None:
-        columns = model.node_table()
-        write_csv(fresh / MEMBERSHIPS, columns, zip(*map(_cells, columns.values()), strict=True))
-        (fresh / GRAPH).write_text(draw_graph(model), encoding="utf-8")
-        for export in exports:
-            write_graph(fresh / export, model)
-
-    written = write_results(
-        folder,
-        record,
-        write_files,
-        lambda: build_community_page(record, model),
-        known=(MEMBERSHIPS, GRAPH, "graph.gexf", "graph.graphml"),
-        model=model,
-    )
-    say_results(community_sentence(record), _table(record) + _agreement(record), written)
+    record = communities.describe(model, graph.source, seconds, attribute=options.labels, labels=labels)
+    columns = model.node_table()
+    cells = list(zip(*map(_cells, columns.values()), strict=True))
+    record.files = {"memberships.csv": files.table_file(columns, cells)}
+    with suppress(MissingDependencyError):
+        record.files["graph.svg"] = files.text_file(communities.draw_graph(model))
+    record.files |= {f"graph.{ending}": partial(_write_graph, model) for ending in options.export}
+    number, compared, agreement = model.number_, record.result["labels"], ""
+    if compared is not None:
+        agreement = (
+            f"Agreement with {compared['name']}: {compared['accuracy']:.1%} of the nodes, normalized mutual "
+            f"information {compared['nmi']:.3f}, adjusted Rand index {compared['ari']:.3f}."
+        )
+    reason = "" if number is None else f"{model.n_communities_} communities: {number.reason}"
+    rows = terminal.table_text(_rows(record))
+    terminal.finish(folder, record, reason, rows, agreement, known=_FILES)
     return 0
-
-
-def _agreement(record: dict[str, Any]) -> str:
-    compared = record["result"]["labels"]
-    if compared is None:
-        return ""
-    return (
-        f"\nAgreement with {compared['name']}: {compared['accuracy']:.1%} of the nodes, "
-        f"normalized mutual information {compared['nmi']:.3f}, adjusted Rand index {compared['ari']:.3f}."
-    )
-
-
-def _table(record: dict[str, Any]) -> str:
-    from nonneg.report.tables import markdown_table
-
-    rows = [
-        entry | {"top": ", ".join(f"{name} {share:.0%}" for name, share in entry["top"][:4])}
-        for entry in record["communities"]
-    ]
-    headings = {
-        "community": "community",
-        "pure_node": "pure node",
-        "size": "size",
-        "top": "strongest members",
-    }
-    return markdown_table(rows, headings).rstrip("\n")
-
-
-def _cells(column: Any) -> list[Any]:
-    import numpy as np
-
-    values = np.asarray(column)
-    if values.dtype.kind == "b":
-        return values.astype(int).tolist()
-    if values.dtype.kind == "f":
-        # An empty cell where there is no membership.
-        return ["" if np.isnan(value) else repr(value) for value in values.tolist()]
-    return values.tolist()
-
-
-def community_record(
-    model: Any, source: str, seconds: float, attribute: str | None, labels: Any
-) -> dict[str, Any]:
-    """Describe communities and, where there are labels, how they agree."""
-    import numpy as np
-    from scipy.sparse import block_array
-
-    from nonneg.metrics import conductance, overlapping_modularity
-    from nonneg.report.community_page import drawn_nodes, mostly_one, two_memberships
-    from nonneg.report.records import run_record
-
-    graph, memberships = model.graph_, np.nan_to_num(model.memberships_, nan=0.0)
-    top = model.top_nodes(N_TOP)
-    sending, receiving = two_memberships(model)
-    outward = conductance(graph.adjacency, memberships)
-    if graph.directed:
-        # Senders and receivers are two kinds of nodes.
-        whole = block_array([[None, graph.adjacency], [graph.adjacency.T, None]])
-        outward = conductance(whole, np.concatenate([sending, receiving]))
-    compared = None
-    if labels is not None:
-        by_name = labels if isinstance(labels, dict) else dict(enumerate(labels))
-        keys = model.node_names_ if isinstance(labels, dict) else range(graph.n_nodes)
-        shown = [str(by_name.get(keys[at]) or "") for at in drawn_nodes(model)]
-        compared = model.compare(labels).as_dict() | {"name": attribute, "drawn": shown}
-    return run_record(
-        "communities",
-        f"Communities of {source}",
-        data={
-            "source": source,
-            "n_nodes": graph.n_nodes,
-            "n_edges": graph.n_edges,
-            "n_isolated": len(model.isolated_nodes_),
-            "kind": graph.kind,
-            "n_self_loops": graph.n_self_loops,
-            "weighted": bool(np.ptp(graph.adjacency.data) > 0),
-        },
-        estimator=model,
-        result={
-            "method": model.method_,
-            "scores": model.scores_,
-            "number": None if model.number_ is None else model.number_.as_dict(),
-            "labels": compared,
-            "modularity": overlapping_modularity(graph.adjacency, sending, receiving=receiving),
-            "n_communities": memberships.shape[1],
-            "n_mostly_one": mostly_one(model.memberships_),
-            "n_kept": len(model.kept_nodes_),
-            "n_unreached": len(model.unreached_nodes_),
-            "n_iter": model.n_iter_,
-            "duality_gap": model.result_.gap,
-            "seconds": seconds,
-        },
-        communities=[
-            {
-                "community": at,
-                "pure_node": model.node_names_[node],
-                "size": memberships[:, at].sum(),
-                "n_nodes": np.count_nonzero(model.labels_ == at),
-                "conductance": outward[at],
-                "top": top[at],
-            }
-            for at, node in enumerate(model.pure_nodes_.tolist())
-        ],
-        connectivity=model.connectivity_,
-        eigenvalues=model.eigenvalues_,
-    )
 
 
 def _read(options: argparse.Namespace) -> Any:
@@ -286,10 +116,10 @@ def _read(options: argparse.Namespace) -> Any:
 
     started = time.perf_counter()
     if options.example is not None:
-        found = networkx_graph(options.example)
-        known = found.y is not None and (found.y >= 0).all()
-        labels = [found.names[at] for at in found.y] if known else None
-        graph = GraphFile(found.X, found.sample_names, options.example, labels=labels)
+        known = networkx_graph(options.example)
+        labeled = known.y is not None and (known.y >= 0).all()
+        labels = [known.names[at] for at in known.y] if labeled else None
+        graph = GraphFile(known.X, known.sample_names, options.example, labels=labels)
     else:
         graph = read_graph(
             options.edges,
@@ -337,24 +167,66 @@ def _unweighted(graph: Any) -> Any:
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `MixedMembership`."""
-    said = {
-        "method": options.method,
-        "recovery": options.recovery,
-        "energy": options.energy,
-        "spectrum": options.spectrum,
-        "unreached": options.unreached,
-        "kind": options.kind,
-        "symmetrize": options.symmetrize,
-        "self_loops": options.self_loops,
-        "weight": options.weight,
-        "max_iter": options.max_iter,
-        "tol": options.tol,
-        "random_state": options.seed,
-        "n_jobs": options.n_jobs,
-        "verbose": 0 if options.quiet else 1,
-        "method_params": None if options.lam is None else {"lam": options.lam},
-    }
-    said = {name: value for name, value in said.items() if value is not None}
+    said = arguments.chosen(
+        options, "method", "recovery", "energy", "spectrum", "unreached", "kind", "symmetrize",
+        "self_loops", "weight", "max_iter", "tol", "n_jobs", random_state="seed",
+    )  # fmt: skip
+    if options.lam is not None:
+        said["method_params"] = {"lam": options.lam}
     if options.unweighted:
         said["weight"] = None
-    return said
+    return said | {"verbose": 0 if options.quiet else 1}
+
+
+def _rows(record: Any) -> list[dict[str, Any]]:
+    """Lay the communities out for the terminal."""
+    return [
+        {
+            "community": entry["community"],
+            "pure node": entry["pure_node"],
+            "size": float(entry["size"]),
+            "strongest members": ", ".join(f"{name} {share:.0%}" for name, share in entry["top"][:4]),
+        }
+        for entry in record.details["communities"]
+    ]
+
+
+def _cells(column: Any) -> list[Any]:
+    import numpy as np
+
+    values = np.asarray(column)
+    if values.dtype.kind == "b":
+        return values.astype(int).tolist()
+    if values.dtype.kind == "f":
+        # An empty cell where there is no membership.
+        return ["" if np.isnan(value) else repr(value) for value in values.tolist()]
+    return values.tolist()
+
+
+def _write_graph(model: Any, path: Path) -> None:
+    """Write the graph with communities, places and colors for Gephi: GEXF or GraphML, as the ending says."""
+    import numpy as np
+
+    from nonneg._optional import import_optional
+    from nonneg.report import communities
+
+    networkx = import_optional("networkx", extra="graphs", purpose=f"Writing {path.suffix} files")
+    graph, degrees = model.to_networkx(), model.graph_.degrees
+    # The unit in which Gephi draws: edges of about a hundred.
+    places = 500.0 * communities.places_of(model.graph_.undirected, model.memberships_)
+    sizes = 5.0 + 25.0 * np.sqrt(degrees / max(float(degrees.max()), 1e-300))
+    for at, (name, data) in enumerate(zip(model.node_names_, graph.nodes.values(), strict=True)):
+        text = communities.color(int(model.labels_[at]))
+        color = {key: int(text[place : place + 2], 16) for key, place in (("r", 1), ("g", 3), ("b", 5))}
+        x, y = (float(value) for value in places[at])
+        data["label"] = _FORBIDDEN.sub(" ", name)
+        if path.suffix == ".gexf":
+            position = {"x": x, "y": y, "z": 0.0}
+            data["viz"] = {"color": color | {"a": 1.0}, "position": position, "size": float(sizes[at])}
+        else:
+            data |= {"x": x, "y": y, "size": float(sizes[at])} | color
+    # Names that XML cannot hold are told apart by number.
+    if any(_FORBIDDEN.search(name) for name in model.node_names_):
+        graph = networkx.convert_node_labels_to_integers(graph)
+    writer = networkx.write_gexf if path.suffix == ".gexf" else networkx.write_graphml_xml
+    writer(graph, path)

@@ -9,9 +9,10 @@ from nonneg.cli import terminal
 SHELLS = ("bash", "zsh", "tcsh")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("shell", choices=SHELLS, help="the shell")
+OPTIONS = """
+shell bash|zsh|tcsh: the shell
+"""
+"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> int:

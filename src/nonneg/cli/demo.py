@@ -5,33 +5,21 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
-from nonneg.cli import terminal
+from nonneg.cli import arguments, terminal
 
 FIT: dict[str, Any] = {"n_components": 16, "random_state": 0}
-RACE: dict[str, Any] = {
-    **FIT,
-    "init": "nndsvda",
-    "tol": 1e-4,
-    "max_iter": 200,
-}
+RACE: dict[str, Any] = {**FIT, "init": "nndsvda", "tol": 1e-4, "max_iter": 200}
 """What both libraries are given in the race."""
 REPEATS = 3
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("nonneg-demo"),
-        metavar="DIR",
-        help="output folder (default: ./nonneg-demo)",
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
+OPTIONS = """
+-o/--output DIR: output folder (default: ./nonneg-demo)
+--quiet
+"""
+"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,24 +27,22 @@ def run(options: argparse.Namespace) -> int:
     from sklearn.datasets import load_digits
 
     from nonneg._optional import import_optional
-    from nonneg.cli.fit import add_floor, fit_model
-    from nonneg.cli.fit_results import FittedModel, write_fit
+    from nonneg.cli import files
+    from nonneg.cli.fit import fit_model
     from nonneg.io import Table
-    from nonneg.report import wording
-    from nonneg.report.folder import check_output_folder
+    from nonneg.report import fits
     from nonneg.report.quality import observed_relative_error
 
-    for library in ("jinja2", "matplotlib"):
-        import_optional(library, extra="report", purpose="The demo's report")
-    check_output_folder(options.output)
+    import_optional("matplotlib", extra="report", purpose="The demo's report")
+    folder = arguments.output_folder(options, "nonneg", "demo")
     X = load_digits().data
     table = Table(X, None, None, "handwritten digits", "npy")
-    terminal.say(f"{X.shape[0]} images of 8 x 8 pixels, {FIT['n_components']} components")
+    if not options.quiet:
+        terminal.note(f"{X.shape[0]} images of 8 x 8 pixels, {FIT['n_components']} components")
     with terminal.warnings_as_notes():
         # Compiled code is loaded, or compiled the first time; times are about the work itself.
         _, _, loading = fit_model(X, **{**RACE, "max_iter": 2, "tol": 0.0})
         model, W, seconds = fit_model(X, verbose=0 if options.quiet else 1, **FIT)
-        add_floor(model, X)
         runs = [fit_model(X, n_jobs=1, **RACE) for _ in range(REPEATS)]
     racer, weights, _ = runs[0]
     ours = {
@@ -74,20 +60,21 @@ def run(options: argparse.Namespace) -> int:
             f"was loaded beforehand, in {loading:.1f} s."
         ),
     }
-    fitted = FittedModel(
-        model, W, table, seconds, "Parts of handwritten digits", image_shape=(8, 8), comparison=comparison
+    record = fits.describe(
+        model,
+        W,
+        table,
+        seconds,
+        title="Parts of handwritten digits",
+        image_shape=(8, 8),
+        comparison=comparison,
     )
-    record, _ = write_fit(options.output, fitted)
-    terminal.say(wording.answer(record))
-    for failure in wording.failures(record):
-        terminal.say(failure)
-    terminal.say(
-        "; ".join(
-            f"{row['name']} {row['seconds']:.3f} s, relative error {row['relative_error']:.5f}"
-            for row in record["comparison"]["rows"]
-        )
+    files.add_factors(record, table, csv=False)
+    race = "; ".join(
+        f"{row['name']} {row['seconds']:.3f} s, relative error {row['relative_error']:.5f}"
+        for row in comparison["rows"]
     )
-    terminal.say(str((options.output / "report.html").resolve()))
+    terminal.finish(folder, record, race, known=files.FACTORS)
     return 0
 
 

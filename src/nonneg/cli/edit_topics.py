@@ -9,59 +9,33 @@ from typing import Any
 
 from nonneg.cli import arguments, terminal
 
+OPTIONS = """
+model DIR: the folder that `nonneg topics -o DIR` wrote
+files FILES*: the documents, unless they are in DIR or were those of --stdlib
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "model", type=Path, metavar="DIR", help="the folder that `nonneg topics -o DIR` wrote"
-    )
-    parser.add_argument(
-        "files", type=Path, nargs="*", metavar="FILES",
-        help="the documents, unless they are in DIR or were those of --stdlib",
-    )  # fmt: skip
-    group = parser.add_argument_group(
-        "changes", "Refer to topics by number or name; numbers are those in DIR."
-    )
-    group.add_argument(
-        "--merge",
-        action="append",
-        default=[],
-        metavar="A,B,...",
-        help="merge these topics into one; may be repeated",
-    )
-    group.add_argument(
-        "--split", action="append", default=[], metavar="A[:N]",
-        help="divide a topic into N (default: 2); may be repeated",
-    )  # fmt: skip
-    group.add_argument(
-        "--rename", action="append", default=[], metavar="A=NAME",
-        help="name a topic; nothing after = removes its name; may be repeated",
-    )  # fmt: skip
-    group.add_argument(
-        "--cut",
-        type=arguments.count,
-        metavar="N",
-        help="merge topics along the tree of the report until N are left",
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="output folder (default: DIR-edited)"
-    )
-    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
+[changes; refer to topics by number or name, numbers are those in DIR]
+--merge A,B,...+: merge these topics into one; may be repeated
+--split A[:N]+: divide a topic into N (default: 2); may be repeated
+--rename A=NAME+: name a topic; nothing after = removes its name; may be repeated
+--cut N: merge topics along the tree of the report until N are left
+
+[output]
+-o/--output DIR: output folder (default: DIR-edited)
+--quiet
+"""
+"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> int:
     """Load, change, write."""
     from nonneg.cli.topics import read_inputs, write_topics
-    from nonneg.report.folder import check_output_folder
 
     model, record = _opened(options.model)
     changes = _changes(options, model)
-    folder = options.output or Path(f"{options.model.absolute().name}-edited")
-    check_output_folder(folder)
+    folder = arguments.output_folder(options, options.model, "edited")
     inputs = _inputs(options, record)
     documents = read_inputs(inputs, quiet=options.quiet)
-    before = record["data"]["n_documents"] if record else len(documents.names)
+    before = record.data["n_documents"] if record else len(documents.names)
     if len(documents.names) != before:
         terminal.note(f"note: there are now {len(documents.names)} documents; there were {before}")
     with terminal.warnings_as_notes():
@@ -80,12 +54,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(folder: Path) -> tuple[Any, dict[str, Any] | None]:
+def _opened(folder: Path) -> tuple[Any, Any]:
     """Return the model and the record of its run, if there is one."""
-    from nonneg.cli.results import RESULT
-    from nonneg.cli.transform_inputs import opened_model
+    from nonneg.cli.transform import opened_model
     from nonneg.exceptions import FileFormatError
-    from nonneg.report.records import read_run
+    from nonneg.report.records import RESULT, read_record
 
     saved = opened_model(folder)
     if saved.class_name != "TopicModel":
@@ -94,7 +67,7 @@ def _opened(folder: Path) -> tuple[Any, dict[str, Any] | None]:
             "topics` wrote."
         )
     result = saved.path.parent / RESULT
-    return saved.model, read_run(result) if folder.is_dir() and result.is_file() else None
+    return saved.model, read_record(result) if folder.is_dir() and result.is_file() else None
 
 
 def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:
@@ -143,11 +116,11 @@ def _name(text: str) -> tuple[Any, str | None]:
     return _topic(topic), name.strip() or None
 
 
-def _inputs(options: argparse.Namespace, record: dict[str, Any] | None) -> dict[str, Any]:
+def _inputs(options: argparse.Namespace, record: Any) -> dict[str, Any]:
     """Say where the documents are: where the user says, or where they were."""
     from nonneg.exceptions import InvalidParameterError
 
-    known = dict(record["inputs"] or {}) if record else {}
+    known = dict(record.details["inputs"] or {}) if record else {}
     if known:
         known["vocabulary"] = None  # the model has its words
     if options.files:

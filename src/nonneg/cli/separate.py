@@ -4,237 +4,242 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, terminal
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="sound files: .wav .flac .ogg ..."
-    )
-    parser.add_argument(
-        "-k",
-        "--sources",
-        type=arguments.count,
-        metavar="K",
-        help="number of sources (default: the number that --train or --group names, otherwise 2)",
-    )
-    parser.add_argument(
-        "--train",
-        action="append",
-        metavar="[NAME=]FILE",
-        help="solo recording of a source, which is named after the file or NAME; repeat for each source, or "
-        "for several recordings of the same NAME. Further sources (-k) are learned from the recording itself",
-    )
-    parser.add_argument(
-        "--group",
-        action="append",
-        type=arguments.named_counts,
-        metavar="NAME=N,N,...",
-        help="components of a source by hand, numbered from 1 as in the report; repeat for each source. "
-        "Components that are not listed form a source called rest",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="output folder (default: name of the first FILE + -sources)",
-    )
-    _add_sound_arguments(parser.add_argument_group("sound"))
-    _add_model_arguments(parser.add_argument_group("model"))
-    _add_search_arguments(parser.add_argument_group("search"))
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--format",
-        choices=["wav", "flac"],
-        default="wav",
-        help="format of the sources (default: wav), with the samples of the recording where possible: 16, 24 "
-        "or 32 bits, or floats",
-    )
-    output.add_argument(
-        "--players",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="include audio players in the report",
-    )
-    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
+if TYPE_CHECKING:
+    from nonneg._typing import FloatArray
+    from nonneg.applications.audio import Sound
 
 
-def _add_sound_arguments(group: Any) -> None:
-    group.add_argument(
-        "--recordings",
-        choices=["aligned", "consecutive"],
-        help="several files are realizations of the same piece, aligned sample by sample (default), or "
-        "pieces that follow one another",
-    )
-    group.add_argument(
-        "--channel",
-        metavar="C",
-        default="all",
-        help="channels to use: all (default), their mean, or one: 0, 1, ...",
-    )
-    group.add_argument("--rate", type=arguments.count, metavar="HZ", help="resample to this rate first")
-    group.add_argument(
-        "--begin", type=float, default=0.0, metavar="S", help="skip this many seconds at the beginning"
-    )
-    group.add_argument(
-        "--seconds", type=arguments.positive_number, metavar="S", help="use only this many seconds"
-    )
-    group.add_argument(
-        "--frame-length",
-        type=arguments.count,
-        metavar="N",
-        help="samples per frame (default: 46 to 372 ms, as concentrates the energy; 512 for transforms)",
-    )
-    group.add_argument(
-        "--hop",
-        type=arguments.count,
-        metavar="N",
-        help="samples from one frame to the next (default: a quarter of a frame; half for transforms)",
-    )
-    group.add_argument(
-        "--window",
-        metavar="NAME",
-        help="hann, sine, rectangular or another SciPy window (default: hann; for transforms flat with "
-        "tapered ends)",
-    )
+OPTIONS = """
+files FILE+: sound files: .wav .flac .ogg ...
+-k/--sources K: number of sources (default: the number that --train or --group names, otherwise 2)
+--train [NAME=]FILE+: solo recording of a source, which is named after the file or NAME; repeat for each
+    source, or for several recordings of the same NAME. Further sources (-k) are learned from the recording
+    itself
+--group NAME=N,N,...+: components of a source by hand, numbered from 1 as in the report; repeat for each
+    source. Components that are not listed form a source called rest
+-o/--output DIR: output folder (default: name of the first FILE + -sources)
 
+[sound]
+--recordings aligned|consecutive: several files are realizations of the same piece, aligned sample by sample
+    (default), or pieces that follow one another
+--channel C [all]: channels to use: all (default), their mean, or one: 0, 1, ...
+--rate N: resample to this rate first, in hertz
+--begin X [0.0]: skip this many seconds at the beginning
+--seconds P: use only this many seconds
+--frame-length N: samples per frame (default: 46 to 372 ms, as concentrates the energy; 512 for
+    transforms)
+--hop N: samples from one frame to the next (default: a quarter of a frame; half for transforms)
+--window NAME: hann, sine, rectangular or another SciPy window (default: hann; for transforms flat with
+    tapered ends)
 
-def _add_model_arguments(group: Any) -> None:
-    group.add_argument(
-        "--method",
-        choices=["stft", "transform", "tl", "jd", "dct"],
-        help="the short-time Fourier transform (stft, default); a transform learned with the components (tl) "
-        "or before them (jd), the cosine transform (dct), or the learned or the cosine transform, whichever "
-        "explains held-out frames better (transform)",
-    )
-    group.add_argument(
-        "--components",
-        type=arguments.count,
-        metavar="N",
-        help="total number of components (default: eight per source; one for transforms; forty with --train)",
-    )
-    group.add_argument(
-        "--grouping",
-        choices=["auto", "timbre", "timbre-dynamics", "activations", "harmonic-percussive"],
-        help="how components are grouped into sources: by their spectra (timbre), by spectra and dynamics "
-        "(timbre-dynamics), by the one of these whose sources have the more equal energies (auto, default), "
-        "by activations, or into sustained and struck sounds (harmonic-percussive, two sources)",
-    )
-    group.add_argument(
-        "--eps0",
-        type=arguments.number_or_name,
-        metavar="E",
-        help="power below which differences hardly count, for transforms (default: a tenth of the mean)",
-    )
-    group.add_argument(
-        "--average-frames",
-        type=arguments.count,
-        metavar="N",
-        help="average variances over this number of frames",
-    )
+[model]
+--method stft|transform|tl|jd|dct: the short-time Fourier transform (stft, default); a transform learned with
+    the components (tl) or before them (jd), the cosine transform (dct), or the learned or the cosine
+    transform, whichever explains held-out frames better (transform)
+--components N: total number of components (default: eight per source; one for transforms; forty with --train)
+--grouping auto|timbre|timbre-dynamics|activations|harmonic-percussive: how components are grouped into
+    sources: by their spectra (timbre), by spectra and dynamics (timbre-dynamics), by the one of these whose
+    sources have the more equal energies (auto, default), by activations, or into sustained and struck sounds
+    (harmonic-percussive, two sources)
+--eps0 E: power below which differences hardly count, for transforms (default: a tenth of the mean)
+--average-frames N: average variances over this number of frames
 
+[search]
+--n-init N: number of initializations (default: 1; 3 for transforms)
+--init NAME: initialization of transforms: dct (default), jd or random
+--max-iter
+--tol
+--seed
+--n-jobs
+--checkpoint
 
-def _add_search_arguments(group: Any) -> None:
-    group.add_argument(
-        "--n-init",
-        type=arguments.count,
-        metavar="N",
-        help="number of initializations (default: 1; 3 for transforms)",
-    )
-    group.add_argument(
-        "--init",
-        metavar="NAME",
-        help="initialization of transforms: dct (default), jd or random",
-    )
-    group.add_argument(
-        "--max-iter",
-        type=arguments.count,
-        metavar="N",
-        help="maximum number of iterations (default: 200; 100 for transforms)",
-    )
-    group.add_argument(
-        "--tol",
-        type=float,
-        metavar="TOL",
-        help="tolerance of the stopping rule (default: 1e-4; 1e-7 for transforms)",
-    )
-    group.add_argument("--seed", type=int, metavar="N", default=0, help="random seed (default: 0)")
-    group.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: all cores)")
-    group.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="save progress there, and resume an interrupted run"
-    )
+[output]
+--format wav|flac [wav]: format of the sources (default: wav), with the samples of the recording where
+    possible: 16, 24 or 32 bits, or floats
+--[no-]players: include audio players in the report
+--quiet
+"""
+"""The options, as the help shows them."""
+KINDS: dict[str, Any] = {
+    "group": {"type": arguments.named_counts}, "train": {"type": str}, "eps0": arguments.number_or_name,
+    "players": {"default": True},
+}  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
     """Read, separate, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import SourceSeparation
-    from nonneg.cli.results import say_results
-    from nonneg.cli.separate_inputs import read_recordings, read_training, separated_by_recording, stacked
-    from nonneg.cli.separate_results import Separated, check_targets, source_table, write_sources
-    from nonneg.report.folder import check_output_folder
-    from nonneg.report.separation_page import separation_sentence
+    from nonneg.cli import sound_files
+    from nonneg.report import sounds, wording
 
-    folder = options.output or Path(f"{options.files[0].name.split('.')[0]}-sources")
-    check_output_folder(folder)
+    folder = arguments.output_folder(options, options.files[0], "sources")
     with terminal.warnings_as_notes():
-        sounds = read_recordings(options)
-        training, trained_on = read_training(options, sounds[0].rate)
+        recordings = _read_recordings(options)
+        training, trained_on = _read_training(options, recordings[0].rate)
         model = SourceSeparation(options.sources, **_parameters(options))
-        named = list(training or dict(options.group or ()))
-        check_targets(folder, named, len(sounds), options.format)
+        known_names = list(training or dict(options.group or ()))
+        names = sound_files.file_names(known_names, len(recordings), options.format)
+        sound_files.check_targets(folder, names)
         started = time.perf_counter()
-        signals = stacked([sound.samples for sound in sounds], model.recordings)
-        sources = model.fit_separate(signals, sounds[0].rate, training=training or None)
+        signals = _stacked([sound.samples for sound in recordings], model.recordings)
+        sources = model.fit_separate(signals, recordings[0].rate, training=training or None)
         seconds = time.perf_counter() - started
-        if not options.quiet:
-            length = sum(sound.samples.shape[-1] for sound in sounds) / sounds[0].rate
-            terminal.note(f"separated {length:.2f} s of sound in {seconds:.1f} s")
-        found = separated_by_recording(sources, sounds, model.recordings)
-        separated = Separated(model, sounds, found, seconds, trained_on)
-        record, written = write_sources(folder, separated, ending=options.format, players=options.players)
-    say_results(separation_sentence(record), source_table(record), written)
+        parts = _by_recording(sources, recordings, model.recordings)
+        separated = sounds.Separated(model, recordings, parts, seconds, trained_on)
+        names = sound_files.file_names(model.source_names_, len(recordings), options.format)
+        sound_files.check_targets(folder, names)
+        record = sounds.describe(separated, players=options.players)
+        for at, entry in enumerate(record.details["sources"]):
+            entry["files"] = [own[at] for own in names]
+        record.files = sound_files.sound_files(separated, names, options.format)
+        rows = [
+            {
+                "source": entry["name"],
+                "energy": wording.percent(entry["energy_share"]),
+                "components": wording.ranges(entry["components"]),
+                "strongest frequencies (Hz)": ", ".join(f"{value:.1f}" for value in entry["frequencies"]),
+            }
+            for entry in record.details["sources"]
+        ]
+        known = sound_files.earlier_sounds(folder)
+        terminal.finish(folder, record, terminal.table_text(rows), known=known)
     return 0
+
+
+def _read_recordings(options: argparse.Namespace) -> list[Sound]:
+    """Read the recordings, and of each the part that was asked for."""
+    from nonneg.applications.audio import read_sound
+    from nonneg.exceptions import InvalidDataError, InvalidParameterError
+
+    channel = int(options.channel) if options.channel.isdecimal() else options.channel
+    sounds = [read_sound(path, channel=channel, rate=options.rate) for path in options.files]
+    rates = sorted({sound.rate for sound in sounds})
+    if len(rates) > 1:
+        raise InvalidDataError(
+            f"The files have sampling rates of {rates} Hz; they must be equal. Resample them with --rate, "
+            f"such as --rate {rates[0]}."
+        )
+    if options.begin < 0:
+        raise InvalidParameterError(f"--begin must be at least 0, got {options.begin}.")
+    parts = []
+    for sound in sounds:
+        first = round(options.begin * sound.rate)
+        last = None if options.seconds is None else first + round(options.seconds * sound.rate)
+        part = sound.samples[..., first:last]
+        if part.shape[-1] == 0:
+            raise InvalidDataError(
+                f"{sound.source} ends after {sound.samples.shape[-1] / sound.rate:.2f} s; nothing is left "
+                f"after --begin {options.begin:g}."
+            )
+        parts.append(replace(sound, samples=part))
+    if not any(part.samples.any() for part in parts):
+        names = ", ".join(sound.source for sound in parts)
+        raise InvalidDataError(f"{names}: nothing but silence. Check the file, --channel and --begin.")
+    if not options.quiet:
+        for sound in parts:
+            used = "" if options.channel == "all" else f" ({options.channel})"
+            _note_of(sound, "" if sound.n_channels == 1 else f", {sound.n_channels} channels{used}")
+    return parts
+
+
+def _read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the training recordings of each source at a rate, and the names of their files."""
+    from nonneg.applications.audio import read_sound
+    from nonneg.exceptions import InvalidDataError, InvalidParameterError
+
+    signals: dict[str, Any] = {}
+    files: dict[str, list[str]] = {}
+    for text in options.train or ():
+        name, path, is_named = _name_and_path(text)
+        if name in signals and not is_named:
+            raise InvalidParameterError(
+                f"--train {text}: a source called {name} already has a training recording. Give this one "
+                f"its own name, --train NAME={text}, or add it to the same source, --train {name}={text}."
+            )
+        sound = read_sound(path, channel="all")
+        if not sound.samples.any():
+            raise InvalidDataError(f"The training file {sound.source} is silent: it contains only zeros.")
+        if sound.rate != rate:
+            terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {rate} Hz")
+            sound = read_sound(path, channel="all", rate=rate)
+        if not options.quiet:
+            _note_of(sound, f", training of {name}")
+        signals.setdefault(name, []).append(sound.samples)
+        files.setdefault(name, []).append(sound.source)
+    return signals, files
+
+
+def _name_and_path(text: str) -> tuple[str, Path, bool]:
+    """Split NAME=FILE; without a name, a source is named after its file."""
+    name, sign, rest = text.partition("=")
+    if sign and name.strip() and not Path(text).exists():
+        return name.strip(), Path(rest), True
+    return Path(text).stem, Path(text), False
+
+
+def _note_of(sound: Sound, more: str) -> None:
+    terminal.note(f"read {sound.source}: {sound.samples.shape[-1] / sound.rate:.2f} s, {sound.rate} Hz{more}")
+
+
+def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[int]]:
+    """Return the components of each source, from 0 as in Python; on the command line they begin at 1."""
+    from nonneg.exceptions import InvalidParameterError
+
+    names = [name for name, _ in groups]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidParameterError(
+                f"--group {name}=... was given twice. List all components of {name} in one."
+            )
+    return {name: [number - 1 for number in numbers] for name, numbers in groups}
+
+
+def _stacked(signals: Sequence[FloatArray], kind: str) -> Any:
+    """Bring the signals of files into the form that `SourceSeparation` takes."""
+    import numpy as np
+
+    if kind == "consecutive":
+        return list(signals)
+    return signals[0] if len(signals) == 1 else [row for signal in signals for row in np.atleast_2d(signal)]
+
+
+def _by_recording(sources: Any, sounds: Sequence[Sound], kind: str) -> list[FloatArray]:
+    """Return the sources of every recording: one array each, with channels where the file has several."""
+    import numpy as np
+
+    if kind == "consecutive":
+        return list(sources)
+    if len(sounds) == 1:
+        return [sources]
+    ends = np.cumsum([len(np.atleast_2d(sound.samples)) for sound in sounds])[:-1]
+    parts = np.split(sources, ends, axis=1)
+    return [
+        part[:, 0] if sound.samples.ndim == 1 else part for part, sound in zip(parts, sounds, strict=True)
+    ]
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `SourceSeparation`."""
-    said = {
-        "eps0": options.eps0,
-        "average_frames": options.average_frames,
-        "n_components": options.components,
-        "grouping": _grouping(options),
-        "frame_length": options.frame_length,
-        "hop": options.hop,
-        "window": options.window,
-        "recordings": options.recordings,
-        "method": options.method,
-        "n_init": options.n_init,
-        "init": options.init,
-        "max_iter": options.max_iter,
-        "tol": options.tol,
-        "random_state": options.seed,
-        "n_jobs": options.n_jobs,
-        "checkpoint": None if options.checkpoint is None else str(options.checkpoint),
-        "verbose": 0 if options.quiet else 1,
-    }
-    return {name: value for name, value in said.items() if value is not None}
-
-
-def _grouping(options: argparse.Namespace) -> Any:
-    from nonneg.cli.separate_inputs import grouping_by_hand
     from nonneg.exceptions import InvalidParameterError
 
-    if not options.group:
-        return options.grouping
-    if options.grouping is not None:
-        raise InvalidParameterError(
-            "--group says which components belong to which source, and --grouping how to find out: leave one "
-            "of them out."
-        )
-    return grouping_by_hand(options.group)
+    said = arguments.chosen(
+        options, "eps0", "average_frames", "frame_length", "hop", "window", "recordings", "method",
+        "n_init", "init", "max_iter", "tol", "n_jobs", "checkpoint", "grouping", n_components="components",
+        random_state="seed",
+    )  # fmt: skip
+    if options.group:
+        if options.grouping is not None:
+            raise InvalidParameterError(
+                "--group says which components belong to which source, and --grouping how to find out: leave "
+                "one of them out."
+            )
+        said["grouping"] = grouping_by_hand(options.group)
+    return said | {"verbose": 0 if options.quiet else 1}

@@ -1,16 +1,23 @@
-"""All that the command line writes: results on standard output, everything else on standard error."""
+"""Output of the command line: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nonneg.report.records import Record
+
+# All but tab and line feed.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass
@@ -76,8 +83,8 @@ SIGNATURES = {
 @contextmanager
 def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
     """Put what comes by standard input into a file where the name of a file is `-`."""
-    given = {name: value for name, value in vars(options).items() if value in (Path("-"), [Path("-")])}
-    if not given:
+    standard = {name: value for name, value in vars(options).items() if value in (Path("-"), [Path("-")])}
+    if not standard:
         yield
         return
     content = sys.stdin.buffer.read()
@@ -86,12 +93,13 @@ def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="nonneg-") as folder:
         path = Path(folder) / f"stdin{suffix}"
         path.write_bytes(content)
-        for name, value in given.items():
+        for name, value in standard.items():
             setattr(options, name, [path] if isinstance(value, list) else path)
         yield
 
 
 def _write(text: str) -> None:
+    text = harmless(text)
     try:
         sys.stdout.write(text + "\n")
     except UnicodeEncodeError:
@@ -104,8 +112,13 @@ def _write(text: str) -> None:
 
 def note(text: str) -> None:
     """Write a line that is not part of the result: what happens, or what went wrong."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(harmless(text) + "\n")
     sys.stderr.flush()
+
+
+def harmless(text: str) -> str:
+    """Show control characters of names by their code: a terminal would obey them."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 @contextmanager
@@ -119,3 +132,94 @@ def warnings_as_notes() -> Iterator[None]:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
+
+
+def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lay rows out as a table, if there are any."""
+    return markdown_table(rows).rstrip("\n") if rows else ""
+
+
+def finish(
+    folder: Path,
+    record: Record,
+    *said: str,
+    known: frozenset[str] = frozenset(),
+    page: bool = True,
+    others: Sequence[Path] = (),
+) -> None:
+    """Write the results of a run, then say what was found and where it is."""
+    from nonneg.exceptions import MissingDependencyError
+    from nonneg.iteration.progress import phase
+    from nonneg.report import wording
+    from nonneg.report.folder import write_run
+    from nonneg.report.pages import build_page
+    from nonneg.report.records import REPORT
+
+    outcome.record = record.as_dict()
+    with phase("writing the results and drawing the report", int(not outcome.quiet)):
+        files, failure = write_run(folder, record, build_page if page else None, known=known)
+    outcome.files = [*files, *others]
+    if isinstance(failure, MissingDependencyError):
+        note(f"note: no report was written. {failure}")
+    elif failure is not None:
+        raise failure
+    for hint in record.hints:
+        note(f"note: {hint}")
+    for text in (record.answer, *said, *wording.failures(record)):
+        if text:
+            say(text)
+    report = folder / REPORT
+    say(f"Results: {', '.join(map(str, [report if report in files else folder, *others]))}")
+
+
+def markdown_table(
+    records: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    *,
+    digits: int = 4,
+    right: Collection[str] = (),
+) -> str:
+    """Lay records out as a Markdown table, numbers to the right."""
+    if columns is None:
+        columns = list(dict.fromkeys(key for record in records for key in record))
+    headings = dict(columns) if isinstance(columns, Mapping) else {key: key for key in columns}
+    if not headings:
+        return ""
+    body = [[format_cell(record.get(key), digits=digits) for key in headings] for record in records]
+    rows = [[_escaped(heading) for heading in headings.values()], *body]
+    numeric = [key in right or _is_numeric([record.get(key) for record in records]) for key in headings]
+    widths = [max(3, *(len(row[at]) for row in rows)) for at in range(len(headings))]
+    lines = [
+        "| "
+        + " | ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        )
+        + " |"
+        for row in rows
+    ]
+    rule = (
+        "-" * (width + 1) + ":" if right else "-" * (width + 2)
+        for width, right in zip(widths, numeric, strict=True)
+    )
+    return "\n".join([lines[0], "|" + "|".join(rule) + "|", *lines[1:]]) + "\n"
+
+
+def format_cell(value: Any, *, digits: int = 4) -> str:
+    """Write one value for a person."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    return _escaped(str(value))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in present
+    )

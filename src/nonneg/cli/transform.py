@@ -3,163 +3,434 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nonneg.cli import arguments, terminal
-from nonneg.cli.table_inputs import (
-    add_data_arguments,
-    add_h5ad_argument,
-    add_memory_argument,
-    write_h5ad,
-)
+from nonneg.cli import arguments, tables, terminal
+from nonneg.cli.unmix import PIXELS
 
-FILES = ("W.npy", "W.csv", "documents.csv", "abundances.npy", "abundances.hdr", "abundances.img")
-SAMPLES = {"TopicModel": ("document", "topic"), "Unmixing": ("pixel", "endmember")}
+if TYPE_CHECKING:
+    from nonneg._typing import FloatArray
+    from nonneg.io import Table
+    from nonneg.report.records import Record
+
+_KNOWN = frozenset({"W.npy", "W.csv", "documents.csv", "abundances.npy", "abundances.hdr", "abundances.img"})
+_KINDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube", "sound": "sound files"}
+_OPTIONS = {
+    "table": (
+        "header", "index", "delimiter", "columns", "drop", "variable", "layer", "highly_variable",
+        "write_h5ad", "transpose", "dtype", "missing", "memory", "csv",
+    ),
+    "texts": ("text_column", "lines"),
+    "cube": ("variable", "mask", "no_data", "all_bands", "maps"),
+    "sound": ("group", "format"),
+}  # fmt: skip
+"""The options that say something about each kind of data."""
+_NONNEGATIVE = ("ConeNMF", "IntegrativeNMF", "NMF", "TopicModel")
+"""Models that never take negative entries; others check them on their own."""
+_NO_WEIGHTS = {
+    "MutationalSignatures": "its exposures come from `model.transform(catalog)` in Python.",
+    "MixedMembership": "it describes the nodes of one graph only. Run `nonneg communities` on the new graph.",
+}
+"""Models without a transform: why, and what to do."""
+_WITH_NAMES = ("NMF", "SeparableNMF")
+"""Models whose commands write the names of the features beside them."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "model",
-        type=Path,
-        metavar="MODEL",
-        help="saved model, or a folder of results that contains model.npz",
-    )
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE",
-        help="new data: a table as for `nonneg fit`, texts as for `nonneg topics` (also several "
-        "files or folders), a cube as for `nonneg unmix`, or sounds as for `nonneg separate`",
-    )  # fmt: skip
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR",
-        help="output folder (default: name of FILE + -weights, or -sources for sounds)",
-    )  # fmt: skip
-    data = parser.add_argument_group("data")
-    add_data_arguments(data)
-    add_memory_argument(data)
-    data.add_argument(
-        "--missing", choices=["error", "mask"],
-        help="mask: ignore NaN and empty cells (default: as in the fit)",
-    )  # fmt: skip
-    texts = parser.add_argument_group("texts")
-    texts.add_argument(
-        "--text-column",
-        metavar="NAME",
-        help="column of a table, or key of JSON lines, that contains the texts",
-    )
-    texts.add_argument("--lines", action="store_true", help="treat every line of a text file as a document")
-    image = parser.add_argument_group("hyperspectral image")
-    image.add_argument("--mask", type=Path, metavar="FILE", help=".npy, True for pixels to use")
-    image.add_argument("--no-data", type=float, metavar="V", help="value of pixels without data (may be nan)")
-    image.add_argument(
-        "--all-bands", action="store_true", help="also use the bands that an ENVI header flags as bad (bbl)"
-    )
-    image.add_argument("--maps", choices=["npy", "envi"], help="format of the abundance maps (default: npy)")
-    sound = parser.add_argument_group("sound")
-    sound.add_argument(
-        "--group", action="append", type=arguments.named_counts, metavar="NAME=N,N,...",
-        help="regroup the components of the model by hand, as for `nonneg separate`",
-    )  # fmt: skip
-    sound.add_argument("--format", choices=["wav", "flac"], help="format of the sources (default: wav)")
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--csv", action="store_true", help="also write the weights as .csv (always done for tables)"
-    )
-    add_h5ad_argument(output)
-    arguments.add_device(output, "as in the fit")
-    output.add_argument("--n-jobs", type=int, metavar="N", help="number of threads (default: as in the fit)")
-    output.add_argument("-q", "--quiet", action="store_true", help="do not show progress")
+@dataclass(frozen=True)
+class SavedModel:
+    """A model and where it was found."""
+
+    model: Any  # fitted
+    path: Path  # the file
+    kind: str  # what its transform takes
+
+    @property
+    def class_name(self) -> str:
+        """The class of the model."""
+        return type(self.model).__name__
+
+
+OPTIONS = f"""
+model MODEL: saved model, or a folder of results that contains model.npz
+files FILE+: new data: a table as for `nonneg fit`, texts as for `nonneg topics` (also several files or
+    folders), a cube as for `nonneg unmix`, or sounds as for `nonneg separate`
+-o/--output DIR: output folder (default: name of FILE + -weights, or -sources for sounds)
+
+[data]
+{tables.READING}
+{tables.MEMORY}
+--missing
+
+[texts]
+--text-column NAME: column of a table, or key of JSON lines, that contains the texts
+--lines: treat every line of a text file as a document
+
+[hyperspectral image]
+{PIXELS}
+--maps npy|envi: format of the abundance maps (default: npy)
+
+[sound]
+--group NAME=N,N,...+: regroup the components of the model by hand, as for `nonneg separate`
+--format wav|flac: format of the sources (default: wav)
+
+[output]
+--csv: also write the weights as .csv (always done for tables)
+{tables.H5AD}
+--device
+--n-jobs
+--quiet
+"""
+"""The options, as the help shows them."""
+KINDS: dict[str, Any] = {"group": {"type": arguments.named_counts}}
 
 
 def run(options: argparse.Namespace) -> int:
     """Load, read, transform, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
-    from nonneg.cli.results import MODEL
-    from nonneg.cli.transform_inputs import opened_model
-    from nonneg.cli.transform_kinds import prepare, transformed
     from nonneg.exceptions import OutputError
-    from nonneg.report.folder import check_output_folder
+    from nonneg.report.records import MODEL
 
     with terminal.warnings_as_notes():
         saved = opened_model(options.model)
     what = "sources" if saved.kind == "sound" else "weights"
-    folder = options.output or Path(f"{options.files[0].absolute().name.split('.')[0]}-{what}")
-    check_output_folder(folder)
+    folder = arguments.output_folder(options, options.files[0], what)
     if (folder / MODEL).exists():
         raise OutputError(
             f"{folder} contains {MODEL} and its results, which {what} of new data would "
             "replace. Choose another folder with -o."
         )
+    _check_options(saved, options)
+    parameters = saved.model.get_params(deep=False)
+    said = arguments.chosen(options, "missing", "device", "n_jobs") | {"verbose": 0 if options.quiet else 1}
+    for name, value in said.items():
+        if name in parameters:
+            setattr(saved.model, name, value)
     with terminal.warnings_as_notes():
-        if saved.kind == "sound":
-            from nonneg.cli.transform_sounds import separate_new
-
-            prepare(saved, options)
-            terminal.say(separate_new(saved, options, folder))
-            return 0
-        found = transformed(saved, options)
-    record, written = _write(folder, saved, found, csv=options.csv, maps=options.maps or "npy")
-    if saved.kind == "table":
-        written += write_h5ad(options, saved.model, found.weights, found.feature_names)
-    terminal.say(_summary(record, folder, [path.name for path in written]))
+        kinds = {"table": _of_table, "texts": _of_texts, "cube": _of_cube, "sound": _of_sounds}
+        record, known, copies = kinds[saved.kind](saved, options, folder)
+        terminal.finish(folder, record, known=known, page=False, others=copies)
     return 0
 
 
-def _write(
-    folder: Path, saved: Any, found: Any, *, csv: bool, maps: str
-) -> tuple[dict[str, Any], list[Path]]:
-    from nonneg._arrays import write_npy
-    from nonneg.cli.results import write_factor, write_proportions, write_results
+def opened_model(given: Path) -> SavedModel:
+    """Load a model."""
+    import nonneg
+    from nonneg.exceptions import FileFormatError, UnsupportedError
+    from nonneg.report.records import MODEL
 
-    record, W = _record(saved, found), found.weights
+    path = given / MODEL if given.is_dir() else given
+    if not path.is_file():
+        problem = f"{given} contains no {MODEL}" if given.is_dir() else f"{given} does not exist"
+        raise FileFormatError(
+            f"{problem}. Give a saved model, or the folder that a command such as `nonneg fit -o` wrote."
+        )
+    try:
+        model = nonneg.load(path)
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except FileFormatError as error:
+        if path.suffix == ".npz":
+            raise
+        # Most likely the data were named first.
+        raise FileFormatError(f"{error} The model comes before the data: transform MODEL FILE.") from error
+    name = type(model).__name__
+    if name in _NO_WEIGHTS:
+        raise UnsupportedError(f"{path} contains a model of class {name}: {_NO_WEIGHTS[name]}")
+    texts = name == "TopicModel" and model.vectorizer_ is not None
+    kinds = {"Unmixing": "cube", "SourceSeparation": "sound"}
+    return SavedModel(model, path, kinds.get(name, "texts" if texts else "table"))
 
-    def write_files(fresh: Path) -> None:
-        if saved.kind == "cube":
-            from nonneg.applications.hyperspectral import write_maps
 
-            place = fresh / f"abundances.{'hdr' if maps == 'envi' else 'npy'}"
-            write_maps(place, W, georeference=found.georeference)
-        else:
-            write_npy(fresh / "W.npy", W)
-        if saved.class_name == "TopicModel":
-            names = found.names or [f"row {at}" for at in range(len(W))]
-            write_proportions(fresh / "documents.csv", W, names, saved.model.topic_names_)
-        elif saved.kind == "table" and (csv or found.names is not None or found.is_table):
-            components = [f"component_{at}" for at in range(W.shape[1])]
-            write_factor(fresh / "W.csv", W, "sample", found.names, components)
+def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
+    from nonneg.exceptions import InvalidParameterError
 
-    return record, write_results(folder, record, write_files, None, known=FILES)
+    takes = f"{saved.path} contains a model of class {saved.class_name}, which takes {_KINDS[saved.kind]}"
+    for name in dict.fromkeys(name for names in _OPTIONS.values() for name in names):
+        value = getattr(options, name)
+        if name not in _OPTIONS[saved.kind] and value is not None and value is not False:
+            raise InvalidParameterError(
+                f"--{name.replace('_', '-')} does not apply here: {takes}. Leave it out."
+            )
+    if options.missing == "mask" and "missing" not in saved.model.get_params(deep=False):
+        raise InvalidParameterError(
+            f"--missing mask is for models of class NMF, but {saved.path} contains one of class "
+            f"{saved.class_name}. Fill the missing entries, or leave these samples out."
+        )
+    if saved.kind not in ("texts", "sound") and len(options.files) > 1:
+        raise InvalidParameterError(f"{takes}: expected one file, got {len(options.files)}.")
 
 
-def _record(saved: Any, found: Any) -> dict[str, Any]:
-    from nonneg.report.records import run_record
+def _feature_names(saved: SavedModel) -> list[str] | None:
+    """Return what the features of a model are called, where it is known."""
+    from nonneg.report.records import MODEL, NAMES, read_names
 
-    W = found.weights.reshape(-1, found.weights.shape[-1])
-    if saved.kind == "cube":
-        W = W[W[:, 0] == W[:, 0]]  # pixels without data are NaN
-    return run_record(
+    for attribute in ("feature_names_in_", "vocabulary_"):
+        if (names := getattr(saved.model, attribute, None)) is not None:
+            return [str(name) for name in names]
+    beside = saved.path.parent
+    # Other commands leave a file of names that an earlier fit wrote into the same folder.
+    if saved.class_name not in _WITH_NAMES or saved.path.name != MODEL or not (beside / NAMES).is_file():
+        return None
+    return read_names(beside, (None, int(saved.model.n_features_in_)))[1]
+
+
+def _in_model_order(table: Table, saved: SavedModel, names: Sequence[str] | None) -> Table:
+    """Bring the columns of a table into the order of the model, and leave out those it does not know."""
+    from nonneg.data.streamed import StreamedMatrix
+    from nonneg.exceptions import ShapeError
+
+    columns, source, n_features = table.column_names, tables.table_name(table), saved.model.n_features_in_
+    if names is None or columns is None:
+        if table.X.shape[1] != n_features:
+            hint = ", or exchange rows and columns with --transpose" * (table.X.shape[0] == n_features)
+            raise ShapeError(
+                f"{source} has {table.X.shape[1]} features, but {saved.path} was fitted to {n_features}. "
+                f"Give the features of the fit, in their order{hint}."
+            )
+        return table
+    if list(columns) == list(names):
+        return table
+    if missing := Counter(names) - Counter(columns):
+        remedy = "Their order does not matter, and other columns are ignored."
+        if set(table.row_names or ()) == set(names):
+            remedy = "Its rows have the names of the features: exchange rows and columns with --transpose."
+        raise ShapeError(
+            f"{source} does not fit {saved.path}: it lacks {len(missing)} of its {len(names)} features "
+            f"({_some(missing)}). {remedy}"
+        )
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise ShapeError(
+            f"{source} has the features of {saved.path} in another order, and names that are not unique "
+            f"({_some(repeated)}) cannot be matched. Give the features in the order of the fit."
+        )
+    places = {name: at for at, name in enumerate(columns)}
+    order = [places[name] for name in names]
+    X = table.X.with_columns(order) if isinstance(table.X, StreamedMatrix) else table.X[:, order]
+    return replace(table, X=X, column_names=tuple(names))
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    rest = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
+    return ", ".join(repr(name) for name in listed[:5]) + rest
+
+
+def _record(
+    saved: SavedModel,
+    W: FloatArray,
+    source: str,
+    seconds: float,
+    error: float | None,
+    sample: str,
+    component: str,
+) -> Record:
+    """Return the record of weights, one row per sample."""
+    from nonneg.report.records import Record
+
+    n_samples, n_components = W.shape
+    said = [
+        f"{count} {word}{'s' * (count != 1)}"
+        for count, word in ((n_samples, sample), (n_components, component))
+    ]
+    said += [] if error is None else [f"relative error {error:.4g}"]
+    return Record(
         "transform",
-        f"Weights of {found.source}",
-        data={"source": found.source},
-        result={
-            "n_samples": len(W),
-            "n_components": W.shape[1],
-            "relative_error": found.relative_error,
-            "seconds": found.seconds,
-        },
-        model={"source": str(saved.path), "class": saved.class_name},
+        f"Weights of {source}",
+        ", ".join(said),
+        "",
+        {},
+        {"source": source},
+        {"n_samples": n_samples, "n_components": n_components, "relative_error": error, "seconds": seconds},
+        details={"model": {"source": str(saved.path), "class": saved.class_name}},
     )
 
 
-def _summary(record: dict[str, Any], folder: Path, written: Sequence[str]) -> str:
-    result = record["result"]
-    sample, component = SAMPLES.get(record["model"]["class"], ("sample", "component"))
-    said = [
-        f"{count} {word}{'s' * (count != 1)}"
-        for count, word in ((result["n_samples"], sample), (result["n_components"], component))
+Outcome = tuple["Record", frozenset[str], list[Path]]
+"""The record, files of an earlier run that it replaces, and files outside of the folder."""
+
+
+def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
+    import numpy as np
+
+    from nonneg.cli.files import TABLE_KINDS, array_file, factor_file, proportions_file
+    from nonneg.report.quality import divided, observed_relative_error
+
+    options.file = options.files[0]
+    tables.check_h5ad(options)
+    model = saved.model
+    # What the fit accepted, new data may hold.
+    options.missing = options.missing or model.get_params(deep=False).get("missing")
+    names = _feature_names(saved)
+    read = tables.read_input(options, signed=saved.class_name not in _NONNEGATIVE, names=names or ())
+    table = _in_model_order(read, saved, names)
+    if table is not read:
+        terminal.note(
+            "note: the columns were reordered to match the model"
+            if table.X.shape[1] == read.X.shape[1]
+            else f"note: the model uses {table.X.shape[1]} of the {read.X.shape[1]} columns, by name"
+        )
+    elif (names is None) is not (read.column_names is None) and not options.quiet:
+        which = "the model" if names is None else tables.table_name(read)
+        terminal.note(f"note: {which} has no feature names; columns are used in their order")
+    # They have been compared; arrays without names would be warned about.
+    vars(model).pop("feature_names_in_", None)
+    started = time.perf_counter()
+    W = np.asarray(model.transform(table.X))
+    seconds = time.perf_counter() - started
+    # Components of the other classes are variances, words of documents that are scaled to shares, or in the
+    # units of scaled data sets.
+    error = None
+    if saved.class_name not in ("IntegrativeNMF", "TopicModel", "TransformNMF"):
+        scale = getattr(model, "column_scale_", None)
+        H = model.components_ if scale is None else model.components_ / scale
+        error = observed_relative_error(divided(table.X, scale), W, H)
+    topics = saved.class_name == "TopicModel"
+    words = ("document", "topic") if topics else ("sample", "component")
+    record = _record(saved, W, tables.table_name(table), seconds, error, *words)
+    record.files["W.npy"] = array_file(W)
+    if topics:
+        rows = table.row_names or [f"row {at}" for at in range(len(W))]
+        record.files["documents.csv"] = proportions_file(W, rows, model.topic_names_)
+    elif options.csv or table.row_names is not None or table.kind in TABLE_KINDS:
+        components = [f"component_{at}" for at in range(W.shape[1])]
+        record.files["W.csv"] = factor_file(W, "sample", table.row_names, components)
+    return record, _KNOWN, tables.write_h5ad(options, model, W, table.column_names)
+
+
+def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
+    from nonneg.applications.topics.files import read_documents
+    from nonneg.cli.files import array_file, proportions_file
+    from nonneg.exceptions import InvalidParameterError
+
+    documents = read_documents(options.files, column=options.text_column, lines=options.lines, at_least=1)
+    if not documents.are_texts:
+        raise InvalidParameterError(
+            f"{saved.path} contains a model of texts, but {documents.source} contains numbers. Give texts, "
+            "or name the column that contains them with --text-column."
+        )
+    if not options.quiet:
+        terminal.note(f"{len(documents.names)} documents from {documents.source}")
+    started = time.perf_counter()
+    W = saved.model.transform(documents.contents)
+    seconds = time.perf_counter() - started
+    record = _record(saved, W, documents.source, seconds, None, "document", "topic")
+    record.files = {
+        "W.npy": array_file(W),
+        "documents.csv": proportions_file(W, documents.names, saved.model.topic_names_),
+    }
+    return record, _KNOWN, []
+
+
+def _of_cube(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
+    import numpy as np
+
+    from nonneg.applications.hyperspectral import write_maps
+    from nonneg.cli.unmix import opened_scene
+
+    # What `nonneg unmix` reads a scene by; the model brings the rest.
+    said = argparse.Namespace(
+        cube=str(options.files[0]), example=False, endmembers="auto", variable=options.variable,
+        mask=options.mask, no_data=options.no_data, all_bands=options.all_bands, wavelengths=None,
+        library=None,
+    )  # fmt: skip
+    scene, model = opened_scene(said), saved.model
+    cube = scene.cube
+    if not options.quiet:
+        terminal.note(f"{scene.title}: {cube.shape[0]} x {cube.shape[1]} pixels, {cube.shape[2]} bands")
+    started = time.perf_counter()
+    maps = model.transform(cube, mask=scene.mask)
+    seconds = time.perf_counter() - started
+    shared = model.bands_ & cube.kept
+    if cube.wavelengths is not None and model.wavelengths_ is not None:
+        _compare_bands(np.asarray(cube.wavelengths)[shared], model.wavelengths_[shared[model.bands_]])
+    error = _scene_error(model, replace(cube, bands=shared), scene.mask, maps)
+    W = maps.reshape(-1, maps.shape[-1])
+    source = Path(cube.source).name or scene.title
+    # Pixels without data are NaN.
+    record = _record(saved, W[W[:, 0] == W[:, 0]], source, seconds, error, "pixel", "endmember")
+    name = f"abundances.{'hdr' if options.maps == 'envi' else 'npy'}"
+    record.files[name] = lambda path: write_maps(path, maps, georeference=cube.georeference)
+    return record, _KNOWN, []
+
+
+def _compare_bands(given: Any, known: Any) -> None:
+    import numpy as np
+
+    from nonneg.io.wavelengths import in_nanometers
+
+    places = in_nanometers(known)
+    apart = float(np.abs(in_nanometers(given) - places).max())
+    if apart > 1e-3 * float(places.max()):
+        terminal.note(f"note: bands of the scene lie up to {apart:.4g} nm from those of the model")
+
+
+def _scene_error(model: Any, cube: Any, mask: Any, maps: FloatArray) -> float:
+    import numpy as np
+
+    from nonneg.applications.hyperspectral.pixels import ImagePixels
+
+    abundances = maps.reshape(-1, maps.shape[2])
+    endmembers = model.endmembers_[:, cube.kept[model.bands_]].astype(np.float64)
+    left = norm = 0.0
+    for block in ImagePixels(cube, mask, float(model.negative_tol)).blocks():
+        spectra = block.spectra.astype(np.float64)
+        mixed = abundances[block.pixels] @ endmembers
+        if model.constraint == "normalized":
+            # The division by the sum took the brightness away; the best one along the mixture gives it back.
+            squares = np.einsum("pb,pb->p", mixed, mixed)
+            brightness = np.einsum("pb,pb->p", spectra, mixed) / np.where(squares > 0, squares, 1.0)
+            mixed *= brightness[:, None]
+        left += float(np.square(spectra - mixed).sum())
+        norm += float(np.square(spectra).sum())
+    return float(np.sqrt(left / norm))
+
+
+def _of_sounds(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
+    """Separate recordings with a saved model."""
+    from nonneg.applications.audio import read_sound
+    from nonneg.cli import sound_files
+    from nonneg.cli.separate import grouping_by_hand
+    from nonneg.report.records import Record
+    from nonneg.report.sounds import Separated
+
+    model, ending = saved.model, options.format or "wav"
+    if options.group:
+        model.regroup(grouping_by_hand(options.group))
+    names = sound_files.file_names(model.source_names_, len(options.files), ending)
+    sound_files.check_targets(folder, names)
+    sounds, sources, seconds = [], [], 0.0
+    for path in options.files:
+        sound = read_sound(path, channel="all")
+        if model.rate_ is not None and sound.rate != model.rate_:
+            terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {model.rate_} Hz")
+            sound = read_sound(path, channel="all", rate=model.rate_)
+        started = time.perf_counter()
+        several = model.recordings == "consecutive"
+        parts = model.separate([sound.samples] if several else sound.samples)
+        seconds += time.perf_counter() - started
+        sounds.append(sound)
+        sources.append(parts[0] if several else parts)
+    separated = Separated(model, sounds, sources, seconds)
+    shares = separated.energy_shares()
+    entries = [
+        {"name": name, "files": [one[at] for one in names], "energy_share": float(shares[at])}
+        for at, name in enumerate(model.source_names_)
     ]
-    if result["relative_error"] is not None:
-        said.append(f"relative error {result['relative_error']:.4g}")
-    return f"{', '.join(said)}; written to {folder}: {', '.join(written)}"
+    titles = [sound.source for sound in sounds]
+    said = ", ".join(f"{entry['name']} {100 * entry['energy_share']:.1f}%" for entry in entries)
+    record = Record(
+        "transform",
+        f"Sources of {', '.join(titles)}",
+        f"{said} of the energy",
+        "",
+        {},
+        {"source": ", ".join(titles), "files": titles, "rate": sounds[0].rate},
+        {"n_sources": len(entries), "seconds": seconds},
+        details={"model": {"source": str(saved.path), "class": saved.class_name}, "sources": entries},
+        files=sound_files.sound_files(separated, names, ending),
+    )
+    return record, sound_files.earlier_sounds(folder), []

@@ -18,11 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import write_npz
-from nonneg._registry import Entry
 from nonneg._version import __version__
 from nonneg.estimators.stored_fields import (
     Content,
@@ -52,18 +50,6 @@ PARAM = "param."
 
 Classes = Mapping[str, Callable[[], Any]]
 """The classes that a file may name: for each a function that imports it, because they load one by one."""
-
-
-REPORT = Entry("nonneg.cli.model_reports:write_report", "the report of a fitted model")
-"""Loaded when it is first used: pages are made of the records of the commands, which know all estimators."""
-REPORTED = (
-    "NMF", "SeparableNMF", "ConsensusNMF", "TopicModel", "MixedMembership", "MutationalSignatures",
-    "Unmixing", "SourceSeparation",
-)  # fmt: skip
-
-
-def _has_report(model: Any) -> bool:
-    return any(kind.__name__ in REPORTED for kind in type(model).__mro__)
 
 
 class SavableEstimator(BaseEstimator, ABC):
@@ -104,31 +90,6 @@ class SavableEstimator(BaseEstimator, ABC):
         _write(Path(path), content.arrays | {"header": header})
         if content.values["notes"]:
             warnings.warn(" ".join(content.values["notes"]), NonnegWarning, stacklevel=2)
-
-    @available_if(_has_report)
-    def report(self, path: str | os.PathLike[str], X: Any = None, **details: Any) -> Path:
-        """Write an HTML report of the fitted model, as the commands do; it needs ``nonneg[report]``.
-
-        Parameters
-        ----------
-        path : str or path
-            The file, such as "report.html". It contains its pictures and needs no other file.
-        X : array, sparse matrix, data frame, texts, cube or signal
-            The data of the fit; not needed by `MixedMembership`, which keeps its graph.
-        **details : dict
-            `title`, which says what the data are. `NMF`: `image_shape`, `row_names` and `column_names`;
-            `SeparableNMF`: `row_names`; `ConsensusNMF`: `column_names`, and `labels` of the samples, whose
-            mean usages are shown; `MutationalSignatures`: `reference`, a table of known ones; `TopicModel`:
-            `names` of the documents; `Unmixing`: `library`; `SourceSeparation`: `rate`, and `players=False`
-            to leave the sound out.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
-        check_is_fitted(self)
-        return Path(REPORT.run(self, path, X, **details))
 
     def __getstate__(self) -> dict[str, Any]:
         # `result_` holds the encoding of the training data, which can be as large as X. A pickle is for the

@@ -1,41 +1,47 @@
-"""A folder of results that is replaced as a whole or not at all."""
+"""Folder of results that is replaced as a whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nonneg.exceptions import OutputError
+from nonneg.exceptions import NonnegWarning, OutputError
+from nonneg.report.records import MODEL, REPORT, RESULT, Record, as_json, clean
 
 
-def check_output_folder(folder: str | os.PathLike[str]) -> None:
-    """Make sure before a long run that its results can be written."""
-    place = Path(folder).absolute()
-    if place.exists() and not place.is_dir():
-        raise OutputError(
-            f"{folder} is a file; expected a folder for the results. Choose another one with -o."
-        )
-    existing = place
-    while not existing.is_dir():
-        existing = existing.parent
-        if existing.exists() and not existing.is_dir():
-            raise OutputError(
-                f"{existing} is a file, not a folder. Choose a folder other than {folder} with -o."
-            )
-    for needed in {existing, place.parent if place.is_dir() else existing}:
-        if not os.access(needed, os.W_OK | os.X_OK):
-            raise OutputError(f"{needed} is not writable. Choose another folder with -o.")
-        try:
-            # Rights alone do not tell: a file system may be mounted for reading, or make no folders.
-            Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=needed)).rmdir()
-        except OSError as error:
-            raise OutputError(
-                f"{needed} is not writable: {error.strerror}. Choose another folder with -o."
-            ) from None
+def write_run(
+    folder: Path, record: Record, page: Callable[[Record], str] | None, *, known: frozenset[str] = frozenset()
+) -> tuple[list[Path], BaseException | None]:
+    """Write the files, the model, the record and the report of a run: all of them, or none.
+
+    `known` names further files that an earlier run may have left. If the page cannot be drawn, the rest is
+    written without it, because the fit may have taken hours, and the error is returned beside the files.
+    """
+    failure: BaseException | None = None
+    stale = frozenset({RESULT, MODEL, REPORT, *known, *record.files})
+    with replaced_folder(folder, stale) as fresh:
+        for name, write in record.files.items():
+            write(fresh / name)
+        if record.model is not None:
+            with warnings.catch_warnings():
+                # It says that the checkpoint folder is not part of a saved model.
+                warnings.simplefilter("ignore", NonnegWarning)
+                record.model.save(fresh / MODEL)
+        (fresh / RESULT).write_text(as_json(record.as_dict(), indent=1) + "\n", encoding="utf-8")
+        if page is not None:
+            try:
+                text = page(record)
+            except BaseException as error:
+                failure = error
+            else:
+                (fresh / REPORT).write_text(clean(text), encoding="utf-8")
+        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
+    return [folder / name for name in written], failure
 
 
 @contextmanager
@@ -53,39 +59,59 @@ def replaced_folder(folder: str | os.PathLike[str], known: frozenset[str] = froz
             _exchange(fresh, place, staging, known)
         else:
             fresh.replace(place)
+    except _HalfReplacedError as error:
+        # The old files are not thrown away with the hidden folder.
+        raise OutputError(
+            f"The results could not be written to {folder}: {error}. Some of its files are new and some are "
+            f"of the earlier run, all of whose files are in {staging}. Move them back, or run again with "
+            "another folder (-o)."
+        ) from error
     except OSError as error:
+        _remove(staging)
         # A writer inside may have explained itself already, with the name of the hidden folder.
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        reason = cause.strerror or str(cause)
         raise OutputError(
-            f"The results could not be written to {folder}: {reason}. What was there before is unchanged. "
-            "Free some space or choose another folder with -o, and run again."
+            f"The results could not be written to {folder}: {cause.strerror or cause}. What was there before "
+            "is unchanged. Free some space or choose another folder with -o, and run again."
         ) from error
-    finally:
-        if staging is not None:
-            shutil.rmtree(staging, ignore_errors=True)
+    except BaseException:
+        _remove(staging)
+        raise
+    _remove(staging)
+
+
+class _HalfReplacedError(Exception):
+    """Moving the new files failed, and so did moving the old ones back."""
+
+
+def _remove(staging: Path | None) -> None:
+    if staging is not None:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _exchange(fresh: Path, place: Path, staging: Path, known: frozenset[str]) -> None:
     """Move complete files over the old ones, which are kept until all are in place."""
     written = sorted(entry.name for entry in fresh.iterdir())
     stale = sorted(name for name in known.difference(written) if (place / name).is_file())
-    kept = staging / "old"
-    kept.mkdir()
+    old = staging / "old"
+    old.mkdir()
     for name in [*written, *stale]:
         if (place / name).is_file():
-            _keep(place / name, kept / name)
+            _keep(place / name, old / name)
     try:
         for name in written:
             (fresh / name).replace(place / name)
         for name in stale:
             (place / name).unlink()
-    except BaseException:
-        for name in [*written, *stale]:
-            if (kept / name).exists():
-                (kept / name).replace(place / name)
-            else:
-                (place / name).unlink(missing_ok=True)
+    except BaseException as error:
+        try:
+            for name in [*written, *stale]:
+                if (old / name).exists():
+                    (old / name).replace(place / name)
+                else:
+                    (place / name).unlink(missing_ok=True)
+        except OSError:
+            raise _HalfReplacedError(str(error)) from error
         raise
 
 

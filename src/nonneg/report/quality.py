@@ -14,15 +14,11 @@ from nonneg.certificates.svd_lower_bound import squared_residual_rows
 from nonneg.data import DataMatrix
 from nonneg.data.checks import checked_data
 from nonneg.estimators.scaled_columns import dominant_columns, scaled_columns
-from nonneg.exceptions import InvalidDataError
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import normalized_mutual_information, purity
 from nonneg.solvers.alternating import dot
 from nonneg.solvers.registry import beta_of
-
-MAX_CLASSES = 50
-"""A column of labels with more different ones is not one of classes."""
 
 # Entries of W H that exist at one time: 16 MB.
 _BLOCK_ENTRIES = 2_000_000
@@ -128,16 +124,6 @@ def label_summary(W: FloatArray, H: FloatArray, labels: Sequence[str], name: str
         "purity": purity(codes, strongest),
         "nmi": normalized_mutual_information(codes, strongest),
     }
-
-
-def check_labels(labels: Sequence[str] | None, name: str | None) -> None:
-    """Reject labels that are not class labels."""
-    n_classes = len(set(labels or ()))
-    if n_classes > MAX_CLASSES:
-        raise InvalidDataError(
-            f"--label-column {name} has {n_classes} different labels; expected classes, at most "
-            f"{MAX_CLASSES}. Leave the column out with --drop {name}."
-        )
 
 
 def _natural(label: str) -> tuple[bool, float, str]:

@@ -1,4 +1,4 @@
-"""Records on disk: one schema for the runs of all commands; JSON for one record, JSON lines for many."""
+"""Record of a run: what it was about, what it produced, and the files that hold it."""
 
 from __future__ import annotations
 
@@ -6,72 +6,81 @@ import enum
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nonneg._version import __version__
 from nonneg.exceptions import FileFormatError
-from nonneg.report.machine import versions
 
-FORMAT = 2
-COMMON = (
-    "format", "command", "title", "created", "data", "parameters", "result", "history", "certificate",
-    "versions",
-)  # fmt: skip
-"""What the record of every run holds; `result` includes the time in seconds."""
-SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "fit": ("image_shape", "examples", "comparison"),
-    "rank": (),
-    "anchors": ("anchors", "values"),
-    "topics": ("topics", "shared_words", "selection", "hierarchy", "over_time", "edits", "inputs"),
-    "communities": ("communities", "connectivity", "eigenvalues"),
-    "separate": ("sources", "atoms"),
-    "unmix": ("endmembers", "library"),
-    "consensus": ("ranks", "programs", "clustergram", "density", "groups", "tables"),
-    "signatures": ("ranks", "programs", "clustergram", "density", "groups", "tables"),
-    "transform": ("model",),
-}
-"""What the record of a command has in addition."""
+FORMAT = 3
+RESULT, MODEL, REPORT = "result.json", "model.npz", "report.html"
+NAMES = "names.json"
+"""Names of the rows and columns, where a fit had them."""
 # Parameters that no page shows: functions, and arrays as long as the data.
 HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
 
+Writer = Callable[[Path], None]
 
-def run_record(
-    command: str,
-    title: str,
-    *,
-    data: Mapping[str, Any],
-    result: Mapping[str, Any],
-    estimator: Any = None,
-    parameters: Mapping[str, Any] | None = None,
-    **sections: Any,
-) -> dict[str, Any]:
-    """Build the record of a run; parameters, history and certificate are those of the estimator."""
-    if set(sections) != set(SECTIONS[command]):
-        raise KeyError(f"{command} has the sections {SECTIONS[command]}, got {tuple(sections)}")
-    if parameters is None:
-        parameters = {} if estimator is None else estimator.get_params()
-    record = {
-        "format": FORMAT,
-        "command": command,
-        "title": title,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "data": data,
-        "parameters": {name: value for name, value in parameters.items() if name not in HIDDEN},
-        "result": result,
-        "history": estimator.history_.as_dict() if hasattr(estimator, "history_") else {},
-        "certificate": [_statement(entry) for entry in getattr(estimator, "certificate_", ())],
-        "versions": versions(),
+
+@dataclass
+class Record:
+    """What a run produced; `result.json` holds all but `files`, `shown` and `model`."""
+
+    command: str
+    title: str
+    answer: str  # the result in one sentence
+    lead: str  # data, method and time in a few sentences
+    tiles: Mapping[str, Any]  # the few numbers that stand on top
+    data: dict[str, Any]
+    result: dict[str, Any]
+    parameters: dict[str, Any] = field(default_factory=dict)
+    history: dict[str, Any] = field(default_factory=dict)
+    certificate: list[dict[str, Any]] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)  # what this command has in addition
+    hints: Sequence[str] = ()  # what a user may want to change
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+    files: dict[str, Writer] = field(default_factory=dict, repr=False)
+    shown: dict[str, Any] = field(default_factory=dict, repr=False)  # arrays that the page draws
+    model: Any = field(default=None, repr=False)  # the fitted estimator; None if there is nothing to save
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the contents of result.json."""
+        own = {name: getattr(self, name) for name in _STORED}
+        return dict(plain({"format": FORMAT, **own, **self.details}))
+
+
+_STORED = (
+    "command", "title", "answer", "lead", "tiles", "created", "data", "parameters", "result", "history",
+    "certificate", "hints", "versions",
+)  # fmt: skip
+
+
+def of_estimator(model: Any) -> dict[str, Any]:
+    """Return the fields of a record that every estimator has."""
+    history = getattr(model, "history_", None)
+    names = ("name", "sentence", "number", "threshold", "verdict", "quantities")
+    return {
+        "parameters": shown_parameters(model.get_params()),
+        "history": {} if history is None else history.as_dict(),
+        "certificate": [
+            {name: getattr(entry, name) for name in names} for entry in getattr(model, "certificate_", ())
+        ],
+        "model": model,
     }
-    return dict(plain(record | sections))
 
 
-def _statement(entry: Any) -> dict[str, Any]:
-    fields = ("name", "sentence", "number", "threshold", "verdict", "quantities")
-    return {name: getattr(entry, name) for name in fields}
+def shown_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out functions, and arrays as long as the data."""
+    return {name: value for name, value in parameters.items() if name not in HIDDEN}
 
 
 def table_facts(table: Any) -> dict[str, Any]:
@@ -95,36 +104,68 @@ def stop_facts(result: Any) -> dict[str, str]:
     return {"name": result.stop_reason.name.lower(), "sentence": sentence}
 
 
-def read_run(path: str | os.PathLike[str]) -> dict[str, Any]:
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that take part in a run."""
+    libraries = {name: _version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"nonneg": __version__, "python": platform.python_version(), **libraries}
+
+
+_version = cache(metadata.version)  # it looks through all that is installed
+
+
+def read_record(path: str | os.PathLike[str]) -> Record:
     """Read the record of a run."""
-    record = read_record(path)
-    command = str(record.get("command"))
-    if command not in SECTIONS:
+    content = read_object(path)
+    command = content.get("command")
+    if not isinstance(command, str):
         raise FileFormatError(f"{path} is not the record of a nonneg run: it names no command.")
-    if record.get("format") != FORMAT:
+    if content.get("format") != FORMAT:
         raise FileFormatError(
-            f"{path} has the format {record.get('format')}; expected {FORMAT}. Run `nonneg {command}` again."
+            f"{path} has the format {content.get('format')}; expected {FORMAT}. Run `nonneg {command}` again."
         )
-    if missing := [name for name in (*COMMON, *SECTIONS[command]) if name not in record]:
+    if missing := [name for name in _STORED if name not in content]:
         raise FileFormatError(f"{path} lacks {', '.join(missing)}. Run `nonneg {command}` again.")
-    return record
+    details = {name: value for name, value in content.items() if name not in (*_STORED, "format")}
+    return Record(**{name: content[name] for name in _STORED}, details=details)
+
+
+def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a file that holds one JSON object."""
+    try:
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise FileFormatError(f"{path} does not exist.") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path} is not text in UTF-8.") from error
+    except json.JSONDecodeError as error:
+        raise FileFormatError(f"{path}: expected JSON, but {error}. The file may be truncated.") from error
+    if not isinstance(value, dict):
+        raise FileFormatError(f"{path}: expected a JSON object, got {type(value).__name__}.")
+    return value
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into what strict JSON can hold."""
+    """Turn a value into what strict JSON in UTF-8 can hold."""
     if isinstance(value, enum.Enum):
         return plain(value.value)
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
-    if value is None or isinstance(value, bool | int | str):
+    if isinstance(value, str):
+        return clean(value)
+    if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {clean(str(key)): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(entry) for entry in value]
-    return str(value)
+    return clean(str(value))
+
+
+def clean(text: str) -> str:
+    """Replace bytes of a file name that are not UTF-8, which Python keeps as lone surrogates."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if not text.isascii() else text
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
@@ -132,53 +173,15 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def append_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
-    """Add one record to a file of JSON lines, which is made where it is missing."""
-    place = Path(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.open("a", encoding="utf-8") as stream:
-        stream.write(as_json(record) + "\n")
-
-
-def write_records(path: str | os.PathLike[str], records: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a file of JSON lines."""
-    place = Path(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_name(f".{place.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as stream:
-            stream.writelines(as_json(record) + "\n" for record in records)
-        partial.replace(place)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Read a file of JSON lines."""
-    records = []
-    with Path(path).open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                records.append(_object(line, f"{path}, line {number}"))
-    return records
-
-
-def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a file that holds one JSON object."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise FileFormatError(f"{path} does not exist.") from error
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not text in UTF-8.") from error
-    return _object(text, str(path))
-
-
-def _object(text: str, source: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FileFormatError(f"{source}: expected JSON, but {error}. The file may be truncated.") from error
-    if not isinstance(value, dict):
-        raise FileFormatError(f"{source}: expected a JSON object, got {type(value).__name__}.")
-    return value
+def read_names(folder: Path, shape: tuple[int | None, int]) -> tuple[list[str] | None, list[str] | None]:
+    """Read the names of samples and features that a command wrote."""
+    content = read_object(folder / NAMES) if (folder / NAMES).is_file() else {}
+    names = (content.get("rows"), content.get("columns"))
+    for side_names, side, what in zip(names, shape, ("samples", "features"), strict=True):
+        if side is None or side_names is None:
+            continue
+        if not isinstance(side_names, list) or len(side_names) != side:
+            raise FileFormatError(
+                f"{folder / NAMES}: expected a list of the names of {side} {what}. Run the command again."
+            )
+    return names

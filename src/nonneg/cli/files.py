@@ -1,0 +1,123 @@
+"""Files of the command line: arrays, tables and text, each as a function that writes it to a path."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonneg._arrays import write_npy
+from nonneg._typing import FloatArray
+from nonneg.io import Table
+from nonneg.report.records import NAMES, Record, Writer, as_json, clean
+
+TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
+"""Formats of data whose factors are written as .csv too."""
+
+
+def text_file(text: str) -> Writer:
+    """Return a writer of text."""
+    return lambda path: path.write_text(clean(text), encoding="utf-8") and None
+
+
+def array_file(array: Any) -> Writer:
+    """Return a writer of a .npy file."""
+    return partial(write_npy, array=array)
+
+
+def table_file(heading: Iterable[Any], rows: Iterable[Iterable[Any]], delimiter: str = ",") -> Writer:
+    """Return a writer of a .csv or .tsv file."""
+
+    def write(path: Path) -> None:
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            # Line ends as other tools write them: \r\n in .csv (RFC 4180), \n in .tsv.
+            end = "\r\n" if delimiter == "," else "\n"
+            writer = csv.writer(stream, delimiter=delimiter, lineterminator=end)
+            writer.writerow([_cell(cell) for cell in heading])
+            writer.writerows([_cell(cell) for cell in row] for row in rows)
+
+    return write
+
+
+def _cell(value: Any) -> Any:
+    """Keep spreadsheets from running a name as a formula: an apostrophe goes before =, +, -, @."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        try:
+            float(value)
+        except ValueError:
+            return f"'{clean(value)}"
+    return clean(value) if isinstance(value, str) else value
+
+
+def factor_file(
+    factor: FloatArray, corner: str, row_names: Sequence[str] | None, column_names: Sequence[str] | None
+) -> Writer:
+    """Return a writer of a factor as a .csv file."""
+    # Nine digits give every float32 back; a float64 is written as short as possible.
+    rows = factor.tolist()
+    if factor.dtype == np.float32:
+        rows = [[f"{value:.9g}" for value in row] for row in rows]
+    names = column_names or [f"feature_{at}" for at in range(factor.shape[1])]
+    if row_names is None:
+        return table_file(names, rows)
+    return table_file([corner, *names], ([name, *row] for name, row in zip(row_names, rows, strict=True)))
+
+
+def names_file(rows: Sequence[str] | None, columns: Sequence[str] | None) -> dict[str, Writer]:
+    """Return the file with the names of samples and features, where there are any."""
+    if rows is None and columns is None:
+        return {}
+    return {NAMES: text_file(as_json({"rows": rows, "columns": columns}))}
+
+
+def tsv(heading: Iterable[Any], names: Sequence[Any], values: Any) -> Writer:
+    """Return a writer of tab-separated values, a name before each row; numbers with six digits."""
+    return tsv_rows(
+        heading, ([name, *row] for name, row in zip(names, np.asarray(values).tolist(), strict=True))
+    )
+
+
+def tsv_rows(heading: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Writer:
+    """Return a writer of tab-separated values."""
+    cells = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
+    return table_file(heading, cells, "\t")
+
+
+FACTORS = frozenset({"W.npy", "H.npy", "W.csv", "H.csv", "examples.npy", NAMES})
+"""Files of an earlier factorization that a new one replaces or removes."""
+
+
+def add_factors(record: Record, table: Table, *, csv: bool) -> None:
+    """Add the factors of a fit to the files of its record; as .csv too where the data are a table."""
+    W, H, examples = (record.shown[name] for name in ("W", "H", "examples"))
+    record.files = {"W.npy": array_file(W), "H.npy": array_file(H)}
+    if examples is not None:
+        record.files["examples.npy"] = array_file(examples)
+    rows, columns = table.row_names, table.column_names
+    if csv or rows is not None or columns is not None or table.kind in TABLE_KINDS:
+        components = [f"component_{at}" for at in range(H.shape[0])]
+        record.files["W.csv"] = factor_file(W, "sample", rows, components)
+        record.files["H.csv"] = factor_file(H, "component", components, columns)
+    record.files |= names_file(rows, columns)
+
+
+def proportions_file(
+    proportions: FloatArray, names: Sequence[str], topic_names: Sequence[str | None] = ()
+) -> Writer:
+    """Return a writer of the topic proportions of documents, after the topic with the largest one."""
+    best = np.where(proportions.sum(axis=1) > 0, proportions.argmax(axis=1), -1).tolist()
+    # Names of topics have a column where there are any.
+    called = (
+        [[topic_names[at] or ""] if at >= 0 else [""] for at in best]
+        if any(topic_names)
+        else [[]] * len(best)
+    )
+    heading = ["document", "topic", *(["name"] if any(topic_names) else [])]
+    heading += [f"topic_{at}" for at in range(proportions.shape[1])]
+    rows = zip(names, best, called, proportions, strict=True)
+    cells = [[name, topic, *own, *(f"{one:.6g}" for one in row)] for name, topic, own, row in rows]
+    return table_file(heading, cells)

@@ -1,0 +1,304 @@
+"""Tables of the command line: which columns, which labels, and errors that name line and column."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonneg.cli import terminal
+
+if TYPE_CHECKING:
+    from nonneg.io import Table
+
+_TEXT = ("csv", "tsv")
+_COLUMNS = (*_TEXT, "parquet")  # formats with columns that can be read one by one
+_MOST_COMPRESSED = 50  # times its size on disk that a compressed file may take in memory
+_CENTERED = 0.05  # the mean of centered data is below this part of their size
+
+
+READING = """
+--[no-]header: whether the first line contains names (default: detect)
+--[no-]index: whether the first column contains names (default: detect)
+--delimiter CHAR: separator of the cells of a text file (default: detect)
+--columns NAME,...+: use these columns only, by name or by position from 0; may be repeated
+--drop NAME,...+: leave these columns out, by name or by position from 0; may be repeated
+--variable NAME: which array of a .npz, .mat, .h5ad or 10x .h5 file to read
+--layer NAME: which layer of an .h5ad file to read (default: X)
+--highly-variable: read only the variables that an .h5ad file marks as highly variable
+--transpose: transpose the data: samples must be rows
+--dtype float32|float64: convert the entries first
+""".strip()
+"""Options that say how a file is read."""
+LABEL = """
+--label-column NAME: column of known classes, by name or by position from 0: not factorized, but compared
+""".strip()
+MEMORY = """
+--memory SIZE: memory to use, such as 2GB (default: half of the machine's); a larger .npy, .zarr, .h5ad, .h5
+    or .parquet file is read block by block in every iteration
+""".strip()
+H5AD = """
+--write-h5ad FILE: also write a copy of the .h5ad input with weights, components and certificate
+""".strip()
+
+
+def check_h5ad(options: argparse.Namespace) -> None:
+    """Reject an impossible --write-h5ad before any work."""
+    if options.write_h5ad is None:
+        return
+    from nonneg._optional import import_optional
+    from nonneg.exceptions import InvalidParameterError
+    from nonneg.integrations.anndata import check_target
+
+    check_target(options.file, options.write_h5ad)
+    if options.transpose:
+        raise InvalidParameterError("--write-h5ad and --transpose cannot be combined. Leave one of them out.")
+    import_optional("anndata", extra="singlecell", purpose="--write-h5ad")
+
+
+def write_h5ad(options: argparse.Namespace, model: Any, W: Any, names: Sequence[str] | None) -> list[Path]:
+    """Write the copy, if it was asked for."""
+    if options.write_h5ad is None:
+        return []
+    from nonneg.integrations import anndata
+
+    params = {"layer": options.layer, "use_highly_variable": options.highly_variable}
+    anndata.write_h5ad(options.file, options.write_h5ad, model, W, feature_names=names, params=params)
+    return [options.write_h5ad]
+
+
+def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequence[str] = ()) -> Table:
+    """Read the file as the options say; `signed` accepts negative entries, `names` are known columns."""
+    from nonneg.io import read_table
+
+    started = time.perf_counter()
+    table = _streamed_table(options, signed=signed)
+    if table is not None:
+        return table
+    table = _known_columns(options, names) if names else None
+    if table is None:
+        table = read_table(options.file, **_reading(options))
+    if not options.transpose:
+        _check_entries(table, options, signed=signed)
+    if options.transpose:
+        table = table.transposed()
+    if options.dtype is not None:
+        table = table.converted(options.dtype)
+    if not options.quiet:
+        from nonneg.report.wording import counted
+
+        rows, columns = table.X.shape
+        named = {True: "named", False: "without names"}
+        labels = "" if table.labels is None else f", labels from {table.label_name}"
+        terminal.note(
+            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')} "
+            f"({named[table.row_names is not None]}) x {counted(columns, 'feature')} "
+            f"({named[table.column_names is not None]}), {table.X.dtype}{labels}"
+        )
+    return table
+
+
+def _known_columns(options: argparse.Namespace, names: Sequence[str]) -> Table | None:
+    """Read only the columns of these names, so that others may hold text; None if the file lacks some."""
+    from nonneg.exceptions import InvalidParameterError
+    from nonneg.io import read_table
+    from nonneg.io.read import format_of
+    from nonneg.io.selection import Selection
+
+    if options.columns or options.drop or options.transpose or format_of(options.file).kind not in _COLUMNS:
+        return None
+    try:
+        table = read_table(options.file, **_reading(options) | {"selection": Selection(tuple(names))})
+    except InvalidParameterError:
+        return None
+    return table if set(table.column_names or ()) == set(names) else None
+
+
+def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | None:
+    """Open a file that does not fit in memory, and check it in its first pass; None for all others."""
+    import numpy as np
+
+    from nonneg.data.checks import checked_data
+    from nonneg.exceptions import InvalidParameterError
+    from nonneg.io.memory import checked_memory, written_bytes
+    from nonneg.io.open_matrix import can_be_streamed, open_stored
+    from nonneg.io.read import format_of
+    from nonneg.io.table import ReadOptions, Table
+    from nonneg.solvers.registry import beta_of
+
+    if not hasattr(options, "memory"):
+        return None
+    memory, path = checked_memory(options.memory), options.file
+    kind = format_of(path).kind
+    # Without --memory, a file that could not exceed the memory if it were compressed is not opened twice.
+    on_disk = path.stat().st_size if path.is_file() else memory
+    if not (can_be_streamed(path) or (options.memory is not None and on_disk > memory)):
+        return None
+    if options.memory is None and on_disk * _MOST_COMPRESSED < memory:
+        return None
+    stored = open_stored(path, ReadOptions(**_reading(options)), memory)
+    if stored.fits():
+        stored.close()
+        return None
+    if not options.quiet:
+        terminal.note(
+            f"{path.name} ({written_bytes(stored.n_bytes)}) does not fit in {written_bytes(memory)}: it is "
+            "read block by block"
+        )
+    for given, name in (
+        (options.transpose, "--transpose"),
+        (getattr(options, "label_column", None), "--label-column"),
+    ):
+        if given:
+            raise InvalidParameterError(
+                f"{name} needs the whole table in memory, and {path.name} does not fit in "
+                f"{written_bytes(memory)}. Leave it out, or allow more with --memory."
+            )
+    if options.dtype is not None:
+        stored.converted_dtype = np.dtype(options.dtype)
+    beta = beta_of(getattr(options, "loss", None) or "frobenius")
+    data = checked_data(
+        stored, missing=getattr(options, "missing", None) or "error", signed=signed, positive=beta <= 0,
+        who="a nonnegative factorization", verbose=0 if options.quiet else 1,
+    )  # fmt: skip
+    rows, columns = (
+        None if names is None else tuple(names) for names in (stored.row_names, stored.column_names)
+    )
+    return Table(data, rows, columns, str(path), kind)
+
+
+def stored_reader(options: argparse.Namespace) -> Any:
+    """Return a function that reads a range of rows of the file, wherever it is called."""
+    return partial(_read_stored, options.file.resolve(), _reading(options), options.dtype)
+
+
+def _read_stored(path: Path, reading: dict[str, Any], dtype: str | None, start: int, stop: int) -> Any:
+    import numpy
+
+    from nonneg.io.open_matrix import open_stored
+    from nonneg.io.table import ReadOptions
+
+    stored = open_stored(path, ReadOptions(**reading), None)
+    stored.converted_dtype = None if dtype is None else numpy.dtype(dtype)
+    try:
+        return stored.read_rows(start, stop)
+    finally:
+        stored.close()
+
+
+def largest_entry(table: Table) -> float:
+    """Return the largest entry of a table in memory or on disk."""
+    return float(table.X.extremes()[1] if hasattr(table.X, "extremes") else table.X.max())
+
+
+def table_name(table: Table) -> str:
+    """Name the data as a person would."""
+    return Path(table.source).name or table.source
+
+
+def _reading(options: argparse.Namespace) -> dict[str, Any]:
+    from nonneg.io.selection import Selection
+
+    columns = _listed(options.columns)
+    variable = options.variable
+    if options.layer is not None:
+        from nonneg.exceptions import InvalidParameterError
+
+        if variable is not None or options.file.suffix != ".h5ad":
+            raise InvalidParameterError(
+                "--layer names a layer of an .h5ad file. Name other arrays with --variable; "
+                "give one of the two."
+            )
+        variable = f"layers/{options.layer}"
+    return {
+        "header": "auto" if options.header is None else options.header,
+        "index": "auto" if options.index is None else options.index,
+        "variable": variable,
+        "highly_variable": options.highly_variable,
+        "delimiter": options.delimiter,
+        "selection": Selection(
+            columns or None, _listed(options.drop), getattr(options, "label_column", None)
+        ),
+    }
+
+
+def _listed(given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(name.strip() for words in given or () for name in words.split(",") if name.strip())
+
+
+def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -> None:
+    """Reject missing, infinite and negative entries by line and column, before any work."""
+    import numpy as np
+    from scipy import sparse
+
+    from nonneg.exceptions import NegativeDataError, NonFiniteDataError
+
+    stored = table.X.data if sparse.issparse(table.X) else table.X
+    if stored.dtype.kind == "f":
+        lost = ~np.isfinite(stored)
+        if getattr(options, "missing", None) == "mask":
+            lost &= ~np.isnan(stored)
+        if lost.any():
+            place, value = _first(table, lost)
+            what = "is missing" if np.isnan(value) else f"is {value}"
+            masks = np.isnan(value) and hasattr(options, "missing")
+            remedy = "Fill it in, ignore missing entries with --missing mask" if masks else "Correct it"
+            raise NonFiniteDataError(
+                f"{_named(table, options, place)} {what}. {remedy}{_leave_out(table, place)}."
+            )
+    if not signed and (stored < 0).any():
+        place, value = _first(table, stored < 0)
+        if table.kind == "h5ad":
+            raise NegativeDataError(
+                f"{_named(table, options, place)} is {value:g}, which looks like the result of "
+                "scanpy.pp.scale. Choose counts or log-normalized values with --layer NAME (or --variable "
+                "raw/X), or write a file from before that step."
+            )
+        remedy = f"Correct it, shift the column{_leave_out(table, place)}"
+        if abs(stored.mean()) < _CENTERED * np.sqrt(np.mean(np.square(stored, dtype=np.float64))):
+            remedy = (
+                "The mean of the table is about zero, as after log-normalization and scaling: use the "
+                "numbers from before that step, such as counts"
+            )
+        raise NegativeDataError(
+            f"{_named(table, options, place)} is {value:g}, and a nonnegative factorization needs entries of "
+            f"at least 0. {remedy}."
+        )
+
+
+def _first(table: Table, found: Any) -> tuple[tuple[int, int], float]:
+    import numpy as np
+    from scipy import sparse
+
+    if sparse.issparse(table.X):
+        entries = sparse.coo_array(table.X)
+        at = int(np.flatnonzero(found)[0])
+        # Of a compressed matrix the stored order is that of its coordinates.
+        return (int(entries.row[at]), int(entries.col[at])), float(entries.data[at])
+    row, column = (int(side) for side in np.argwhere(found)[0])
+    return (row, column), float(table.X[row, column])
+
+
+def _named(table: Table, options: argparse.Namespace, place: tuple[int, int]) -> str:
+    from nonneg.io.table import ReadOptions
+
+    row, column = place
+    where = f"row {row} (from 0)"
+    if table.kind in _TEXT:
+        from nonneg.io.text import line_of_row
+
+        reading = _reading(options)
+        line = line_of_row(Path(table.source), ReadOptions(**reading), row)
+        where = where if line is None else f"line {line}"
+    if table.row_names is not None:
+        where += f" ({table.row_names[row]!r})"
+    name = f"column {column}" if table.column_names is None else f"column {table.column_names[column]!r}"
+    return f"{table.source}, {where}, {name}: the entry"
+
+
+def _leave_out(table: Table, place: tuple[int, int]) -> str:
+    name = place[1] if table.column_names is None else table.column_names[place[1]]
+    return f", or leave the column out with --drop {name}"

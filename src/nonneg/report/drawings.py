@@ -1,0 +1,246 @@
+"""Figures of the page, as inline SVG that takes the colors of the page it stands on.
+
+Only matplotlib's object interface is used: no window, no global figure, no global setting is touched.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from nonneg._html import Raw
+from nonneg._optional import import_optional
+from nonneg._typing import FloatArray
+
+# Colors that no figure uses otherwise; `drawing` writes the page's own in their place.
+INK, FAINT, ACCENT = "#010203", "#040506", "#070809"
+"""Stand for the page's own colors of text, of lines in the background, and of what matters."""
+_PAGE_COLORS = {INK: "currentColor", FAINT: "var(--line)", ACCENT: "var(--accent)"}
+_FILE_COLORS = {INK: "#222222", FAINT: "#cccccc", ACCENT: "#0072b2"}
+# Okabe and Ito's colors, which people with any kind of color vision can tell apart; without black, which
+# does not show on a dark page.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8a7f00")
+_DECORATIVE_IDS = re.compile(r' id="(?:figure|patch|axes|text|line2d|matplotlib|xtick|ytick|LineColl)[^"]*"')
+_N_BINS = 600  # maximum number of cells along the long side of a heat map
+_N_NAMES = 30
+
+
+def panels(width: float, height: float, n_rows: int = 1, n_columns: int = 1) -> tuple[Any, list[Any]]:
+    """Return a figure with empty axes in the colors of the page."""
+    module = import_optional("matplotlib.figure", extra="report", purpose="The report")
+    figure = module.Figure(figsize=(width, height), layout="constrained", facecolor="none")
+    grid = list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
+    for axes in grid:
+        axes.set_facecolor("none")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(FAINT)
+        axes.tick_params(colors=INK, which="both", labelsize=10)
+        axes.set_axisbelow(True)
+    return figure, grid
+
+
+def label(axes: Any, x: str = "", y: str = "", *, grid: bool = True) -> None:
+    """Name the axes; names of the data are not mathematics."""
+    axes.set_xlabel(x, color=INK, parse_math=False)
+    axes.set_ylabel(y, color=INK, parse_math=False)
+    if grid:
+        axes.grid(axis="y", color=FAINT, linewidth=0.8)
+
+
+def drawing(figure: Any, title: str, *, colors: Mapping[str, str] = _PAGE_COLORS) -> Raw:
+    """Return a figure as an SVG element that is the same in every run."""
+    matplotlib = import_optional("matplotlib", extra="report", purpose="The report")
+    backend = import_optional("matplotlib.backends.backend_svg", extra="report", purpose="The report")
+    stream = io.StringIO()
+    # The salt makes the names of clip paths the same in every run, and different between figures.
+    with warnings.catch_warnings(), matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
+        # Text stays text: a character that matplotlib's own font lacks is drawn by the browser.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        backend.FigureCanvasSVG(figure).print_svg(
+            stream, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    text = stream.getvalue()
+    text = _DECORATIVE_IDS.sub("", text[text.index("<svg") :])
+    for placeholder, color in colors.items():
+        text = text.replace(placeholder, color)
+    return Raw(text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))
+
+
+def file_drawing(figure: Any, title: str) -> str:
+    """Return a figure as the contents of an SVG file."""
+    figure.set_facecolor("white")
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + drawing(figure, title, colors=_FILE_COLORS)
+
+
+def convergence(history: Mapping[str, Any]) -> list[Raw]:
+    """Draw the loss against iterations and against seconds."""
+    losses = history.get("loss", [])
+    return [
+        _loss_curve(losses, history[key], name)
+        for key, name in (("n_iter", "iteration"), ("seconds", "seconds"))
+        if losses and key in history
+    ]
+
+
+def _loss_curve(values: Sequence[float | None], position: Sequence[float], name: str) -> Raw:
+    points = [(at, loss) for at, loss in zip(position, values, strict=True) if loss is not None]
+    x, y = (np.array(side, dtype=float) for side in (zip(*points, strict=True) if points else ((), ())))
+    if name == "seconds":
+        # Before the first loss is known, factors are initialized: that time is no part of the curve.
+        x, name = x - x[:1], "seconds after the first iteration"
+        if len(x) and x[-1] < 0.5:
+            x, name = 1e3 * x, f"milli{name}"
+    figure, (axes,) = panels(5.2, 3.0)
+    axes.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
+    if len(x):
+        axes.plot(x[-1], y[-1], "o", color=ACCENT, markersize=6)
+        if y.min() > 0 and y.max() > 10 * y.min():
+            axes.set_yscale("log")
+        else:
+            room = 0.08 * (y.max() - y.min()) or 0.05 * abs(y[-1]) or 1.0
+            axes.set_ylim(y.min() - room, y.max() + room)
+    if name == "iteration":
+        whole_numbers(axes)
+    else:
+        axes.set_xlim(left=0.0)
+        axes.locator_params(axis="x", nbins=6)
+    label(axes, name, "loss")
+    return drawing(figure, f"Loss against {name}")
+
+
+def strengths(shares: FloatArray, what: str = "component") -> Raw:
+    """Draw the share of each component, strongest first."""
+    order = np.argsort(-shares, kind="stable")
+    figure, (axes,) = panels(10.4, 2.5)
+    axes.bar(np.arange(len(order)), 100 * shares[order], width=0.78, color=ACCENT)
+    shown = np.arange(0, len(order), max(1, len(order) // 40))
+    axes.set_xticks(shown, [str(order[at]) for at in shown])
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.6, max(len(order), 8) - 0.4)  # few bars stay slim
+    label(axes, what, "share, %")
+    return drawing(figure, f"Share of each {what}")
+
+
+def ranked_bars(values: Any, n_chosen: int, measure: str, order: str) -> Raw:
+    """Draw values as bars, those that were chosen in color."""
+    shown = np.asarray(values, dtype=float)[: 2 * n_chosen + 10]
+    figure, (axes,) = panels(10.4, 2.5)
+    places = np.arange(1, len(shown) + 1)
+    axes.bar(places[:n_chosen], shown[:n_chosen], width=0.78, color=ACCENT)
+    axes.bar(places[n_chosen:], shown[n_chosen:], width=0.78, color=INK)
+    axes.axvline(n_chosen + 0.5, color=FAINT, linewidth=1.2)
+    axes.set_xlim(0.4, max(len(shown), 8) + 0.6)  # few bars stay slim
+    whole_numbers(axes)
+    label(axes, f"samples, {order}", measure)
+    return drawing(figure, f"{measure.capitalize()} of the samples, {order}")
+
+
+def candidate_curve(
+    candidates: Sequence[int],
+    mean: Sequence[float],
+    spread: Sequence[float] | None,
+    chosen: int | None,
+    measure: str,
+    what: str = "components",
+) -> Raw:
+    """Draw a measure of every candidate, with its spread, and mark one."""
+    figure, (axes,) = panels(5.2, 3.0)
+    draw_candidates(axes, candidates, mean, spread, chosen)
+    label(axes, what, measure)
+    return drawing(figure, f"{measure[:1].upper()}{measure[1:]} by number of {what}")
+
+
+def draw_candidates(axes: Any, candidates: Any, mean: Any, spread: Any, chosen: int | None) -> None:
+    """Draw a curve over candidates into axes."""
+    x, y = (
+        np.array([np.nan if one is None else one for one in side], dtype=float) for side in (candidates, mean)
+    )
+    bars = np.zeros(len(x)) if spread is None else np.nan_to_num(np.array(spread, dtype=float))
+    if np.any(bars > 0):
+        axes.fill_between(x, y - bars, y + bars, color=FAINT, linewidth=0)
+    axes.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
+    for at in np.flatnonzero(x == chosen):
+        axes.plot(x[at], y[at], "o", color=ACCENT, markersize=7)
+        axes.annotate(str(chosen), (x[at], y[at]), (0, 9), textcoords="offset points", ha="center", color=INK)
+    if y.size and np.nanmin(y) > 0 and np.nanmax(y) > 100 * np.nanmin(y):
+        axes.set_yscale("log")
+    whole_numbers(axes)
+
+
+def heat_map(
+    factor: FloatArray,
+    what: str,
+    names: Sequence[str] | None = None,
+    *,
+    ordered: bool = False,
+    line: str = "component",
+    largest: float | None = None,
+) -> Raw:
+    """Draw a factor with one line per component, each scaled to its own maximum or all to one number."""
+    n_components, length = factor.shape
+    cells = averaged(factor, _N_BINS)
+    cells = scaled_rows(cells) if largest is None else cells / largest
+    labels: list[str] = []
+    if names is not None and length <= _N_NAMES:
+        labels = [name if len(name) <= 16 else f"{name[:15]}…" for name in names]
+    longest = max(map(len, labels), default=0)
+    turned = longest * length > 60  # short labels, such as numbers, have room side by side
+    # A turned label of ten-point letters takes this many inches below the map.
+    room = 0.07 * longest if turned else 0.0
+    figure, (axes,) = panels(10.4, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)) + room)
+    shaded(axes, cells, (-0.5, length - 0.5, n_components - 0.5, -0.5))
+    shown = np.arange(0, n_components, max(1, n_components // 20))
+    axes.set_yticks(shown, [str(at) for at in shown])
+    if labels:
+        turn = {"rotation": 60, "ha": "right"} if turned else {}
+        axes.set_xticks(range(length), labels, parse_math=False, **turn)
+    elif not ordered:
+        whole_numbers(axes)
+    if ordered:
+        axes.set_xticks([])
+    axes.tick_params(length=0)
+    label(axes, what, line, grid=False)
+    return drawing(figure, f"Heat map by {what}")
+
+
+def shaded(axes: Any, cells: Any, extent: tuple[float, ...], **options: Any) -> None:
+    """Draw cells from 0 (light) to 1 (dark)."""
+    axes.imshow(
+        cells, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="none", extent=extent, **options
+    )
+
+
+def averaged(factor: FloatArray, n_bins: int) -> FloatArray:
+    """Average neighboring columns, so that at most `n_bins` are left."""
+    length = factor.shape[1]
+    if length <= n_bins:
+        return np.asarray(factor, dtype=np.float64)
+    edges = np.linspace(0, length, n_bins + 1).astype(int)
+    sums = np.add.reduceat(np.asarray(factor, dtype=np.float64), edges[:-1], axis=1)
+    return sums / np.diff(edges)
+
+
+def scaled_rows(factor: FloatArray) -> FloatArray:
+    """Divide each row by its largest entry."""
+    largest = factor.max(axis=1, keepdims=True)
+    return factor / np.where(largest > 0, largest, 1.0)
+
+
+def whole_numbers(axes: Any) -> None:
+    """Keep fractions away from an axis that counts, also where it counts to one only."""
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+
+
+def plain_legend(axes: Any, **options: Any) -> Any:
+    """Add a legend whose names are not mathematics."""
+    legend = axes.legend(frameon=False, labelcolor=INK, **options)
+    legend.get_title().set_color(INK)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return legend

@@ -1,0 +1,214 @@
+"""Reports of models that were fitted in Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._arrays import to_float64, to_numpy
+from nonneg.exceptions import InvalidParameterError, OutputError
+from nonneg.io import Table
+from nonneg.report.pages import build_page
+from nonneg.report.records import Record, clean
+
+
+def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **details: Any) -> Path:
+    """Write an HTML report of a fitted model, as the commands do; it needs ``nonneg[report]``.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted `NMF`, `SeparableNMF`, `ConsensusNMF`, `TopicModel`, `MixedMembership`,
+        `MutationalSignatures`, `Unmixing` or `SourceSeparation`.
+    path : str or path
+        The file, such as "report.html". It contains its pictures and needs no other file.
+    X : array, sparse matrix, data frame, texts, cube or signal
+        The data of the fit; not needed by `MixedMembership`, which keeps its graph.
+    **details : dict
+        `title`, which says what the data are. `NMF`: `image_shape`, `row_names` and `column_names`;
+        `SeparableNMF`: `row_names`; `ConsensusNMF`: `column_names`, and `labels` of the samples, whose
+        mean usages are shown; `MutationalSignatures`: `reference`, a table of known ones; `TopicModel`:
+        `names` of the documents; `Unmixing`: `library`; `SourceSeparation`: `rate`, and `players=False`
+        to leave the sound out.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import nonneg
+    >>> X = load_digits().data
+    >>> model = nonneg.NMF(16, random_state=0).fit(X)
+    >>> nonneg.write_report(model, "digits.html", X, image_shape=(8, 8)).name  # doctest: +SKIP
+    'digits.html'
+    """
+    described = next(
+        (_RECORDS[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in _RECORDS), None
+    )
+    if described is None:
+        raise InvalidParameterError(
+            f"There is no report of a {type(model).__name__}; expected one of {', '.join(_RECORDS)}."
+        )
+    check_is_fitted(model)
+    # `result_` is not saved; the others have all they need.
+    if not any(hasattr(one, name) for one in (model, getattr(model, "model_", None)) for name in _KEPT):
+        raise InvalidParameterError(
+            "A saved or pickled model does not keep everything that a report shows. Pass the model that was "
+            "fitted."
+        )
+    if X is None and type(model).__name__ != "MixedMembership":
+        raise InvalidParameterError(
+            "The report shows the data of the fit: pass X, write_report(model, path, X)."
+        )
+    page, place = build_page(described(model, X, **details)), Path(path)
+    try:
+        place.write_text(clean(page), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"The report could not be written to {path}: {error.strerror}.") from error
+    return place
+
+
+_KEPT = ("result_", "documents_per_topic_", "ranks_")
+
+
+def _seconds(model: Any) -> float:
+    history = getattr(model, "history_", None)
+    return float(history.seconds[-1]) if history is not None and len(history) else 0.0
+
+
+def _table(
+    X: Any, title: str, row_names: Sequence[str] | None = None, column_names: Sequence[str] | None = None
+) -> Table:
+    if hasattr(X, "columns") and hasattr(X, "index"):  # a data frame
+        column_names = column_names or [str(name) for name in X.columns]
+        row_names = row_names or (None if X.index.dtype.kind == "i" else [str(name) for name in X.index])
+        X = X.to_numpy()
+    names = (None if side is None else tuple(map(str, side)) for side in (row_names, column_names))
+    return Table(X if hasattr(X, "nnz") else to_numpy(X), *names, title, "npy")
+
+
+def _fit(model: Any, X: Any, *, title: str = "the data", image_shape: Any = None, **names: Any) -> Record:
+    from nonneg.report import fits
+
+    data, W = _table(X, title, **names), to_numpy(model.transform(X))
+    title = f"Factorization of {title}"
+    return fits.describe(model, W, data, _seconds(model), title=title, image_shape=image_shape)
+
+
+def _anchors(model: Any, X: Any, *, title: str = "the data", row_names: Any = None) -> Record:
+    from nonneg.report import anchors
+
+    data, W = _table(X, title, row_names), to_numpy(model.transform(X))
+    return anchors.describe(model, W, data, _seconds(model), title=f"Anchors of {title}")
+
+
+def _consensus(
+    model: Any, X: Any, *, title: str = "the data", column_names: Any = None, labels: Any = None
+) -> Record:
+    from nonneg.data.annotated import annotated_matrix
+    from nonneg.report import consensus
+
+    W = to_float64(model.transform(X))
+    known = getattr(model, "feature_names_in_", None)
+    annotated = annotated_matrix(X, names=known, who="write_report")
+    data = _table(X if annotated is None else annotated.entries, title, None, column_names)
+    if labels is not None and len(labels) != len(W):
+        raise InvalidParameterError(f"labels has {len(labels)} entries, but X has {len(W)} samples.")
+    names = data.column_names or (range(data.X.shape[1]) if known is None else known)
+    scores = model.gene_spectra(data.X, W)
+    return consensus.describe(
+        model,
+        data,
+        None,
+        title=f"Consensus programs of {title}",
+        programs=consensus.scored_programs(model, scores, [str(name) for name in names]),
+        parameters=_numbers(model),
+        groups=consensus.usage_by_group(W, labels, "group"),
+    )
+
+
+def _signatures(model: Any, X: Any, *, title: str = "the catalog", reference: Any = None) -> Record:
+    from nonneg.report import consensus
+
+    return consensus.describe(
+        model.consensus_,
+        _table(X, title),
+        None,
+        command="signatures",
+        title=f"Mutational signatures of {title}",
+        programs=consensus.signature_programs(model, None if reference is None else model.match(reference)),
+        parameters=_numbers(model),
+        reason=model.rank_reason_,
+    )
+
+
+def _numbers(model: Any) -> dict[str, Any]:
+    """Return the parameters that decide the result, numbers and names only."""
+    return {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if isinstance(value, str | int | float | list | tuple) and name not in ("verbose", "n_jobs")
+    }
+
+
+def _topics(
+    model: Any, X: Any, *, title: str = "the documents", names: Sequence[str] | None = None
+) -> Record:
+    from nonneg.applications.topics.files import Documents
+    from nonneg.report import topics
+
+    texts = isinstance(X, Sequence) or (hasattr(X, "dtype") and X.dtype.kind in "OUT")
+    contents = list(X) if texts else X
+    proportions = to_numpy(model.transform(contents))
+    called = [str(name) for name in names or range(len(proportions))]
+    return topics.describe(model, proportions, Documents(contents, called, None, title), _seconds(model))
+
+
+def _communities(model: Any, X: Any, *, title: str = "the graph") -> Record:
+    from nonneg.report import communities
+
+    return communities.describe(model, title, _seconds(model))
+
+
+def _cube(model: Any, X: Any, *, title: str = "the image", library: Any = None) -> Record:
+    from nonneg.io.cube import as_cube
+    from nonneg.report import cubes
+
+    wavelengths = model.wavelengths_ if bool(np.all(model.bands_)) else None
+    scene = cubes.Scene(as_cube(X, wavelengths=wavelengths), title, library=library)
+    return cubes.describe(model, scene, _seconds(model))
+
+
+def _sounds(
+    model: Any, X: Any, *, title: str = "the recording", rate: int | None = None, players: bool = True
+) -> Record:
+    from nonneg.applications.audio import Sound
+    from nonneg.report import sounds
+
+    rate = rate or model.rate_
+    if rate is None:
+        raise InvalidParameterError("The report shows frequencies in hertz: pass rate, the sampling rate.")
+    samples = np.asarray(X, dtype=np.float64)
+    recording = Sound(samples, int(rate), 1 if samples.ndim == 1 else len(samples), title)
+    separated = sounds.Separated(model, [recording], [model.separate(samples)], _seconds(model))
+    return sounds.describe(separated, players=players)
+
+
+_RECORDS: dict[str, Callable[..., Record]] = {
+    "NMF": _fit,
+    "SeparableNMF": _anchors,
+    "ConsensusNMF": _consensus,
+    "TopicModel": _topics,
+    "MixedMembership": _communities,
+    "MutationalSignatures": _signatures,
+    "Unmixing": _cube,
+    "SourceSeparation": _sounds,
+}
