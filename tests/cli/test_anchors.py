@@ -83,22 +83,6 @@ def test_default_method_finds_the_number(tmp_path, planted, capsys):
     assert "Certificate" in page
 
 
-def test_steps_and_weights_are_said(tmp_path, planted):
-    path = tmp_path / "points.npy"
-    np.save(path, planted.X)
-    words = ["--method", "spa", "--normalize", "l1", "--reduce", "4", "--sum-to-one", "--energy", "1.0"]
-    assert main(["anchors", str(path), "-k", "4", *words, "-o", str(tmp_path / "out")]) == 0
-    record = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert record["result"]["sum_to_one"]
-    assert record["result"]["steps"] == {
-        "energy": {"share": 1.0, "n_kept": 60},
-        "normalize": {"norm": "l1", "n_zero": 0},
-        "reduce": {"n_dimensions": 4, "centered": False},
-    }
-    np.testing.assert_allclose(np.load(tmp_path / "out" / "W.npy").sum(axis=1), 1.0)
-    assert "Preprocessing" in (tmp_path / "out" / "report.html").read_text()
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -159,13 +143,3 @@ def test_steps_that_make_the_gap_small(tmp_path, planted, capsys):
     assert "Did you mean 'pairwise'" in capsys.readouterr().err
     assert main([*words, str(tmp_path / "no"), "--steps", "away", "--method", "fast-gradient"]) == 2
     assert "method='fast-gradient' does not accept steps; only 'merit' does" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("method", "order"), [("vca", "in the order they were picked"), ("merit", "largest first")]
-)
-def test_the_figure_says_in_which_order_points_stand(method, order, tmp_path, planted):
-    np.save(tmp_path / "points.npy", planted.X)
-    words = ["anchors", str(tmp_path / "points.npy"), "-k", "4", "--quiet", "--method", method, "-o"]
-    assert main([*words, str(tmp_path / "out")]) == 0
-    assert f"of the data points, {order}" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

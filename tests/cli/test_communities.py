@@ -175,26 +175,3 @@ def test_edges_with_directions_and_two_columns_of_different_things(tmp_path):
             names = set(next(csv.reader(stream)))
         assert ("sending_0" in names) == (kind == "directed")
         assert ("side" in names) == (kind != "directed")
-
-
-@pytest.mark.usefixtures("drawn")
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("weights", [[5e-324], [1e-310], [1.7e308], [1e-300, 1e300]], ids=str)
-def test_weights_at_the_ends_of_the_range_make_a_whole_report(weights, tmp_path, capsys):
-    pytest.importorskip("networkx")
-    rng = np.random.default_rng(0)
-    blocks = [(12 * c + i, 12 * c + j) for c in range(3) for i in range(12) for j in range(i)]
-    pairs = [pair for pair in blocks if rng.random() < 0.6] + [(0, 12), (13, 24), (25, 1)]
-    path = tmp_path / "a.edges"
-    path.write_text("".join(f"{i} {j} {weights[at % len(weights)]}\n" for at, (i, j) in enumerate(pairs)))
-    assert main(["communities", str(path), "-k", "3", "-q", "-o", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().err == ""
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "nan" not in re.sub(r"base64,[^\"]*", "", page).lower()
-    table = base64.b64decode(re.search(r"data:text/csv;base64,([^\"]*)", page)[1]).decode()
-    rows = list(csv.DictReader(table.splitlines()))
-    assert len(rows) == 36
-    assert all(np.isfinite(float(row["degree"])) for row in rows)
-    picture = (tmp_path / "out" / "graph.svg").read_text(encoding="utf-8")
-    assert "nan" not in picture
-    assert len(set(re.findall(r'cx="([^"]*)"', picture))) > 20

@@ -281,22 +281,6 @@ def test_the_report_opens_in_a_browser(found, fake, quick_page, array_file, tmp_
     assert ("no browser was found" in capsys.readouterr().err) is not found
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (MemoryError(), 2)], ids=repr)
-def test_results_are_safe_before_the_report_is_drawn(
-    error, code, fake, array_file, tmp_path, monkeypatch, capsys
-):
-    def fail(fitted):
-        raise error
-
-    monkeypatch.setattr("nonneg.cli.fit_results.build_page", fail)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "report.html").write_text("of another run")
-    assert fit(array_file, tmp_path / "out") == code
-    assert listing(tmp_path / "out") == ["H.npy", "W.npy", "model.npz", "result.json"]
-    if code == 130:
-        assert "interrupted; the results were written" in capsys.readouterr().err
-
-
 def test_without_the_report_libraries_all_else_is_written(fake, array_file, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert fit(array_file, tmp_path / "out") == 0
@@ -344,29 +328,3 @@ def test_warnings_are_shown_as_one_line_and_the_results_are_kept(
     assert fit(array_file, tmp_path / "out") == 0
     assert capsys.readouterr().err == "note: Interrupted after 3 iterations; the best so far is returned.\n"
     assert (tmp_path / "out" / "report.html").is_file()
-
-
-def test_every_phase_is_shown(tmp_path, capsys, monkeypatch, low_rank):
-    shown = []
-
-    @contextmanager
-    def phase(what, verbose):
-        shown.append((what, verbose))
-        yield
-
-    for module in ("nonneg.solvers.factorize", "nonneg.cli.results", "nonneg.iteration.progress"):
-        monkeypatch.setattr(importlib.import_module(module), "phase", phase)
-    np.save(tmp_path / "x.npy", low_rank)
-    assert main(["fit", str(tmp_path / "x.npy"), "-k", "3", "--certify", "-o", str(tmp_path / "out")]) == 0
-    assert list(dict.fromkeys(what for what, verbose in shown if verbose)) == [
-        "NMF: computing the initialization",
-        "NMF: encoding the samples",
-        "NMF: computing the certificate",
-        "computing the lower bound of the error",
-        "writing the results",
-        "drawing the report",
-    ]
-    shown.clear()
-    assert main(["fit", str(tmp_path / "x.npy"), "-k", "3", "-q", "-o", str(tmp_path / "out")]) == 0
-    assert not any(verbose for _, verbose in shown)
-    capsys.readouterr()

@@ -18,36 +18,6 @@ class Checked(Exception):
 
 
 @pytest.mark.parametrize(
-    ("words", "folder"),
-    [
-        (["fit", "a/x.b.npy"], "x-nmf"),
-        (["rank", "a/x.b.npy"], "x-rank"),
-        (["anchors", "a/x.b.npy"], "x-anchors"),
-        (["consensus", "a/x.h5ad"], "x-consensus"),
-        (["signatures", "a/x.tsv.gz"], "x-signatures"),
-        (["separate", "a/x.wav", "b/y.wav"], "x-sources"),
-        (["unmix", "a/x.hdr"], "x-unmixed"),
-        (["unmix", "--example"], "example-unmixed"),
-        (["topics", "a/x.csv", "b/y.csv"], "x-topics"),
-        (["topics", "--stdlib"], "stdlib-topics"),
-        (["communities", "a/x.csv.gz", "-k", "2"], "x-communities"),
-        (["communities", "--example", "karate", "-k", "2"], "karate-communities"),
-    ],
-)
-def test_folders_are_named_after_the_data(words, folder, monkeypatch):
-    def check(place):
-        raise Checked(str(place))
-
-    monkeypatch.setattr("nonneg.report.folder.check_output_folder", check)
-    for more, expected in (([], folder), (["-o", "there"], "there")):
-        parser, _ = build_parser(words)
-        options = parser.parse_args([*words, *more])
-        with pytest.raises(Checked) as checked:
-            options.run(options)
-        assert checked.value.args == (expected,)
-
-
-@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["topics"], "Give either files of documents or --stdlib"),
@@ -85,20 +55,3 @@ def test_an_interruption_is_seen_in_the_exit_code(code, interrupted, expected, m
     monkeypatch.setattr(nonneg.cli, "_interruptions", received)
     monkeypatch.setattr(nonneg.cli, "_run", lambda words: code)
     assert main(["fit"]) == expected
-
-
-@pytest.mark.parametrize("quiet", [True, False])
-def test_restarts_are_as_many_as_asked_for(quiet):
-    words = ["--restarts", "7", "--max-iter", "5", "--tol", "0.5", "--seed", "3", "--n-jobs", "2"]
-    for command in ("consensus", "signatures"):
-        parser, _ = build_parser([command])
-        plain = restart_parameters(parser.parse_args([command, "x.tsv"]))
-        assert plain == {
-            "n_init": 100, "max_iter": 1000, "tol": 1e-4, "random_state": 0, "device": None, "n_jobs": None,
-            "verbose": 1, "checkpoint": None,
-        }  # fmt: skip
-        said = parser.parse_args([command, "x.tsv", *words, *(["-q"] if quiet else [])])
-        assert restart_parameters(said) == {
-            "n_init": 7, "max_iter": 5, "tol": 0.5, "random_state": 3, "device": None, "n_jobs": 2,
-            "verbose": 0 if quiet else 1, "checkpoint": None,
-        }  # fmt: skip

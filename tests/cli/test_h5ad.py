@@ -45,7 +45,7 @@ def test_a_fit_and_its_transform_write_copies_of_the_file(file, capsys):
     words = ["transform", "out", file, "--layer", "counts", "-o", "w", "--write-h5ad", "new.h5ad"]
     code, said = run(capsys, *words)
     assert code == 0
-    assert "uses 8 of the 15 variables" in said
+    assert "uses 8 of the 15 columns" in said
     np.testing.assert_array_equal(anndata.read_h5ad("new.h5ad").obsm["X_nmf"], fitted.obsm["X_nmf"])
     assert file.read_bytes() == before
 

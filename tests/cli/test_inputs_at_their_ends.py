@@ -55,41 +55,6 @@ def test_changes_of_topics():
             edit_topics._changes(wrong, model)
 
 
-def test_documents_are_where_they_were_or_where_the_user_says(tmp_path):
-    there = tmp_path / "a.txt"
-    there.write_text("")
-    known = {"files": [str(there)], "lines": True, "stdlib": True}
-    options = argparse.Namespace(files=[], model=Path("out"))
-    assert edit_topics._inputs(options, {"inputs": known}) == known
-    options.files = [Path("b.txt")]
-    found = edit_topics._inputs(options, {"inputs": known})
-    assert found == {"files": [str(Path("b.txt").absolute())], "lines": True, "stdlib": False}
-    assert edit_topics._inputs(options, None)["stdlib"] is False
-    options.files = []
-    for record in (None, {"inputs": None}):
-        with pytest.raises(InvalidParameterError, match="out does not say where its documents are"):
-            edit_topics._inputs(options, record)
-    there.unlink()
-    with pytest.raises(InvalidParameterError, match=r"a\.txt, in which the topics were found, no longer"):
-        edit_topics._inputs(options, {"inputs": known})
-
-
-@pytest.mark.parametrize("beyond", [-1, 0, 1])
-def test_examples_of_documents_end_at_a_word(beyond):
-    n = topics.N_LETTERS
-    text = "ab " * (n // 3) + "c" * (n % 3 + beyond + 3)
-    text = text[: n + beyond].rstrip()
-    documents = SimpleNamespace(are_texts=True, contents=[text], names=["d"])
-    shown = topics._example(documents, 0, 0.5)
-    assert (shown["name"], shown["row"], shown["proportion"]) == ("d", 0, 0.5)
-    assert len(shown["text"]) <= n + 2
-    assert (shown["text"] == text) is (len(text) <= n)
-    longer = SimpleNamespace(are_texts=True, contents=["word " * n], names=["d"])
-    assert topics._example(longer, 0, 0.5)["text"].endswith("word \N{HORIZONTAL ELLIPSIS}")
-    counts = SimpleNamespace(are_texts=False, contents=[[1]], names=["d"])
-    assert topics._example(counts, 0, 0.5)["text"] is None
-
-
 def test_words_that_guide_topics(tmp_path):
     path = tmp_path / "seeds.txt"
     path.write_text("# a comment\n\nsports: game, team,\n sea : ship\n")
@@ -110,22 +75,6 @@ def test_stop_words(tmp_path):
     assert topics._stop_words(str(tmp_path / "words.txt")) == ["the", "of"]
     with pytest.raises(FileFormatError, match="neither 'english' nor 'none'"):
         topics._stop_words(str(tmp_path / "none.txt"))
-
-
-@pytest.mark.parametrize(
-    ("cls", "result", "said"),
-    [
-        ("NMF", (1, 2, 0.25), "1 sample, 2 components, relative error 0.25; written to out: a, b"),
-        ("NMF", (3, 1, None), "3 samples, 1 component; written to out: a, b"),
-    ],
-)
-def test_what_is_said_of_weights(cls, result, said):
-    n_samples, n_components, error = result
-    record = {
-        "model": {"class": cls},
-        "result": {"n_samples": n_samples, "n_components": n_components, "relative_error": error},
-    }
-    assert transform._summary(record, Path("out"), ["a", "b"]) == said
 
 
 class Model:

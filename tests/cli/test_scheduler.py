@@ -31,7 +31,7 @@ def file(tmp_path):
 @pytest.fixture
 def quick_page(monkeypatch):
     """Spare the drawing where the page is not looked at."""
-    monkeypatch.setattr("nonneg.cli.fit_results.build_page", lambda fit: "a page")
+    monkeypatch.setattr("nonneg.report.pages.build_page", lambda record: "a page")
 
 
 def fit(path, folder, *words):
@@ -106,20 +106,6 @@ def web_address():
         yield f"tcp://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
-
-
-def test_an_address_without_a_scheduler_is_refused_at_once(file, tmp_path, capsys, monkeypatch, web_address):
-    monkeypatch.setattr("nonneg.data.connection.CONNECT_SECONDS", 0.3)
-    # The file is not read before.
-    monkeypatch.setattr("nonneg.cli.fit.read_input", lambda options: pytest.fail("the file was read"))
-    for address, reason in (
-        ("tcp://127.0.0.1:9", "no answer within 0.3 s"),
-        (web_address, "n"),  # its answer, or none
-        ("localhost", "missing port number"),
-        ("http://127.0.0.1:9", "unknown address scheme"),
-    ):
-        assert fit(file, tmp_path / "out", "--scheduler", address) == 2
-        assert f"No Dask scheduler answers at {address} ({reason}" in capsys.readouterr().err
 
 
 def test_the_address_of_a_worker_is_named(dask_cluster, file, tmp_path, capsys):

@@ -135,16 +135,6 @@ def test_negative_entries_are_noted(cube_file, planted, tmp_path, capsys):
     assert "note: 1 entries below zero in 1 of 108 pixels" in capsys.readouterr().err
 
 
-def test_a_generated_scene_with_its_truth(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("nonneg.cli.unmix_inputs._SIZE", (30, 40, 50))
-    assert main(["unmix", "--example", "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 0
-    assert "from the true ones on average" in capsys.readouterr().out
-    record = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert record["library"]["known_as"] == "the true ones"
-    assert record["library"]["mean_angle"] < 3
-    assert record["library"]["map_error"] < 0.2
-
-
 def test_samson(tmp_path, capsys):
     if not store.is_available("samson"):
         pytest.skip("samson is not on this machine")
@@ -350,25 +340,6 @@ def test_wavelengths_and_libraries_in_micrometres(cube_file, library_file, tmp_p
     record = json.loads((out / "result.json").read_text())
     assert max(entry["angle"] for entry in record["endmembers"]) < 1e-3
     assert read_library(out / "endmembers.csv").wavelengths[0] == pytest.approx(450)
-
-
-def test_reflectances_in_whole_numbers_are_reported_as_reflectances(planted, tmp_path, capsys):
-    spectral = pytest.importorskip("spectral")
-    cube = np.round(10000 * planted.X.reshape(ROWS, COLUMNS, BANDS)).astype(np.int16)
-    metadata = {"reflectance scale factor": 10000}
-    spectral.envi.save_image(str(tmp_path / "s.hdr"), cube, byteorder=1, ext="img", metadata=metadata)
-    out = tmp_path / "out"
-    assert main(["unmix", str(tmp_path / "s.hdr"), "-k", "3", "--quiet", "-o", str(out)]) == 0
-    capsys.readouterr()
-    record = json.loads((out / "result.json").read_text())
-    assert record["data"]["scale"] == 10000
-    first = record["endmembers"][0]
-    np.testing.assert_allclose(
-        read_library(out / "endmembers.csv").spectra[0],
-        planted.X[first["row"] * COLUMNS + first["column"]],
-        atol=1e-4,
-    )
-    assert "divided by" in (out / "report.html").read_text()
 
 
 def test_a_choice_of_an_array_where_there_is_one(cube_file, tmp_path, capsys):

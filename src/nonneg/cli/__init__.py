@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -107,7 +107,8 @@ def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has left, as `head` does. What is buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (NonnegError, MemoryError, OSError) as error:
         if debug:

@@ -141,10 +141,10 @@ def declare(parser: argparse.ArgumentParser, text: str, kinds: Mapping[str, Any]
             more["action"] = "append"
         elif several:
             more["nargs"] = several
-        if default is not None:
-            more["default"] = default  # a text, which argparse converts
         kind = kinds.get(names[-1].lstrip("-").replace("-", "_"), {})
         more |= kind if isinstance(kind, dict) else {"type": kind}
+        if default is not None:
+            more["default"] = more.get("type", str)(default)
         group.add_argument(*names, help=explanation.replace("%", "%%"), **more)
 
 

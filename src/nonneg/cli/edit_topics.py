@@ -24,6 +24,7 @@ files FILES*: the documents, unless they are in DIR or were those of --stdlib
 --quiet
 """
 """The options, as the help shows them."""
+KINDS: dict[str, Any] = {name: {"default": []} for name in ("merge", "split", "rename")}
 
 
 def run(options: argparse.Namespace) -> int:
