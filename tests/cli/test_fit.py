@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import errno
-import importlib
 import io
 import json
 import os
 import sys
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 import pytest

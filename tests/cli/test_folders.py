@@ -9,7 +9,6 @@ import pytest
 
 import nonneg.cli
 from nonneg.cli import build_parser, main
-from nonneg.cli.consensus import restart_parameters
 from nonneg.exceptions import InvalidParameterError
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from nonneg.cli import edit_topics, topics, transform
+from nonneg.cli import edit_topics, topics
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 KNOWN = ("samson",)

@@ -8,16 +8,6 @@ from tests.report.browser import CHROMIUM, Shown, axe, shown
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
-def test_the_page_loads_without_errors_and_shows_all_pictures(make_fit, tmp_path):
-    pytest.importorskip("jinja2")
-    pytest.importorskip("matplotlib")
-    from nonneg.report.page import build_page
-
-    page = build_page(make_fit(names=True, image_shape=[2, 3], examples=[0, 11]))
-    assert shown(page, tmp_path) == Shown("", pictures=(7, 7), drawings=4, too_wide_by=0, sounds=(0, 0))
-
-
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
 def test_the_check_sees_a_broken_picture_and_a_complaint(tmp_path):
     broken = (
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\"><body>"

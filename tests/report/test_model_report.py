@@ -1,4 +1,4 @@
-"""`model.report(path, X)`: the report of a model that was fitted in Python."""
+"""`write_report(model, path, X)`: the report of a model that was fitted in Python."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from nonneg.applications import (
 )
 from nonneg.exceptions import InvalidParameterError, OutputError
 
-for library in ("jinja2", "matplotlib"):
-    pytest.importorskip(library)
+pytest.importorskip("matplotlib")
 MAX_HEIGHT = 12_000
 """Pixels at a width of 400: some fifteen screens; a table of all nodes would be twice as high."""
 TEXTS = [
@@ -45,7 +44,7 @@ def text_of(path):
 def test_a_fit_has_a_report_with_names_and_images(X, tmp_path):
     frame = pd.DataFrame(X, columns=[f"gene {at}" for at in range(12)])
     model = NMF(3, random_state=0).fit(frame)
-    path = model.report(tmp_path / "fit.html", frame, title="planted parts", image_shape=(3, 4))
+    path = nonneg.write_report(model, tmp_path / "fit.html", frame, title="planted parts", image_shape=(3, 4))
     assert path == tmp_path / "fit.html"
     page = text_of(path)
     for words in ("Factorization of planted parts", "gene 3", "3 components explain", "Certificate", "<img"):
@@ -55,7 +54,7 @@ def test_a_fit_has_a_report_with_names_and_images(X, tmp_path):
 
 def test_a_fit_that_has_not_converged_says_so_first(X, tmp_path):
     model = NMF(3, random_state=0, max_iter=2, tol=0).fit(X)
-    page = text_of(model.report(tmp_path / "fit.html", X))
+    page = text_of(nonneg.write_report(model, tmp_path / "fit.html", X))
     heading = page.partition("<h1>")[2].partition("</h1>")[0]
     assert heading.endswith("The fit has not converged.")
     assert page.index('class="alert"') < page.index("Certificate")
@@ -67,9 +66,8 @@ def test_a_dense_graph_with_many_nodes_has_a_readable_report(tmp_path):
     rng = np.random.default_rng(0)
     graph = np.triu(rng.random((150, 150)) < 0.5, 1).astype(float)
     model = MixedMembership(3, method="spa", random_state=0).fit(graph + graph.T)
-    page = text_of(model.report(tmp_path / "graph.html"))
+    page = text_of(nonneg.write_report(model, tmp_path / "graph.html"))
     assert page.count("<line ") < 900
-    assert "edges are drawn" in page
     check_in_a_browser(page, tmp_path)
 
 
@@ -128,7 +126,7 @@ def test_other_models_have_the_report_of_their_command(makers, X, tmp_path):
             signatures: {"reference": model.signatures_} if make is signatures else {},
             separation: {"players": False},
         }.get(make, {})
-        page = text_of(model.report(tmp_path / "page.html", data, title="something", **details))
+        page = text_of(nonneg.write_report(model, tmp_path / "page.html", data, title="something", **details))
         assert f"{words} something" in page
         pages[make.__name__] = page
     if programs in makers:
@@ -156,17 +154,17 @@ def check_in_a_browser(pages, folder):
 def test_what_is_missing_is_said(X, tmp_path):
     model = NMF(3, random_state=0).fit(X)
     with pytest.raises(InvalidParameterError, match=r"pass X, as in model.report\(path, X\)"):
-        model.report(tmp_path / "x.html")
+        nonneg.write_report(model, tmp_path / "x.html")
     with pytest.raises(OutputError, match="could not be written"):
-        model.report(tmp_path / "no folder" / "x.html", X)
+        nonneg.write_report(model, tmp_path / "no folder" / "x.html", X)
     model.save(tmp_path / "model.npz")
     with pytest.raises(InvalidParameterError, match="Call report on the model that was fitted"):
-        nonneg.load(tmp_path / "model.npz").report(tmp_path / "x.html", X)
+        nonneg.write_report(nonneg.load(tmp_path / "model.npz"), tmp_path / "x.html", X)
     counts = np.ceil(10 * X)
     programs = ConsensusNMF(2, n_init=3, random_state=0).fit(counts)
     with pytest.raises(InvalidParameterError, match="labels has 2 entries, but X has 30 samples"):
-        programs.report(tmp_path / "x.html", counts, labels=["a", "b"])
+        nonneg.write_report(programs, tmp_path / "x.html", counts, labels=["a", "b"])
     # A consensus keeps what its report shows.
     programs.save(tmp_path / "programs.npz")
-    again = nonneg.load(tmp_path / "programs.npz").report(tmp_path / "x.html", counts)
-    assert text_of(again) == text_of(programs.report(tmp_path / "y.html", counts))
+    again = nonneg.write_report(nonneg.load(tmp_path / "programs.npz"), tmp_path / "x.html", counts)
+    assert text_of(again) == text_of(nonneg.write_report(programs, tmp_path / "y.html", counts))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,10 +88,6 @@ def describe(
         },
         **common | {"model": model if saved is None else saved},
     )
-
-
-def restore(record: Record, folder: Path) -> None:
-    """Find all that is drawn in the record itself."""
 
 
 def scored_programs(model: Any, scores: Any, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -22,7 +22,6 @@ from nonneg._typing import FloatArray
 INK, FAINT, ACCENT = "#010203", "#040506", "#070809"
 """Stand for the page's own colors of text, of lines in the background, and of what matters."""
 _PAGE_COLORS = {INK: "currentColor", FAINT: "var(--line)", ACCENT: "var(--accent)"}
-_FILE_COLORS = {INK: "#222222", FAINT: "#cccccc", ACCENT: "#0072b2"}
 # Okabe and Ito's colors, which people with any kind of color vision can tell apart; without black, which
 # does not show on a dark page.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8a7f00")
@@ -53,7 +52,7 @@ def label(axes: Any, x: str = "", y: str = "", *, grid: bool = True) -> None:
         axes.grid(axis="y", color=FAINT, linewidth=0.8)
 
 
-def drawing(figure: Any, title: str, *, colors: Mapping[str, str] = _PAGE_COLORS) -> Raw:
+def drawing(figure: Any, title: str) -> Raw:
     """Return a figure as an SVG element that is the same in every run."""
     matplotlib = import_optional("matplotlib", extra="report", purpose="The report")
     backend = import_optional("matplotlib.backends.backend_svg", extra="report", purpose="The report")
@@ -67,15 +66,9 @@ def drawing(figure: Any, title: str, *, colors: Mapping[str, str] = _PAGE_COLORS
         )
     text = stream.getvalue()
     text = _DECORATIVE_IDS.sub("", text[text.index("<svg") :])
-    for placeholder, color in colors.items():
+    for placeholder, color in _PAGE_COLORS.items():
         text = text.replace(placeholder, color)
     return Raw(text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))
-
-
-def file_drawing(figure: Any, title: str) -> str:
-    """Return a figure as the contents of an SVG file."""
-    figure.set_facecolor("white")
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + drawing(figure, title, colors=_FILE_COLORS)
 
 
 def convergence(history: Mapping[str, Any]) -> list[Raw]:
@@ -151,13 +144,6 @@ def candidate_curve(
 ) -> Raw:
     """Draw a measure of every candidate, with its spread, and mark one."""
     figure, (axes,) = panels(5.2, 3.0)
-    draw_candidates(axes, candidates, mean, spread, chosen)
-    label(axes, what, measure)
-    return drawing(figure, f"{measure[:1].upper()}{measure[1:]} by number of {what}")
-
-
-def draw_candidates(axes: Any, candidates: Any, mean: Any, spread: Any, chosen: int | None) -> None:
-    """Draw a curve over candidates into axes."""
     x, y = (
         np.array([np.nan if one is None else one for one in side], dtype=float) for side in (candidates, mean)
     )
@@ -171,6 +157,8 @@ def draw_candidates(axes: Any, candidates: Any, mean: Any, spread: Any, chosen: 
     if y.size and np.nanmin(y) > 0 and np.nanmax(y) > 100 * np.nanmin(y):
         axes.set_yscale("log")
     whole_numbers(axes)
+    label(axes, what, measure)
+    return drawing(figure, f"{measure[:1].upper()}{measure[1:]} by number of {what}")
 
 
 def heat_map(

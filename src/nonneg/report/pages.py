@@ -70,13 +70,14 @@ def certificate_section(entries: list[dict[str, Any]]) -> Any:
 
 def restored(record: Record, folder: Path) -> Record:
     """Read back what the page of an earlier run draws, from the files beside its record."""
-    restore = getattr(_block(record.command), "restore", None)
-    if restore is None:
+    block = _block(record.command)
+    if record.command in ("separate", "unmix"):
         raise FileFormatError(
             f"{folder} contains results of `nonneg {record.command}`, whose report cannot be made from them "
             "alone. Run it again with its data."
         )
-    restore(record, folder)
+    if hasattr(block, "restore"):
+        block.restore(record, folder)
     return record
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from nonneg._html import Raw
@@ -43,10 +42,6 @@ def describe(
         {**found, "seconds": seconds},
         parameters=records.shown_parameters(parameters),
     )
-
-
-def restore(record: Record, folder: Path) -> None:
-    """Find all that is drawn in the record itself."""
 
 
 def rank_rows(record: Record) -> list[dict[str, Any]]:

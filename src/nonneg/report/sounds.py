@@ -286,7 +286,7 @@ def _component_names(record: Record) -> list[str]:
 
 def _atom_section(record: Record, model: Any) -> Raw:
     entries = record.details["atoms"]
-    fixed = record.result["method"] == "dct" or record.result["transform"] == "cosine"
+    fixed = record.result["method"] == "dct" or record.result["transform"] not in (None, "learned")
     said = "The cosines that carry most of the power. Their frequencies lie on a fixed grid."
     if not fixed:
         said = (

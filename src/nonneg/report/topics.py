@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,10 +100,6 @@ def describe(
         },
         **records.of_estimator(model),
     )
-
-
-def restore(record: Record, folder: Path) -> None:
-    """Find all that is drawn in the record itself."""
 
 
 def _example(documents: Any, row: int, proportion: float) -> dict[str, Any]:
