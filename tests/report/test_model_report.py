@@ -153,7 +153,7 @@ def check_in_a_browser(pages, folder):
 
 def test_what_is_missing_is_said(X, tmp_path):
     model = NMF(3, random_state=0).fit(X)
-    with pytest.raises(InvalidParameterError, match=r"pass X, as in model.report\(path, X\)"):
+    with pytest.raises(InvalidParameterError, match=r"pass X, write_report\(model, path, X\)"):
         nonneg.write_report(model, tmp_path / "x.html")
     with pytest.raises(OutputError, match="could not be written"):
         nonneg.write_report(model, tmp_path / "no folder" / "x.html", X)
