@@ -158,7 +158,7 @@ def test_what_is_missing_is_said(X, tmp_path):
     with pytest.raises(OutputError, match="could not be written"):
         nonneg.write_report(model, tmp_path / "no folder" / "x.html", X)
     model.save(tmp_path / "model.npz")
-    with pytest.raises(InvalidParameterError, match="Call report on the model that was fitted"):
+    with pytest.raises(InvalidParameterError, match="Pass the model that was fitted"):
         nonneg.write_report(nonneg.load(tmp_path / "model.npz"), tmp_path / "x.html", X)
     counts = np.ceil(10 * X)
     programs = ConsensusNMF(2, n_init=3, random_state=0).fit(counts)

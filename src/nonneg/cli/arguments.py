@@ -149,7 +149,7 @@ def declare(parser: argparse.ArgumentParser, text: str, kinds: Mapping[str, Any]
 
 
 def chosen(options: argparse.Namespace, *names: str, **renamed: str) -> dict[str, Any]:
-    """Collect what the user said, by the names of the estimator; its defaults stand for all else."""
+    """Collect what the user said, by the names of the estimator; its defaults stand for the rest."""
     both = dict(zip(names, names, strict=True)) | renamed
     said = {name: getattr(options, option) for name, option in both.items()}
     return {

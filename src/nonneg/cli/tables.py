@@ -102,7 +102,7 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
 
 
 def _known_columns(options: argparse.Namespace, names: Sequence[str]) -> Table | None:
-    """Read only the columns of these names, so that others may hold text; None if the file lacks some."""
+    """Read only the columns of these names, so that others may contain text; None if the file lacks some."""
     from nonneg.exceptions import InvalidParameterError
     from nonneg.io import read_table
     from nonneg.io.read import format_of

@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
 
 def opened_model(given: Path) -> SavedModel:
     """Load a model."""
-    import nonneg
+    from nonneg.applications.saved_models import load
     from nonneg.exceptions import FileFormatError, UnsupportedError
     from nonneg.report.records import MODEL
 
@@ -129,7 +129,7 @@ def opened_model(given: Path) -> SavedModel:
             f"{problem}. Give a saved model, or the folder that a command such as `nonneg fit -o` wrote."
         )
     try:
-        model = nonneg.load(path)
+        model = load(path)
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
     except FileFormatError as error:
@@ -250,7 +250,7 @@ def _record(
 
 
 Outcome = tuple["Record", frozenset[str], list[Path]]
-"""The record, files of an earlier run that it replaces, and files outside of the folder."""
+"""The record, files of an earlier run that it replaces, and files elsewhere."""
 
 
 def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:

@@ -14,6 +14,7 @@ from scipy.sparse import block_array, csr_array
 from nonneg._html import Raw
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
+from nonneg.applications.saved_models import load
 from nonneg.metrics import conductance, overlapping_modularity
 from nonneg.report import drawings, records, wording
 from nonneg.report import elements as html
@@ -114,9 +115,7 @@ def describe(
 
 def restore(record: Record, folder: Path) -> None:
     """Read the graph back: it is part of the model."""
-    import nonneg
-
-    record.model = nonneg.load(folder / records.MODEL)
+    record.model = load(folder / records.MODEL)
 
 
 def _two_memberships(model: Any) -> tuple[FloatArray, FloatArray]:
