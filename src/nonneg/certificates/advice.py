@@ -17,8 +17,11 @@ NOT_CONVERGED = "The fit has not converged."
 
 # Statements without a headline are cautions: the answer may be good all the same, and often nothing is wrong.
 ADVICE = {
-    # Convergence: the answer is not the one that was asked for.
-    "stationarity": Advice("Raise max_iter, or lower tol if the stopping rule ended the run.", NOT_CONVERGED),
+    # Convergence. A tolerance that was asked for and met is a caution at most.
+    "stationarity": Advice(
+        "Lower tol, or raise max_iter if it ended the run, where the precision matters; solver='mu' keeps entries "
+        "that are zero."
+    ),
     "skew-gradient": Advice("Raise max_iter, or lower tol.", NOT_CONVERGED),
     "duality-gap": Advice("Raise max_iter, or use steps='fully-corrective'.", NOT_CONVERGED),
     "restarts-converged": Advice("Raise max_iter if components differ between restarts."),
@@ -100,6 +103,7 @@ ADVICE = {
     ),
     "endmember-brightness": Advice("Use fewer endmembers, or leave the pixels of that endmember out (mask)."),
 }
+INFEASIBLE = Advice("Do not use them; check what wrote to them.", "The factors are not nonnegative.")
 OF_COMPONENTS = "stability-"
 UNSTABLE = Advice("Do not interpret this component, or use another number of components.")
 # Fits that stop early on purpose say so among the quantities of the statement.
@@ -121,6 +125,8 @@ def grade_of(name: str, verdict: str, quantities: Mapping[str, Any]) -> str:
 
 def advice_for(name: str, quantities: Mapping[str, Any]) -> Advice:
     """Return what to do if the statement of this name fails."""
+    if quantities.get("n_infeasible"):
+        return INFEASIBLE
     if quantities.get("by_design") in BY_DESIGN:
         return BY_DESIGN[quantities["by_design"]]
     return UNSTABLE if name.startswith(OF_COMPONENTS) else ADVICE.get(name, Advice(""))

@@ -74,6 +74,11 @@ class Statement:
         return grade_of(self.name, self.verdict, self.quantities)
 
     @property
+    def badge(self) -> str:
+        """The verdict in one word for people: ``"caution"`` where a statement fails without harm."""
+        return "caution" if self.grade == "caution" else str(self.verdict)
+
+    @property
     def advice(self) -> str:
         """What to do about a statement that fails; empty for others."""
         return advice_for(self.name, self.quantities).todo if self.verdict is Verdict.FAILS else ""
@@ -136,7 +141,7 @@ class Statement:
         return type(self), values
 
     def __str__(self) -> str:
-        return f"[{self.verdict}] {self.name}: {self.sentence} {self.advice}".rstrip()
+        return f"[{self.badge}] {self.name}: {self.sentence} {self.advice}".rstrip()
 
     def __repr__(self) -> str:
         numbers = f"number={self.number}, threshold={self.threshold}"
@@ -236,7 +241,7 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         rows = [
-            (Raw(badge(each.verdict, each.grade)), each.name, f"{each.sentence} {each.advice}".rstrip())
+            (Raw(badge(each.badge, each.grade)), each.name, f"{each.sentence} {each.advice}".rstrip())
             for each in self.statements
         ]
         return table(["verdict", "statement", "what it says"], rows) if rows else "(no statements)"

@@ -139,25 +139,31 @@ def _named(loss: str) -> str:
 
 
 def stationarity_statement(
-    residual_W: float, residual_H: float, *, threshold: float = DEFAULT_THRESHOLD, loss: str = "frobenius"
+    residual_W: float,
+    residual_H: float,
+    *,
+    n_infeasible: int = 0,
+    threshold: float = DEFAULT_THRESHOLD,
+    loss: str = "frobenius",
 ) -> Statement:
     """Return the statement that the factors are (nearly) a stationary point."""
     values = (float(residual_W), float(residual_H))
     quantities = {"residual_W": values[0], "residual_H": values[1], "loss": loss}
+    if n_infeasible:
+        sentence = (
+            f"{n_infeasible} entries of the factors are negative or not finite: they are no nonnegative "
+            "factorization, and nothing is claimed about them."
+        )
+        quantities["n_infeasible"] = n_infeasible
+        return Statement("stationarity", sentence, None, threshold, Verdict.FAILS, quantities)
     if any(math.isnan(value) for value in values):
         sentence = "The normalized KKT residual could not be computed."
         return Statement("stationarity", sentence, None, threshold, Verdict.NOT_VERIFIABLE, quantities)
     residual = max(values)
     holds = residual <= threshold
     sentence = (
-        f"The normalized KKT residual is {residual:.2e}, "
-        + (
-            f"at most {threshold:g}: the factors are a stationary point"
-            if holds
-            else f"above {threshold:g}: the factors are not yet a stationary point"
-        )
-        + f" of the {_named(loss)} loss"
-        + (" to that precision." if holds else "; more iterations would lower the loss further.")
+        f"The normalized KKT residual is {residual:.2e}, {'at most' if holds else 'above'} {threshold:g}: the "
+        f"factors are {'' if holds else 'not '}a stationary point of the {_named(loss)} loss to that precision."
     )
     return Statement(
         "stationarity", sentence, residual, threshold, Verdict.HOLDS if holds else Verdict.FAILS, quantities

@@ -142,7 +142,7 @@ def non_negative_factorization(
         solver_options={"extrapolate": False} if solver == "mu" and beta > 2 else None,
         caller="non_negative_factorization",
     )  # fmt: skip
-    warn_unless_converged(model, result)
+    warn_unless_converged(model, result.stop_reason, result.certificate["stationarity"], stacklevel=3)
     W = result.W
     if not convex:
         # Another local minimum over W may lie lower than that of the iterations, or higher.

@@ -19,7 +19,7 @@ from nonneg._threads import threads
 from nonneg.estimators._base import reconstructed
 from nonneg.estimators.data_sets import DataSets, data_sets_of
 from nonneg.estimators.integrative_online import OnlineIntegration
-from nonneg.estimators.preparation import warn_by_certificate
+from nonneg.estimators.preparation import warn_unless_converged
 from nonneg.exceptions import UnknownNameError
 from nonneg.integrative.factorize import INITS, integrate
 from nonneg.integrative.problem import Components, DataSet, encode, objective
@@ -248,7 +248,7 @@ class IntegrativeNMF(OnlineIntegration):
         self.certificate_ = result.certificate
         self.reconstruction_err_ = math.sqrt(2.0 * result.loss)
         self.__dict__.pop("n_steps_", None)
-        warn_by_certificate(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
+        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
         return given, result.W
 
     def _place(self, name: str | None) -> int | None:

@@ -16,7 +16,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import SampleArray
 from nonneg.estimators._base import FactorizingEstimator, input_data
-from nonneg.estimators.preparation import rank_of, warn_by_certificate
+from nonneg.estimators.preparation import rank_of, warn_unless_converged
 from nonneg.estimators.stored_fields import Fields, StoredArray, Value
 from nonneg.iteration import Progress
 from nonneg.minvol.factorize import minimum_volume
@@ -245,7 +245,7 @@ class MinVolNMF(FactorizingEstimator):
             checkpoint=self.checkpoint,
             caller=type(self).__name__,
         )
-        warn_by_certificate(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
+        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
         self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
         self.n_components_ = int(self.components_.shape[0])
         self.lam_ = result.lam

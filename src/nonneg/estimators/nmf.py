@@ -31,7 +31,6 @@ from nonneg.solvers.numbers import check_numbers
 from nonneg.solvers.online import OnlineState
 from nonneg.solvers.reconstruction import reconstruction_error
 from nonneg.solvers.result import FactorizationResult, returned
-from nonneg.solvers.second_fit import n_restarts
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -63,10 +62,9 @@ class NMF(ScalingEstimator):
         <= min(n_samples, n_features)`` and there are no restarts, and for "random" otherwise. "nndsvda" and
         "nndsvdar" reproduce scikit-learn's to the last digit: they replace zeros by numbers in the units of
         X, not of the factors, so the result depends on these units. No other result does.
-    n_init : int or "auto", default "auto"
+    n_init : int, default 1
         Number of restarts with independent random initializations. The result with the lowest objective is
-        kept. "auto" is 1, except that if X is small and `beta_loss`, `solver`, `init` and `tol` are the
-        defaults, a second fit from random factors is kept if it ends lower.
+        kept.
     solver : str, default "auto"
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" (coordinate descent) or "mu" (multiplicative
         updates), or "auto", which chooses by loss, shape and container.
@@ -183,7 +181,7 @@ class NMF(ScalingEstimator):
         "n_components": [*COUNT, None, StrOptions({"auto"})],
         # Names are looked up in the registries, which know the near ones.
         "init": [str, None],
-        "n_init": [*COUNT, StrOptions({"auto"})],
+        "n_init": COUNT,
         "solver": [str],
         "beta_loss": [str, Real],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -214,7 +212,7 @@ class NMF(ScalingEstimator):
         n_components: int | str | None = "auto",
         *,
         init: str | None = None,
-        n_init: int | str = "auto",
+        n_init: int = 1,
         solver: str = "auto",
         beta_loss: str | float = "frobenius",
         tol: float = 1e-4,
@@ -351,7 +349,7 @@ class NMF(ScalingEstimator):
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(
             self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0,
-            n_iter=likely_iterations(self.max_iter, n_restarts(self.n_init), beta),
+            n_iter=likely_iterations(self.max_iter, self.n_init, beta),
         )  # fmt: skip
         self._log_dominant_columns(data, beta)
         data = self._scaled(data, reset=True)
@@ -383,5 +381,5 @@ class NMF(ScalingEstimator):
         # For `partial_fit`, to which these samples are the past.
         self._online = OnlineState(n_samples=data.total_weight())
         self.__dict__.pop("n_steps_", None)
-        warn_unless_converged(self, result)
+        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
         return result

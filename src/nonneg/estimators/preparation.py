@@ -19,10 +19,7 @@ from nonneg.iteration import StopReason
 from nonneg.iteration.progress import announce
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import DEFAULT_TOL
 from nonneg.solvers.registry import SOLVERS, beta_of
-from nonneg.solvers.result import FactorizationResult
-from nonneg.solvers.second_fit import n_restarts
 
 ANCHORS = "anchors"
 """Successive projections, an initialization that `INITS` cannot hold because `separable` lies above it."""
@@ -69,7 +66,7 @@ def resolved_init(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple
     """Return the initialization as the solvers know it: "anchors" becomes given factors."""
     if model.init != ANCHORS or H is not None:
         return (None if model.init == ANCHORS else model.init), W, H
-    if n_restarts(model.n_init) > 1:
+    if model.n_init > 1:
         raise InvalidParameterError(
             f"n_init={model.n_init} with init='anchors': all restarts would be equal, because successive "
             "projections do not draw random numbers. Use init='random', or n_init=1."
@@ -117,41 +114,16 @@ def _shape(factor: Any) -> tuple[int, ...]:
     return tuple(factor.shape) if hasattr(factor, "shape") else np.asarray(factor).shape
 
 
-def warn_unless_converged(model: Any, result: FactorizationResult) -> None:
-    """Warn, as scikit-learn does, that `max_iter` ended the run, or that `tol` ended it too early."""
-    # The rules measure progress relative to the first iteration. An initialization that is far away, such as
-    # given factors in another unit or "nndsvda" for large numbers, makes them stop after a few iterations.
-    entry = INITS.get(str(model.init))
-    scaled = model.init is None or (entry is not None and not entry.takes_factors and entry.scale_invariant)
-    # Zeros that cannot change, about which `given_factors` has warned, are no fault of the stopping rule.
-    stuck = model.init == "nndsvd" and SOLVERS[result.solver].positive_init
-    advice = "" if scaled else "The initialization was far away: use the default init, or init='random'. "
-    if not (stuck and result.stop_reason is StopReason.CONVERGED):
-        warn_by_certificate(
-            model, result.stop_reason, result.certificate["stationarity"], advice, stacklevel=6
-        )
-
-
-def warn_by_certificate(
-    model: Any, reason: StopReason, statement: Statement, advice: str = "", *, stacklevel: int
-) -> None:
-    """Warn about a fit whose statement of stationarity fails, and about one that missed a stricter `tol`."""
-    if model.tol <= 0 or model.max_iter == 0:
-        return  # a number of iterations was asked for, not convergence
-    rough = model.tol > DEFAULT_TOL  # asked for, so that meeting it early is no surprise
-    if reason is StopReason.MAX_ITER and (model.tol < DEFAULT_TOL or not statement.holds):
-        text = (
+def warn_unless_converged(model: Any, reason: StopReason, statement: Statement, *, stacklevel: int) -> None:
+    """Warn, as scikit-learn does, that `max_iter` ended the run; not if it is stationary all the same."""
+    # A tolerance that was met is no surprise: the certificate says how far from stationary the result is.
+    if reason is StopReason.MAX_ITER and model.tol > 0 and not statement.holds:
+        warnings.warn(
             f"Maximum number of iterations {model.max_iter} reached before the tolerance tol was reached. "
-            f"{statement.sentence} Raise max_iter (now {model.max_iter})."
+            f"{statement.sentence} Raise max_iter (now {model.max_iter}).",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
         )
-    elif reason is StopReason.CONVERGED and statement.verdict is Verdict.FAILS and not rough:
-        text = (
-            f"The tolerance tol was reached, but the fit has not converged. {statement.sentence} {advice}"
-            f"Lower tol (now {model.tol:g}) to continue."
-        )
-    else:
-        return
-    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def lower_bound_statement(model: Any, data: DataMatrix, H: Any) -> Statement:

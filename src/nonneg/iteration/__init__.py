@@ -6,7 +6,7 @@ from nonneg.iteration.checkpoint import Checkpoint
 from nonneg.iteration.history import History
 from nonneg.iteration.loop import Run, iterate
 from nonneg.iteration.progress import Progress
-from nonneg.iteration.stopping import FirstOf, Never, RelativeDecrease, RelativeMeasure, StopReason
+from nonneg.iteration.stopping import FirstOf, Never, RelativeDecrease, RelativeMeasure, SlowDecrease, StopReason, least_squares_rule
 
 __all__ = [
     "Checkpoint",
@@ -16,7 +16,9 @@ __all__ = [
     "Progress",
     "RelativeDecrease",
     "RelativeMeasure",
+    "SlowDecrease",
     "Run",
     "StopReason",
     "iterate",
+    "least_squares_rule",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 import time
@@ -21,8 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nonneg._arrays import to_numpy, write_npz
-from nonneg.exceptions import FileFormatError, OutputError
+from nonneg._arrays import is_dask, to_numpy, write_npz
+from nonneg.exceptions import FileFormatError, InvalidDataError, OutputError
 from nonneg.iteration.history import History
 
 FILE_NAME = "run.npz"
@@ -81,6 +82,19 @@ def _check_state(state: Any, values: dict[str, Any]) -> None:
             fits = initial is not None or sides.issuperset(getattr(stored, "shape", ())[:1])
         if not fits:
             raise ValueError(f"{item.name} does not fit the data")
+
+
+def check_factors(state: Any, when: str) -> None:
+    """Reject a state whose factors have entries that are not finite and nonnegative."""
+    # Rows of W may be spread over workers, where a look at them is a pass: the certificate looks at these.
+    for name in ("W", "Ht"):
+        factor = getattr(state, name, None)
+        if factor is None or is_dask(factor) or not hasattr(factor, "shape"):
+            continue
+        low, high = float(factor.min()), float(factor.max())
+        if not (low >= 0 and high < math.inf):
+            bad = low if not low >= 0 else high
+            raise InvalidDataError(f"The factor {name} of the state has an entry {bad:g} {when}.")
 
 
 @dataclass
@@ -218,7 +232,12 @@ class Checkpoint:
                         values[name[6:]] = self.from_numpy(name[6:], stored[name])
                 _check_state(state, values)
                 history = History(about["history"])
-                return replace(state, **values), int(about["n_iter"]), float(about["seconds"]), history
+                n_iter, seconds = int(about["n_iter"]), float(about["seconds"])
+                if n_iter < 0 or not seconds >= 0 or len(history) and history.n_iter[-1] != n_iter:
+                    raise ValueError(f"{n_iter} iterations in {seconds} seconds do not fit its history")
+                loaded = replace(state, **values)
+                check_factors(loaded, "in the checkpoint")
+                return loaded, n_iter, seconds, history
         except (*UNREADABLE, zipfile.BadZipFile) as error:
             # NumPy takes what it does not know for pickled data, and says how to load that all the same.
             because = "it contains no arrays" if "pickle" in str(error) else str(error)

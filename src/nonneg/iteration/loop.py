@@ -11,7 +11,7 @@ import numpy as np
 
 from nonneg._interruption import check_interrupt, forget_interrupt
 from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
-from nonneg.iteration.checkpoint import Checkpoint
+from nonneg.iteration.checkpoint import Checkpoint, check_factors
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter, SilentReporter
 from nonneg.iteration.stopping import Never, StoppingRule, StopReason, sentence_of
@@ -122,9 +122,12 @@ def iterate(
                 history.record(n_iter, seconds, values)
             now = Progress(n_iter, state, history)
             shown.update(now, max_iter)
-            if callback is not None and callback(now):
-                reason = StopReason.CALLBACK
-                break
+            if callback is not None:
+                asked = callback(now)
+                check_factors(state, "after the callback, which must not modify it")
+                if asked:
+                    reason = StopReason.CALLBACK
+                    break
             finished = stop(history)
             if checkpoint is not None and (finished or checkpoint.due()):
                 checkpoint.save(state, n_iter, seconds, history)

@@ -38,23 +38,19 @@ class Never:
 
 @dataclass(frozen=True)
 class RelativeMeasure:
-    """Stop when a measure is at most `tol` times its first value, or times `first` where that is larger."""
+    """Stop when a measure is at most `tol` times its first value."""
 
     # With the violation of the optimality conditions as the measure this is the rule of scikit-learn's
     # coordinate descent. It needs `tol` above zero.
 
     name: str  # the measure
     tol: float = 1e-4  # relative to its first value
-    first: float = 0.0  # what was measured before the run, by an initialization that has iterated itself
 
     def __call__(self, history: History) -> bool:
         values = history[self.name]
         if self.tol <= 0 or not values:
             return False
-        first = max(values[0], self.first)
-        if first == 0:
-            return True
-        return bool(values[-1] <= self.tol * first)
+        return bool(values[-1] <= self.tol * values[0])
 
 
 @dataclass(frozen=True)
@@ -73,6 +69,36 @@ class RelativeDecrease:
             return False
         first, before, now = (math.sqrt(2.0 * max(losses[i], 0.0)) for i in (0, -1 - self.window, -1))
         return before - now <= self.tol * first
+
+
+@dataclass(frozen=True)
+class SlowDecrease:
+    """Stop when the error decreased by less than `tol` times its first value per iteration."""
+
+    # The rule of multiplicative updates above for methods whose iterations do more: the mean over at least
+    # `window` iterations, checked every `window`, because single extrapolated ones may gain nothing.
+
+    tol: float = 1e-4  # relative to the first error
+    window: int = 5  # iterations over which the decrease is averaged
+
+    def __call__(self, history: History) -> bool:
+        numbers, losses = history.n_iter, history.loss
+        if self.tol <= 0 or len(losses) < 2 or not self.is_checked(numbers[-2], numbers[-1]):
+            return False
+        earlier = next((i for i in range(len(numbers) - 1, -1, -1) if numbers[i] <= numbers[-1] - self.window), -1)
+        if earlier < 0:
+            return False
+        first, before, now = (math.sqrt(2.0 * max(losses[i], 0.0)) for i in (0, earlier, -1))
+        return before - now <= self.tol * first * (numbers[-1] - numbers[earlier])
+
+    def is_checked(self, before: int, now: int) -> bool:
+        """Tell whether the rule is looked at after iteration `now`, the last one being `before`."""
+        return (before - 1) // self.window < (now - 1) // self.window
+
+
+def least_squares_rule(tol: float) -> FirstOf:
+    """Return the rule of scikit-learn's coordinate descent, or a slow decrease, whichever comes first."""
+    return FirstOf((RelativeMeasure("violation", tol), SlowDecrease(tol)))
 
 
 @dataclass(frozen=True)

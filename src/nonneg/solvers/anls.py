@@ -8,7 +8,7 @@ from typing import Any
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
-from nonneg.iteration import Checkpoint, RelativeMeasure, Run, iterate
+from nonneg.iteration import Checkpoint, Run, iterate, least_squares_rule
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.leastsquares import ExactRows
 from nonneg.losses.penalties import Penalties
@@ -39,7 +39,7 @@ def anls(
     k = Ht.shape[1]
     free_set = tuple(range(k)) if free is None else tuple(int(a) for a in free)
     problem = AlternatingProblem(data, ExactRows(), ExactRows(free_set), penalties)
-    stop = RelativeMeasure("violation", tol, options.get("first_violation", 0.0))
+    stop = least_squares_rule(tol)
     on_device = DeviceProblem.of(problem, stop, max_iter, each=callback is not None)
     with single_threaded_blas():
         return iterate(

@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from nonneg._interruption import forget_interrupt
+from nonneg.iteration import SlowDecrease
 from nonneg.iteration.captured import WARM_UP, record
 
 # Places of the numbers that every kind of batch has; more follow.
 LOSS, MOMENTUM, CEILING, N_ITER, FINISHED, FIRST = range(6)
+# Iterations between two looks at the decrease of the error.
+WINDOW = SlowDecrease.window
 # Why a restart has ended.
 CONVERGED, MAX_ITER = 1.0, 2.0
 # Rows of the history on the GPU: the host reads them before they are written again.

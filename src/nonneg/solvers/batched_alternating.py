@@ -12,7 +12,7 @@ from typing import Any
 from nonneg._typing import Array
 from nonneg.kernels.batched_hals import batched_hals
 from nonneg.solvers.alternating import SCHEDULE
-from nonneg.solvers.batch import CONVERGED, FINISHED, MAX_ITER, Batch, first_batch
+from nonneg.solvers.batch import CONVERGED, FINISHED, MAX_ITER, WINDOW, Batch, first_batch
 from nonneg.solvers.hals import SHRINK, inner_passes
 
 
@@ -40,8 +40,9 @@ class BatchedAlternating:
         """Return the first state; the first turn has nothing to extrapolate from."""
         import torch
 
-        # Numbers: those that all batches have, rejected turns in a row, and the momentum of the next turn.
-        numbers = torch.zeros((8, W.shape[0]), dtype=torch.float64, device=W.device)
+        # Numbers: those that all batches have, rejected turns in a row, the momentum of the next
+        # turn, the first loss, and the loss at the last look of the stopping rule.
+        numbers = torch.zeros((10, W.shape[0]), dtype=torch.float64, device=W.device)
         numbers[:3] = torch.tensor([[float("inf")], [SCHEDULE.initial], [1.0]], dtype=torch.float64)
         W, Ht = (factor.mT.contiguous() for factor in (W, Ht))
         arrays = {"W": W, "W_plain": W.clone(), "Ht": Ht, "Ht_next": Ht.clone()}
@@ -57,7 +58,7 @@ class BatchedAlternating:
         import torch
 
         X, now = self.X, batch.arrays
-        before, momentum, ceiling, n_iter, _, first, restarts, used = batch.numbers.unbind()
+        before, momentum, ceiling, n_iter, _, first, restarts, used, first_loss, mark = batch.numbers.unbind()
         amount = used.to(X.dtype)[:, None, None]
         cross = (now["Ht_next"].flatten(0, 1) @ X.T).reshape(now["W"].shape)
         gram = now["Ht_next"] @ now["Ht_next"].mT
@@ -91,10 +92,17 @@ class BatchedAlternating:
         ended = torch.where(n_iter >= self.max_iter, MAX_ITER, torch.zeros_like(loss))
         if self.tol > 0:
             ended = torch.where((first == 0) | (violation <= self.tol * first), CONVERGED, ended)
-        ended = torch.where(rejected, 0.0, ended)
         loss = torch.where(rejected | worse, before, loss)
+        first_loss = torch.where(n_iter <= 1, loss, first_loss)
+        looks = ~rejected & ((n_iter - 1) % WINDOW == 0)
+        if self.tol > 0:
+            error, earlier, start = (torch.sqrt(2.0 * each) for each in (loss, mark, first_loss))
+            slow = looks & (n_iter > WINDOW) & (earlier - error <= WINDOW * self.tol * start)
+            ended = torch.where(slow, CONVERGED, ended)
+        mark = torch.where(looks, loss, mark)
+        ended = torch.where(rejected, 0.0, ended)
         used = torch.where(rejected, 0.0, momentum)
-        numbers = torch.stack([loss, momentum, ceiling, n_iter, ended, first, restarts, used])
+        numbers = torch.stack([loss, momentum, ceiling, n_iter, ended, first, restarts, used, first_loss, mark])
 
         active = (batch.numbers[FINISHED] == 0)[:, None, None]
         taken, kept = (each[:, None, None] & active for each in (~rejected & ~worse, worse))

@@ -18,7 +18,7 @@ from nonneg._typing import Array
 from nonneg.kernels import batched_kl
 from nonneg.kernels.batched_targets import batched_targets
 from nonneg.losses.beta import BetaLoss
-from nonneg.solvers.batch import CONVERGED, FINISHED, LOSS, MAX_ITER, MOMENTUM, Batch, first_batch
+from nonneg.solvers.batch import WINDOW, CONVERGED, FINISHED, LOSS, MAX_ITER, MOMENTUM, Batch, first_batch
 from nonneg.solvers.extrapolation import LOWEST_FRACTION
 from nonneg.solvers.majorizer import update_ratio
 from nonneg.solvers.newton import NOTHING, SCHEDULE, SHORTEST, TRIES, _factor
@@ -36,7 +36,6 @@ class BatchedNewton:
     n_rows: int
     max_iter: int
     tol: float
-    window: int = 10  # of `iteration.RelativeDecrease`
 
     @classmethod
     def of(cls, data: Sequence[Any], max_iter: int, tol: float) -> BatchedNewton:
@@ -198,11 +197,11 @@ class BatchedNewton:
         tries = torch.where(good, 0.0, torch.where(stuck, TRIES - 1.0, tries + 1))
         n_iter = torch.where(done, n_iter + 1, n_iter)
         first = torch.where(done & (n_iter == 1), loss, first)
-        looks = done & ((n_iter - 1) % self.window == 0)
+        looks = done & ((n_iter - 1) % WINDOW == 0)
         ended = torch.where(done & (n_iter >= self.max_iter), MAX_ITER, torch.zeros_like(loss))
         if self.tol > 0:
             error, before, start = (torch.sqrt(2.0 * each.clip(0.0)) for each in (loss, mark, first))
-            small = looks & (n_iter > self.window) & (before - error <= self.tol * start)
+            small = looks & (n_iter > WINDOW) & (before - error <= WINDOW * self.tol * start)
             ended = torch.where(small, CONVERGED, ended)
         mark = torch.where(looks, loss, mark)
         return torch.stack([loss, momentum, ceiling, n_iter, ended, first, mark, tries])

@@ -25,6 +25,8 @@ def certify(
     data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties, free: IntArray | None
 ) -> list[Statement]:
     """Return the statements that every fit carries."""
+    _, (of_W,) = data.map_reduce_rows(_infeasible_rows, W, n_out=0)
+    n_infeasible = int(of_W) + int(_infeasible(data.xp, Ht))
     frozen: Any = None
     if free is not None:
         held = np.ones(Ht.shape[1], dtype=bool)
@@ -39,9 +41,9 @@ def certify(
             l2=(penalties.l2_W, penalties.l2_H),
             frozen=frozen,
         )
-        return [stationarity_statement(*residuals)]
+        return [stationarity_statement(*residuals, n_infeasible=n_infeasible)]
     residuals = _ratio_residuals(data, W, Ht, beta=beta, penalties=penalties, frozen=frozen)
-    return [stationarity_statement(*residuals, loss=loss_name(beta))]
+    return [stationarity_statement(*residuals, n_infeasible=n_infeasible, loss=loss_name(beta))]
 
 
 def _ratio_residuals(
@@ -55,6 +57,16 @@ def _ratio_residuals(
     positive = power + penalties.l1_H + penalties.l2_H * Ht
     energy_H, scale_H = ratio_residual(data.xp, Ht, ratio, positive, frozen=frozen)
     return normalized(energy, scale), normalized(float(energy_H), float(scale_H))
+
+
+def _infeasible(xp: Any, factor: Array) -> Array:
+    """Return the number of entries that are not finite and nonnegative numbers."""
+    return xp.count_nonzero(~(xp.isfinite(factor) & (factor >= 0)))
+
+
+@rows_only
+def _infeasible_rows(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]:
+    return (), (_infeasible(block.xp, W),)
 
 
 @rows_only

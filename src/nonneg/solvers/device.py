@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
-from nonneg.iteration import RelativeMeasure
+from nonneg.iteration import FirstOf, RelativeMeasure, SlowDecrease
 from nonneg.iteration.captured import WARM_UP, record
 from nonneg.iteration.loop import Stalled
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
@@ -27,7 +27,6 @@ LOSS, MOMENTUM, CEILING, RESTARTS, RETRY, USED, N_ITER, FINISHED, FIRST = range(
 N_NUMBERS = 16
 # Turns between two looks at the numbers take about this many seconds; a look takes some 30 microseconds.
 SECONDS = 4e-3
-MOST_TURNS = 32
 # A graph saves the host's work, half a millisecond for each turn; longer turns hide it.
 GRAPH_SECONDS = 2e-3
 # Containers whose turns are the same launches every time, with nothing copied from the host.
@@ -52,14 +51,16 @@ class DeviceProblem:
     """An alternating problem whose steps do several iterations on a GPU."""
 
     def __init__(
-        self, problem: AlternatingProblem, stop: RelativeMeasure, max_iter: int, *, each: bool
+        self, problem: AlternatingProblem, stop: FirstOf, max_iter: int, *, each: bool
     ) -> None:
         from nonneg.kernels import safeguard  # loaded with the first fit on a GPU
 
         self.safeguard = safeguard
         self.like = problem.data.to_device(np.zeros(1))  # the kind of array that the caller has
         self.problem = replace(problem, data=problem.data.as_torch())
-        self.stop, self.max_iter = stop, max_iter
+        violation, decrease = stop.rules
+        assert isinstance(violation, RelativeMeasure) and isinstance(decrease, SlowDecrease)
+        self.stop, self.window, self.max_iter = violation, decrease.window, max_iter
         self.each = each  # whether the caller looks at every iteration
         self.buffers: Buffers | None = None
         self.n_turns, self.n_iter = 0, 0
@@ -69,7 +70,7 @@ class DeviceProblem:
 
     @classmethod
     def of(
-        cls, problem: AlternatingProblem, stop: RelativeMeasure, max_iter: int, *, each: bool
+        cls, problem: AlternatingProblem, stop: FirstOf, max_iter: int, *, each: bool
     ) -> DeviceProblem | None:
         """Return the problem on its GPU; None where there is none, or no Triton."""
         if not on_gpu(problem.data.to_device(np.zeros(1))):
@@ -87,7 +88,7 @@ class DeviceProblem:
         if self.buffers is None:
             self._begin(state)
         before, started = self.n_iter, time.perf_counter()
-        wanted = 1 if self.each else int(min(max(SECONDS / self.seconds, 1), MOST_TURNS))
+        wanted = 1 if self.each else int(min(max(SECONDS / self.seconds, 1), self.window - (before - 1) % self.window))
         try:
             for _ in range(wanted):
                 self._turn()
@@ -125,7 +126,7 @@ class DeviceProblem:
         numbers[[USED, N_ITER, FIRST]] = momentum, state.n_iter, state.first if state.n_iter else -1.0
         rules = (
             SCHEDULE.growth, SCHEDULE.ceiling_growth, SCHEDULE.decay, SCHEDULE.max_restarts or math.inf,
-            self.problem.slack, self.stop.tol, self.stop.first, self.max_iter, 0.0,
+            self.problem.slack, self.stop.tol, 0.0, self.max_iter, 0.0,
         )  # fmt: skip
 
         def of(values: Any) -> Any:

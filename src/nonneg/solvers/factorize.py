@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_checkpoint, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
 from nonneg._arrays import row_major
 from nonneg._devices import chosen_device, device_work, likely_iterations
 from nonneg._precision import chosen_products
@@ -34,11 +35,11 @@ from nonneg.solvers.encoding import encode
 from nonneg.solvers.numbers import check_numbers, free_components, warn_of_one_sided_l1
 from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
-from nonneg.solvers.restarts import Paused, Restart, best_run
+from nonneg.solvers.restarts import Restart, best_run
 from nonneg.solvers.result import FactorizationResult, returned
-from nonneg.solvers.second_fit import is_small, lower_of, n_restarts, second_factors
 
-DEFAULT_TOL = 1e-4
+# Changes of the error below this are rounding: no tolerance is advised there.
+SMALLEST_TOL = 1e-12
 NOT_A_NUMBER = (
     "The loss became NaN: products of entries of X leave the range of {dtype}. {caller} needs other units "
     "or a higher precision; divide X by its mean, or use float64."
@@ -54,7 +55,7 @@ def factorize(
     init: str | None = None,
     W: Any = None,
     H: Any = None,
-    n_init: int | str = "auto",
+    n_init: int = 1,
     max_iter: int = 200,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -96,10 +97,9 @@ def factorize(
         Initial W for ``init="custom"``.
     H : array of shape (n_components, n_features), optional
         Initial H for ``init="custom"``.
-    n_init : int or "auto", default "auto"
+    n_init : int, default 1
         Number of restarts with independent random initializations. The result with the lowest objective is
-        returned. "auto" is 1, except that if X is small and `beta_loss`, `solver`, `init` and `tol` are the
-        defaults, a second fit from random factors is returned if it ends lower.
+        returned.
     max_iter : int, default 200
         Maximum number of iterations, per restart.
     tol : float, default 1e-4
@@ -159,7 +159,7 @@ def factorize(
     """
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
-    n_iter = likely_iterations(max_iter, n_restarts(n_init), beta)
+    n_iter = likely_iterations(max_iter, checked_count("n_init", n_init), beta)
     data = checked_data(
         X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize",
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
@@ -184,7 +184,7 @@ def run_factorization(
     init: str | None = None,
     W: Any = None,
     H: Any = None,
-    n_init: int | str = 1,
+    n_init: int = 1,
     max_iter: int = 200,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -212,11 +212,8 @@ def run_factorization(
     )
     free = free_components(frozen_components, k, H)
     warn_of_one_sided_l1(penalties, free)
-    # A default fit goes on until its certificate holds. A solver or tolerance that was asked for is obeyed.
-    until_certified = solver == "auto" and init is None and 0 < tol <= DEFAULT_TOL and not shuffle
     given = W is not None or H is not None
-    twice = n_init == "auto" and until_certified and beta == 2.0 and not given and is_small(data, k)
-    n_init = n_restarts(n_init)
+    n_init = checked_count("n_init", n_init)
     init = _checked_init(init, n_init, data.shape, k, given=given)
     # At the end: the final W, its loss where it must be computed anew, and the certificate.
     if plan := data.planned_passes(init, max_iter * n_init, n_init, end=3):
@@ -257,39 +254,27 @@ def run_factorization(
                 SOLVERS[name].run, data, only.W, only.Ht, progress=reporter(caller, verbose),
                 checkpoint=only.saved if folder is not None else None, **only.options, **run_options,
             )  # fmt: skip
-            if twice and init != "random":
-                best = lower_of(best, lambda: solve(
-                    SOLVERS[name].run, data, *second_factors(data, k), progress=reporter(caller, verbose),
-                    **run_options,
-                ))  # fmt: skip
             del only  # on a GPU, its memory serves the encoding
         else:
             best = best_run(
                 data, k, spawn(rng, n_init), solver=name, begin=None if plain else begin, init=init,
                 verbose=verbose, caller=caller, **run_options,
             )  # fmt: skip
-        while True:
-            W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)
-            if final_encoding or not len(best.history):
-                with phase(f"{caller}: encoding the samples", verbose):
-                    W, of_rows = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
-                value = (
-                    objective(data, W, Ht, beta=beta, penalties=penalties)
-                    if of_rows is None
-                    else of_rows + float(penalties.of_H(Ht))
-                )
-            if math.isnan(value):
-                raise InvalidDataError(NOT_A_NUMBER.format(dtype=data.dtype, caller=caller))
-            with phase(f"{caller}: computing the certificate", verbose):
-                statements = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
-            goes_on = until_certified and statements[0].verdict is Verdict.FAILS and best.n_iter < max_iter
-            if not goes_on or best.stop_reason is not StopReason.CONVERGED or run_options["tol"] < 1e-9:
-                break
-            run_options["tol"] /= 10
-            best = solve(
-                SOLVERS[name].run, data, best.state.W, best.state.Ht, progress=reporter(caller, verbose),
-                checkpoint=Paused(best), **run_options,
-            )  # fmt: skip
+        W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)
+        if final_encoding or not len(best.history):
+            with phase(f"{caller}: encoding the samples", verbose):
+                W, of_rows = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
+            value = (
+                objective(data, W, Ht, beta=beta, penalties=penalties)
+                if of_rows is None
+                else of_rows + float(penalties.of_H(Ht))
+            )
+        if math.isnan(value):
+            raise InvalidDataError(NOT_A_NUMBER.format(dtype=data.dtype, caller=caller))
+        with phase(f"{caller}: computing the certificate", verbose):
+            (statement,) = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
+        if statement.verdict is Verdict.FAILS:
+            statement = replace(statement, sentence=f"{statement.sentence}{_how_it_ended(best, name, tol)}")
     return FactorizationResult(
         W=row_major(W),
         H=row_major(Ht.T),
@@ -297,7 +282,7 @@ def run_factorization(
         n_iter=best.n_iter,
         stop_reason=best.stop_reason,
         history=best.history,
-        certificate=Certificate(tuple(statements)),
+        certificate=Certificate((statement,)),
         solver=name,
         loss_name=loss_name(beta),
     )
@@ -305,6 +290,18 @@ def run_factorization(
 
 def _final_loss(run: Run[Any]) -> float:
     return float(run.history.loss[-1]) if len(run.history) else math.inf
+
+
+def _how_it_ended(run: Run[Any], solver: str, tol: float) -> str:
+    """Say what ended a run that is not stationary, and which tolerance would have continued it."""
+    if run.stop_reason is not StopReason.CONVERGED or tol <= 0:
+        return f" The run ended because {run.stop_reason.value}." if len(run.history) else ""
+    smaller = 10.0 ** math.floor(math.log10(tol))
+    while smaller > SMALLEST_TOL:
+        smaller /= 10
+        if not SOLVERS[solver].rule(smaller)(run.history):
+            return f" tol={tol:g} ended the run; tol={smaller:.0e} would have continued it."
+    return f" tol={tol:g} ended the run, and the loss no longer decreased."
 
 
 def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, *, given: bool) -> str:

@@ -13,7 +13,7 @@ from nonneg._arrays import on_gpu
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
-from nonneg.iteration import Checkpoint, RelativeMeasure, Run, iterate
+from nonneg.iteration import Checkpoint, Run, iterate, least_squares_rule
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
@@ -124,7 +124,7 @@ def hals(
     state = AlternatingState(W, Ht, momentum=0.0)
     if variant == "extrapolated":
         state = replace(state, momentum=SCHEDULE.initial)
-    stop = RelativeMeasure("violation", tol, options.get("first_violation", 0.0))
+    stop = least_squares_rule(tol)
     with single_threaded_blas():
         whole = variant == "extrapolated" and (free is None or len(free) == k)
         faster = None

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import DataMatrix
-from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
+from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.penalties import Penalties
@@ -113,7 +113,7 @@ def kl_coordinate_descent(
         problem.step,
         DescentState(W, Ht),
         max_iter=max_iter,
-        stop=RelativeDecrease(tol),
+        stop=SlowDecrease(tol),
         callback=callback,
         progress=progress,
         checkpoint=checkpoint,

@@ -18,7 +18,7 @@ from nonneg._blas import single_threaded_blas
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
-from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
+from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
 from nonneg.iteration.captured import RECORDED_ENTRIES, Captured, factor_entries
 from nonneg.iteration.lookahead import AHEAD_ENTRIES, Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
@@ -324,7 +324,7 @@ def scaled_newton(
     problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, tiled)
     ahead = data.container == "array" and factor_entries(W, Ht) <= AHEAD_ENTRIES
     descent = Descent(problem.candidates, ahead=ahead)
-    stop = RelativeDecrease(tol)
+    stop = SlowDecrease(tol)
 
     def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
         if state.gradient is None:

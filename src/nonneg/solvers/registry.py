@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from nonneg._registry import Entry, Registry
 from nonneg.exceptions import (
@@ -12,6 +14,8 @@ from nonneg.exceptions import (
     UnsupportedInputError,
     UnsupportedLossError,
 )
+from nonneg.iteration import RelativeDecrease, SlowDecrease, least_squares_rule
+from nonneg.iteration.stopping import StoppingRule
 
 LOSSES = {
     "frobenius": 2.0,
@@ -22,8 +26,15 @@ LOSSES = {
 }
 LOCAL = frozenset({"dense", "sparse"})
 EVERYWHERE = frozenset({"dense", "sparse", "array", "dask", "streamed"})
-VIOLATION_RULE = "sum of absolute projected gradients, relative to the first iteration"
-DECREASE_RULE = "decrease of the error in 10 iterations, relative to the first error"
+
+
+# What `tol` is compared with, by stopping rule.
+TOL: dict[Any, str] = {
+    least_squares_rule: "sum of absolute projected gradients, relative to the first iteration, or decrease of "
+    "the error per iteration, relative to the first error",
+    SlowDecrease: "decrease of the error per iteration, relative to the first error",
+    RelativeDecrease: "decrease of the error in 10 iterations, relative to the first error",
+}
 
 
 @dataclass(frozen=True)
@@ -48,8 +59,8 @@ class Solver(Entry):
         The betas for which it takes missing entries.
     weights, frozen, penalties : bool
         Whether it takes row weights, frozen components, L1 and L2 penalties.
-    tol : str
-        What `tol` is compared with.
+    rule : callable
+        Returns the stopping rule, given `tol`.
     positive_init : bool
         Whether zeros of the initialization stay zeros, so that it should have none.
     accelerates : bool
@@ -63,9 +74,14 @@ class Solver(Entry):
     weights: bool = True
     frozen: bool = True
     penalties: bool = True
-    tol: str = VIOLATION_RULE
+    rule: Callable[[float], StoppingRule] = least_squares_rule
     positive_init: bool = False
     accelerates: bool = False
+
+    @property
+    def tol(self) -> str:
+        """What `tol` is compared with."""
+        return TOL[self.rule]
 
     def minimizes(self, beta: float) -> bool:
         """Tell whether it minimizes the beta-divergence."""
@@ -104,7 +120,7 @@ _ENTRIES = {
         (-INFINITE, INFINITE),
         sparse_betas=(1.0, 2.0),
         missing=(1.0, 1.0),
-        tol=DECREASE_RULE,
+        rule=RelativeDecrease,
         positive_init=True,
     ),
     "kl-cd": Solver(
@@ -113,7 +129,7 @@ _ENTRIES = {
         (1.0, 1.0),
         inputs=LOCAL,
         sparse_betas=(1.0, 1.0),
-        tol=DECREASE_RULE,
+        rule=SlowDecrease,
     ),
     "newton": Solver(
         "nonneg.solvers.newton:scaled_newton",
@@ -121,7 +137,7 @@ _ENTRIES = {
         (-INFINITE, INFINITE),
         sparse_betas=(1.0, 2.0),
         missing=(-INFINITE, INFINITE),
-        tol=DECREASE_RULE,
+        rule=SlowDecrease,
     ),
 }
 SOLVERS = Registry("solver", _ENTRIES)

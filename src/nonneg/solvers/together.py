@@ -13,7 +13,7 @@ import numpy as np
 
 from nonneg._typing import Array
 from nonneg.data import LocalMatrix
-from nonneg.iteration import History, RelativeMeasure, Run, StopReason, iterate
+from nonneg.iteration import History, Run, StopReason, iterate, least_squares_rule
 from nonneg.kernels import clock
 from nonneg.kernels.rows import gram_of
 from nonneg.solvers.alternating import (
@@ -30,7 +30,7 @@ def advance_together(data: Any, options: dict[str, Any], waiting: deque[Any], un
 
     Other threads may take restarts from `waiting` as well.
     """
-    stop = RelativeMeasure("violation", options["tol"])
+    stop = least_squares_rule(options["tol"])
     shared = {name: value for name, value in options.items() if name not in ("beta", "tol")}
     one: list[AlternatingProblem] = []
 
