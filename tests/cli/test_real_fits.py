@@ -61,7 +61,7 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
     assert fit(path, folder, "-k", "3", "--max-iter", "2000", "--tol", "1e-6", "--certify") == 0
     record = record_of(folder)
     assert record["result"]["relative_error"] < 0.02
-    assert record["history"]["loss"][-1] == pytest.approx(record["result"]["loss"], rel=1e-6)
+    assert record["history"]["loss"][-1] == pytest.approx(record["result"]["loss"], rel=1e-4)
     assert {statement["verdict"] for statement in record["certificate"]} <= {
         "holds",
         "fails",

@@ -11,7 +11,7 @@ from tests.contracts.cases import ALL, PENALTIES, K, close, close_in_float32, en
 
 import nonneg
 from nonneg.exceptions import InterruptedFitWarning
-from nonneg.iteration import RelativeMeasure
+from nonneg.iteration import least_squares_rule
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingState
 from nonneg.solvers.device import DeviceProblem
@@ -148,7 +148,7 @@ def device_problem(X, torch, gpu, max_iter=50):
     state = AlternatingState(
         data.to_device(initial()["W"]), data.to_device(initial()["H"].T), momentum=SCHEDULE.initial
     )
-    return DeviceProblem(problem, RelativeMeasure("violation", 0.0), max_iter, each=False), state
+    return DeviceProblem(problem, least_squares_rule(0.0), max_iter, each=False), state
 
 
 def test_ctrl_c_keeps_what_was_done(torch, gpu, monkeypatch):

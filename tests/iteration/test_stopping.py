@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nonneg.iteration import FirstOf, History, Never, RelativeDecrease, RelativeMeasure
+from nonneg.iteration import FirstOf, History, Never, RelativeDecrease, RelativeMeasure, SlowDecrease
 from nonneg.iteration.stopping import StopReason, sentence_of
 
 
@@ -63,12 +63,16 @@ def test_the_first_of_several_rules_ends_it():
     assert not FirstOf((Never(), RelativeMeasure("loss", 0.01)))(history)
 
 
-@pytest.mark.parametrize(
-    ("values", "first", "ends"),
-    [([1.0, 2.0], 4.0, True), ([1.0, 2.1], 4.0, False), ([8.0, 4.0], 4.0, True), ([0.0], 4.0, True)],
-)
-def test_a_larger_first_value_may_be_known_from_before(values, first, ends):
-    assert RelativeMeasure("violation", 0.5, first=first)(history_of(violation=values)) is ends
+def test_a_slow_decrease_is_the_mean_over_iterations_however_they_are_recorded():
+    rule = SlowDecrease(0.01, window=5)
+    errors = [1.0, 0.5, 0.3, 0.25, 0.24, 0.23, 0.228, 0.226, 0.224, 0.222, 0.22]
+    losses = [0.5 * error**2 for error in errors]
+    ends = [rule(history_of(loss=losses[:n])) for n in range(1, 12)]
+    assert ends == [False] * 10 + [True]
+    few = History({"n_iter": [1, 6, 11], "seconds": [0.0] * 3, "loss": [losses[0], losses[5], losses[10]]})
+    assert rule(few)
+    assert not SlowDecrease(0.001, window=5)(few)
+    assert not SlowDecrease(0.0, window=5)(few)
 
 
 def test_errors_are_compared_every_ten_iterations():

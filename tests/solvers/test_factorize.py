@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,10 +12,10 @@ from tests.references.objectives import objective
 
 from nonneg import factorize
 from nonneg._random import spawn
-from nonneg.certificates.stationarity import stationarity_statement
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import (
     DataTypeError,
+    FileFormatError,
     InterruptedFitWarning,
     InvalidDataError,
     InvalidParameterError,
@@ -28,7 +30,6 @@ from nonneg.exceptions import (
 )
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import certificate
 from nonneg.solvers.factorize import run_factorization
 from nonneg.solvers.registry import SOLVERS
 
@@ -312,22 +313,23 @@ def test_penalties_that_bound_both_factors_are_not_warned_of():
     factorize(X, 3, H=GIVEN["H"], frozen_components=[0, 1, 2], alpha_W=0.1, alpha_H=0, l1_ratio=1, max_iter=2)
 
 
-def test_a_default_fit_goes_on_until_its_certificate_holds(monkeypatch):
-    first = factorize(X, 3, beta_loss="kl", max_iter=400)
-    residuals = []
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+def test_negative_factors_of_a_callback_or_a_checkpoint_are_refused(beta, tmp_path):
+    """A defect of 0.1: they ended under a certificate that held."""
 
-    def strict(*found, **options):
-        residuals.append(max(found))
-        return stationarity_statement(*found, threshold=0.1 * residuals[0], **options)
+    def write(progress):
+        progress.state.Ht[0, 0] = -1.0
 
-    monkeypatch.setattr(certificate, "stationarity_statement", strict)
-    longer = factorize(X, 3, beta_loss="kl", max_iter=400)
-    assert len(residuals) >= 2
-    assert longer.n_iter > first.n_iter
-    assert longer.loss <= first.loss
-    assert longer.history.loss[: first.n_iter] == first.history.loss
-    assert longer.certificate["stationarity"].verdict == "holds"
-    # A solver that was asked for stops by its rule.
-    residuals.clear()
-    asked = factorize(X, 3, beta_loss="kl", max_iter=400, solver=first.solver)
-    assert (asked.n_iter, len(residuals)) == (first.n_iter, 1)
+    with pytest.raises(InvalidDataError, match="Ht of the state has an entry -1 after the callback"):
+        factorize(X, 3, beta_loss=beta, callback=write)
+    factorize(X, 3, beta_loss=beta, max_iter=2, tol=0, checkpoint=tmp_path)
+    (path,) = tmp_path.glob("*.npz")
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    about = json.loads(bytes(arrays["about"]).decode())
+    for wrong in ({"state_Ht": -arrays["state_Ht"]}, {"about": {**about, "n_iter": -5}}):
+        if "about" in wrong:
+            wrong["about"] = np.frombuffer(json.dumps(wrong["about"]).encode(), dtype=np.uint8)
+        np.savez(path, **{**arrays, **wrong})
+        with pytest.raises(FileFormatError, match=r"entry -|-5 iterations"):
+            factorize(X, 3, beta_loss=beta, max_iter=4, tol=0, checkpoint=tmp_path)

@@ -43,9 +43,9 @@ def test_the_violation_is_that_of_the_slopes_met_and_ends_the_run():
     W, left = coordinate_passes(W, [Ht.T @ Ht] * 24, X @ Ht, range(3), 1, 0.0)
     _, right = coordinate_passes(Ht, [W.T @ W] * 15, X.T @ W, range(3), 1, 0.0)
     assert result.history["violation"] == [pytest.approx(left + right)]
-    ended = run(X, "hals-plain", 2.0, max_iter=1000, tol=0.01, **given)
+    ended = run(X, "hals-plain", 2.0, max_iter=1000, tol=0.1, **given)
     violations = ended.history["violation"]
-    assert violations[-1] <= 0.01 * violations[0] < min(violations[:-1])
+    assert violations[-1] <= 0.1 * violations[0] < min(violations[:-1])
 
 
 def test_every_container_counts_the_same_passes():

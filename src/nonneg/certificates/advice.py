@@ -19,8 +19,8 @@ NOT_CONVERGED = "The fit has not converged."
 ADVICE = {
     # Convergence. A tolerance that was asked for and met is a caution at most.
     "stationarity": Advice(
-        "Lower tol, or raise max_iter if it ended the run, where the precision matters; solver='mu' keeps entries "
-        "that are zero."
+        "Lower tol, or raise max_iter if it ended the run, where the precision matters. solver='mu' keeps "
+        "entries that are zero."
     ),
     "skew-gradient": Advice("Raise max_iter, or lower tol.", NOT_CONVERGED),
     "duality-gap": Advice("Raise max_iter, or use steps='fully-corrective'.", NOT_CONVERGED),
@@ -103,6 +103,7 @@ ADVICE = {
     ),
     "endmember-brightness": Advice("Use fewer endmembers, or leave the pixels of that endmember out (mask)."),
 }
+ENDED = Advice("Raise max_iter.", NOT_CONVERGED)
 INFEASIBLE = Advice("Do not use them; check what wrote to them.", "The factors are not nonnegative.")
 OF_COMPONENTS = "stability-"
 UNSTABLE = Advice("Do not interpret this component, or use another number of components.")
@@ -127,6 +128,8 @@ def advice_for(name: str, quantities: Mapping[str, Any]) -> Advice:
     """Return what to do if the statement of this name fails."""
     if quantities.get("n_infeasible"):
         return INFEASIBLE
+    if quantities.get("ended_by") == "max_iter":
+        return ENDED
     if quantities.get("by_design") in BY_DESIGN:
         return BY_DESIGN[quantities["by_design"]]
     return UNSTABLE if name.startswith(OF_COMPONENTS) else ADVICE.get(name, Advice(""))

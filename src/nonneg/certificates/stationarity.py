@@ -161,9 +161,10 @@ def stationarity_statement(
         return Statement("stationarity", sentence, None, threshold, Verdict.NOT_VERIFIABLE, quantities)
     residual = max(values)
     holds = residual <= threshold
+    compared, no = ("at most", "") if holds else ("above", "not ")
     sentence = (
-        f"The normalized KKT residual is {residual:.2e}, {'at most' if holds else 'above'} {threshold:g}: the "
-        f"factors are {'' if holds else 'not '}a stationary point of the {_named(loss)} loss to that precision."
+        f"The normalized KKT residual is {residual:.2e}, {compared} {threshold:g}: the factors are {no}a "
+        f"stationary point of the {_named(loss)} loss to that precision."
     )
     return Statement(
         "stationarity", sentence, residual, threshold, Verdict.HOLDS if holds else Verdict.FAILS, quantities

@@ -88,6 +88,10 @@ def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
     vars(model).pop("rank_estimate_", None)
     if model.n_components is None:
         return data.shape[1]
+    if isinstance(model.n_components, bool):
+        raise InvalidParameterError(
+            f"n_components must be a positive number of components, 'auto' or None, got {model.n_components}."
+        )
     if model.n_components != "auto":
         return int(model.n_components)
     for factor, axis in ((H, 0), (W, 1)):
@@ -117,7 +121,7 @@ def _shape(factor: Any) -> tuple[int, ...]:
 def warn_unless_converged(model: Any, reason: StopReason, statement: Statement, *, stacklevel: int) -> None:
     """Warn, as scikit-learn does, that `max_iter` ended the run; not if it is stationary all the same."""
     # A tolerance that was met is no surprise: the certificate says how far from stationary the result is.
-    if reason is StopReason.MAX_ITER and model.tol > 0 and not statement.holds:
+    if reason is StopReason.MAX_ITER and model.tol > 0 and model.max_iter and not statement.holds:
         warnings.warn(
             f"Maximum number of iterations {model.max_iter} reached before the tolerance tol was reached. "
             f"{statement.sentence} Raise max_iter (now {model.max_iter}).",

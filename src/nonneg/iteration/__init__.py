@@ -6,7 +6,15 @@ from nonneg.iteration.checkpoint import Checkpoint
 from nonneg.iteration.history import History
 from nonneg.iteration.loop import Run, iterate
 from nonneg.iteration.progress import Progress
-from nonneg.iteration.stopping import FirstOf, Never, RelativeDecrease, RelativeMeasure, SlowDecrease, StopReason, least_squares_rule
+from nonneg.iteration.stopping import (
+    FirstOf,
+    Never,
+    RelativeDecrease,
+    RelativeMeasure,
+    SlowDecrease,
+    StopReason,
+    least_squares_rule,
+)
 
 __all__ = [
     "Checkpoint",
@@ -16,8 +24,8 @@ __all__ = [
     "Progress",
     "RelativeDecrease",
     "RelativeMeasure",
-    "SlowDecrease",
     "Run",
+    "SlowDecrease",
     "StopReason",
     "iterate",
     "least_squares_rule",

@@ -233,7 +233,7 @@ class Checkpoint:
                 _check_state(state, values)
                 history = History(about["history"])
                 n_iter, seconds = int(about["n_iter"]), float(about["seconds"])
-                if n_iter < 0 or not seconds >= 0 or len(history) and history.n_iter[-1] != n_iter:
+                if n_iter < 0 or not seconds >= 0 or (len(history) and history.n_iter[-1] != n_iter):
                     raise ValueError(f"{n_iter} iterations in {seconds} seconds do not fit its history")
                 loaded = replace(state, **values)
                 check_factors(loaded, "in the checkpoint")

@@ -85,7 +85,9 @@ class SlowDecrease:
         numbers, losses = history.n_iter, history.loss
         if self.tol <= 0 or len(losses) < 2 or not self.is_checked(numbers[-2], numbers[-1]):
             return False
-        earlier = next((i for i in range(len(numbers) - 1, -1, -1) if numbers[i] <= numbers[-1] - self.window), -1)
+        earlier = next(
+            (i for i in range(len(numbers) - 1, -1, -1) if numbers[i] <= numbers[-1] - self.window), -1
+        )
         if earlier < 0:
             return False
         first, before, now = (math.sqrt(2.0 * max(losses[i], 0.0)) for i in (0, earlier, -1))

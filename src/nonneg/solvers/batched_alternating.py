@@ -102,7 +102,9 @@ class BatchedAlternating:
         mark = torch.where(looks, loss, mark)
         ended = torch.where(rejected, 0.0, ended)
         used = torch.where(rejected, 0.0, momentum)
-        numbers = torch.stack([loss, momentum, ceiling, n_iter, ended, first, restarts, used, first_loss, mark])
+        numbers = torch.stack(
+            [loss, momentum, ceiling, n_iter, ended, first, restarts, used, first_loss, mark]
+        )
 
         active = (batch.numbers[FINISHED] == 0)[:, None, None]
         taken, kept = (each[:, None, None] & active for each in (~rejected & ~worse, worse))

@@ -18,7 +18,7 @@ from nonneg._typing import Array
 from nonneg.kernels import batched_kl
 from nonneg.kernels.batched_targets import batched_targets
 from nonneg.losses.beta import BetaLoss
-from nonneg.solvers.batch import WINDOW, CONVERGED, FINISHED, LOSS, MAX_ITER, MOMENTUM, Batch, first_batch
+from nonneg.solvers.batch import CONVERGED, FINISHED, LOSS, MAX_ITER, MOMENTUM, WINDOW, Batch, first_batch
 from nonneg.solvers.extrapolation import LOWEST_FRACTION
 from nonneg.solvers.majorizer import update_ratio
 from nonneg.solvers.newton import NOTHING, SCHEDULE, SHORTEST, TRIES, _factor

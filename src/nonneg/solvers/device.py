@@ -50,16 +50,15 @@ class Buffers:
 class DeviceProblem:
     """An alternating problem whose steps do several iterations on a GPU."""
 
-    def __init__(
-        self, problem: AlternatingProblem, stop: FirstOf, max_iter: int, *, each: bool
-    ) -> None:
+    def __init__(self, problem: AlternatingProblem, stop: FirstOf, max_iter: int, *, each: bool) -> None:
         from nonneg.kernels import safeguard  # loaded with the first fit on a GPU
 
         self.safeguard = safeguard
         self.like = problem.data.to_device(np.zeros(1))  # the kind of array that the caller has
         self.problem = replace(problem, data=problem.data.as_torch())
         violation, decrease = stop.rules
-        assert isinstance(violation, RelativeMeasure) and isinstance(decrease, SlowDecrease)
+        assert isinstance(violation, RelativeMeasure)
+        assert isinstance(decrease, SlowDecrease)
         self.stop, self.window, self.max_iter = violation, decrease.window, max_iter
         self.each = each  # whether the caller looks at every iteration
         self.buffers: Buffers | None = None
@@ -88,7 +87,11 @@ class DeviceProblem:
         if self.buffers is None:
             self._begin(state)
         before, started = self.n_iter, time.perf_counter()
-        wanted = 1 if self.each else int(min(max(SECONDS / self.seconds, 1), self.window - (before - 1) % self.window))
+        wanted = (
+            1
+            if self.each
+            else int(min(max(SECONDS / self.seconds, 1), self.window - (before - 1) % self.window))
+        )
         try:
             for _ in range(wanted):
                 self._turn()

@@ -274,7 +274,9 @@ def run_factorization(
         with phase(f"{caller}: computing the certificate", verbose):
             (statement,) = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
         if statement.verdict is Verdict.FAILS:
-            statement = replace(statement, sentence=f"{statement.sentence}{_how_it_ended(best, name, tol)}")
+            ended = _how_it_ended(best, name, tol)
+            quantities = {**statement.quantities, "ended_by": best.stop_reason.name.lower()}
+            statement = replace(statement, sentence=f"{statement.sentence}{ended}", quantities=quantities)
     return FactorizationResult(
         W=row_major(W),
         H=row_major(Ht.T),

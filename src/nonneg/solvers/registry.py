@@ -30,8 +30,8 @@ EVERYWHERE = frozenset({"dense", "sparse", "array", "dask", "streamed"})
 
 # What `tol` is compared with, by stopping rule.
 TOL: dict[Any, str] = {
-    least_squares_rule: "sum of absolute projected gradients, relative to the first iteration, or decrease of "
-    "the error per iteration, relative to the first error",
+    least_squares_rule: "sum of absolute projected gradients, relative to the first iteration, or decrease "
+    "of the error per iteration, relative to the first error",
     SlowDecrease: "decrease of the error per iteration, relative to the first error",
     RelativeDecrease: "decrease of the error in 10 iterations, relative to the first error",
 }
