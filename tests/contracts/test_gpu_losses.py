@@ -7,12 +7,8 @@ import pytest
 from tests.contracts.cases import PENALTIES, K, close, close_in_float32, entries, initial, run, steady
 
 from nonneg import NMF, factorize
-from nonneg.data import as_data_matrix
 from nonneg.iteration import captured
-from nonneg.kernels import beta_sums
-from nonneg.losses import beta as beta_losses
-from nonneg.losses.penalties import Penalties
-from nonneg.solvers import beta_encoding, mu, newton
+from nonneg.solvers import mu, newton
 
 BETAS = (0.0, 0.5, 1.0, 1.5, -1.0)
 SOLVERS = ("mu", "newton")
@@ -22,24 +18,15 @@ WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
 pytestmark = pytest.mark.torch
 
 
-@pytest.fixture
-def tiles(monkeypatch):
-    """Count the calls of the fused kernels."""
-    calls = []
-    problem = beta_sums._problem
-    monkeypatch.setattr(beta_sums, "_problem", lambda *arguments: calls.append(1) or problem(*arguments))
-    return calls
-
-
 def n_iter(device, several=20):
     """Return how many iterations: two where Triton's interpreter takes half a second for each."""
     return several if device.type == "cuda" else 2
 
 
 def only_on_a_gpu(device, extra):
-    """Skip what differs from other tests in the loss alone: all losses are in `test_beta_sums.py`."""
+    """Skip what differs from other tests in the loss alone."""
     if extra and device.type != "cuda":
-        pytest.skip("takes long in the interpreter")
+        pytest.skip("only on a GPU")
 
 
 def on(torch, device, X, dtype=None):
@@ -54,14 +41,13 @@ def on(torch, device, X, dtype=None):
         for beta in BETAS
     ],
 )
-def test_twenty_iterations_agree_with_numpy_to_1e_8(name, beta, torch, device, tiles):
+def test_twenty_iterations_agree_with_numpy_to_1e_8(name, beta, torch, device):
     X = entries(beta)
     options = {"max_iter": n_iter(device), "sample_weight": WEIGHTS, **initial(), **PENALTIES}
     if device.type != "cuda" and (name, beta) not in TWICE:
         options["max_iter"] = 1
     expected = run(X, name, beta, **options)
     result = run(on(torch, device, X), name, beta, **options)
-    assert tiles
     close(result.W.cpu().numpy(), expected.W, 1e-8)
     close(result.H.cpu().numpy(), expected.H, 1e-8)
     np.testing.assert_allclose(result.history.loss, expected.history.loss, rtol=1e-8)
@@ -81,7 +67,7 @@ def test_twenty_iterations_in_float32_agree_with_numpy(name, beta, torch, device
 
 
 @pytest.mark.parametrize(("name", "beta"), [("mu", 1.0), ("newton", 1.0), ("newton", 0.0), ("newton", 1.5)])
-def test_missing_entries_agree_with_numpy(name, beta, torch, device, tiles):
+def test_missing_entries_agree_with_numpy(name, beta, torch, device):
     only_on_a_gpu(device, (name, beta) in [("newton", 0.0), ("newton", 1.5)])
     X = entries(beta)
     mask = np.random.default_rng(3).random(X.shape) < 0.8
@@ -89,26 +75,13 @@ def test_missing_entries_agree_with_numpy(name, beta, torch, device, tiles):
     options = {"missing": "mask", "max_iter": n_iter(device), **initial()}
     expected = run(X, name, beta, **options)
     result = run(on(torch, device, X), name, beta, **options)
-    assert tiles
     close(result.W.cpu().numpy(), expected.W, 1e-8)
     close(result.H.cpu().numpy(), expected.H, 1e-8)
 
 
-def test_recorded_steps_of_encoding_are_those_of_numpy(torch, device, tiles, monkeypatch):
-    X, Ht = entries(0.0)[:6], initial()["H"].T.copy()
-    rows = beta_encoding._Rows
-    monkeypatch.setattr(rows, "solve_on_device", rows.solve_recorded)
-    options = {"beta": 0.0, "penalties": Penalties(l1_W=0.01)}
-    expected = beta_encoding.encode_beta(as_data_matrix(X), Ht, **options)
-    data = as_data_matrix(on(torch, device, X))
-    W = beta_encoding.encode_beta(data, on(torch, device, Ht), **options)
-    assert tiles
-    close(W.cpu().numpy(), expected, 1e-7)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.0, 1.0, 1.5])
-def test_a_fit_ends_as_on_numpy_and_transforms_alike(beta, torch, device, tiles):
+def test_a_fit_ends_as_on_numpy_and_transforms_alike(beta, torch, device):
     only_on_a_gpu(device, beta != 1.0)
     X = entries(beta)
     options = {"beta_loss": beta, "random_state": 0, "tol": 1e-3, "max_iter": 60}
@@ -116,7 +89,6 @@ def test_a_fit_ends_as_on_numpy_and_transforms_alike(beta, torch, device, tiles)
         options |= {"tol": 0.0, "max_iter": 2}
     expected, model = NMF(K, **options).fit(X), NMF(K, **options)
     W = model.fit_transform(on(torch, device, X))
-    assert tiles
     assert model.n_iter_ == expected.n_iter_
     np.testing.assert_allclose(model.history_.loss, expected.history_.loss, rtol=1e-6)
     close(W.cpu().numpy(), expected.transform(X), 1e-5)
@@ -145,20 +117,6 @@ def test_odd_shapes_agree_with_numpy(shape, torch, device):
         expected = run(X, name, 1.0, **options)
         result = run(on(torch, device, X), name, 1.0, **options)
         close(result.W.cpu().numpy() @ result.H.cpu().numpy(), expected.W @ expected.H, 1e-8)
-
-
-@pytest.mark.covering(0)
-@pytest.mark.parametrize("name", SOLVERS)
-def test_rows_in_pieces(name, torch, device, monkeypatch):
-    monkeypatch.setattr(beta_losses, "TILED_ENTRIES", 10 * K)
-    X = entries(1.0)
-    options = {"max_iter": 5 if device.type == "cuda" else 1, **initial()}
-    expected = run(X, name, 1.0, sample_weight=WEIGHTS, **options)
-    result = run(on(torch, device, X), name, 1.0, sample_weight=WEIGHTS, **options)
-    close(result.W.cpu().numpy(), expected.W, 1e-8)
-    close(result.H.cpu().numpy(), expected.H, 1e-8)
-    found, known = (each.certificate["stationarity"].number for each in (result, expected))
-    assert found == pytest.approx(known, rel=1e-5, abs=1e-9)
 
 
 def test_results_are_the_same_bytes_twice(torch, device):

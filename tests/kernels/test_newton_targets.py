@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels.batched_targets import batched_targets
+from nonneg.kernels.batched_kl import batched_targets
 from nonneg.kernels.newton_targets import array_api, newton_targets
 
 

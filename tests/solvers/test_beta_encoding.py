@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -281,44 +279,3 @@ def test_rows_end_by_their_residuals(number, beta, own, monkeypatch):
     failed = before.used & (after > 0.5 * before.residuals) & guarded
     np.testing.assert_allclose(now.near, np.where(failed, 0.1 * after, 0.05))
     assert now.used.tolist() == (nearer if guarded else before.used.tolist())
-
-
-WANTED = np.array([3, 1, 2, 7, 1, 5, 2, 20])
-
-
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("max_iter", [1, 4, 10])
-@pytest.mark.parametrize("name", ["solve", "solve_on_device", "solve_together", "solve_recorded"])
-def test_rows_that_are_done_stay_as_they_are(name, max_iter, masked, monkeypatch):
-    torch = pytest.importorskip("torch") if name == "solve_recorded" else None
-    xp = np if torch is None else torch
-    numbers = []
-
-    def step(self, number, x, factor, before):
-        numbers.append(number)
-        weights = self.problem.weights
-        assert weights is None or (weights[:, 0] == x[:, 0]).all()
-        new = factor + 1.0
-        return new, replace(before, going=before.going & (new[:, 0] < x[:, 0]))
-
-    monkeypatch.setattr(beta_encoding._Rows, "step", step)
-    x = xp.asarray(np.tile(WANTED[:, None], (1, 2)).astype(float))
-    factor = xp.zeros((8, 1))
-    found = getattr(rows_of(weights=xp.asarray(x) if masked else None, max_iter=max_iter), name)(x, factor)
-    np.testing.assert_array_equal(np.asarray(found)[:, 0], np.minimum(WANTED, max_iter))
-    np.testing.assert_array_equal(np.asarray(factor), 0.0)
-    most = min(max_iter, 20)
-    assert numbers == ([min(n, 2) for n in range(most)] if name == "solve_recorded" else list(range(most)))
-
-
-@pytest.mark.parametrize("name", ["solve", "solve_on_device", "solve_together"])
-def test_no_step_follows_the_last_row(name, monkeypatch):
-    numbers = []
-
-    def step(self, number, x, factor, before):
-        numbers.append(number)
-        return factor + 1.0, replace(before, going=before.going & (number < 2))
-
-    monkeypatch.setattr(beta_encoding._Rows, "step", step)
-    getattr(rows_of(), name)(np.ones((4, 2)), np.zeros((4, 1)))
-    assert numbers == [0, 1, 2]

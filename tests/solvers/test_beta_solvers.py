@@ -282,7 +282,6 @@ def test_newton_steps_in_float32_end_where_rounding_hides_the_gain(nothing, monk
     X = rng.poisson(20 * rng.gamma(0.5, size=(24, 3)) @ rng.gamma(0.5, size=(3, 40)))
     data = as_data_matrix(X.astype(np.float32))
     W, Ht = (data.to_device(rng.random((side, 3)) + 0.1) for side in X.shape)
-    monkeypatch.setattr("nonneg.solvers.newton.is_supported", lambda *given: False)
     evaluate, count = NewtonProblem.evaluate, []
     monkeypatch.setattr(
         NewtonProblem, "evaluate", lambda *given, **options: count.append(1) or evaluate(*given, **options)

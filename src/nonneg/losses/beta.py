@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float32
 from nonneg._threads import parallel_for
@@ -20,16 +19,12 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
-from nonneg.kernels import beta_sums
 from nonneg.losses.nonzeros import divergence, terms_of_H, terms_of_W
 from nonneg.losses.penalties import Penalties
 
 # Entries of W H in memory at a time: two megabytes per thread, or enough work for a GPU.
 BLOCK_ENTRIES = 1 << 18
 ARRAY_ENTRIES = 1 << 22
-# Entries of the rows of W that fused kernels on a GPU take at a time: their sums and steps, a dozen arrays of
-# this size, take about a hundred megabytes.
-TILED_ENTRIES = 1 << 21
 # Part of the mean of the data below which second derivatives for 1 < beta < 2 are bounded.
 CURVATURE_BOUND = 1e-3
 
@@ -76,13 +71,8 @@ class BetaLoss:
         if self.at_nonzeros(block):
             return Terms(*terms_of_W(block, W, Ht, self.lower_bound, want_loss=want_loss))
         xp = block.xp
-        if in_tiles(block, Ht):
-            x, mask = entries_and_mask(block)
-            ratio, power, losses = beta_sums.ratio_sums(x, W, Ht, self, mask=mask, want_loss=want_loss)
-            loss = self._sum(losses, block.weights) if want_loss else 0.0
-            return Terms(ratio, xp.sum(Ht, axis=0) if power is None else power, loss)
 
-        def visit(start: int, stop: int) -> tuple[Any, Any, float]:
+        def visit(start: int, stop: int) -> tuple[Any, Any, Any]:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
             loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
             ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.lower_bound, mask)
@@ -104,16 +94,8 @@ class BetaLoss:
             return Terms(*terms_of_H(block, W, Ht, self.lower_bound, want_loss=want_loss))
         xp = block.xp
         weighted = block.weighted(W)
-        if in_tiles(block, Ht):
-            x, mask = entries_and_mask(block, transposed=True)
-            weights = block.weights
-            ratio, power, losses = beta_sums.ratio_sums(
-                x, Ht, W, self, mask=mask, weights=weights, want_loss=want_loss
-            )
-            loss = xp.sum(losses) if want_loss else 0.0
-            return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power, loss)
 
-        def visit(start: int, stop: int) -> tuple[Any, Any, float]:
+        def visit(start: int, stop: int) -> tuple[Any, Any, Any]:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
             loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
             ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.lower_bound, mask)
@@ -123,20 +105,13 @@ class BetaLoss:
         ratio, power, loss = over_blocks(block, visit, add=_add)[0]
         return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power, loss)
 
-    def value(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
+    def value(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
         """Return the weighted divergence over the observed entries of a block."""
         if self._gram_form(block) and block.is_sparse:
             return self._gram_loss(block, W, Ht)
         if self.at_nonzeros(block):
             return divergence(block, W, Ht, self.lower_bound)
-        if in_tiles(block, Ht):
-            return self._tiled_value(block, W, Ht)
-
-        def visit(start: int, stop: int) -> float:
-            x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
-            return self._loss(x, v, mask, block, start, stop)
-
-        return float(sum(over_blocks(block, visit)))
+        return self._dense_loss(block, W, Ht)
 
     def _gram_form(self, block: LocalMatrix) -> bool:
         return self.beta == 2.0 and block.observed is None and self.offset == 0.0
@@ -145,30 +120,20 @@ class BetaLoss:
         """Tell whether the model is needed at the nonzeros of the block only."""
         return self.beta == 1.0 and block.is_sparse and self.offset == 0.0
 
-    def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> float:
-        if in_tiles(block, Ht):
-            return self._tiled_value(block, W, Ht)
+    def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
         if not block.is_sparse:
             # From the entries: sums of products would cancel near an exact fit.
-            def visit(start: int, stop: int) -> float:
-                x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
-                return self._loss(x, v, mask, block, start, stop)
-
-            return float(sum(over_blocks(block, visit)))
+            return self._dense_loss(block, W, Ht)
         xp = block.xp
         gram = xp.astype(block.weighted_gram(W), xp.float64) * xp.astype(Ht.T @ Ht, xp.float64)
         cross = xp.astype(block.transposed_times(W), xp.float64) * xp.astype(Ht, xp.float64)
         return max(0.0, 0.5 * block.squared_norm() - float(xp.sum(cross)) + 0.5 * float(xp.sum(gram)))
 
-    def _tiled_value(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
-        x, mask = entries_and_mask(block)
-        return self._sum(beta_sums.losses(x, W, Ht, self, mask=mask), block.weights)
+    def _dense_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
+        def visit(start: int, stop: int) -> Any:
+            return self._loss(*self._model(block, W[start:stop, :], Ht, start, stop), block, start, stop)
 
-    @staticmethod
-    def _sum(losses: Array, weights: Array | None) -> Any:
-        # Stays on the device.
-        xp = array_namespace(losses)
-        return xp.sum(losses if weights is None else losses * xp.astype(weights, losses.dtype))
+        return sum(over_blocks(block, visit))
 
     def _model(self, block: LocalMatrix, W: Array, Ht: Array, start: int, stop: int) -> tuple[Any, Any, Any]:
         x, v = block.dense_rows(start, stop), W @ Ht.T
@@ -179,53 +144,13 @@ class BetaLoss:
             mask = mask.astype(x.dtype, copy=False)
         return x, v, mask
 
-    def _loss(self, x: Any, v: Any, mask: Any, block: LocalMatrix, start: int, stop: int) -> float:
+    def _loss(self, x: Any, v: Any, mask: Any, block: LocalMatrix, start: int, stop: int) -> Any:
+        # A number where the data are: nobody waits for a GPU.
         losses = beta_kernels.row_losses(x, v, self.beta, self.lower_bound, mask=mask)
-        if block.weights is None:
-            return float(block.xp.sum(losses))
-        return float(block.xp.sum(losses * block.xp.astype(block.weights[start:stop], losses.dtype)))
-
-
-def in_tiles(block: LocalMatrix, Ht: Array) -> bool:
-    """Tell whether the entries of a block are where fused kernels read them: dense on a GPU."""
-    return block.container == "array" and beta_sums.is_supported(Ht, Ht.shape[1])
-
-
-def in_pieces(
-    function: Callable[..., tuple[tuple[Array, ...], tuple[Any, ...]]],
-    block: LocalMatrix,
-    Ht: Array,
-    *sample_arrays: Array | None,
-) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    """Call a function of `map_reduce_rows`; on a GPU, in pieces of few rows, to save memory."""
-    n_rows, size = block.shape[0], rows_per_block(Ht.shape[1], TILED_ENTRIES)
-    if n_rows <= size or not in_tiles(block, Ht):
-        return function(block, *sample_arrays)
-    piece: Any = block
-    out: tuple[Array, ...] = ()
-    total: tuple[Any, ...] = ()
-    for begin in range(0, n_rows, size):
-        chosen = slice(begin, begin + size)
-        given = (None if array is None else array[chosen, :] for array in sample_arrays)
-        rows, sums = function(piece.select(chosen), *given)
-        if not begin:
-            # Not parts that are joined at the end, which takes the memory of the rows twice.
-            out = tuple(_empty(block.xp, n_rows, part) for part in rows)
-        for whole, part in zip(out, rows, strict=True):
-            whole[chosen, :] = part
-        total = tuple(a + b for a, b in zip(total, sums, strict=True)) if begin else sums
-    return out, total
-
-
-def _empty(xp: Any, n_rows: int, like: Array) -> Array:
-    return xp.empty((n_rows, like.shape[1]), dtype=like.dtype, device=like.device)
-
-
-def entries_and_mask(block: LocalMatrix, *, transposed: bool = False) -> tuple[Array, Array | None]:
-    """Return the entries of a dense block and which of them were observed, without a copy."""
-    x = block.dense_rows(0, block.shape[0])
-    mask = None if block.observed is None else block.observed.dense_rows(0, block.shape[0])
-    return (x.T, None if mask is None else mask.T) if transposed else (x, mask)
+        if block.weights is not None:
+            losses = losses * block.xp.astype(block.weights[start:stop], losses.dtype)
+        total = block.xp.sum(losses)
+        return float(total) if isinstance(total, np.generic) else total
 
 
 def _add(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import to_device
 from nonneg._typing import Array
 from nonneg.kernels import batched_kl
-from nonneg.kernels.batched_targets import batched_targets
+from nonneg.kernels.batched_kl import batched_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.solvers.batch import CONVERGED, FINISHED, LOSS, MAX_ITER, MOMENTUM, WINDOW, Batch, first_batch
 from nonneg.solvers.extrapolation import LOWEST_FRACTION
@@ -82,7 +82,7 @@ class BatchedNewton:
         X, bounds = self.data_of(arrays), arrays["bounds"]
         v = start.mT @ H
         # What the columns gain by extrapolated rows would say nothing about their own steps.
-        at_start = None if plain is None else batched_kl.column_losses(X, v, bounds, plain)
+        at_start = None if plain is None else batched_kl.column_losses(X, v, bounds)
         slope, curvature = batched_kl.newton_terms(X, v, bounds)
         squares = H * H + DAMPING * torch.mean(H, dim=2, keepdim=True) ** 2
         gradient, diagonal = H @ slope.mT, squares @ curvature.mT

@@ -6,7 +6,6 @@ not depend on other rows, on chunks or on threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +17,8 @@ from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, tensor_view
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.iteration.captured import Captured
 from nonneg.kernels.beta_products import kl_passes
-from nonneg.losses.beta import BetaLoss, entries_and_mask, in_pieces, in_tiles, over_blocks
+from nonneg.losses.beta import BetaLoss, over_blocks
 from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.nonzero_encoding import encode_on_gpu
@@ -29,10 +27,8 @@ from nonneg.solvers.row_newton import (
     Pairs,
     RowSubproblem,
     capped_squares,
-    damping_of,
     newton_step,
     shared_correlations,
-    tiled_step,
 )
 
 # Steps with shared correlations before those with a Hessian per row, which converge quadratically.
@@ -43,8 +39,6 @@ NEAR = 0.05
 MAX_PAIRS = 1 << 23
 # Sweeps over the nonzeros of a row per full gradient.
 SWEEPS, SHRINK = 6, 0.1
-# Multiplications per step of all rows up to which a GPU works for less time than the host takes to start it.
-RECORDED_WORK = 1 << 31
 # Dense rows with fewer columns take Newton steps even where most entries are zero.
 NARROW = 100
 
@@ -93,9 +87,6 @@ def _encode_block(
     if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
         own = Pairs.of(Ht)
     shared = shared_correlations(loss, Ht, block.xp.sum(Ht, axis=1), None)
-    if in_tiles(block, Ht):
-        fixed = Ht, loss, penalties, shared, own, tol, max_iter
-        return in_pieces(lambda piece, rows: _encode_tiles(piece, rows, *fixed), block, Ht, start)
     squares = capped_squares(Ht)
 
     def visit(begin: int, end: int) -> Array:
@@ -130,26 +121,6 @@ def _encode_sparse_array(
     first = None if start is None else numpy_view(start)
     given = numpy_view(Ht.contiguous()), numpy_view(sums)
     return tensor_view(_encode_nonzeros(block.csr.to_scipy(), first, *given, penalties, tol, max_iter))
-
-
-def _encode_tiles(
-    block: LocalMatrix,
-    start: Array | None,
-    Ht: Array,
-    loss: BetaLoss,
-    penalties: Penalties,
-    shared: Array,
-    own: Pairs | None,
-    tol: float,
-    max_iter: int,
-) -> tuple[tuple[Array], tuple[()]]:
-    x, mask = entries_and_mask(block)
-    problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
-    factor = _best_multiple(x, Ht, loss, mask) if start is None else start
-    rows = _Rows(loss, problem, Ht, damping_of(Ht), shared, own, tol, max_iter, tiled=True)
-    small = own is not None and x.shape[0] * own.products.shape[0] * own.products.shape[1] <= RECORDED_WORK
-    solve = rows.solve_recorded if small and x.device.type == "cuda" else rows.solve_on_device
-    return (solve(x, factor),), ()
 
 
 def _few_nonzeros(x: Any) -> Any:
@@ -230,7 +201,6 @@ class _Rows:
     own: Pairs | None
     tol: float
     max_iter: int
-    tiled: bool = False  # on a GPU, where `squares` is what `damping_of` returns
 
     def step(self, number: int, x: Array, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
         """Move all rows."""
@@ -241,15 +211,11 @@ class _Rows:
         guarded = not self.loss.convex and not shared
         exact = before.residuals < before.near if guarded else None
         model = self.shared if self.own is None or shared else self.own
-        if self.tiled:
-            rows = self.loss, self.problem, x, factor, self.Ht, self.squares, model
-            new, residuals = tiled_step(*rows, capped=True, exact=exact)
-        else:
-            v = factor @ self.Ht.T
-            if self.loss.offset:
-                x, v = x + self.loss.offset, v + self.loss.offset
-            fixed = self.Ht, self.squares, model, Buffers(x.shape[0], x.shape[1], factor)
-            new, _, residuals = newton_step(self.loss, self.problem, x, v, factor, *fixed, exact)
+        v = factor @ self.Ht.T
+        if self.loss.offset:
+            x, v = x + self.loss.offset, v + self.loss.offset
+        fixed = self.Ht, self.squares, model, Buffers(x.shape[0], x.shape[1], factor)
+        new, _, residuals = newton_step(self.loss, self.problem, x, v, factor, *fixed, exact)
         going = residuals > self.tol
         near, used = before.near, before.used
         if not shared:
@@ -275,50 +241,6 @@ class _Rows:
             if left.size == 0:
                 break
         return out
-
-    def solve_on_device(self, x: Array, factor: Array) -> Array:
-        """Rows that are done leave when half of them are: to copy the others takes time too."""
-        xp = array_namespace(x, factor)
-        out, now, rows = xp.asarray(factor, copy=True), _Progress.begin(factor), self
-        left: Any = None
-        for number in range(self.max_iter):
-            new, after = rows.step(number, x, factor, now)
-            factor = xp.where(now.going[:, None], new, factor)
-            now = after
-            going = int(xp.count_nonzero(now.going))
-            if 2 * going > factor.shape[0]:
-                continue
-            done = xp.nonzero(xp.logical_not(now.going))[0]
-            out[done if left is None else left[done], ...] = xp.take(factor, done, axis=0)
-            if not going:
-                return out
-            kept = xp.nonzero(now.going)[0]
-            left = kept if left is None else left[kept]
-            x, factor = xp.take(x, kept, axis=0), xp.take(factor, kept, axis=0)
-            rows, now = rows.only(kept), now.rows(kept)
-        if left is None:
-            return factor
-        out[left, ...] = factor
-        return out
-
-    def solve_recorded(self, x: Array, factor: Array) -> Array:
-        """All rows take every step, which is recorded: then starting it takes the host no time."""
-        xp = array_namespace(x, factor)
-        captured, now = Captured(), _Progress.begin(factor)
-
-        def advance(number: Any, arrays: Sequence[Any], _: Sequence[Any]) -> Sequence[Any]:
-            x, factor, *progress = arrays
-            before = _Progress(*progress)
-            new, after = self.step(number, x, factor, before)
-            return [xp.where(before.going[:, None], new, factor), *after.arrays]
-
-        for number in range(self.max_iter):
-            kind = min(number, SHARED_STEPS)  # later steps are the same
-            factor, *progress = captured(advance, kind, [x, factor, *now.arrays], [])
-            now = _Progress(*progress)
-            if not bool(xp.any(now.going)):
-                break
-        return factor
 
     def only(self, chosen: Any) -> _Rows:
         """Return the same for some of the rows, with their own observed entries."""

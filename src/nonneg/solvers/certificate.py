@@ -16,7 +16,7 @@ from nonneg.certificates.stationarity import (
 )
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_only
-from nonneg.losses.beta import BetaLoss, in_pieces
+from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.registry import loss_name
 
@@ -77,13 +77,9 @@ def _column_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]
 def _residual_of_W(
     block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties, means: Array
 ) -> tuple[tuple[()], tuple[float, float, Array, Array]]:
-    def sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Any, Any, Array, Array]]:
-        of_W, of_H = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
-        positive = of_W.power + penalties.l1_W + penalties.l2_W * W
-        energy, scale = ratio_residual(
-            block.xp, W, of_W.ratio, positive, weights=block.weights, column_means=means
-        )
-        return (), (energy, scale, of_H.ratio, of_H.power)
-
-    _, (energy, scale, ratio, power) = in_pieces(sums, block, Ht, W)
-    return (), (float(energy), float(scale), ratio, power)
+    of_W, of_H = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
+    positive = of_W.power + penalties.l1_W + penalties.l2_W * W
+    energy, scale = ratio_residual(
+        block.xp, W, of_W.ratio, positive, weights=block.weights, column_means=means
+    )
+    return (), (float(energy), float(scale), of_H.ratio, of_H.power)

@@ -8,8 +8,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import clipped
 from nonneg._typing import Array
-from nonneg.kernels import beta_sums
-from nonneg.solvers.extrapolation import LARGEST_FACTOR, extrapolate_geometric
+from nonneg.solvers.extrapolation import extrapolate_geometric
 
 # Newton iterations for the ratio of an update with an L2 penalty.
 NEWTON_STEPS = 8
@@ -70,11 +69,6 @@ def multiplicative_step(
     beta: float,
 ) -> tuple[Array, Array]:
     """Return the updated factor, and the same extrapolated; `momentum` may be a number on its GPU."""
-    if beta_sums.is_supported(factor, 1) and (not l2 or beta == 1 or beta >= 2):
-        rule = {"l1": l1, "l2": l2, "beta": beta, "exponent": descent_exponent(beta)}
-        return beta_sums.multiplicative_step(
-            factor, ratio, power, previous, momentum, largest_factor=LARGEST_FACTOR, **rule
-        )
     xp = array_namespace(factor)
     new = factor * update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=beta)
     # Numbers too small to be normal are slow and carry no information.

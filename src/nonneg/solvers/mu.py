@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.captured import RECORDED_ENTRIES, Captured, factor_entries
 from nonneg.iteration.lookahead import AHEAD_ENTRIES, Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
-from nonneg.losses.beta import BetaLoss, in_pieces
+from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import extrapolates
 from nonneg.solvers.device import CAPTURED
@@ -76,13 +75,7 @@ class Rule:
 def _forward(
     block: LocalMatrix, W: Array, W_plain: Array | None = None, *, Ht: Array, rule: Rule, momentum: Any
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    # Loss at (W, Ht), the update of W, and the sums for the update of Ht.
-    return in_pieces(partial(_forward_rows, Ht=Ht, rule=rule, momentum=momentum), block, Ht, W, W_plain)
-
-
-def _forward_rows(
-    block: LocalMatrix, W: Array, W_plain: Array | None, *, Ht: Array, rule: Rule, momentum: Any
-) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+    """Return the update of W, its loss at (W, Ht) and the sums for the update of Ht."""
     penalties = rule.penalties
     of_W = rule.loss.terms_of_W(block, W, Ht, want_loss=True)
     new, chosen = rule.step_W(W, of_W.ratio, of_W.power, W_plain, momentum)
@@ -93,14 +86,9 @@ def _forward_rows(
     return rows, (loss, of_H.ratio, of_H.power)
 
 
-def _sums(
-    block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule
-) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    def sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array, Array]]:
-        terms = rule.loss.terms_of_H(block, W, Ht)
-        return (), (terms.ratio, terms.power)
-
-    return in_pieces(sums, block, Ht, W)
+def _sums(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[()], tuple[Any, ...]]:
+    terms = rule.loss.terms_of_H(block, W, Ht)
+    return (), (terms.ratio, terms.power)
 
 
 @dataclass(frozen=True)
@@ -190,14 +178,9 @@ class MultiplicativeProblem:
         yield self.evaluate(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)
 
 
-def _plain_rows(
-    block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule
-) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    def update(block: LocalMatrix, W: Array) -> tuple[tuple[Array], tuple[()]]:
-        terms = rule.loss.terms_of_W(block, W, Ht)
-        return (rule.step_W(W, terms.ratio, terms.power, None, 0.0)[0],), ()
-
-    return in_pieces(update, block, Ht, W)
+def _plain_rows(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
+    terms = rule.loss.terms_of_W(block, W, Ht)
+    return (rule.step_W(W, terms.ratio, terms.power, None, 0.0)[0],), ()
 
 
 def multiplicative(

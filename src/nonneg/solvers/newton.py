@@ -23,7 +23,6 @@ from nonneg.iteration.captured import RECORDED_ENTRIES, Captured, factor_entries
 from nonneg.iteration.lookahead import AHEAD_ENTRIES, Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
-from nonneg.kernels.kl_newton import is_large, is_supported, kl_newton_iterations
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
@@ -66,7 +65,6 @@ class NewtonState:
     steps: Array | None = None  # of the columns, between 0 and 1
     momentum: float = 0.0  # see `extrapolation.Momentum`
     ceiling: float = 1.0
-    n_iter: int = 0  # number of iterations, where several are done in one step
 
 
 # The arrays of a state that an iteration begins with, with and without momentum.
@@ -143,33 +141,11 @@ class NewtonProblem:
         )
         return after, at_start
 
-    def compiled(self, state: NewtonState, n_iter: int) -> tuple[NewtonState, list[dict[str, float]]]:
-        """Do some iterations on a small table in one compiled call."""
-        changes, losses = kl_newton_iterations(
-            self.data,
-            state,
-            n_iter,
-            penalties=self.penalties,
-            free=self.free,
-            lower_bound=self.loss.lower_bound,
-            unit=self.unit,
-            rules=np.array(
-                [
-                    SCHEDULE.initial, SCHEDULE.growth, SCHEDULE.ceiling_growth, SCHEDULE.decay,
-                    self.extrapolate, SHORTEST, self.nothing, LOWEST_FRACTION, SHORTEST_STEP, DAMPING,
-                ]
-            ),
-            tries=TRIES,
-            row_tries=LINE_TRIES,
-        )  # fmt: skip
-        after = replace(state, n_iter=state.n_iter + n_iter, **changes)
-        return after, [{"loss": loss} for loss in losses]
-
     def tiled_pass(
         self, state: NewtonState, Ht: Array, means: Array, momentum: float
     ) -> tuple[SampleArray, tuple[Any, ...]]:
         """Do what `newton_pass` does in one compiled call per thread."""
-        from nonneg.kernels.kl_newton.tiles import tiled_newton_pass
+        from nonneg.kernels.kl_newton import tiled_newton_pass  # loads numba
 
         W, sums = tiled_newton_pass(
             self.data,
@@ -285,6 +261,11 @@ class NewtonProblem:
         return replace(after, momentum=following.momentum, ceiling=following.ceiling)
 
 
+def _is_dense_numpy(data: Any) -> bool:
+    """Tell whether the data are a NumPy array without missing entries."""
+    return data.container == "dense" and data.observed is None and isinstance(data.raw_rows(), np.ndarray)
+
+
 def _factor(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
     """Return about where a parabola with this slope at 0 and this change at 1 is lowest: a power of two."""
     bend = change - slope
@@ -319,12 +300,10 @@ def scaled_newton(
     mean = data.mean() + loss.offset
     unit = data.shape[1] * mean if mean > 0 else 1.0
     extrapolate = bool(options.get("extrapolate", True))
-    # By size alone: results must not depend on the number of threads.
-    tiled = beta == 1.0 and not loss.offset and is_large(data, Ht.shape[1])
+    tiled = beta == 1.0 and not loss.offset and _is_dense_numpy(data)
     problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, tiled)
     ahead = data.container == "array" and factor_entries(W, Ht) <= AHEAD_ENTRIES
     descent = Descent(problem.candidates, ahead=ahead)
-    stop = SlowDecrease(tol)
 
     def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
         if state.gradient is None:
@@ -333,19 +312,12 @@ def scaled_newton(
             state = replace(state, W_before=None, loss=read_later(state.loss))
         return descent(state)
 
-    def several_steps(state: NewtonState) -> tuple[NewtonState, list[dict[str, float]]]:
-        # Until the stopping rule looks again.
-        wanted = 1 if callback else stop.window - (state.n_iter - 1) % stop.window
-        return problem.compiled(state, min(wanted, max_iter - state.n_iter))
-
-    # By size alone: results must not depend on the number of threads.
-    small = beta == 1.0 and not loss.offset and is_supported(data, Ht.shape[1])
     with single_threaded_blas():
         return iterate(
-            several_steps if small else step,
+            step,
             NewtonState(W, Ht),
             max_iter=max_iter,
-            stop=stop,
+            stop=SlowDecrease(tol),
             callback=callback,
             progress=progress,
             checkpoint=checkpoint,

@@ -8,7 +8,6 @@ nonzeros only; the steps are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,9 @@ from nonneg._typing import Array
 from nonneg.data import LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
-from nonneg.kernels import beta_sums
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.kernels.nonzeros import line_search, ratio_sums
-from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, entries_and_mask, in_pieces, in_tiles
+from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss
 from nonneg.losses.nonzeros import column_losses, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import extrapolates
@@ -34,9 +32,7 @@ from nonneg.solvers.row_newton import (
     RowSubproblem,
     damped_squares,
     damping,
-    damping_of,
     newton_step,
-    tiled_step,
 )
 
 # Entries of a piece: its four arrays are about the size of a core's second-level cache.
@@ -76,11 +72,8 @@ def newton_pass(
     for rows of ones, in a last column) and Gram matrix for the update of H; the sum of the rows, and the
     penalty on them.
     """
-    if in_tiles(block, shared.Ht):
-        (rows,), sums = in_pieces(partial(_tiles, shared=shared), block, shared.Ht, W, W_before)
-    else:
-        work = _nonzeros if shared.loss.at_nonzeros(block) else _entries
-        rows, sums = work(block, W, W_before, shared)
+    work = _nonzeros if shared.loss.at_nonzeros(block) else _entries
+    rows, sums = work(block, W, W_before, shared)
     return (rows,), (*sums, shared.penalties.of_W(rows, block.weights))
 
 
@@ -155,26 +148,6 @@ def _entries(
     if rows is not None:
         return rows, total
     return xp.concat([part for parts, _ in ranges for part in parts], axis=0), total
-
-
-def _tiles(
-    block: LocalMatrix, W: Array, W_before: Array | None, *, shared: RowPass
-) -> tuple[tuple[Array], tuple[Any, ...]]:
-    # On a GPU: kernels that hold tiles of the model only.
-    xp, Ht, loss, penalties, weights = block.xp, shared.Ht, shared.loss, shared.penalties, block.weights
-    x, mask = entries_and_mask(block)
-    start = extrapolate_bounded(W, W_before, shared.momentum)
-    problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
-    new, _ = tiled_step(loss, problem, x, start, Ht, damping_of(Ht), shared.correlations)
-    columns = x.T, Ht
-    options: dict[str, Any] = {"mask": None if mask is None else mask.T, "weights": weights}
-    at_start = 0.0 if extrapolates(shared.momentum) else beta_sums.losses(*columns, start, loss, **options)
-    gradient, diagonal, traces, at_end = beta_sums.newton_sums(
-        *columns, new, loss, traced=True, want_loss=True, **options
-    )
-    weighted = new if weights is None else new * weights[:, None]
-    sums = gradient, xp.concat([diagonal, traces[:, None]], axis=1), shared.gram(new, weights)
-    return (new,), (at_start, at_end, *sums, xp.sum(weighted, axis=0))
 
 
 def _squares_and_weights(xp: Any, weighted: Array, rows: Array, weights: Array | None) -> Array:

@@ -17,7 +17,6 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.kernels import beta_products as beta_kernels
-from nonneg.kernels import beta_sums
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.block_pivoting.array_api import block_pivoting as with_pivots
 from nonneg.kernels.grams import DenseGrams
@@ -25,14 +24,11 @@ from nonneg.kernels.newton_targets import newton_targets
 from nonneg.kernels.newton_targets.array_api import along
 from nonneg.kernels.newton_targets.array_api import residuals as row_residuals
 from nonneg.losses.beta import BetaLoss
-from nonneg.solvers.majorizer import multiplicative_step, update_ratio
+from nonneg.solvers.majorizer import update_ratio
 
 # The part of the squared mean of a component that is added to its squares in the diagonals of Hessians: a row
 # with few observed entries may see next to nothing of a component, which then would grow without limit.
 DAMPING = 1e-3
-# Entries of the model, and of Hessians, of which there are several copies, that are in the memory of a GPU at
-# a time: 32 and 16 megabytes in float32.
-MODEL_ENTRIES, HESSIAN_ENTRIES = 1 << 23, 1 << 22
 # A row whose step is shorter than this takes a multiplicative step instead.
 SHORTEST_STEP = 0.02
 
@@ -117,13 +113,6 @@ def capped_squares(other: Array) -> Array:
     return squares + DAMPING * xp.minimum(xp.mean(other, axis=0)[None, :] ** 2, largest)
 
 
-def damping_of(other: Array) -> Array:
-    """Return what `damped_squares` adds for each component, and the bound of `capped_squares`."""
-    xp = array_namespace(other)
-    added = damping(other)
-    return xp.concat([added, xp.full_like(added[:1], DAMPING)])
-
-
 class Buffers:
     """Memory for a few arrays of the size of a block, used again for every block; NumPy only."""
 
@@ -189,9 +178,10 @@ def newton_step(
         exact=exact,
         out=out,
     )
-    gradient = slope @ other
+    own = gradient = slope @ other
     if problem.l1 or problem.l2:
         gradient = gradient + (problem.l1 + problem.l2 * factor)
+    before = v
     if isinstance(model, Pairs):
         hessians = model.hessians(curvature, problem.l2)
         residuals, target = own_target(factor, gradient, hessians)
@@ -223,90 +213,16 @@ def newton_step(
         if short.size:
             new[short] = _multiplicative(loss, problem, x, short, factor[short], other)
             v[short] = new[short] @ other.T + loss.offset
-    return new, v, residuals
-
-
-def tiled_step(
-    loss: BetaLoss,
-    problem: RowSubproblem,
-    x: Array,
-    factor: Array,
-    other: Array,
-    added: Array,
-    model: Array | Pairs,
-    *,
-    capped: bool = False,
-    exact: Array | None = None,
-) -> tuple[Array, Array]:
-    """Move rows on a GPU by one guarded Newton step; return them and their residuals."""
-    xp, mask, l1, l2 = array_namespace(factor), problem.weights, problem.l1, problem.l2
-    losses = own = None
-    if isinstance(model, Pairs):
-        gradient, residuals, target = _own_targets(loss, problem, x, factor, other, model, exact)
-        direction = target - factor
-        linear, quadratic, slopes = along(factor, gradient, direction, l1, l2)
-    else:
-        options: dict[str, Any] = {"damping": added, "capped": capped, "exact": exact}
-        gradient, diagonal, _, losses = beta_sums.newton_sums(
-            x, factor, other, loss, mask=mask, want_loss=not loss.convex, **options
-        )
-        own = gradient
-        if l1 or l2:
-            gradient = gradient + (l1 + l2 * factor)
-            diagonal = diagonal + l2
-        direction, residuals, linear, quadratic, slopes = newton_targets(
-            factor, gradient, diagonal, model, None, l1, l2
-        )
-    penalty = linear, quadratic, slopes
-    steps = beta_sums.step_lengths(x, factor, direction, other, loss, *penalty, mask, losses)
-    new = xp.clip(factor + steps[:, None] * direction, min=0.0)
-    # Nobody asks whether there are such rows, which would make the host wait; the kernel skips all others.
+        return new, v, residuals
+    # For all rows: to ask whether there are such rows would make a GPU wait.
     short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
-    if loss.beta == 1 and mask is None and own is not None:
-        # The gradient is the difference of the two sums.
-        power = xp.sum(other, axis=0)
-        ratio = xp.clip(power - own, min=0.0)
-    else:
-        ratio, power, _ = beta_sums.ratio_sums(x, factor, other, loss, mask=mask, wanted=short)
-        power = xp.sum(other, axis=0) if power is None else power
-    scaled, _ = multiplicative_step(factor, ratio, power, l1=l1, l2=l2, beta=loss.beta)
-    return xp.where(short[:, None], scaled, new), residuals
-
-
-def _own_targets(
-    loss: BetaLoss,
-    problem: RowSubproblem,
-    x: Array,
-    factor: Array,
-    other: Array,
-    pairs: Pairs,
-    exact: Array | None,
-) -> tuple[Array, Array, Array]:
-    # A Hessian per row, a few thousand rows at a time. Its product costs so much more than the model that
-    # this may be written to memory.
-    xp = array_namespace(factor)
-    n_rows, k = factor.shape
-    size = max(1, min(HESSIAN_ENTRIES // (k * k), MODEL_ENTRIES // max(1, x.shape[1])))
-    parts: list[tuple[Array, ...]] = []
-    for begin in range(0, n_rows, size):
-        rows = slice(begin, begin + size)
-        entries = x[rows, :] + loss.offset if loss.offset else x[rows, :]
-        v = factor[rows, :] @ other.T
-        v = v + loss.offset if loss.offset else v
-        slope, curvature = beta_kernels.newton_terms(
-            entries,
-            v,
-            None if problem.weights is None else problem.weights[rows, :],
-            loss.beta,
-            loss.lower_bound,
-            curvature_bound=loss.curvature_bound,
-            exact=None if exact is None else exact[rows],
-        )
-        gradient = slope @ other + (problem.l1 + problem.l2 * factor[rows, :])
-        hessians = pairs.hessians(curvature, problem.l2)
-        parts.append((gradient, *own_target(factor[rows, :], gradient, hessians)))
-    gradient, residuals, target = (xp.concat(list(part), axis=0) for part in zip(*parts, strict=True))
-    return gradient, residuals, target
+    _, power = beta_kernels.ratio_terms(x, before, loss.beta, loss.lower_bound, problem.weights)
+    power = xp.sum(other, axis=0) if power is None else power @ other
+    # The gradient is the difference of the two sums.
+    ratio = xp.clip(power - own, min=0.0)
+    scaled = factor * update_ratio(factor, ratio, power, l1=problem.l1, l2=problem.l2, beta=loss.beta)
+    new = xp.where(short[:, None], scaled, new)
+    return new, new @ other.T + loss.offset, residuals
 
 
 def own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, Array]:

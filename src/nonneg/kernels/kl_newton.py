@@ -1,7 +1,6 @@
-"""Newton steps for the Kullback-Leibler divergence on large dense tables (compiled).
+"""Newton steps for the Kullback-Leibler divergence on dense tables (compiled).
 
-A thread goes through its rows without the interpreter, a tile at a time, with products by BLAS. Called piece
-by piece from Python, sixteen threads would wait for each other: on an Intel Xeon they took longer than eight.
+A thread goes through its rows without the interpreter, a tile at a time, with products by BLAS.
 """
 
 from __future__ import annotations
@@ -12,14 +11,113 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401 (the products of compiled code are SciPy's)
 
 from nonneg._threads import parallel_for
+from nonneg.kernels.beta_products.logarithms import brought_near, log_ratio, ratio_exponent
 from nonneg.kernels.hals.native import UNROLL, row_updates
-from nonneg.kernels.jit import jit
-from nonneg.kernels.kl_newton.numba import add_losses, multiplicative, step_along, terms
+from nonneg.kernels.jit import jit, part
 from nonneg.kernels.newton_targets.array_api import LEAST_DIAGONAL
 from nonneg.kernels.newton_targets.numba import LINEAR, QUADRATIC, RESIDUAL, SLOPE, targets_rows
 
+FAST = {"contract", "nsz", "arcp", "reassoc"}
 # Rows that go through a pass together: four arrays of them are about the size of a core's second-level cache.
 ROWS = 128
+
+
+@part(fastmath=FAST, error_model="numpy")
+def times(rows, i, H, out, o):
+    """Write row `i` of rows H to row `o` of `out`."""
+    k, n = H.shape
+    whole = k - k % 4
+    for j in range(n):
+        out[o, j] = 0
+    for a in range(0, whole, 4):
+        w0, w1, w2, w3 = rows[i, a], rows[i, a + 1], rows[i, a + 2], rows[i, a + 3]
+        for j in range(n):
+            out[o, j] += (w0 * H[a, j] + w1 * H[a + 1, j]) + (w2 * H[a + 2, j] + w3 * H[a + 3, j])
+    for a in range(whole, k):
+        w0 = rows[i, a]
+        for j in range(n):
+            out[o, j] += w0 * H[a, j]
+
+
+@part(fastmath=FAST, error_model="numpy")
+def terms(x, i, v, o, lower_bound, slope, curvature, r):
+    """Write the derivatives of the divergence with respect to a row of the model."""
+    one = v.dtype.type(1)
+    for j in range(x.shape[1]):
+        inverse = one / max(v[o, j], lower_bound)
+        ratio = x[i, j] * inverse
+        slope[r, j] = one - ratio
+        curvature[r, j] = ratio * inverse
+
+
+@jit(inline="always", error_model="numpy")
+def single_divergence(count, model):
+    """Return the divergence of a float32 entry, to the precision of a model that is rounded to float32."""
+    near = brought_near(count, model)
+    s = (near - model) / (near + model)
+    z = s * s
+    p = (np.float32(2 / 3) + np.float32(2 / 5) * z) + (z * z) * (np.float32(2 / 7) + np.float32(2 / 9) * z)
+    log = ratio_exponent(count, model) * np.float32(0.6931471805599453) + s * (np.float32(2) + p * z)
+    return max((model - count) + count * log, np.float32(0))
+
+
+@part(fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def add_losses(x, i, v, o, lower_bound, weights, losses, single):
+    """Add the divergences of a row to those of the columns; `single` is None unless x is float32."""
+    # A branch on None is decided before the types are: one of these is compiled.
+    weight = np.float64(weights[i])
+    for j in range(x.shape[1]):
+        if single is None:
+            value, entry = np.float64(max(v[o, j], lower_bound)), np.float64(x[i, j])
+            losses[j] += weight * ((value - entry) + entry * log_ratio(entry, value))
+        else:
+            model, count = np.float32(max(v[o, j], lower_bound)), np.float32(x[i, j])
+            losses[j] += weight * np.float64(single_divergence(count, model))
+
+
+@part(fastmath=FAST, error_model="numpy")
+def slope_along(x, i, v, o, d, r, t, lower_bound):
+    """Return the derivative of the divergence of a row along row `r` of d at v + t d."""
+    total = v.dtype.type(0)
+    one = v.dtype.type(1)
+    for j in range(x.shape[1]):
+        total += d[r, j] * (one - x[i, j] / max(v[o, j] + t * d[r, j], lower_bound))
+    return np.float64(total)
+
+
+@part(error_model="numpy")
+def step_along(x, i, v, o, d, r, linear, quadratic, down, tries, lower_bound):
+    """Return a step in (0, 1] that lowers the loss of a row, 0 where there is none."""
+    # As in `kernels.beta_products.line_search`, where the divergence is convex.
+    t = 1.0
+    if not down > 0.0:
+        return 0.0
+    for _ in range(tries):
+        up = slope_along(x, i, v, o, d, r, v.dtype.type(t), lower_bound) + linear + quadratic * t
+        if up <= 0.0:
+            return t
+        t *= down / (down + up)
+        if up <= 2.0 * down:
+            return t
+    return 0.0
+
+
+@part(fastmath={"contract", "nsz"}, error_model="numpy")
+def multiplicative(x, i, v, o, H, start, l1, l2, lower_bound, tiny, most, new):
+    """Write the multiplicative step of row `i` to `new`; see `solvers.majorizer.update_ratio`."""
+    k, n = H.shape
+    times(start, i, H, v, o)
+    for a in range(k):
+        pull, cost = H.dtype.type(0), l1
+        for j in range(n):
+            pull += x[i, j] / max(v[o, j], lower_bound) * H[a, j]
+            cost += H[a, j]
+        w = start[i, a]
+        ratio = min(pull / max(cost, tiny), most)
+        if l2 > 0:
+            ratio = 2 * pull / max(cost + np.sqrt(cost * cost + 4 * l2 * w * pull), tiny)
+        new[i, a] = w * ratio
+    times(new, i, H, v, o)
 
 
 @jit(fastmath={"contract", "nsz"}, error_model="numpy")
@@ -127,7 +225,7 @@ def tiled_newton_pass(
     shortest: float,
     tries: int,
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Move the rows of W by one guarded Newton step each; see `kl_newton.kl_newton_pass`."""
+    """Move the rows of W by one guarded Newton step each; see `newton_pass.newton_pass`."""
     n_rows, n = data.shape
     k, dtype = Ht.shape[1], Ht.dtype
     info = np.finfo(dtype)
