@@ -64,7 +64,7 @@ def column_losses(x: Any, v: Any, bounds: Any) -> Any:
 
 
 def batched_targets(factor: Any, gradient: Any, diagonal: Any, correlations: Any) -> tuple[Any, Any]:
-    """Return the steps of all rows, and the derivatives along them: `kernels.newton_targets`, one axis more."""
+    """Return the steps of all rows and the derivatives along them; see `kernels.newton_targets`."""
     xp = array_namespace(factor)
     root = xp.sqrt(xp.clip(diagonal, min=float(xp.finfo(factor.dtype).smallest_normal) * LEAST_DIAGONAL))
     scaled = factor * root
