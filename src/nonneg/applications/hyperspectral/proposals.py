@@ -30,8 +30,8 @@ from nonneg.separable.result import SelectionResult
 # Pixels are divided by brightness to this power: 0 trusts the brightness, 1 ignores it, and 1/2 evens out
 # photon noise, whose variance is proportional to brightness.
 POWERS = (0.0, 0.5, 1.0)
-# Shares of the pixels that a median takes: a 1-2-5 series up to the 5% that is commonly called a tail. The study
-# `unmixing` has other shares, and each image left out of the choice.
+# Shares of the pixels that a median takes: a 1-2-5 series up to the 5% that is commonly called a tail. The
+# study `unmixing` has other shares, and each image left out of the choice.
 SHARES = (0.01, 0.02, 0.05)
 # Runs per geometry and share. The best of n runs is among the best 1/n of all runs on average.
 N_RUNS = 8
