@@ -33,6 +33,8 @@ SIZES = (1_000, 10_000, 100_000)
 TURNS = {1_000: 41, 10_000: 7, 100_000: 2}
 LAND, GOAL, SPEED_UP = 2.0, 1.6, 1.6
 MEMORY = {1_000: 60e6, 10_000: 60e6, 100_000: 250e6}
+ROWS, COLUMNS = 256, 256
+"""Points and columns of a block of the bare products."""
 ENTRIES = 40
 """Points from which every column draws where scans are left out; 100 iterations at 10 dB leave 31 entries."""
 
@@ -46,8 +48,6 @@ def points(n_points: int) -> Any:
 
 def bare_products(X: Any) -> Callable[[], None]:
     """Return a function that makes all blocks of X' R in float32, one after another, and keeps none."""
-    from nonneg.kernels.self_dictionary.numba import COLUMNS, ROWS
-
     left = np.ascontiguousarray(X, dtype=np.float32)
     right = left.copy()
     room = np.empty(ROWS * COLUMNS, dtype=np.float32)
@@ -67,19 +67,15 @@ def iterations(X: Any) -> Callable[[int], None]:
     """Return a function that does the next iteration of one search on this number of threads."""
     from nonneg._threads import threads
     from nonneg.data import as_data_matrix
-    from nonneg.kernels.sparse_columns import no_entries
-    from nonneg.separable.merit.frank_wolfe import advance, open_loop
-    from nonneg.separable.merit.penalty_weight import penalty_weight
-    from nonneg.separable.merit.problem import SelfDictionary
+    from nonneg.separable.merit import Problem, dictionary_of, published_weight
 
     data = as_data_matrix(X)
-    problem = SelfDictionary.of(data, penalty_weight(data, N_ANCHORS, "paper").lam, 1e-5)
-    state = [problem.initial_iterate(no_entries(len(X)))]
+    problem = Problem(dictionary_of(data), published_weight(data, N_ANCHORS, "paper", 1e-5), 1e-5)
+    state = [problem.initial_iterate(None, data, "auto")]
 
     def iterate(n_threads: int) -> None:
         with threads(n_threads):
-            has_vertices, _ = problem.call_oracle(state[0])
-            state[0] = advance(problem, has_vertices, open_loop(problem, has_vertices))
+            state[0] = problem.advance(problem.call_oracle(state[0])[0])
 
     for _ in range(4 if len(X) <= 10_000 else 1):
         iterate(2 if len(X) > 10_000 else 1)
@@ -117,24 +113,24 @@ def measure_speed(n_points: int, threads: int) -> dict[str, Any]:
 def measure_memory(n_points: int, *, whole: bool) -> dict[str, Any]:
     """Return the record of the memory of one search; to be called in a fresh process."""
     from nonneg import select_anchors
-    from nonneg.separable.merit import problem
+    from nonneg.separable import merit as problem
 
     X = points(n_points)
     # Kernels are compiled and loaded before the count begins.
-    select_anchors(X[: min(1000, n_points)], N_ANCHORS, max_iter=2)
+    select_anchors(X[: min(1000, n_points)], N_ANCHORS, method="merit", max_iter=2)
     scan, left_out = problem.minimizing_vertices, [0 if whole else 98]
     rng = np.random.default_rng(SEED)
     choice = rng.integers(0, n_points, (1 if whole else n_points, ENTRIES), dtype=np.int32)
 
-    def drawn(dictionary: Any, residual: Any, slope: Any, columns: Any = None) -> Any:
+    def drawn(dictionary: Any, residual: Any, slope: Any) -> Any:
         if not left_out[0]:
-            return scan(dictionary, residual, slope, columns)
+            return scan(dictionary, residual, slope)
         left_out[0] -= 1
         return choice[np.arange(n_points), rng.integers(0, ENTRIES, n_points)].astype(np.int64)
 
     found: list[Any] = []
     with mock.patch.object(problem, "minimizing_vertices", drawn):
-        peak, how = peak_beyond(lambda: found.append(select_anchors(X, N_ANCHORS, max_iter=100)))
+        peak, how = peak_beyond(lambda: found.append(select_anchors(X, N_ANCHORS, method="merit")))
     return {
         "peak": peak,
         "allowed": MEMORY[n_points],

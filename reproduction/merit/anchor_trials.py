@@ -13,7 +13,7 @@ from nonneg._typing import IntArray
 from nonneg.data import as_data_matrix
 from nonneg.datasets import SeparableData, middle_points, separable_dirichlet
 from nonneg.metrics import anchors_found
-from nonneg.separable.merit.penalty_weight import penalty_weight
+from nonneg.separable.merit import published_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.weights import anchor_weights
@@ -21,11 +21,12 @@ from reproduction.device import to_device
 from reproduction.experiment import Setting
 from reproduction.scores import mean_removed_spectral_angle, relative_approximation, success_rate
 
-METHODS = {"merit": "MERIT", "merit-0": "MERIT(0)", "fast-gradient": "FastGradient", "spa": "SPA"}
-"""Our names of the methods -> the paper's."""
+METHODS = {
+    "merit": "MERIT", "merit-0": "MERIT(0)", "fast-gradient": "FastGradient", "spa": "SPA",
+    "default": "default (propose and judge)",
+}  # fmt: skip
+"""Our names of the methods -> the paper's, and the default of the library beside them."""
 MU, MERIT_ITERATIONS, FAST_GRADIENT_ITERATIONS = 1e-5, 100, 150
-# Steps and choice of anchors as in the paper and the authors' code; the defaults of the library differ.
-PUBLISHED = {"steps": "open-loop", "choice": "row-maxima", "ties": "first"}
 # The authors end on a duality gap of 1e-5, and never in the setting of middle points.
 GAP = {"dirichlet": 1e-5, "middle": 0.0}
 _KINDS = {"dirichlet": 1, "middle": 2}
@@ -68,6 +69,8 @@ def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResul
     if method == "spa":
         return select_anchors(points.X, k, method="spa")
     X = to_device(points.X)
+    if method == "default":
+        return select_anchors(X, k)
     if method == "fast-gradient":
         return select_anchors(
             X, k, method=method, max_iter=FAST_GRADIENT_ITERATIONS, rng=_seeds(setting, draw)[1]
@@ -75,12 +78,12 @@ def search(setting: Setting, points: SeparableData, draw: int) -> SelectionResul
     lam: float | str = 0.0 if method == "merit-0" else "paper"
     factor = setting.get("lam_factor", 1.0)
     if lam == "paper" and factor != 1.0:
-        lam = 0.0 if factor == 0 else factor * penalty_weight(as_data_matrix(X), k, "paper").lam
+        lam = 0.0 if factor == 0 else factor * published_weight(as_data_matrix(X), k, "paper", MU)
     return select_anchors(
         X,
         k,
         method="merit",
-        method_params={"lam": lam, "mu": setting.get("mu", MU), "recovery": False} | PUBLISHED,
+        method_params={"lam": lam, "mu": setting.get("mu", MU), "recovery": False},
         max_iter=setting.get("max_iter", MERIT_ITERATIONS),
         tol=GAP[setting["data"]],
     )
@@ -114,7 +117,9 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 def cost(setting: Setting) -> float:
     """Return the relative cost of a trial."""
-    each = {"merit": 0.3, "merit-0": 0.3, "fast-gradient": 0.7, "spa": 0.15}[setting["method"]]
+    each = {"merit": 0.3, "merit-0": 0.3, "fast-gradient": 0.7, "spa": 0.15, "default": 0.6}[
+        setting["method"]
+    ]
     return float(each * setting["n_draws"] * setting["n"] / 200.0)
 
 

@@ -14,7 +14,6 @@ from reproduction.merit.anchor_trials import (
     MERIT_ITERATIONS,
     METHODS,
     MU,
-    PUBLISHED,
     draw_points,
 )
 from reproduction.merit.peak_memory import can_measure, measured_peak
@@ -48,7 +47,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     options: dict[str, Any] = {"method": setting["method"]}
     if setting["method"] == "merit":
         options |= {"max_iter": MERIT_ITERATIONS, "tol": GAP["dirichlet"]}
-        options["method_params"] = {"lam": "paper", "mu": MU, "recovery": False} | PUBLISHED
+        options["method_params"] = {"lam": "paper", "mu": MU, "recovery": False}
     elif setting["method"] == "fast-gradient":
         options |= {"max_iter": FAST_GRADIENT_STEPS, "rng": 0}
         options["method_params"] = {"memory_limit": FAST_GRADIENT_LIMIT}

@@ -8,7 +8,6 @@ from typing import Any
 from reproduction.artifacts import Artifact, Curves, Figure, Measured, Paragraph, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
-from reproduction.merit.anchor_trials import PUBLISHED
 from reproduction.merit.peak_memory import can_measure, measured_peak
 from reproduction.merit.topic_draws import ANCHOR_METHODS, CORPORA, NUMBERS, QUICK, make_draw
 from reproduction.merit.topic_memory import measured_topics
@@ -56,7 +55,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
         lam = 0.0 if method == "merit(0)" else 5e-7
         options = {
             "method": "merit",
-            "method_params": {"lam": lam, "t_init": "paper", "recovery": False} | PUBLISHED,
+            "method_params": {"lam": lam, "t_init": "paper", "recovery": False},
             "init": "spa",
             "tol": 0.25,
             "max_iter": 60,

@@ -15,7 +15,6 @@ from nonneg.applications.communities.methods import (
 from reproduction.artifacts import Artifact, Curves, Figure, Measured, Paragraph, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
-from reproduction.merit.anchor_trials import PUBLISHED
 from reproduction.merit.coauthor_networks import (
     ENERGY,
     METHODS,
@@ -57,7 +56,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     if method.startswith("merit"):
         lam = MERIT_LAM if method == "merit" else 0.0
         options = {"method": "merit", "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS}
-        options["method_params"] = {"lam": lam, "recovery": False} | PUBLISHED
+        options["method_params"] = {"lam": lam, "recovery": False}
     elif method == "fast-gradient":
         options |= {"max_iter": FAST_GRADIENT_STEPS, "rng": 0}
         options["method_params"] = {"memory_limit": FAST_GRADIENT_LIMIT}

@@ -97,7 +97,12 @@ def test_purification_of_centered_samples(n, perturbed_lapack):
 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize(
-    "model", [ConeNMF(4), MinVolNMF(4, init="mv-dual", max_iter=20, tol=0), SeparableNMF(4, max_iter=30)]
+    "model",
+    [
+        ConeNMF(4),
+        MinVolNMF(4, init="mv-dual", max_iter=20, tol=0),
+        SeparableNMF(4, method="merit", max_iter=30),
+    ],
 )
 def test_estimators(model, perturbed_lapack):
     before = model.fit(points()).components_

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from nonneg.kernels import grams, rows
 from nonneg.kernels.beta_products import array_api as beta_kernels
 from nonneg.kernels.block_pivoting.exchanges import PATIENCE, PivotedRows
-from nonneg.kernels.dual_constraints import constraint_sums
 from nonneg.kernels.newton_targets.array_api import along, residuals
 from nonneg.kernels.sparse_products import array_api as sparse_kernels
 from nonneg.kernels.sparse_products.plan import make_plan
@@ -195,22 +194,6 @@ def test_slopes_along_steps_and_residuals(rng):
     size = np.linalg.norm(factor, axis=1)
     expected = np.linalg.norm(projected, axis=1) / np.where(size > 0, size, 1.0)
     np.testing.assert_allclose(residuals(factor, gradient), expected)
-
-
-@pytest.mark.parametrize("host", [True, False])
-@pytest.mark.parametrize("n_columns", [5, 300])
-def test_dual_constraints_are_bounded_from_above_and_nearly_exact(host, n_columns, rng):
-    xp = np if host else pytest.importorskip("array_api_strict")
-    points, residual = rng.standard_normal((40, 6)), rng.standard_normal((n_columns, 6))
-    levels = rng.random(n_columns)
-    exact = np.maximum(levels - points @ residual.T, 0.0).sum(axis=1)
-    given = xp.asarray(points)
-    radius = float(np.linalg.norm(points, axis=1).max())
-    found = constraint_sums(
-        lambda start, stop: given[start:stop, :], 40, radius, xp.asarray(residual), xp.asarray(levels)
-    )
-    assert (found >= exact).all()
-    np.testing.assert_allclose(found, exact, rtol=1e-3, atol=1e-3)
 
 
 def all_grams(rng):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels.dual_constraints import constraint_sums
 from nonneg.kernels.row_caps import array_api, cap_rows
 
 torch = pytest.importorskip("torch")
@@ -47,18 +46,3 @@ def test_portable_caps_equal_the_compiled_ones(dtype):
     np.testing.assert_allclose(sums, others, rtol=tol)
     for one, other in zip((*given[1:], caps), tensors[1:], strict=True):
         np.testing.assert_allclose(one, other.numpy(), atol=10 * tol)
-
-
-def test_constraint_sums_are_upper_bounds():
-    rng = np.random.default_rng(2)
-    points, residual = rng.normal(size=(300, 12)), rng.normal(size=(1100, 12))
-    levels = rng.normal(size=1100)
-    radius = float(np.linalg.norm(points, axis=1).max())
-    exact = np.clip(levels - points @ residual.T, 0.0, None).sum(axis=1)
-    for points_of, right, level in (
-        (points, residual, levels),
-        (torch.from_numpy(points), torch.from_numpy(residual), torch.from_numpy(levels)),
-    ):
-        found = constraint_sums(lambda a, b, of=points_of: of[a:b], 300, radius, right, level)
-        assert (found >= exact).all()
-        np.testing.assert_allclose(found, exact, rtol=1e-3)

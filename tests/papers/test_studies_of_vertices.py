@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from reproduction.artifacts import Table
-from reproduction.studies import communities, communities_graphs, near_duplicates
+from reproduction.studies import communities
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 from nonneg.applications import MixedMembership
@@ -42,34 +42,3 @@ def test_the_default_must_be_near_the_best_everywhere(default, met):
     # With fewer draws nothing is decided.
     few, _ = verdicts("studies/communities", records[:-6]).values()
     assert few.met is None
-
-
-def test_choosing_and_reporting_draws_are_apart():
-    for study in (communities, near_duplicates):
-        settings = [setting for setting in study.trials(quick=False) if "seeds" in setting]
-        seeds = {group: set() for group in ("choosing", "reporting", "fresh")}
-        for setting in settings:
-            seeds[setting["group"]] |= set(setting["seeds"])
-        assert len(seeds["reporting"]) >= 50
-        assert not seeds["choosing"] & (seeds["reporting"] | seeds["fresh"])
-    for groups in (communities_graphs, near_duplicates):
-        assert not any(kind in groups.CHOOSING.values() for kind in groups.REPORTING.values())
-    assert not set(communities_graphs.NETWORKS) & set(communities_graphs.NEW_NETWORKS)
-
-
-def test_near_duplicates_are_averaged():
-    records = quick_records("studies/near-duplicates")
-    errors = {record["candidate"]: record["error"] for record in records}
-    assert set(errors) == set(near_duplicates.METHODS)
-    assert errors["css-nmf"] < min(errors[name] for name in ("merit", "fast-gradient", "spa"))
-    assert all(record["true"] for record in records if "true" in record)
-    others = {"fast-gradient": 0.3, "merit": 0.2, "spa": 0.05}
-    made = [
-        {"group": "reporting", "data": data, "noise": noise, "seed": seed, "candidate": name, "error": error}
-        for data in near_duplicates.WITH_COPIES
-        for noise in near_duplicates.NOISES
-        for seed in range(near_duplicates.N_REPORTING)
-        for name, error in {"css-nmf": 0.1, **others}.items()
-    ]
-    met = [verdict.met for verdict in verdicts("studies/near-duplicates", made).values()]
-    assert met == [True, True, False]

@@ -36,8 +36,8 @@ def test_there_is_no_page_without_an_experiment():
 # Their records take half a second a page and more.
 LONG = {
     "merit/figure-2", "merit/figure-4a", "merit/figure-5", "merit/table-2", "purification/basin",
-    "purification/sparsity", "studies/communities", "studies/merit-weight", "studies/min-volume",
-    "studies/robust-anchors",
+    "purification/sparsity", "studies/communities", "studies/min-volume",
+
 }  # fmt: skip
 PAGES = [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in TITLES]
 

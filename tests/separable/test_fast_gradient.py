@@ -8,7 +8,7 @@ from tests.references.containers import TORCH, as_container
 
 from nonneg.data import as_data_matrix
 from nonneg.datasets import middle_points, separable_dirichlet
-from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
+from nonneg.exceptions import UnsupportedInputError
 from nonneg.leastsquares.projections import onto_dominating_diagonal
 from nonneg.separable import fast_gradient as fast_gradient_module
 from nonneg.separable import select_anchors
@@ -60,13 +60,6 @@ def test_history_and_curve(clean):
     assert set(result.anchors) == set(clean.anchors)
 
 
-def test_the_number_of_anchors_from_the_largest_drop(clean):
-    result = run(clean.X, None, lam=0.02, max_iter=1500)
-    assert set(result.anchors) == set(clean.anchors)
-    with pytest.raises(InvalidParameterError, match="n_components or a number as lam"):
-        run(clean.X, None)
-
-
 @pytest.mark.parametrize("form", ["fortran", "csr", "strict", TORCH, "dask"])
 def test_holders_agree(form, clean):
     expected = run(clean.X, 6, max_iter=40)
@@ -116,29 +109,6 @@ def test_its_first_weight_balances_error_and_trace():
     spread = 1.0 + fast_gradient_module.SPREAD * (np.random.default_rng(0).random(3) - 0.5)
     expected = (0.04 + 1e-3 * float(np.sum(X**2))) / spread[:2].sum()
     assert found.facts["first_lam"] == pytest.approx(expected, rel=1e-9)
-
-
-def test_its_weight_steers_the_trace_to_half_the_anchors_and_one():
-    step = fast_gradient_module._TraceStep(np.eye(3), np.ones(3), np.ones(3), 3.0)
-    state = step.initial_state(1.0)
-    low, high = step.reweighted(state, 2.9), step.reweighted(state, 3.1)
-    # A trace below the target lowers the weight of the trace, one above it raises the weight.
-    assert low.lam < 1.0 < high.lam
-    turned = step.reweighted(low, 3.1)
-    assert turned.change == low.change / 2.0
-    data = separable_dirichlet(60, 20, 6, snr=40, rng=0)
-    targets = []
-
-    class Recorded(fast_gradient_module._TraceStep):
-        def __init__(self, points, weights, prices, target):
-            targets.append(target)
-            super().__init__(points, weights, prices, target)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fast_gradient_module, "_TraceStep", Recorded)
-        for k in (1, 2, 6):
-            run(data.X, k, max_iter=2)
-    assert targets == [1.0, 2.0, 4.0]
 
 
 def test_its_own_number_of_iterations_is_the_default(rng):

@@ -9,7 +9,6 @@ from tests.references.containers import FORMS, as_container
 from nonneg.data import as_data_matrix
 from nonneg.datasets import middle_points, separable_dirichlet
 from nonneg.separable import METHODS, select_anchors
-from nonneg.separable.translated_spa import best_lift, lifted_projections
 from nonneg.separable.vca import _with_constant
 
 ALIKE = ("fortran", "csc", "dask", "dask-one-chunk", "dask-sparse", "streamed-sparse")
@@ -177,46 +176,6 @@ def test_fast_anchor_corrects_a_pick_in_the_second_round():
     assert set(result.anchors) == {50, 51, 52}
     first = found(X, 3, "fast-anchor", clean_up=False)
     assert result.facts["changed_in_clean_up"] == len(set(result.anchors) - set(first.anchors))
-
-
-def far_triangle(seed=0):
-    """Return noisy mixtures of three vertices far from the origin and close to a plane through it."""
-    rng = np.random.default_rng(seed)
-    corners = np.array([[10.0, 10, 0], [10, 11, 0], [11, 10, 0.01]])
-    weights = np.concatenate([np.eye(3), rng.dirichlet(np.full(3, 2.0), 60)])
-    return weights @ corners + 0.02 * rng.normal(size=(63, 3))
-
-
-@pytest.mark.parametrize("name", ["translated-spa", "lifted-spa"])
-def test_a_translation_tells_apart_what_the_origin_hides(name):
-    hits = dict.fromkeys(("spa", name), 0)
-    for seed in range(10):
-        for which in hits:
-            hits[which] += len({0, 1, 2} & set(found(far_triangle(seed), 3, which).anchors))
-    assert hits[name] >= 28 > hits["spa"]
-
-
-def test_the_lift_conditions_vertices_best():
-    vertices = np.random.default_rng(0).random((5, 9)) * 0.1 + 3.0
-    origin, height = best_lift(vertices)
-
-    def condition(c):
-        lifted = np.column_stack([vertices - origin, np.full(5, c)])
-        return np.linalg.norm(lifted, axis=1).max() / np.linalg.svd(lifted, compute_uv=False)[-1]
-
-    assert condition(height) < min(condition(1.05 * height), condition(0.95 * height))
-    assert condition(height) < 0.2 * np.linalg.norm(vertices, axis=1).max() / np.linalg.svd(vertices)[1][-1]
-
-
-@pytest.mark.parametrize("form", ["dense", "csr", "dask"])
-def test_lifted_projections_are_projections_of_lifted_samples(form, noisy):
-    origin, height = noisy.X.mean(axis=0), 0.7
-    lifted = np.column_stack([noisy.X - origin, np.full(len(noisy.X), height)])
-    expected = found(lifted, 6, "spa")
-    data = as_data_matrix(as_container(noisy.X, form))
-    result = lifted_projections(data, 6, origin, height)
-    np.testing.assert_array_equal(result.anchors, expected.anchors)
-    np.testing.assert_allclose(result.scores, expected.scores)
 
 
 def test_workers_of_a_cluster(clean, dask_client):

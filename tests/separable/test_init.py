@@ -31,8 +31,8 @@ def test_anchors_to_start_from_are_rows_of_the_data(method, with_zeros):
 
 
 def test_coefficients_to_start_from_are_those_of_all_samples(with_zeros):
-    params = {"lam": 0.1, "steps": "open-loop"}
-    options = {"normalize": "l1", "method_params": params, "max_iter": 10}
+    params = {"lam": 0.1}
+    options = {"method": "merit", "normalize": "l1", "method_params": params, "max_iter": 10}
     first = select_anchors(with_zeros, 6, **options)
     again = select_anchors(with_zeros, 6, init=first.coefficients, **options)
     inner = first.coefficients[N_ZERO:, N_ZERO:]
@@ -45,15 +45,15 @@ def test_coefficients_to_start_from_are_those_of_all_samples(with_zeros):
 
 def test_samples_that_are_not_searched_are_refused(with_zeros):
     with pytest.raises(InvalidParameterError, match=r"init names sample 2, which 'normalize' left out"):
-        select_anchors(with_zeros, 3, normalize="l1", init=[10, 2, 30])
+        select_anchors(with_zeros, 3, method="merit", normalize="l1", init=[10, 2, 30])
     with pytest.raises(InvalidParameterError, match="init contains 97, but samples are 0 to 96"):
-        select_anchors(with_zeros, 3, normalize="l1", init=[10, 97, 30])
+        select_anchors(with_zeros, 3, method="merit", normalize="l1", init=[10, 97, 30])
     with pytest.raises(ShapeError, match="must be 97 x 97"):
-        select_anchors(with_zeros, 3, normalize="l1", init=np.eye(90))
+        select_anchors(with_zeros, 3, method="merit", normalize="l1", init=np.eye(90))
     C = sp.eye_array(97).tolil()
     C[10, 10], C[0, 10] = 0, 1
     with pytest.raises(InvalidParameterError, match="column 10 sums to 0 over the samples that prepr"):
-        select_anchors(with_zeros, 3, normalize="l1", init=C.tocsc())
+        select_anchors(with_zeros, 3, method="merit", normalize="l1", init=C.tocsc())
 
 
 @pytest.mark.parametrize("method", ["merit", "fast-gradient"])
@@ -71,9 +71,11 @@ def test_starts_that_are_none(method, noisy):
 
 def test_a_cone_search_starts_from_projections_of_nonnegative_points(noisy):
     X = np.abs(noisy.X)
-    found = select_anchors(X, 6, init="xray", reduce=8, max_iter=5)
+    found = select_anchors(X, 6, method="merit", init="xray", reduce=8, max_iter=5)
     anchors = select_anchors(X, 6, method="xray", reduce=8).anchors
-    assert found.objective == select_anchors(X, 6, init=anchors, reduce=8, max_iter=5).objective
+    assert (
+        found.objective == select_anchors(X, 6, method="merit", init=anchors, reduce=8, max_iter=5).objective
+    )
 
 
 def test_fast_gradient_takes_no_coefficients(noisy):
@@ -93,20 +95,23 @@ def test_names_and_aliases_of_greedy_methods(method, noisy):
 def test_a_start_that_is_drawn_follows_the_seed():
     # Points of noise, in which every drawing finds other corners.
     X = np.random.default_rng(0).random((60, 12))
-    starts = {select_anchors(X, 5, init="vca", rng=seed, max_iter=3).objective for seed in (0, 0, 0, 1, 1)}
+    starts = {
+        select_anchors(X, 5, method="merit", init="vca", rng=seed, max_iter=3).objective
+        for seed in (0, 0, 0, 1, 1)
+    }
     assert len(starts) == 2
-    models = [SeparableNMF(5, init="vca", random_state=3, max_iter=3).fit(X) for _ in range(2)]
+    models = [
+        SeparableNMF(5, method="merit", init="vca", random_state=3, max_iter=3).fit(X) for _ in range(2)
+    ]
     assert models[0].result_.objective == models[1].result_.objective
 
 
 @pytest.mark.parametrize("form", ["csr", "torch", "dask"])
 def test_every_container_starts_from_anchors(form, noisy):
     pytest.importorskip({"torch": "torch", "dask": "dask"}.get(form, "scipy"))
-    options = {"init": [3, 40, 11, 60, 25, 80], "reduce": 12, "max_iter": 10}
-    plain = select_anchors(noisy.X, 6, method_params={"steps": "open-loop"}, **options)
+    options = {"method": "merit", "init": [3, 40, 11, 60, 25, 80], "reduce": 12, "max_iter": 10}
     for rule in ("paper", "authors"):
         found = select_anchors(as_container(noisy.X, form), 6, method_params={"t_init": rule}, **options)
         same = select_anchors(noisy.X, 6, method_params={"t_init": rule}, **options)
         np.testing.assert_allclose(found.row_maxima, same.row_maxima, atol=1e-9)
         assert found.facts["t_init"] == same.facts["t_init"]
-    assert plain.facts["t_init"] >= 1

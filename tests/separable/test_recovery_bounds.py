@@ -11,12 +11,9 @@ from nonneg.certificates.certificate import Verdict
 from nonneg.data import as_data_matrix
 from nonneg.separable.recovery_bounds import (
     bound_statement,
-    first_vertex_bound,
     isolated_statement,
-    lifted_bound,
     mixture_noise,
     spa_bound,
-    translated_bound,
 )
 from nonneg.separable.result import SelectionResult
 
@@ -38,10 +35,6 @@ def spa_numbers(vertices):
     return [sigma * min(1 / (2 * math.sqrt(max(1, k - 1))), 1 / 4) / factor, factor, sigma, longest]
 
 
-def gaps(points):
-    return [np.linalg.norm(a - b) for i, a in enumerate(points) for b in points[:i]]
-
-
 @pytest.mark.parametrize("n_vertices", [1, 2, 3])
 def test_successive_projections(n_vertices):
     found = spa_bound(VERTICES[:n_vertices])
@@ -60,38 +53,6 @@ def test_vertices_in_fewer_dimensions_have_no_bound(vertices):
     assert (found.limit, found.factor) == (0.0, math.inf)
     assert found.sigma_min == pytest.approx(0.0, abs=1e-12)
     assert found.longest == pytest.approx(np.linalg.norm(vertices, axis=1).max())
-
-
-@pytest.mark.parametrize("offset", [0.0, 100.0])
-def test_lifted_vertices_are_centered_and_have_one_more_entry(offset):
-    # The constant is the smallest that leaves the smallest singular value as it is.
-    centered = VERTICES - VERTICES.mean(axis=0)
-    height = np.linalg.svd(centered, compute_uv=False)[1] / math.sqrt(3)
-    lifted = np.hstack([centered, np.full((3, 1), height)])
-    np.testing.assert_allclose(numbers(lifted_bound(VERTICES + offset)), spa_numbers(lifted), rtol=1e-9)
-
-
-def test_the_first_vertex():
-    nearest = min(gaps([*VERTICES, np.zeros(4)]))
-    longest = math.sqrt(17)
-    expected = [nearest**2 / (16 * longest), 1 + 8 * longest / nearest, nearest, longest]
-    np.testing.assert_allclose(numbers(first_vertex_bound(VERTICES)), expected)
-    # The origin is a vertex as well.
-    assert first_vertex_bound(np.array([[3.0, 0.0], [0.0, 0.5]])).sigma_min == 0.5
-    none = first_vertex_bound(np.array([[3.0, 0.0], [3.0, 0.0]]))
-    assert numbers(none) == [0.0, math.inf, 0.0, 3.0]
-
-
-@pytest.mark.parametrize("scales", [(1.0, 1.0), (1.0, 1e-2)])
-def test_the_other_vertices_have_the_noise_of_the_first_as_well(scales):
-    vertices = VERTICES[:, :3] * [scales[0], scales[1], 1.0]
-    first, (limit, factor, sigma, longest) = (
-        first_vertex_bound(vertices),
-        spa_numbers(vertices[1:] - vertices[0]),
-    )
-    share = 1 + first.factor
-    expected = [min(first.limit, limit / share), max(first.factor, share * factor), sigma, longest]
-    np.testing.assert_allclose(numbers(translated_bound(vertices)), expected)
 
 
 def distance_from_mixtures(x, vertices, sum_to_one):
@@ -126,59 +87,6 @@ def test_weights_of_nothing():
     exact = mixture_noise(as_data_matrix(np.eye(3)), np.eye(3), sum_to_one=True)
     assert 12 * np.finfo(float).eps <= exact < 1e-14
     assert rounding < 1e-13
-
-
-@pytest.mark.parametrize(
-    ("method", "function"),
-    [("spa", spa_bound), ("translated-spa", translated_bound), ("lifted-spa", lifted_bound)],
-)
-@pytest.mark.parametrize("size", [0.0, 1e-5, 1.0])
-def test_the_bound_is_stated_with_its_noise(method, function, size, rng):
-    X = np.vstack([VERTICES, rng.dirichlet(np.ones(3), 20) @ VERTICES])
-    X[5] += size
-    points, bound = as_data_matrix(X), function(VERTICES)
-    noise = mixture_noise(points, VERTICES, sum_to_one=method != "spa")
-    found = bound_statement(result(method), VERTICES, points)
-    assert found.name == "recovery-bound"
-    assert found.quantities == {
-        "noise": noise, "noise_limit": bound.limit, "sigma_min": bound.sigma_min, "longest": bound.longest,
-    }  # fmt: skip
-    if noise < bound.limit:
-        assert (found.number, found.threshold) == (noise * bound.factor, bound.longest)
-        assert found.verdict is Verdict.HOLDS
-        assert (
-            f"within {noise * bound.factor:.4g} of the true ones, for noise of norm up to {noise:.4g}"
-            in found.sentence
-        )
-        assert found.sentence.endswith(f"the limit is {bound.limit:.4g}.")
-    else:
-        assert (found.number, found.threshold) == (None, bound.limit)
-        assert found.verdict is Verdict.NOT_VERIFIABLE
-        assert f"below {bound.limit:.4g} per sample, but {noise:.4g} is left" in found.sentence
-    assert (size == 0.0) == (found.verdict is Verdict.HOLDS) or 0 < size < 1
-
-
-def test_averages_are_rounded(rng):
-    points = as_data_matrix(
-        np.vstack([VERTICES, rng.dirichlet(np.ones(3), 20) @ VERTICES]).astype(np.float32)
-    )
-    plain, averaged = (
-        bound_statement(result("spa", components=components), VERTICES, points).quantities["noise"]
-        for components in (None, VERTICES)
-    )
-    assert averaged - plain == pytest.approx(np.finfo(np.float32).eps * math.sqrt(17), rel=1e-6)
-
-
-@pytest.mark.parametrize("n_samples", [3, 23])
-def test_pseudo_points_are_within_a_radius(n_samples, rng):
-    X = np.vstack([VERTICES, rng.dirichlet(np.ones(3), n_samples - 3) @ VERTICES])
-    points = as_data_matrix(X)
-    left = mixture_noise(points, VERTICES, sum_to_one=True)
-    for sigma in (0.0, 0.1):
-        found = bound_statement(result("pp-spa", facts={"radius": 0.25, "noise": sigma}), VERTICES, points)
-        within = math.sqrt(2) + math.sqrt(2 * math.log(n_samples))
-        assert found.quantities["noise"] == pytest.approx(0.25 + max(left, sigma * within))
-    assert bound_statement(result("pp-spa"), VERTICES, points).quantities["noise"] == left
 
 
 @pytest.mark.parametrize("method", ["smoothed-spa", "smoothed-vca"])

@@ -10,7 +10,7 @@ from tests.references.simplex import successive_projections
 
 from nonneg.data import as_data_matrix
 from nonneg.iteration import StopReason
-from nonneg.separable import METHODS, select_anchors
+from nonneg.separable import select_anchors
 from nonneg.separable.spa import spa
 
 
@@ -98,21 +98,3 @@ def test_entries_of_any_size():
     expected = picks(X, 8)
     for factor in (1e-140, 1e-30, 1e30, 1e140):
         assert picks(X * factor, 8) == expected
-
-
-@pytest.mark.parametrize(("name", "passes"), [("spa", 8), ("snpa", 8), ("xray", 9), ("fast-anchor", 11)])
-def test_passes_over_the_data(name, passes, monkeypatch, clean):
-    # One to begin with, and one an anchor; XRAY needs another one to find its first ray, FastAnchor
-    # one for each of the three anchors that it replaces.
-    monkeypatch.setattr("nonneg.separable.xray.PREFETCH_FROM", 0)
-    data = as_data_matrix(clean.X[:, :15] + np.eye(90, 15))
-    seen = []
-    plain_pass = type(data).map_reduce_rows
-
-    def counted(self, function, *sample_arrays, **options):
-        seen.append(function)
-        return plain_pass(self, function, *sample_arrays, **options)
-
-    monkeypatch.setattr(type(data), "map_reduce_rows", counted)
-    assert METHODS[name].run(data, 7).n_passes == len(seen)
-    assert len(seen) == passes

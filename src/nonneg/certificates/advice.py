@@ -52,22 +52,13 @@ ADVICE = {
         "Other components may explain the data as well. Use fewer components, or samples that are purer."
     ),
     "noise-fit": Advice("Set noise or lam if you know the noise level, or use more components."),
-    "anchor-margin": Advice("Use choice='spread', or merge near-duplicates with merge=0.001."),
+    "anchor-margin": Advice("Use method='auto', or merge near-duplicates with merge=0.001."),
     "conditioning": Advice("Ask for fewer anchors: one is a mixture of the others."),
     "largest-residual": Advice("Nothing if the data are noisy; otherwise ask for more anchors."),
-    "vertex-error": Advice("Nothing to do: the bound needs less noise."),
     "isolated-samples": Advice(
         "Look at the samples named here: they are corrupt, or show a component of their own."
     ),
     "number-of-anchors": Advice("Set n_components, and compare the results for nearby numbers."),
-    "alternatives": Advice(
-        "Compare with method='spa': other samples may be anchors as well. If there are many samples for each "
-        "anchor, remove noise first: reduce=K - 1, centered=True."
-    ),
-    "uncertain-anchors": Advice(
-        "Average samples with method='smoothed-spa', or, if there are many for each anchor, remove noise "
-        "first: reduce=K - 1, centered=True."
-    ),
     "support": Advice("Ask for more anchors, or use min-volume NMF if no sample is pure."),
     "warm-start": Advice("Use another init, or pass your own features."),
     "decode-consistency": Advice("Use NMF if the features look wrong: the noise hides the weights."),

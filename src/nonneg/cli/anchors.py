@@ -14,13 +14,12 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 -o/--output DIR: output folder (default: name of FILE + -anchors)
 
 [search]
---method NAME: merit (default), fast-gradient, spa, snpa, xray, fast-anchor, preconditioned-spa,
-    translated-spa, lifted-spa, smoothed-spa, smoothed-vca, pp-spa, vca or css-nmf
+--method NAME: auto (default), merit, merit-exact, fast-gradient, spa, snpa, xray, fast-anchor,
+    preconditioned-spa, smoothed-spa, smoothed-vca or vca
 --lam L: weight of the row sparsity
 --mu X: smoothing of the row sparsity
 --max-iter
---tol X: stop at this duality gap (of merit: relative to the objective, unless --steps says otherwise)
---steps NAME: merit: fully-corrective (default), open-loop as published, line-search, away or pairwise
+--tol X: stop at this duality gap (of merit-exact: relative to the objective)
 --init NAME: method that finds the initial anchors, such as spa
 --[no-]sum-to-one: whether the weights of a sample sum to one (default: if its features do)
 --seed
@@ -87,10 +86,10 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         "n_jobs", "checkpoint", random_state="seed",
     )  # fmt: skip
     parameters["n_components"] = None if options.anchors == "auto" else options.anchors
-    if inner := arguments.chosen(options, "lam", "mu", "steps"):
+    if inner := arguments.chosen(options, "lam", "mu"):
         parameters["method_params"] = inner
     if options.centered:
         parameters["centered"] = True
-    if (options.method or "merit") in ("merit", "fast-gradient", "css-nmf") and not options.quiet:
+    if (options.method or "auto") in ("auto", "merit", "merit-exact", "fast-gradient") and not options.quiet:
         parameters["verbose"] = 1  # greedy methods have no iterations to show
     return parameters

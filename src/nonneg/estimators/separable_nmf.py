@@ -33,13 +33,15 @@ class SeparableNMF(FactorizingEstimator):
     Parameters
     ----------
     n_components : int or None
-        The number of anchors. None lets the convex methods choose it: "merit" selects the anchors that stand
-        out from the noise, "fast-gradient" those before the largest drop of the sorted row maxima.
-    method : str, default "merit"
-        A name in `nonneg.separable.METHODS`: "merit" (convex, memory linear in the samples), "fast-gradient"
-        (convex, for a few thousand samples), or a greedy one: "spa", "snpa", "xray", "fast-anchor",
-        "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or, with averages of samples as
-        components, "smoothed-spa", "smoothed-vca", "pp-spa", and "css-nmf", which is convex.
+        The number of anchors. None takes the number at which the residual of the samples, as a curve over the
+        number of anchors, bends most; the certificate shows the curve.
+    method : str, default "auto"
+        "auto" runs several methods and returns the anchors whose convex hull leaves the smallest sum of
+        squares; the statement "candidates" of the certificate shows that number for each. Or one method of
+        `nonneg.separable.METHODS`: "merit" (as published), "merit-exact" (solved to a duality gap),
+        "fast-gradient" (convex, for a few thousand samples), the greedy "spa", "snpa", "xray", "fast-anchor",
+        "preconditioned-spa" and "vca", or, with averages of samples as components, "smoothed-spa" and
+        "smoothed-vca".
     method_params : dict or None
         Parameters of this method alone, for "merit" for example `lam`, the weight of the row sparsity, and
         `mu`, its smoothing.
@@ -70,9 +72,9 @@ class SeparableNMF(FactorizingEstimator):
     verbose : int, default 0
         1 shows a line with objective, rate and time left.
     callback : callable, optional
-        Convex methods: called with a `Progress` after each iteration; True stops.
+        "auto" and convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
-        "merit": a folder in which the run is saved and from which it is resumed.
+        "merit" and "merit-exact": a folder in which the run is saved and from which it is resumed.
 
     Attributes
     ----------
@@ -164,7 +166,7 @@ class SeparableNMF(FactorizingEstimator):
         self,
         n_components: int | None = None,
         *,
-        method: str = "merit",
+        method: str = "auto",
         method_params: Mapping[str, Any] | None = None,
         init: Any = None,
         tol: float | None = None,

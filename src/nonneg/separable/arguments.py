@@ -37,20 +37,16 @@ def _is_flag(value: Any) -> bool:
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "steps": ("auto", "open-loop", "line-search", "away", "pairwise", "fully-corrective"),
-    "choice": ("auto", "spread", "row-maxima"),
-    "ties": ("farthest", "first"),
     "variant": ("max", "rand"),
     "aggregate": ("mean", "median"),
     "preconditioner": ("ellipsoid", "whitening", "spa"),
 }
-PUBLISHED_WEIGHTS = ("paper", "printed")
-"""Rules for `lam` that only MERIT has, as `select_anchors` says."""
 _CHECKS: dict[str, tuple[str, Any]] = {
     "lam": (
-        "'auto', 'paper', 'printed' or a finite number not below 0",
-        lambda value: _is_weight(value, ("auto", *PUBLISHED_WEIGHTS)),
+        "a finite number not below 0, or a rule: 'paper' or 'printed' for 'merit', 'auto' for others",
+        lambda value: _is_weight(value, ("auto", "paper", "printed")),
     ),
+    "n_explained": ("None or an integer of at least 1", lambda value: value is None or is_count(value)),
     "mu": (
         "a finite number above 0, for example 1e-5",
         lambda value: is_number(value) and 0 < value < math.inf,
@@ -69,14 +65,6 @@ _CHECKS: dict[str, tuple[str, Any]] = {
         lambda value: value is None or (is_number(value) and value > 0),
     ),
     "centered": ("True or False", _is_flag),
-    "skip_converged": ("True or False", _is_flag),
-    "corrective_steps": (
-        "None or an integer of at least 0",
-        lambda value: value is None or is_count(value, 0),
-    ),
-    "residual_tol": ("None or a number not below 0", _is_tolerance),
-    "change_tol": ("None or a number not below 0", _is_tolerance),
-    "anchor_window": ("None or an integer of at least 1", lambda value: value is None or is_count(value)),
     "clean_up": ("True or False", _is_flag),
     "tie_tol": (
         "a share from 0 to 1, for example 1e-6",
@@ -86,14 +74,8 @@ _CHECKS: dict[str, tuple[str, Any]] = {
         "'auto' or an integer of at least 1",
         lambda value: value == "auto" if isinstance(value, str) else is_count(value),
     ),
-    "min_neighbors": (
-        "'auto' or an integer of at least 0",
-        lambda value: value == "auto" if isinstance(value, str) else is_count(value, 0),
-    ),
     "depth": ("a share from 0 to 1, for example 0.15", lambda value: is_number(value) and 0 <= value <= 1),
-    "radius": ("'auto' or a finite number not below 0", _is_weight),
     "lift": ("True or False", _is_flag),
-    "threshold": ("a number above 0, for example 0.95", lambda value: is_number(value) and value > 0),
     "snr": ("None or a number of decibels", lambda value: value is None or is_number(value)),
     "memory_limit": (
         "a number of bytes above 0, for example 8e9",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,7 +53,7 @@ class GradientState:
 
 def fast_gradient(
     data: DataMatrix,
-    n_components: int | None,
+    n_components: int,
     *,
     lam: float | str = "auto",
     max_iter: int = 150,
@@ -78,8 +77,8 @@ def fast_gradient(
     ----------
     data : DataMatrix
         The data, one point per row, in this process.
-    n_components : int or None
-        The number of anchors; None uses the largest drop of the diagonal and needs a number as `lam`.
+    n_components : int
+        The number of anchors.
     lam : float or "auto", default "auto"
         The weight. "auto" balances the error of successive projections with the trace, and adapts the weight
         at every restart so that the trace tends to n_components / 2 + 1, as the authors' code does.
@@ -119,11 +118,6 @@ def fast_gradient(
     .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
     """
     check_memory(data, memory_limit, "fast-gradient")
-    if n_components is None and lam == "auto":
-        raise InvalidParameterError(
-            "fast-gradient needs n_components or a number as lam: its automatic weight depends on the number "
-            "of anchors. Pass one of them, or use method='merit'."
-        )
     points, weights = compressed(data)
     xp = array_namespace(points)
     n = points.shape[0]
@@ -131,8 +125,8 @@ def fast_gradient(
     adaptive = lam == "auto"
     weight = _balanced(data, n_components, init, spread) if adaptive else float(lam)
     prices = xp.asarray(spread, dtype=points.dtype, device=points.device)
-    target = math.inf if n_components is None else min(n_components / 2.0 + 1.0, float(n_components))
-    step = _TraceStep(points, weights, prices, target if adaptive else None)
+    target = min(n_components / 2.0 + 1.0, float(n_components))
+    step = TraceStep(points, weights, prices, target if adaptive else None)
 
     def stop(history: History) -> bool:
         return len(history) > 1 and history["diagonal_change"][-1] <= tol
@@ -147,8 +141,7 @@ def fast_gradient(
         raise InvalidParameterError(
             f"lam={weight:.4g} is so large that all coefficients are zero. Lower it, or leave it at 'auto'."
         )
-    anchors, _ = leading_rows(diagonal, None if n_components is None else n)
-    anchors = distinct_rows(data, anchors, len(anchors) if n_components is None else n_components)
+    anchors = distinct_rows(data, leading_rows(diagonal, n)[0], n_components)
     return SelectionResult(
         anchors=anchors,
         method="fast-gradient",
@@ -196,11 +189,10 @@ def compressed(data: DataMatrix) -> tuple[Array, Array]:
     return whole, weights
 
 
-def _balanced(data: DataMatrix, n_components: int | None, init: Any, spread: Any) -> float:
+def _balanced(data: DataMatrix, n_components: int, init: Any, spread: Any) -> float:
     # The weight at which error and trace of a first solution are equal. A fraction of the squared norm of the
     # data is added, so that a perfect first solution does not make it vanish (the authors add 0.001, for data
     # of norm one).
-    assert n_components is not None
     if init is not None and np.ndim(init) != 1:
         raise InvalidParameterError(
             "fast-gradient starts from zero: init names anchors, from which it takes its weight. Pass their "
@@ -217,12 +209,14 @@ def _balanced(data: DataMatrix, n_components: int | None, init: Any, spread: Any
     return (error + 1e-3 * whole) / float(spread[anchors].sum())
 
 
-class AcceleratedStep(ABC):
-    """One iteration of an accelerated gradient with restarts; subclasses say what the diagonal costs."""
+class TraceStep:
+    """One iteration of an accelerated gradient with restarts; each diagonal entry has its own price."""
 
-    def __init__(self, points: Array, weights: Array) -> None:
+    def __init__(self, points: Array, weights: Array, prices: Array, target: float | None) -> None:
         self.xp, self.points, self.weights = array_namespace(points), points, weights
-        self.largest = float(self.xp.linalg.matrix_norm(points, ord=2)) ** 2
+        self.prices, self.target = prices, target
+        largest = float(self.xp.linalg.matrix_norm(points, ord=2)) ** 2
+        self.step_size = 1.0 / largest if largest > 0 else 1.0
 
     def initial_state(self, lam: float) -> GradientState:
         """Return C = 0."""
@@ -233,25 +227,13 @@ class AcceleratedStep(ABC):
         error = 0.5 * float(as_data_matrix(points).squared_norm())
         return GradientState(zero, zero, nothing, nothing, FIRST_MOMENTUM, lam, objective=error)
 
-    def step_size(self, lam: float) -> float:
-        """Return the inverse of the gradient's Lipschitz constant."""
-        return 1.0 / self.largest if self.largest > 0 else 1.0
-
-    @abstractmethod
-    def slopes(self, diagonal: Array, lam: float) -> Array:
-        """Return the gradient of the penalty of weight `lam`."""
-
-    @abstractmethod
-    def penalty(self, diagonal: Array, lam: float) -> float:
-        """Return what the diagonal costs."""
-
     def reweighted(self, state: GradientState, trace: float) -> GradientState:
         """Return the state with the weight for the next iterations."""
-        return state
-
-    def restarts(self, state: GradientState, objective: float) -> bool:
-        """Decide whether the extrapolation restarts: the objective increased, but not twice in a row."""
-        return not state.restarted and objective > state.objective
+        if self.target is None:
+            return state
+        direction = 1 if trace < self.target else -1
+        change = state.change / 2.0 if direction * state.direction < 0 else state.change
+        return replace(state, lam=(1.0 - direction * change) * state.lam, change=change, direction=direction)
 
     def __call__(self, state: GradientState) -> tuple[GradientState, Mapping[str, Any]]:
         """Take a projected gradient step at the extrapolated point."""
@@ -259,16 +241,16 @@ class AcceleratedStep(ABC):
         first = state.momentum
         second = 0.5 * (math.sqrt(first**4 + 4.0 * first**2) - first**2)
         pull = first * (1.0 - first) / (first**2 + second)
-        length = self.step_size(state.lam)
+        length = self.step_size
         new = points @ (state.fitted_ahead - points.T)
         new = state.ahead - length * new
-        slopes = self.slopes(xp.linalg.diagonal(state.ahead), length * state.lam)
-        new = _less_on_diagonal(xp, new, slopes)
+        new = _less_on_diagonal(xp, new, length * state.lam * self.prices)
         new = onto_dominating_diagonal(new, self.weights, out=new if isinstance(new, np.ndarray) else None)
         fitted = points.T @ new
         diagonal = xp.linalg.diagonal(new)
         residual = xp.astype(fitted - points.T, xp.float64)
-        objective = 0.5 * float(xp.sum(residual * residual)) + self.penalty(diagonal, state.lam)
+        price = float(xp.sum(xp.astype(self.prices * diagonal, xp.float64)))
+        objective = 0.5 * float(xp.sum(residual * residual)) + state.lam * price
         moved = xp.sum(xp.abs(diagonal - xp.linalg.diagonal(state.coefficients)))
         trace = float(xp.sum(diagonal))
         measures = {
@@ -278,7 +260,8 @@ class AcceleratedStep(ABC):
             "lam": state.lam,
         }
         age = state.age + 1
-        if self.restarts(state, objective):
+        # The extrapolation restarts where the objective increased, but not twice in a row.
+        if not state.restarted and objective > state.objective:
             fresh = GradientState(
                 new, new, fitted, fitted, FIRST_MOMENTUM, state.lam, state.change, state.direction, objective,
                 restarted=True, age=age,
@@ -299,23 +282,3 @@ def _less_on_diagonal(xp: Any, matrix: Array, amounts: Array) -> Array:
         return matrix
     eye = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
     return matrix - eye * amounts[:, None]
-
-
-class _TraceStep(AcceleratedStep):
-    # The trace as the penalty, each entry with its own price.
-    def __init__(self, points: Array, weights: Array, prices: Array, target: float | None) -> None:
-        super().__init__(points, weights)
-        self.prices, self.target = prices, target
-
-    def slopes(self, diagonal: Array, lam: float) -> Array:
-        return lam * self.prices
-
-    def penalty(self, diagonal: Array, lam: float) -> float:
-        return lam * float(self.xp.sum(self.xp.astype(self.prices * diagonal, self.xp.float64)))
-
-    def reweighted(self, state: GradientState, trace: float) -> GradientState:
-        if self.target is None:
-            return state
-        direction = 1 if trace < self.target else -1
-        change = state.change / 2.0 if direction * state.direction < 0 else state.change
-        return replace(state, lam=(1.0 - direction * change) * state.lam, change=change, direction=direction)

@@ -28,15 +28,14 @@ class Method(Entry):
     aliases : tuple of str
         Other names.
     kind : str
-        "greedy" (one pass over the data per anchor) or "convex" (all anchors at once).
+        "greedy" (one pass over the data per anchor), "convex" (all anchors at once) or "choice" (between the
+        results of others).
     signed : bool
         Whether the data may have negative entries (PCA-reduced samples, eigenvectors).
     inputs : frozenset of str
         The containers it accepts: "dense", "sparse", "array" (PyTorch, CuPy), "dask",
         "streamed" (files), "sparse-array" (sparse tensors and CuPy's sparse matrices; others move them to
         host memory).
-    needs_n_components : bool
-        Whether the number of anchors must be given.
     simplex : bool
         Whether it is made for samples whose weights sum to one; the others look for a cone.
     affine : bool
@@ -57,7 +56,6 @@ class Method(Entry):
     kind: str = "greedy"
     signed: bool = True
     inputs: frozenset[str] = ALL_CONTAINERS
-    needs_n_components: bool = True
     simplex: bool = True
     affine: bool = False
     averages: bool = False
@@ -71,43 +69,43 @@ CONVEX = frozenset({"init", "tol", "max_iter", "verbose", "callback"})
 SHARED = CONVEX | {"checkpoint"}
 """Parameters of `select_anchors` itself, which several methods take; the others travel in `method_params`."""
 
-MERIT = frozenset(
-    {"lam", "mu", "t_init", "steps", "corrective_steps", "skip_converged"}
-    | {"residual_tol", "change_tol", "anchor_window", "choice", "ties", "recovery"}
-)
-
 METHODS: Registry[Method] = Registry(
     "method",
     {
+        "auto": Method(
+            "nonneg.separable.auto:auto",
+            "SPA, SNPA, smoothed SPA and MERIT propose; the anchors that leave the smallest residual win",
+            kind="choice",
+            in_process=True,
+            shared=frozenset({"verbose", "callback"}),
+        ),
         "merit": Method(
-            "nonneg.separable.merit.merit:merit",
-            "the self-dictionary problem with row sparsity, by working sets or Frank-Wolfe, in linear memory",
+            "nonneg.separable.merit:merit",
+            "the self-dictionary problem with row sparsity, by Frank-Wolfe as published, in linear memory",
             kind="convex",
-            needs_n_components=False,
             centered=True,
             in_process=True,
             shared=SHARED,
-            options=MERIT,
+            options=frozenset({"lam", "mu", "t_init", "recovery"}),
+        ),
+        "merit-exact": Method(
+            "nonneg.separable.merit_exact:merit_exact",
+            "the same problem without smoothing, solved to a duality gap over working sets",
+            kind="convex",
+            centered=True,
+            in_process=True,
+            shared=SHARED,
+            options=frozenset({"lam", "n_explained"}),
         ),
         "fast-gradient": Method(
             "nonneg.separable.fast_gradient:fast_gradient",
             "accelerated gradient on the self-dictionary problem with a trace penalty, in quadratic memory",
             kind="convex",
-            needs_n_components=False,
             seeded=True,
             in_process=True,
             shared=CONVEX,
             options=frozenset({"lam", "memory_limit"}),
             aliases=("fastgradient", "fgnsr"),
-        ),
-        "css-nmf": Method(
-            "nonneg.separable.css_nmf:css_nmf",
-            "convex smooth separable NMF: a vertex is the average of near-duplicates that share its weight",
-            kind="convex",
-            in_process=True,
-            shared=CONVEX - {"init"},
-            options=frozenset({"lam", "threshold", "aggregate", "memory_limit"}),
-            aliases=("cssnmf", "smooth-separable-nmf"),
         ),
         "spa": Method(
             "nonneg.separable.spa:spa",
@@ -144,22 +142,6 @@ METHODS: Registry[Method] = Registry(
             options=frozenset({"preconditioner", "tie_tol"}),
             aliases=("precspa",),
         ),
-        "translated-spa": Method(
-            "nonneg.separable.translated_spa:translated_spa",
-            "successive projections from the largest sample as origin",
-            affine=True,
-            centered=True,
-            options=frozenset({"tie_tol"}),
-            aliases=("t-spa",),
-        ),
-        "lifted-spa": Method(
-            "nonneg.separable.translated_spa:lifted_spa",
-            "successive projections after a translation and one more constant feature",
-            affine=True,
-            centered=True,
-            options=frozenset({"tie_tol"}),
-            aliases=("tl-spa",),
-        ),
         "smoothed-spa": Method(
             "nonneg.separable.smoothed:smoothed_spa",
             "successive projections onto averages of the samples that are extreme in the same direction",
@@ -178,15 +160,6 @@ METHODS: Registry[Method] = Registry(
             seeded=True,
             options=frozenset({"n_members", "depth", "aggregate", "lift"}),
             aliases=("svca",),
-        ),
-        "pp-spa": Method(
-            "nonneg.separable.pp_spa:pp_spa",
-            "successive projections of pseudo-points, the means of neighborhoods",
-            affine=True,
-            averages=True,
-            centered=True,
-            options=frozenset({"radius", "min_neighbors"}),
-            aliases=("ppspa", "pseudo-point-spa"),
         ),
         "vca": Method(
             "nonneg.separable.vca:vca",

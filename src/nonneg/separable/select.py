@@ -18,9 +18,10 @@ from nonneg._typing import IntArray, MatrixLike
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.checks import checked_data
 from nonneg.data.views import ScaledMatrix
-from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning, UnsupportedError
 from nonneg.iteration import Progress
-from nonneg.separable.arguments import PUBLISHED_WEIGHTS, check_arguments
+from nonneg.separable.arguments import check_arguments
+from nonneg.separable.auto import number_of_anchors
 from nonneg.separable.certificate import with_statements
 from nonneg.separable.init import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
@@ -38,13 +39,16 @@ DEFAULTS: dict[str, Any] = {
     "checkpoint": None,
 }
 """The defaults of the parameters that several methods share; all others travel in `method_params`."""
+WEIGHT_RULES = {"merit": ("paper", "printed"), "merit-exact": ("auto",), "fast-gradient": ("auto",)}
+# Squares of larger entries overflow in float64, those of smaller ones vanish.
+LARGEST, SMALLEST = 1e100, 1e-100
 
 
 def select_anchors(
     X: MatrixLike,
     n_components: int | None = None,
     *,
-    method: str = "merit",
+    method: str = "auto",
     method_params: Mapping[str, Any] | None = None,
     init: Any = None,
     tol: float | None = None,
@@ -68,24 +72,29 @@ def select_anchors(
         The data, one sample per row; never modified. A sparse tensor stays on its device with "spa" and is
         copied to host memory by the other methods.
     n_components : int, optional
-        The number of anchors. None lets the convex methods choose it: "merit" selects the anchors that stand
-        out from the noise, "fast-gradient" those before the largest drop of the sorted row maxima.
-    method : str, default "merit"
-        A name in `nonneg.separable.METHODS`: "merit", "fast-gradient", "spa", "snpa", "xray", "fast-anchor",
-        "preconditioned-spa", "translated-spa", "lifted-spa", "vca", or one that averages samples:
-        "smoothed-spa", "smoothed-vca", "pp-spa" or "css-nmf".
+        The number of anchors. None takes the number at which the residual of the samples, as a curve over the
+        number of anchors of "snpa", bends most; the statement "number-of-anchors" of the certificate shows
+        the curve and says so where no number stands out.
+    method : str, default "auto"
+        "auto": "spa", "snpa", "smoothed-spa", "merit-exact" and, up to 5000 samples, "merit" propose; the
+        anchors whose convex hull leaves the smallest sum of squares of the samples are returned, or those of
+        a cheaper method that are equal within the standard error. The statement "candidates" of the
+        certificate shows the residual of each. Or one method: "merit" (as published), "merit-exact" (solved
+        to a duality gap), "fast-gradient", "spa", "snpa", "xray", "fast-anchor", "preconditioned-spa", "vca",
+        or one that averages samples: "smoothed-spa" or "smoothed-vca". `nonneg.separable.METHODS` has them.
     method_params : dict, optional
         Parameters of this method alone, as its registry entry lists them; for "merit" for example `lam`, the
         weight of the row sparsity, and `mu`, its smoothing; for "smoothed-spa" `n_members`, the number of
         samples that a vertex averages.
     init : array of int, str, matrix, SelectionResult or None
         Convex methods: initial anchors as row indices of X, or the name of a greedy method that finds them;
-        "merit" also takes coefficients. "fast-gradient" derives its automatic weight from these anchors.
+        "merit" and "merit-exact" also take coefficients. "fast-gradient" derives its automatic weight from
+        these anchors.
     tol : float, optional
         Convex methods: the stopping tolerance; None is the default of the method.
     max_iter : int, optional
-        Convex methods: maximum number of iterations; None is the default of the method, 100 for "merit" and
-        150 for "fast-gradient".
+        Convex methods: maximum number of iterations; None is the default of the method, 100 for both MERIT
+        algorithms and 150 for "fast-gradient".
     energy : float, optional
         First preprocessing step: keep the samples with the largest norms that together account for this
         fraction of the squared norm, for example 0.99.
@@ -93,8 +102,7 @@ def select_anchors(
         Second step: divide every sample by this norm. Samples that are all zeros are left out.
     reduce : int, optional
         Third step: project the samples onto this number of leading directions, at least `n_components`, or
-        one fewer with ``centered=True``. With few anchors, many samples and a lot of noise, "merit" then
-        finds more anchors.
+        one fewer with ``centered=True``.
     centered : bool, default False
         Whether the mean is subtracted before that projection (PCA) or not (SVD).
     merge : float, optional
@@ -104,11 +112,11 @@ def select_anchors(
     n_jobs : int or None
         Number of threads; None uses all cores.
     verbose : int, default 0
-        Convex methods: 1 shows a line with objective, rate and time left.
+        "auto" and convex methods: 1 shows a line with objective, rate and time left.
     callback : callable, optional
-        Convex methods: called with a `Progress` after each iteration; True stops.
+        "auto" and convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
-        "merit": a folder in which the run is saved and from which it is resumed.
+        "merit" and "merit-exact": a folder in which the run is saved and from which it is resumed.
 
     Returns
     -------
@@ -129,8 +137,10 @@ def select_anchors(
 
     Notes
     -----
-    Chunked (dask) data stay where they are for the greedy methods. For the convex ones they are reduced to
-    twice as many directions as anchors (unless `reduce` is given) and gathered.
+    Samples are taken as mixtures whose weights sum to one; where samples differ in scale, pass `normalize`.
+
+    Chunked (dask) data stay where they are for the greedy methods. For "auto" and the convex ones they are
+    reduced to twice as many directions as anchors (unless `reduce` is given) and gathered.
 
     There is no `n_init`, because the convex problems have no local minima, and no `sample_weight`, because
     anchors are extreme samples, whatever their weights.
@@ -151,8 +161,9 @@ def select_anchors(
     }  # fmt: skip
     keywords = _shared_keywords(name, entry, shared) | checked_params(name, method_params)
     check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
-    if (lam := keywords.get("lam")) in PUBLISHED_WEIGHTS and name != "merit":
-        raise not_accepted(name, f"{lam=}", ["merit"])
+    if isinstance(lam := keywords.get("lam"), str) and lam not in WEIGHT_RULES.get(name, ()):
+        able = [key for key, rules in WEIGHT_RULES.items() if lam in rules]
+        raise not_accepted(name, f"{lam=}", able)
     if entry.seeded:
         keywords["rng"] = rng
     if centered and not entry.centered:
@@ -166,7 +177,7 @@ def select_anchors(
             sparse_arrays="sparse-array" in entry.inputs,
         )
         _check_entries(data, name)
-        n_components = _checked_count(n_components, data, name, entry)
+        n_components = _checked_count(n_components, data)
         points = prepared(
             data, energy=energy, normalize=normalize, reduce=reduce, centered=centered, merge=merge
         )
@@ -178,10 +189,17 @@ def select_anchors(
                 "centered=True applies to the projection by reduce=, but the samples are not reduced. Also "
                 "pass reduce=, the number of directions."
             )
+        number = None
+        if n_components is None:
+            number = number_of_anchors(points.data)
+            n_components = number.number
         if "init" in keywords:
             keywords["init"] = init_among(keywords["init"], points, data, n_components, rng)
         found = entry.run(points.data, n_components, **keywords)
-        _check_found(found, n_components, name)
+        if number is None:
+            _check_found(found, n_components, name)
+        if number is not None:
+            found = replace(found, certificate=found.certificate.with_statements([number.statement()]))
         found = _in_rows_of(with_statements(found, points.data), points, data)
         _warn_of_zeros(data, found.anchors)
     return found
@@ -207,19 +225,18 @@ def _check_entries(data: DataMatrix, name: str) -> None:
             f"method={name!r} needs complete data without weights. Fill the missing entries first, or "
             "use NMF."
         )
-    # The extremes of all samples are needed only if the first sample is zero.
-    if not to_float64(data.take_rows([0])).any() and data.extremes() == (0.0, 0.0):
+    largest = max(abs(float(extreme)) for extreme in data.extremes())
+    if largest == 0.0:
         raise InvalidParameterError("All samples are zero: there is no anchor to find. Check X.")
+    if not SMALLEST < largest < LARGEST:
+        raise InvalidDataError(
+            f"The largest entry of X is {largest:.3g} in size: squares of such numbers overflow or vanish. "
+            "Divide X by it; the anchors stay the same."
+        )
 
 
-def _checked_count(n_components: Any, data: DataMatrix, name: str, entry: Method) -> int | None:
+def _checked_count(n_components: Any, data: DataMatrix) -> int | None:
     if n_components is None:
-        if entry.needs_n_components:
-            able = [key for key, method in METHODS.items() if not method.needs_n_components]
-            raise InvalidParameterError(
-                f"method={name!r} needs n_components, the number of anchors; only {listed(able)} can "
-                "choose it."
-            )
         return None
     if not isinstance(n_components, Integral) or isinstance(n_components, bool) or n_components < 1:
         raise InvalidParameterError(
@@ -259,13 +276,20 @@ def _gathered(points: Prepared, n_components: int | None, centered: bool) -> Pre
     return Prepared(as_data_matrix(gathered(points.data).astype(dtype)), points.kept, points.facts)
 
 
-def _check_found(found: SelectionResult, n_components: int | None, name: str) -> None:
-    if n_components is not None and found.n_components < n_components:
+def _check_found(found: SelectionResult, n_components: int, name: str) -> None:
+    n_found = found.n_components
+    if n_found == n_components:
+        return
+    if found.coefficients is not None or found.gap is not None:
         raise InvalidParameterError(
-            f"method={name!r} found {found.n_components} anchors, fewer than n_components={n_components}: "
-            "they explain all samples up to rounding (duplicated samples, or a rank below n_components). Ask "
-            f"for {found.n_components} or fewer."
+            f"method={name!r} gives weight to {n_found} samples, fewer than n_components={n_components}. "
+            f"Ask for {n_found} or fewer, or lower lam."
         )
+    raise InvalidParameterError(
+        f"method={name!r} found {n_found} anchors, fewer than n_components={n_components}: they explain all "
+        "samples up to rounding (duplicated samples, or a rank below n_components). Ask for "
+        f"{n_found} or fewer."
+    )
 
 
 def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:

@@ -29,7 +29,6 @@ from nonneg.separable.reduced_points import (
 )
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import spa
-from nonneg.separable.translated_spa import best_lift
 from nonneg.separable.vertices import aggregated
 
 # ``direction(points, basis)`` returns the unit vector of the next vertex, orthogonal to those before.
@@ -108,6 +107,8 @@ def _smoothed(
     reduced = reduced_points(data, n_components, affine=lift)
     started, history = clock.seconds(), History()
     first, p = _smoothed_vertices(reduced, n_components, search, n_members, depth, lift)
+    if not first:  # all samples are equal
+        return replace(spa(data, 1), method=search.method)
     members = [rows for rows, _ in first]
     scores = [score for _, score in first]
     for at, score in enumerate(scores):
@@ -143,14 +144,24 @@ def _smoothed_vertices(
     if not lift:
         return _vertices(points, k, search), p
     first = _vertices(lifted(points, 0.0, spread(points)), k, search)
-    averages = _averages(points, first, search.aggregate)
-    if len(averages) > 1:
+    if len(first) > 1:
+        averages = _averages(points, first, search.aggregate)
         first = _vertices(lifted(points, *best_lift(averages)), k, search)
     return first, p
 
 
 def _averages(points: FloatArray, found: list[tuple[IntArray, float]], aggregate: str) -> FloatArray:
     return np.stack([aggregated(points[rows], aggregate) for rows, _ in found])
+
+
+def best_lift(vertices: Any) -> tuple[Any, float]:
+    """Return the translation and the constant that condition some vertices best."""
+    # Barbarino & Gillis (2024), arXiv:2411.16195. Around their mean, the K vertices have K - 1 singular
+    # values that are not zero; the constant c adds sqrt(K) c. The smallest c that does not lower the smallest
+    # one leaves the largest norm smallest.
+    origin = vertices.mean(axis=0)
+    values = np.linalg.svd(vertices - origin, compute_uv=False)
+    return origin, float(values[len(vertices) - 2]) / float(np.sqrt(len(vertices)))
 
 
 def automatic_members(reduced: ReducedPoints, k: int, depth: float, lift: bool) -> int:

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from nonneg._arrays import to_float64
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import SharedGram
@@ -62,6 +64,25 @@ def _on_simplex(
     block: LocalMatrix, *, right: Array, offset: Array, gram: Any
 ) -> tuple[tuple[Array], tuple[()]]:
     return (simplex_least_squares(gram, block.times(right) - offset),), ()
+
+
+def squared_residuals(data: DataMatrix, vertices: Any) -> FloatArray:
+    """Return the squared distances of all samples from the convex hull of some vertices."""
+    mixtures = anchor_weights(data, vertices, sum_to_one=True)
+    right = data.to_device(to_float64(vertices))
+    _, (parts,) = data.map_reduce_rows(_squares, mixtures, n_out=0, right=right)
+    return np.concatenate(parts)
+
+
+def _squares(
+    block: LocalMatrix, mixtures: Array, *, right: Array
+) -> tuple[tuple[()], tuple[list[FloatArray]]]:
+    xp, parts = block.xp, []
+    for start, stop in block.row_blocks(1 << 20):
+        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
+        rows = rows - xp.astype(mixtures[start:stop, :], xp.float64) @ xp.astype(right, xp.float64)
+        parts.append(to_float64(xp.sum(rows * rows, axis=1)))
+    return (), (parts,)
 
 
 def rows_sum_to_one(data: DataMatrix) -> bool:

@@ -189,13 +189,7 @@ def _by_anchors(name: str) -> Callable[[Problem, SearchOptions], Search]:
         pairs = problem.pairs("magnitude")
         keywords = dict(options.params)
         if name == "merit":
-            published = {"steps": "open-loop", "choice": "row-maxima"}
-            known = ANCHOR_METHODS["merit"].options
-            keywords = (
-                {"lam": MERIT_LAM, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS}
-                | {key: value for key, value in published.items() if key in known}
-                | keywords
-            )
+            keywords = {"lam": MERIT_LAM, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
         selected, kept = _anchors(name, pairs, problem.k, options, keywords)
         corners = pairs.vectors[selected.anchors]
         memberships = recover(pairs.vectors, corners, options.recovery)

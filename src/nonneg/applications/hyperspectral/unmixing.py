@@ -17,7 +17,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint, image_statements
-from nonneg.applications.hyperspectral.endmembers import AUTO, METHODS, check_search, search_endmembers
+from nonneg.applications.hyperspectral.endmembers import AUTO, check_search, search_endmembers
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estimate_n_endmembers
 from nonneg.applications.hyperspectral.pixels import ImagePixels
@@ -363,18 +363,15 @@ class Unmixing(SavableEstimator):
             raise InvalidParameterError(
                 f"n_endmembers must be 'auto', None or a whole number of at least 1, got {wanted!r}."
             )
-        if wanted is None and METHODS.find(self.method).needs_n_components:
-            raise InvalidParameterError(
-                f"method={self.method!r} needs n_endmembers, the number of pure spectra or 'auto'; only "
-                "'merit' and 'fast-gradient' accept None."
-            )
+        if wanted is None:
+            raise InvalidParameterError("n_endmembers must be the number of pure spectra, or 'auto'.")
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
             raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")
         check_search(self)
 
     def _estimated(self, pixels: ImagePixels) -> EndmemberCount | None:
-        if self.n_endmembers != AUTO or not METHODS.find(self.method).needs_n_components:
+        if self.n_endmembers != AUTO:
             return None
         estimate = estimate_n_endmembers(pixels.at(fixed_sample(np.flatnonzero(pixels.mask), ROWS)))
         if estimate.recommended is None:

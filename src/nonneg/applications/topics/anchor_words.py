@@ -91,7 +91,7 @@ def merit_settings(points: FloatArray, n_topics: int, options: Mapping[str, Any]
     """Return the options with which the paper runs MERIT on words."""
     # MERIT starts from the anchors of successive projections and goes on at iteration t, the whole part of
     # ``sqrt(n_words) / ||R||`` with R the residuals of that start, to iteration 100 or a duality gap of 0.25.
-    common = {"lam": LAM, "mu": MU, "steps": "open-loop", "choice": "row-maxima", "tol": GAP}
+    common = {"lam": LAM, "mu": MU, "tol": GAP}
     if "init" in options or "t_init" in options:
         return {**common, "max_iter": LAST_ITERATION}
     first = select_anchors(points, n_topics, method="spa").anchors

@@ -284,6 +284,7 @@ METHODS: Registry[TopicMethod] = Registry(
                 aliases=entry.aliases,
             )
             for name, entry in ANCHOR_METHODS.items()
+            if name != "auto"
         },
         "merit-0": TopicMethod(
             _anchor_method("merit-0"),

@@ -1,0 +1,354 @@
+"""Scans of a self-dictionary problem: products of all points with residuals, reduced block by block.
+
+Two reductions are needed. The linear minimization oracle of Frank-Wolfe asks each residual for the point with
+the lowest score; the dual of the problem asks each point for a sum over the residuals. Blocks of scores are
+products in float32 that are never stored, by NumPy on threads or by the library of the array on its device.
+An error bound says which scores are too close to call; those are decided in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, is_torch_namespace
+from array_api_compat import device as device_of
+from array_api_compat import numpy as array_api_numpy
+
+from nonneg._arrays import numpy_view, to_device, to_numpy
+from nonneg._blas import single_threaded_products
+from nonneg._threads import parallel_for
+from nonneg._typing import Array, FloatArray, IntArray
+
+# Scores that exist at a time: 1 MB per thread stays in a core's cache, 256 MB on another device.
+HOST_SCORES, DEVICE_SCORES = 1 << 18, 1 << 26
+# Points of one product; blocks of residuals follow from it.
+POINTS = 1 << 11
+# Entries of sparse points that are dense at a time.
+ENTRIES = 1 << 22
+# Rounding errors in one score besides those of its sum: of the point, of the residual, of the scales, of the
+# addition at listed entries.
+ROUNDINGS = 8
+# Scores that are added in float32 on other devices before float64 takes over.
+SHORT = 128
+
+
+def near_tie(n_features: int, unit: float = 2.0**-24) -> float:
+    """Return the distance within which two scores of size one may be in the wrong order."""
+    return 2.02 * (n_features + 1 + ROUNDINGS) * unit
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Data points relative to their center, read in blocks.
+
+    Attributes
+    ----------
+    points : array or scipy.sparse CSR array of shape (n_points, n_features)
+        One data point per row.
+    center : array of shape (n_features,)
+        Subtracted from every point; mixtures whose weights sum to one do not depend on it.
+    radius : float
+        The largest distance of a point from the center.
+    """
+
+    points: Any
+    center: Array
+    radius: float
+    cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, points: Any) -> Dictionary:
+        """Compute the center and the radius of data points; CPU tensors are viewed as NumPy arrays."""
+        points = numpy_view(points)
+        if sp.issparse(points):
+            points = sp.csr_array(points)
+            center = np.asarray(points.sum(axis=0), dtype=np.float64).reshape(-1) / points.shape[0]
+        else:
+            xp = array_namespace(points)
+            center = xp.mean(xp.astype(points, xp.float64), axis=0)
+        found = cls(points, center, 0.0)
+        squares = [float(found.xp.max(found.xp.sum(part * part, axis=1))) for part in found.tiles()]
+        return cls(points, center, float(np.sqrt(max(squares))) * (1.0 + 1e-12))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of points and of features."""
+        return tuple(self.points.shape)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the points are a sparse matrix."""
+        return bool(sp.issparse(self.points))
+
+    @property
+    def xp(self) -> Any:
+        """The namespace of dense blocks."""
+        return array_api_numpy if self.sparse else array_namespace(self.points)
+
+    @property
+    def device(self) -> Any:
+        """The device of dense blocks."""
+        return None if self.sparse else device_of(self.points)
+
+    def to_device(self, array: Any) -> Array:
+        """Move an array to the device of the points."""
+        return array if self.sparse else to_device(array, self.points)
+
+    def tile(self, start: int, stop: int) -> Array:
+        """Return a range of points, dense in float64."""
+        part = self.points[start:stop] if self.sparse else self.points[start:stop, ...]
+        return self.xp.astype(part.toarray() if self.sparse else part, self.xp.float64) - self.center
+
+    def tiles(self) -> Any:
+        """Yield all points, a range at a time."""
+        return (self.tile(some.start, some.stop) for some in self.blocks(self.shape[1]))
+
+    def rows(self, index: IntArray) -> Array:
+        """Return some points, dense in float64."""
+        if self.sparse:
+            return self.points[index].toarray().astype(np.float64) - self.center
+        part = self.xp.take(self.points, to_device(np.asarray(index, dtype=np.int64), self.points), axis=0)
+        return self.xp.astype(part, self.xp.float64) - self.center
+
+    def blocks(self, width: int) -> list[slice]:
+        """Return ranges of the points, given how many numbers each of them needs at a time."""
+        step = max(1, ENTRIES // max(1, width))
+        return [slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step)]
+
+    def rounded(self, start: int, stop: int, dtype: Any) -> Array:
+        """Return a range of points scaled into the unit ball in a dtype; dense points are scaled once."""
+        scale = 1.0 / self.radius if self.radius > 0 else 0.0
+        if self.sparse:
+            return self.xp.astype(self.tile(start, stop) * scale, dtype)
+        if dtype not in self.cache:
+            parts = [self.xp.astype(part * scale, dtype) for part in self.tiles()]
+            self.cache[dtype] = self.xp.concat(parts, axis=0)
+        return self.cache[dtype][start:stop, ...]
+
+
+@dataclass(frozen=True)
+class PenaltyGradient:
+    """The gradient of a penalty on the coefficients: a number per row, and more at a few entries.
+
+    Attributes
+    ----------
+    base : array of float64 of shape (n_points,)
+        Its value at entries that are not listed; nonnegative.
+    rows, columns : array of int
+        The listed entries, in the order of their columns.
+    extra : array of float64
+        Its value at a listed entry minus the base of the row; nonnegative.
+    """
+
+    base: FloatArray
+    rows: IntArray
+    columns: IntArray
+    extra: FloatArray
+
+    def between(self, start: int, stop: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return the listed entries of a range of columns, which are counted from its start."""
+        some = slice(*np.searchsorted(self.columns, [start, stop]))
+        return self.rows[some], self.columns[some] - start, self.extra[some]
+
+
+def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: PenaltyGradient) -> IntArray:
+    """Return, for every residual r_l, the point n that minimizes x_n'r_l + gradient_nl.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_columns, n_features)
+        The rows r_l, on the device of the points.
+    gradient : PenaltyGradient
+        The gradient of the penalty, in NumPy.
+
+    Returns
+    -------
+    array of int64 of shape (n_columns,)
+        A NumPy array. Of scores that are equal in float64, the lowest index wins.
+
+    Notes
+    -----
+    Costs 2 n_points n_columns n_features operations; the memory is that of the points in float32 and of one
+    block of scores per thread.
+    """
+    scan = _Scan(dictionary, residual, gradient)
+    n = residual.shape[0]
+    found = np.empty(n, dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        for first in range(start, stop, scan.n_columns):
+            part = slice(first, min(first + scan.n_columns, stop))
+            found[part] = scan.lowest(part)
+
+    if not scan.on_host:
+        work(0, n)
+        return found
+    scan.prepare()
+    operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
+    with single_threaded_products():
+        parallel_for(work, n, chunk_size=scan.n_columns, operations=operations)
+    return found
+
+
+class _Scan:
+    """One call of the oracle."""
+
+    def __init__(self, dictionary: Dictionary, residual: Array, gradient: PenaltyGradient) -> None:
+        self.dictionary, self.gradient = dictionary, gradient
+        self.on_host = isinstance(residual, np.ndarray)
+        self.xp: Any = array_namespace(residual)
+        self.residual = residual
+        n = dictionary.shape[0]
+        room = HOST_SCORES if self.on_host else DEVICE_SCORES
+        self.n_points = min(n, POINTS) if self.on_host else n
+        self.n_columns = max(1, min(residual.shape[0], room // self.n_points))
+        self.dtype, unit = self._product_dtype()
+        self.tol = near_tie(residual.shape[1], unit)
+        largest = float(gradient.base.max(initial=0.0))
+        # Where its inverse would overflow, float64 scores decide.
+        self.base_scale = largest if largest > 1e-290 else 0.0
+        base = gradient.base / self.base_scale if self.base_scale > 0 else np.zeros(n)
+        self.base = self.xp.astype(dictionary.to_device(base), self.dtype)
+
+    def prepare(self) -> None:
+        """Scale the points before threads ask for them."""
+        if not self.dictionary.sparse:
+            self.dictionary.rounded(0, 1, self.dtype)
+
+    def _product_dtype(self) -> tuple[Any, float]:
+        if is_torch_namespace(self.xp):
+            import torch
+
+            if torch.get_float32_matmul_precision() != "highest":
+                return self.xp.float64, 2.0**-53
+        return self.xp.float32, 2.0**-24
+
+    def lowest(self, part: slice) -> IntArray:
+        """Return the vertices of a range of columns."""
+        xp = self.xp
+        rows = self.residual[part, ...]
+        # Residuals are scaled so that no score exceeds 1.
+        sizes = self.dictionary.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
+        sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+        right = xp.astype(rows * (self.dictionary.radius / sizes)[:, None], self.dtype)
+        factor = xp.astype(self.base_scale / sizes, self.dtype)[:, None]
+        listed, columns, extra = self.gradient.between(part.start, part.stop)
+        extra = extra / to_numpy(sizes)[columns]
+        every = xp.arange(rows.shape[0], device=device_of(rows))
+        best = second = index = None
+        for start in range(0, self.dictionary.shape[0], self.n_points):
+            stop = min(start + self.n_points, self.dictionary.shape[0])
+            scores = right @ self.dictionary.rounded(start, stop, self.dtype).T
+            scores += factor * self.base[None, start:stop]
+            inside = np.flatnonzero((listed >= start) & (listed < stop))
+            if len(inside):
+                at, of = (self.dictionary.to_device(each[inside]) for each in (columns, listed - start))
+                scores[at, of] += xp.astype(self.dictionary.to_device(extra[inside]), self.dtype)
+            place = xp.argmin(scores, axis=1)
+            low = scores[every, place]
+            scores[every, place] = float("inf")
+            next_low = xp.min(scores, axis=1)
+            if best is None:
+                best, second, index = low, next_low, place
+                continue
+            second = xp.minimum(xp.maximum(best, low), xp.minimum(second, next_low))
+            index = xp.where(low < best, place + start, index)
+            best = xp.minimum(best, low)
+        found = to_numpy(index).astype(np.int64)
+        close = np.flatnonzero(~to_numpy(second - best > self.tol))
+        if len(close):
+            found[close] = self._exact(part.start + close)
+        return found
+
+    def _exact(self, columns: IntArray) -> IntArray:
+        # In float64; strictly lower scores alone replace an earlier one.
+        xp = self.xp
+        rows = xp.take(self.residual, self.dictionary.to_device(columns), axis=0)
+        entries = [self.gradient.between(column, column + 1) for column in columns]
+        index, best = np.zeros(len(columns), dtype=np.int64), np.full(len(columns), np.inf)
+        for some in self.dictionary.blocks(self.dictionary.shape[1] + len(columns)):
+            scores = to_numpy(rows @ self.dictionary.tile(some.start, some.stop).T)
+            scores = scores + self.gradient.base[some]
+            for place, (listed, _, extra) in enumerate(entries):
+                inside = (listed >= some.start) & (listed < some.stop)
+                scores[place, listed[inside] - some.start] += extra[inside]
+            low = scores.argmin(axis=1)
+            value = scores[np.arange(len(columns)), low]
+            index, best = np.where(value < best, low + some.start, index), np.minimum(value, best)
+        return index
+
+
+def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> FloatArray:
+    """Return sum_l max(0, t_l - x_n'r_l) for every data point n, or slightly more.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+        The data points.
+    residual : array of float64 of shape (n_columns, n_features)
+        The rows r_l, on the device of the points.
+    levels : array of float64 of shape (n_columns,)
+        The numbers t_l, relative to the center.
+
+    Returns
+    -------
+    array of float64 of shape (n_points,)
+        A NumPy array; upper bounds that differ from the sums by rounding errors of float32.
+
+    Notes
+    -----
+    Costs 2 n_points n_columns n_features operations. The error bound of a score is added to its level, so
+    that no sum is too small.
+    """
+    xp = array_namespace(residual)
+    n_points, (n_columns, m) = dictionary.shape[0], residual.shape
+    # One score has half the error of a difference of two.
+    sizes = dictionary.radius * xp.sqrt(xp.sum(residual * residual, axis=1)) + xp.abs(levels)
+    # In units in which no score exceeds 1, so that none overflows in float32.
+    unit = float(xp.max(sizes))
+    unit = unit if unit > 0 else 1.0
+    raised = (levels + 0.5 * near_tie(m) * sizes) / unit
+    scaled = residual * (-dictionary.radius / unit)
+    right = xp.astype(xp.concat([scaled, raised[:, None]], axis=1), xp.float32).T
+    host = isinstance(residual, np.ndarray)
+    rows = 256 if host else max(1, min(n_points, DEVICE_SCORES // 8192))
+    columns = min(n_columns, max(1, (HOST_SCORES if host else DEVICE_SCORES) // rows))
+    found = np.empty(n_points)
+
+    def work(start: int, stop: int) -> None:
+        for first in range(start, stop, rows):
+            last = min(first + rows, stop)
+            points = dictionary.rounded(first, last, xp.float32)
+            ones = xp.ones((points.shape[0], 1), dtype=xp.float32, device=device_of(residual))
+            points = xp.concat([points, ones], axis=1)
+            found[first:last] = to_numpy(_positive_sums(xp, points, right, columns))
+
+    dictionary.rounded(0, 1, xp.float32)  # before threads ask for it
+    if host:
+        with single_threaded_products():
+            parallel_for(work, n_points, chunk_size=rows, operations=2.0 * n_points * n_columns * m)
+    else:
+        work(0, n_points)
+    # Sums in float32 lose this share at most.
+    return found * (unit * (1.0 + (columns if host else SHORT) * 2.0**-24))
+
+
+def _positive_sums(xp: Any, points: Array, right: Array, columns: int) -> Array:
+    total = xp.zeros(points.shape[0], dtype=xp.float64, device=device_of(points))
+    for first in range(0, right.shape[1], columns):
+        scores = points @ right[:, first : min(first + columns, right.shape[1])]
+        if isinstance(scores, np.ndarray):
+            total += np.maximum(scores, np.float32(0.0), out=scores).sum(axis=1)
+            continue
+        scores = xp.clip(scores, 0.0, None)
+        # Short sums in float32 first: a conversion of all scores would take as long as the product.
+        n_short = scores.shape[1] // SHORT
+        short = xp.reshape(scores[:, : n_short * SHORT], (scores.shape[0], n_short, SHORT))
+        total = total + xp.sum(xp.sum(short, axis=2), axis=1, dtype=xp.float64)
+        total = total + xp.sum(scores[:, n_short * SHORT :], axis=1, dtype=xp.float64)
+    return total

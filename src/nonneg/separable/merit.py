@@ -1,0 +1,428 @@
+"""MERIT as published: Frank-Wolfe on the self-dictionary problem with row sparsity, in linear memory.
+
+With one data point per column of X, as in the paper, it minimizes (18),
+
+    0.5 ||X - XC||^2 + lam sum_n mu log(mean_l exp(c_nl / mu))   over C >= 0 with columns that sum to one,
+
+by 100 steps of size 2 / (t + 2) from zero. Every column of C gains at most one entry per step, so that the
+memory is that of the residuals and of the nonzero coefficients, both linear in the number of points. The
+anchors are the rows of C with the largest entries.
+
+Nguyen, Fu & Wu, "Memory-efficient convex optimization for self-dictionary separable nonnegative matrix
+factorization: a Frank-Wolfe approach", Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from nonneg._arrays import numpy_dtype, numpy_view, to_float64, to_numpy
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.certificates.certificate import Certificate
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.fingerprint import fingerprint
+from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedInputError
+from nonneg.iteration import Checkpoint, History, Progress, iterate
+from nonneg.iteration.loop import Finished
+from nonneg.iteration.progress import reporter
+from nonneg.kernels.self_dictionary import Dictionary, PenaltyGradient, minimizing_vertices
+from nonneg.separable.recovery_bounds import merit_statements
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.row_maxima import leading_rows
+from nonneg.separable.snpa import snpa
+from nonneg.separable.spa import spa
+from nonneg.separable.weights import anchor_weights, squared_residuals
+
+# Largest size in bytes of the dense residuals of sparse points, before and after a step (16 GiB).
+RESIDUAL_LIMIT = float(16 << 30)
+# exp(-x) is zero in float64 from here on.
+UNDERFLOW = 745.2
+# Lists of entries grow by this number of places when one of them is full.
+GROWTH = 8
+# Bytes per second that checkpoints may write on average.
+SAVED_PER_SECOND = 2e7
+# The latest iteration at which a warm start continues.
+LONGEST = 60_000
+T_RULES = ("auto", "paper", "authors")
+ENDED = "the duality gap is at most `tol`"
+
+
+def merit(
+    data: DataMatrix,
+    n_components: int,
+    *,
+    lam: float | str = "paper",
+    mu: float = 1e-5,
+    max_iter: int = 100,
+    tol: float = 1e-5,
+    init: Any = None,
+    t_init: str | int = "auto",
+    recovery: bool | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    verbose: int = 0,
+    checkpoint: Any = None,
+) -> SelectionResult:
+    """Write every sample as a mixture of few samples, and select those with the largest weights.
+
+    Parameters
+    ----------
+    data : DataMatrix
+        The data, one point per row, in this process; entries may be negative.
+    n_components : int
+        The number of anchors.
+    lam : float, "paper" or "printed", default "paper"
+        Weight of the row sparsity in (18). "paper" is ``||X - W H|| / (2 K)`` with the anchors of successive
+        projections as W and the best mixtures of them as H, as in the authors' program; it depends on the
+        units of X. "printed" is ``||X - W H|| / Phi(H)``, about twice as much, as the paper prints it. 0 is
+        MERIT(0).
+    mu : float, default 1e-5
+        Smoothing of the row sparsity, positive.
+    max_iter : int, default 100
+        Maximum number of iterations.
+    tol : float, default 1e-5
+        Stop at a duality gap of at most this, in the unit of the objective; 0 never does.
+    init : None, array of int or matrix
+        A cold start from zero, or a warm start from anchors or coefficients.
+    t_init : {"auto", "paper", "authors"} or int, default "auto"
+        The iteration at which a warm start continues: the root mean square norm of a sample over that of its
+        residual ("auto"), the inverse of the latter ("paper"), or that of its spectral norm ("authors").
+    recovery : bool, optional
+        Whether the certificate evaluates Lemma 1 and Theorems 2 to 4, which needs the mixtures of the
+        anchors; by default where points times anchors are at most a million.
+    callback : callable, optional
+        Called with a `Progress` after each iteration; True stops.
+    verbose : int, default 0
+        1 shows a line with objective, rate and time left.
+    checkpoint : str or path, optional
+        A folder in which the run is saved, and from which it is resumed.
+
+    Returns
+    -------
+    SelectionResult
+        Duality gap and objective belong to the coefficients returned.
+
+    Notes
+    -----
+    An iteration costs 2 N^2 M operations in float32 (see `nonneg.kernels.self_dictionary`). The residuals are
+    dense, also those of sparse points: reduce the points first (`reduce=`) where M is large. Of equal scores
+    and equal row maxima the lowest index wins, as in the authors' program.
+    """
+    check_points(data)
+    problem = Problem(dictionary_of(data), 0.0, float(mu))
+    weight = lam if not isinstance(lam, str) else published_weight(data, n_components, lam, float(mu))
+    problem = replace(problem, lam=float(weight))
+    state = problem.initial_iterate(init, data, t_init)
+    first = state
+    saved = None
+    if checkpoint is not None:
+        saved = Checkpoint.of(
+            checkpoint,
+            *("merit", [problem.lam, problem.mu, tol, state.t], n_components, data.container),
+            *(fingerprint(data), state.weights, state.counts),
+            interval=max(5.0, 24.0 * math.prod(data.shape) / SAVED_PER_SECOND),
+            from_numpy=lambda name, array: (
+                problem.dictionary.to_device(array) if name == "residual" else array
+            ),
+        )
+
+    def step(state: Iterate) -> tuple[Iterate, Mapping[str, Any]]:
+        if state.vertices is None:
+            state, _ = problem.call_oracle(state)
+        # Zero is infeasible: its gap bounds nothing.
+        if tol > 0 and state.t > 0 and state.gap <= tol:
+            raise Finished(ENDED)
+        return problem.call_oracle(problem.advance(state))
+
+    run = iterate(
+        step,
+        state,
+        max_iter=max_iter,
+        stop=GapBelow(float(tol)),
+        callback=callback,
+        progress=reporter("merit", verbose),
+        checkpoint=saved,
+    )
+    state = run.state if run.state.vertices is not None else problem.call_oracle(run.state)[0]
+    maxima = state.row_maxima
+    anchors = leading_rows(maxima, n_components)[0]
+    # A row of zeros is no anchor, even if more were requested.
+    anchors = anchors[maxima[anchors] > 0]
+    coefficients = state.as_csc(numpy_dtype(data.dtype))
+    statements = merit_statements(
+        data,
+        anchors,
+        coefficients=coefficients,
+        weight=(problem.lam, problem.mu),
+        objective=state.loss,
+        gap=state.gap,
+        largest_residual=state.largest_residual,
+        initial=(first.as_csc(), first.t) if first.t else None,
+        n_iter=run.n_iter,
+        recovery=recovery,
+    )
+    return SelectionResult(
+        anchors=anchors,
+        method="merit",
+        coefficients=coefficients,
+        gap=state.gap,
+        history=run.history,
+        certificate=Certificate(tuple(statements)),
+        scores=maxima[anchors],
+        row_maxima=maxima,
+        lam=problem.lam,
+        mu=problem.mu,
+        objective=state.loss,
+        n_iter=run.n_iter,
+        stop_reason=run.stop_reason,
+        stop_sentence=run.sentence,
+        facts={"t_init": first.t, "entries": int(state.counts.sum())}
+        | {"largest_residual": state.largest_residual},
+    )
+
+
+def check_points(data: DataMatrix) -> None:
+    """Refuse data on which the self-dictionary problem cannot be solved."""
+    if not isinstance(data, LocalMatrix):
+        raise UnsupportedInputError(
+            "MERIT needs the points in this process. `select_anchors` reduces and gathers chunked data."
+        )
+    size = 16.0 * math.prod(data.shape)
+    if data.container == "sparse" and size > RESIDUAL_LIMIT:
+        raise UnsupportedInputError(
+            f"MERIT keeps the residuals of all points, {data.shape[0]} x {data.shape[1]} dense numbers: "
+            f"{1e-9 * size:.1f} GB. Pass reduce=, the number of leading directions to keep (for example "
+            "twice the number of anchors)."
+        )
+
+
+def dictionary_of(data: DataMatrix) -> Dictionary:
+    """Return the points of a local matrix."""
+    return Dictionary.of(data.csr if data.container == "sparse" else data.array)  # type: ignore[attr-defined]
+
+
+def greedy_anchors(data: DataMatrix, n_components: int) -> IntArray:
+    """Return the anchors of SPA, or of SNPA where there are more anchors than dimensions."""
+    anchors = spa(data, min(n_components, *data.shape)).anchors
+    return anchors if len(anchors) == n_components else snpa(data, n_components).anchors
+
+
+def published_weight(data: DataMatrix, n_components: int, rule: str, mu: float) -> float:
+    """Return the published weight of the row sparsity, from the residuals of SPA's anchors."""
+    anchors = greedy_anchors(data, n_components)
+    norm = math.sqrt(float(np.sum(squared_residuals(data, to_float64(data.take_rows(anchors))))))
+    if rule == "paper":
+        # The authors' program sets twice this weight in an objective without the 1/2: the same problem.
+        return norm / (2.0 * n_components)
+    # Every anchor represents itself: the rows of H have the maximum one, of which the smoothing leaves
+    # 1 - mu log N.
+    return norm / (n_components * (1.0 - mu * math.log(data.shape[0])))
+
+
+@dataclass(frozen=True)
+class GapBelow:
+    """Stop when the duality gap is small enough."""
+
+    tol: float
+    sentence: ClassVar[str] = ENDED
+
+    def __call__(self, history: History) -> bool:
+        return self.tol > 0 and len(history) > 0 and bool(history["gap"][-1] <= self.tol)
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """Coefficients, residuals, and the answer of the oracle; flat, so that it can be saved.
+
+    A column of C is a list of rows and weights, of which the first `counts` are in use; an entry of C is a
+    weight divided by the total. From a cold start weights are integers and the total is t (t + 1) / 2: the
+    coefficients are exact.
+    """
+
+    rows: IntArray  # (n, capacity)
+    weights: FloatArray
+    counts: IntArray  # (n,)
+    total: float
+    residual: Array  # (XC - X)', on the device of the points
+    t: int = 0  # the iteration, which determines the step size
+    vertices: IntArray | None = None  # the answer of the oracle; None before it was called
+    row_max: FloatArray | None = None  # the largest weight of every row
+    gap: float = math.nan  # the duality gap
+    loss: float = math.nan  # the objective
+    largest_residual: float = math.nan
+
+    @property
+    def row_maxima(self) -> FloatArray:
+        """The largest coefficient of every data point."""
+        assert self.row_max is not None
+        return self.row_max / (self.total or 1.0)
+
+    @property
+    def used(self) -> Any:
+        """Which places of the lists are in use."""
+        return np.arange(self.rows.shape[1]) < self.counts[:, None]
+
+    def as_csc(self, dtype: Any = np.float64) -> Any:
+        """Return C."""
+        used, n = self.used, len(self.counts)
+        indptr = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
+        values = (self.weights[used] / (self.total or 1.0)).astype(dtype)
+        matrix = sp.csc_array((values, self.rows[used], indptr), shape=(n, n))
+        matrix.sort_indices()
+        return matrix
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The self-dictionary problem, given data, weight and smoothing."""
+
+    dictionary: Dictionary
+    lam: float  # weight of the row sparsity
+    mu: float  # its smoothing
+
+    def initial_iterate(self, init: Any, data: DataMatrix, t_init: str | int) -> Iterate:
+        """Return zero, or a warm start from checked anchors or coefficients."""
+        n = self.dictionary.shape[0]
+        if init is None:
+            if t_init != "auto":
+                raise InvalidParameterError(
+                    f"t_init={t_init!r} is the iteration at which a warm start continues, but there is no "
+                    "warm start. Pass init= ('spa', anchors or coefficients), or leave t_init out."
+                )
+            nothing = np.zeros((n, GROWTH), dtype=np.int32)
+            residual = -(self.dictionary.rows(np.arange(n)) + self.dictionary.center)
+            return Iterate(nothing, np.zeros((n, GROWTH)), np.zeros(n, dtype=np.int64), 0.0, residual)
+        C = sp.csc_array(init) if sp.issparse(init) or np.ndim(init) == 2 else mixtures_of(data, init)
+        C.eliminate_zeros()
+        counts = np.diff(C.indptr).astype(np.int64)
+        capacity = int(counts.max(initial=0)) + GROWTH
+        used = np.arange(capacity) < counts[:, None]
+        rows, weights = np.zeros((n, capacity), dtype=np.int32), np.zeros((n, capacity))
+        rows[used], weights[used] = C.indices, C.data
+        residual = self._residual(C)
+        scale = math.sqrt(data.squared_norm() / n)
+        t = first_iteration(t_init, to_numpy(residual), scale)
+        total = t * (t + 1) / 2
+        return Iterate(rows, weights * total, counts, total, residual, t)
+
+    def _residual(self, C: Any) -> Array:
+        # Columns of C sum to one: the center drops out.
+        points, mixing = self.dictionary, C.T.tocsr()
+        if points.sparse:
+            return np.asarray((mixing @ points.points).toarray(), dtype=np.float64) - points.points.toarray()
+        host = to_numpy(points.rows(np.arange(points.shape[0])))
+        return points.to_device(mixing @ host - host)
+
+    def call_oracle(self, state: Iterate) -> tuple[Iterate, Mapping[str, Any]]:
+        """Call the linear minimization oracle, and measure duality gap and objective."""
+        n, used = len(state.counts), state.used
+        columns, rows, weights = np.nonzero(used)[0], state.rows[used].astype(np.int64), state.weights[used]
+        total = state.total or 1.0
+        scale = max(self.mu * total, 1e-300)
+        row_max = np.zeros(n)
+        np.maximum.at(row_max, rows, weights)
+        # The largest entry is subtracted in the exponents, so that no mu overflows; entries far below it add
+        # nothing. Rows without entries have the value 0 and the gradient 1 / n.
+        depth = row_max[rows] - weights
+        near = np.flatnonzero(depth <= UNDERFLOW * scale)
+        columns, rows, weights = columns[near], rows[near], weights[near]
+        values = np.exp(-depth[near] / scale)
+        with np.errstate(under="ignore"):
+            at_zero = np.exp(-np.minimum(row_max / scale, UNDERFLOW + 1.0))
+        n_entries = np.bincount(state.rows[used], minlength=n)
+        sums = np.bincount(rows, weights=values, minlength=n) + (n - n_entries) * at_zero
+        filled = n_entries > 0
+        penalty = float(row_max.sum()) / total + self.mu * float(np.log(sums[filled] / n).sum())
+        base, shares = at_zero / sums, values / sums[rows]
+        inner = np.bincount(columns, weights=shares * weights / total, minlength=n)
+        gradient = PenaltyGradient(
+            self.lam * base, rows, columns, self.lam * np.maximum(shares - base[rows], 0.0)
+        )
+        vertices = minimizing_vertices(self.dictionary, state.residual, gradient)
+        # The gradient at the vertices, of which some have an entry already.
+        held = np.where(used & (state.rows == vertices[:, None]), state.weights, 0.0).max(axis=1)
+        with np.errstate(under="ignore"):
+            there = np.exp(-np.minimum((row_max[vertices] - held) / scale, UNDERFLOW + 1.0)) / sums[vertices]
+        fit, squares = self._fit_gaps(state.residual, vertices)
+        gap = float(np.sum(fit + self.lam * (inner - there)))
+        loss = 0.5 * float(squares.sum()) + self.lam * penalty
+        largest = math.sqrt(float(squares.max(initial=0.0)))
+        new = replace(state, vertices=vertices, row_max=row_max, gap=gap, loss=loss, largest_residual=largest)
+        return new, {"loss": loss, "gap": gap, "largest_residual": largest, "entries": int(used.sum())}
+
+    def _fit_gaps(self, residual: Array, vertices: IntArray) -> tuple[FloatArray, FloatArray]:
+        # r'(r + x - a) and r'r for every column, with x its point and a its vertex.
+        points, parts = self.dictionary, []
+        xp = points.xp
+        for some in points.blocks(3 * points.shape[1]):
+            r = numpy_view(residual)[some, ...]
+            toward = r + points.tile(some.start, some.stop) - points.rows(vertices[some])
+            parts.append([to_numpy(xp.sum(r * toward, axis=1)), to_numpy(xp.sum(r * r, axis=1))])
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def advance(self, state: Iterate) -> Iterate:
+        """Take the published step 2 / (t + 2) toward the vertices in all columns."""
+        assert state.vertices is not None
+        vertices, t, n = state.vertices, state.t, len(state.counts)
+        rows, weights = state.rows, state.weights
+        if int(state.counts.max(initial=0)) == rows.shape[1]:
+            rows, weights = (np.pad(each, ((0, 0), (0, GROWTH))) for each in (rows, weights))
+        else:
+            rows, weights = rows.copy(), weights.copy()
+        hit = (np.arange(rows.shape[1]) < state.counts[:, None]) & (rows == vertices[:, None])
+        fresh = ~hit.any(axis=1)
+        place = np.where(fresh, state.counts, hit.argmax(axis=1))
+        every = np.arange(n)
+        rows[every, place] = vertices
+        # Weights are in units of the total: the step adds t + 1 to one of them.
+        weights[every, place] += t + 1
+        size = 2.0 / (t + 2)
+        points = self.dictionary
+        residual = points.xp.empty_like(state.residual)
+        for some in points.blocks(3 * points.shape[1]):
+            toward = points.rows(vertices[some]) - points.tile(some.start, some.stop)
+            residual[some, ...] = (1.0 - size) * state.residual[some, ...] + size * toward
+        return replace(
+            state,
+            rows=rows,
+            weights=weights,
+            counts=state.counts + fresh,
+            total=(t + 1) * (t + 2) / 2,
+            residual=residual,
+            t=t + 1,
+            vertices=None,
+        )
+
+
+def mixtures_of(data: DataMatrix, anchors: IntArray) -> Any:
+    """Return the C that writes every point as its best mixture of anchors."""
+    vertices = to_float64(data.take_rows(anchors))
+    mixtures = to_float64(anchor_weights(data, vertices, sum_to_one=True)).astype(np.float64)
+    mixtures = mixtures / mixtures.sum(axis=1, keepdims=True)
+    # Every anchor is itself, without rounding errors: where a residual is zero the lowest index wins.
+    mixtures[anchors] = np.eye(len(anchors))
+    kept = sp.csr_array(mixtures)
+    rows = np.asarray(anchors)[kept.indices]
+    return sp.csc_array((kept.data, rows, kept.indptr), shape=(data.shape[0], data.shape[0]))
+
+
+def first_iteration(rule: str | int, residual: FloatArray, scale: float) -> int:
+    """Return the iteration t at which a warm start continues; `scale` is the norm of a typical point."""
+    if isinstance(rule, str):
+        if rule not in T_RULES:
+            raise UnknownNameError.of("t_init", rule, T_RULES)
+        order: Any = 2 if rule == "authors" else None
+        size = float(np.linalg.norm(residual, order)) / math.sqrt(len(residual))
+        # The paper's rule depends on the unit of the data; relative to their norms, it does not.
+        t = (scale if rule == "auto" else 1.0) / size if size > 0 else LONGEST
+        return max(1, min(LONGEST, int(t) if rule == "authors" else round(t)))
+    if isinstance(rule, bool) or not isinstance(rule, int | np.integer) or rule < 1:
+        raise InvalidParameterError(
+            f"t_init must be one of {T_RULES} or an integer of at least 1, got {rule!r}."
+        )
+    return int(rule)

@@ -1,1 +1,0 @@
-"""MERIT: anchors by convex optimization over the self-dictionary, in linear memory."""

@@ -1,0 +1,148 @@
+"""The default: several methods propose, the residual of the samples decides."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from nonneg import SeparableNMF, select_anchors
+from nonneg.datasets import middle_points, separable_dirichlet
+from nonneg.exceptions import NonnegError
+from nonneg.separable.auto import Judge
+
+PROPOSING = ("spa", "snpa", "smoothed-spa", "merit-exact", "merit")
+
+
+def residual(X, anchors):
+    """The root mean square distance from the hull, by another solver."""
+    vertices = X[anchors]
+    heavy = 1e4 * np.linalg.norm(vertices)
+    A = np.vstack([vertices.T, np.full(len(vertices), heavy)])
+    return math.sqrt(np.mean([nnls(A, np.append(x, heavy))[1] ** 2 for x in X]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_proposal_with_the_smallest_residual_is_returned(seed):
+    X = separable_dirichlet(90, 20, 8, snr=6, rng=seed).X
+    found = select_anchors(X, 8)
+    statement = found.certificate["candidates"]
+    sizes = {name: residual(X, select_anchors(X, 8, method=name).anchors) for name in PROPOSING}
+    for name, size in sizes.items():
+        assert statement.quantities[name] == pytest.approx(size, rel=1e-5)
+        assert name in statement.sentence
+    assert residual(X, found.anchors) <= min(sizes.values()) * (1 + 1e-6)
+    assert found.method == statement.quantities["chosen"]
+    assert found.components is None
+
+
+def test_the_papers_own_data_and_gaussian_noise_are_both_answered():
+    # Midpoints that noise pushed outward: MERIT as published alone is right. With Gaussian noise it is wrong.
+    outward = [middle_points(50, 10, snr=12, rng=seed) for seed in range(4)]
+    for draw in outward:
+        assert set(select_anchors(draw.X, 10).anchors) == set(draw.anchors)
+        assert set(select_anchors(draw.X, 10, method="spa").anchors) != set(draw.anchors)
+    for seed in range(4):
+        draw = separable_dirichlet(200, 50, 40, snr=9, rng=seed)
+        assert set(select_anchors(draw.X, 40).anchors) == set(draw.anchors)
+
+
+def test_without_noise_the_cheapest_is_enough(clean):
+    found = select_anchors(clean.X, 6)
+    assert found.method == "spa"
+    assert set(found.anchors) == set(clean.anchors)
+    assert "no other method was asked" in found.certificate["candidates"].sentence
+
+
+def test_of_equal_proposals_the_cheapest_is_returned(noisy):
+    found = select_anchors(noisy.X, 6)
+    assert (found.method, set(found.anchors)) == ("spa", set(noisy.anchors))
+
+
+@pytest.mark.parametrize(("n_samples", "as_good"), [(200, False), (100_000, True)])
+def test_a_difference_counts_beyond_the_error_of_the_sample(n_samples, as_good, rng):
+    # Where all samples are judged there is no sampling error.
+    judge = Judge(None, n_samples, 0.0)
+    best = rng.chisquare(10, size=200)
+    excess = rng.standard_normal(200)
+    excess += 0.05 - excess.mean()
+    assert judge.as_good(best + excess, best) is as_good
+    assert not judge.as_good(best + excess + 0.5, best)
+
+
+def test_beyond_a_few_thousand_samples_a_sample_is_judged(rng):
+    W = rng.random((4, 8))
+    X = np.vstack([rng.dirichlet(np.ones(4), 11_996) @ W, W]) + 0.02 * rng.standard_normal((12_000, 8))
+    found = select_anchors(X, 4)
+    statement = found.certificate["candidates"]
+    assert statement.quantities["n_judged"] == 4000
+    assert "evenly spaced" in statement.sentence
+    assert "merit" not in statement.quantities
+    rows = np.arange(0, 12_000, 3)
+    assert statement.number == pytest.approx(
+        math.sqrt(
+            np.mean([residual(X[[row, *found.anchors]], np.arange(1, 5)) ** 2 * 5 for row in rows[:200]])
+        ),
+        rel=0.2,
+    )
+
+
+@pytest.mark.parametrize("method", ["auto", "merit", "merit-exact", "spa", "snpa", "smoothed-spa", "xray"])
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((5, 3)),
+        np.ones((6, 4)),
+        np.vstack([np.zeros((4, 3)), np.eye(3)]),
+        np.outer(np.arange(1.0, 7.0), np.ones(3)),
+        np.arange(1.0, 6.0)[:, None],
+        np.array([[2.0]]),
+        1e200 * np.eye(3),
+        1e-200 * np.eye(3),
+        np.random.default_rng(0).random((3, 3)),
+        np.repeat(np.eye(2), 5, axis=0),
+    ],
+    ids=[
+        "zeros",
+        "constant",
+        "zero rows",
+        "rank one",
+        "one column",
+        "one entry",
+        "1e200",
+        "1e-200",
+        "3 x 3",
+        "copies",
+    ],
+)
+@pytest.mark.parametrize("k", [1, 2, 3, None])
+@pytest.mark.filterwarnings("ignore")
+def test_degenerate_data_have_an_answer_or_an_error_of_the_package(X, k, method):
+    try:
+        found = SeparableNMF(k, method=method, random_state=0).fit(X)
+    except NonnegError:
+        return
+    assert np.isfinite(found.components_).all()
+    assert np.isfinite(found.reconstruction_err_)
+    assert k is None or len(set(found.anchor_indices_)) == k
+
+
+@pytest.mark.parametrize("k", [2, 4, 7])
+def test_the_number_of_anchors_without_noise_is_proved(k, rng):
+    W = rng.random((k, 12))
+    X = np.vstack([rng.dirichlet(np.ones(k), 60) @ W, W])
+    found = select_anchors(X)
+    statement = found.certificate["number-of-anchors"]
+    assert (found.n_components, statement.verdict) == (k, "holds")
+    assert "up to rounding" in statement.sentence
+
+
+def test_the_number_of_anchors_under_noise_is_not_called_proved(rng):
+    W = 3 * np.eye(4, 12)
+    X = np.vstack([rng.dirichlet(np.full(4, 0.4), 200) @ W, W]) + 0.01 * rng.standard_normal((204, 12))
+    statement = select_anchors(X, method="spa").certificate["number-of-anchors"]
+    assert statement.quantities["k"] == 4
+    assert statement.verdict == "not verifiable"
+    assert "does not prove" in statement.sentence
