@@ -10,7 +10,7 @@ from nonneg.cli import arguments, tables, terminal
 
 OPTIONS = f"""
 file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder
--k/--anchors K [auto]: number of anchors, or 'auto' (default): those that stand out from the noise
+-k/--anchors K [auto]: number of anchors, or 'auto' (default): where the curve of the residual bends most
 -o/--output DIR: output folder (default: name of FILE + -anchors)
 
 [search]
