@@ -78,7 +78,7 @@ def test_shares_of_energy_have_no_units(unit):
 
 def held_out(fixed, learned):
     """Return the choice between two transforms, by their objectives on three blocks."""
-    return chosen(np.array([np.broadcast_to(fixed, 3), learned], dtype=float), [4, 4, 4], 40, "dct")
+    return chosen(np.array([np.broadcast_to(fixed, 3), learned], dtype=float), [4, 4, 4], 40)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -115,12 +115,16 @@ def test_sinusoids_are_judged_by_residual_and_by_atoms_a_frequency():
         sinusoids("jd", 1, 0.3, pairs),
         sinusoids("tl", 100, 0.04, pairs),
         sinusoids("jd", 100, 0.05, pairs),
+        sinusoids("default", 1, 0.04, pairs),
+        sinusoids("default", 100, 0.04, pairs),
     ]
     assert all(verdict.met for verdict in verdicts("tlnmf/figure-3", records).values())
     worse = [*records[:1], sinusoids("jd", 1, 0.04, pairs), *records[2:]]
     assert [verdict.met for verdict in verdicts("tlnmf/figure-3", worse).values()] == [
         True,
         False,
+        True,
+        True,
         True,
         True,
     ]

@@ -31,7 +31,6 @@ from nonneg.transforms.encoding import (
     encode,
     mean_objectives,
 )
-from nonneg.transforms.initialization import FIXED
 from nonneg.transforms.options import METHODS
 from nonneg.transforms.selection import TransformChoice, learn_frames
 
@@ -54,17 +53,15 @@ class TransformNMF(FactorizingEstimator):
         "tl" learns all together, "jd" the transform first, "dct" keeps the discrete cosine transform
         (Itakura-Saito NMF). "auto" uses the transform of "tl" if it explains held-out frames better than the
         DCT beyond sampling error (see `choice_`).
-    reference : {"dct", "dct-iv"}, default "dct"
-        The fixed transform of "auto" and "dct": the DCT of type II, or of type IV for lapped frames.
     eps0 : float or "auto", default "auto"
         Added to variances and model: power below which differences hardly count. "auto" is a tenth of the
         mean square of the frames.
     n_init : int, default 1
         The number of restarts; the best is kept.
-    init : tuple, array, {"random", "dct", "dct-iv", "jd"} or None
+    init : tuple, array, {"random", "dct", "jd"} or None
         An initialization (transform, components, activations), or a transform; random ones; the discrete
         cosine transform, or a joint diagonalizer of the frames' covariances, with random factors. None is
-        `reference` for "auto", and otherwise "random".
+        "dct" for "auto", and otherwise "random".
     cross_initialize : bool, default False
         The published protocol (Appendix G of [1]_): both TL-NMF and JD+NMF are run, each also from the
         solutions of the other.
@@ -158,10 +155,9 @@ class TransformNMF(FactorizingEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": COUNT,
         "method": [StrOptions({"auto", *METHODS})],
-        "reference": [StrOptions(set(FIXED))],
         "eps0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_init": COUNT,
-        "init": [StrOptions({"random", "jd", *FIXED}), "array-like", tuple, None],
+        "init": [StrOptions({"random", "jd", "dct"}), "array-like", tuple, None],
         "cross_initialize": ["boolean"],
         "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -180,7 +176,6 @@ class TransformNMF(FactorizingEstimator):
         n_components: int = 2,
         *,
         method: str = "auto",
-        reference: str = "dct",
         eps0: float | str = "auto",
         n_init: int = 1,
         init: Any = None,
@@ -198,7 +193,6 @@ class TransformNMF(FactorizingEstimator):
     ) -> None:
         self.n_components = n_components
         self.method = method
-        self.reference = reference
         self.eps0 = eps0
         self.n_init = n_init
         self.init = init
@@ -261,7 +255,7 @@ class TransformNMF(FactorizingEstimator):
     def _fit(self, X: Any) -> Array:
         Y = input_frames(self, X, reset=True)
         eps0 = automatic_eps0(Y) if isinstance(self.eps0, str) else self.eps0
-        same = ("method", "reference", "n_init", "cross_initialize", "max_iter", "tol", "callback", "verbose")
+        same = ("method", "n_init", "cross_initialize", "max_iter", "tol", "callback", "verbose")
         with threads(self.n_jobs):
             result, choice = learn_frames(
                 Y,

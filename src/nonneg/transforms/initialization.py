@@ -76,16 +76,6 @@ def dct_matrix(m: int) -> FloatArray:
     return found
 
 
-def dct_iv_matrix(m: int) -> FloatArray:
-    """Return the orthonormal DCT of type IV, that of the MDCT."""
-    index = np.arange(m) + 0.5
-    return np.sqrt(2.0 / m) * np.cos(np.pi * index * index[:, None] / m)
-
-
-FIXED = {"dct": dct_matrix, "dct-iv": dct_iv_matrix}
-"""Fixed transforms by name."""
-
-
 def _stacked(parts: tuple[Any, ...]) -> Any:
     return None if parts[0] is None else np.stack(parts)
 
@@ -96,9 +86,9 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
     if isinstance(init, str):
         if init == "random":
             return None, None, None
-        if init not in FIXED:
-            raise UnknownNameError.of("init", init, (*FIXED, "random"))
-        return FIXED[init](m)[None], None, None
+        if init != "dct":
+            raise UnknownNameError.of("init", init, ("dct", "random"))
+        return dct_matrix(m)[None], None, None
     if isinstance(init, list) and all(np.ndim(row) == 1 for row in init):
         init = np.asarray(init)
     parts = tuple(init) if isinstance(init, tuple | list) else (init,)

@@ -15,7 +15,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.iteration import Progress
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, frame_covariances
-from nonneg.transforms.initialization import FIXED, initial_state
+from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.joint_diagonalization import joint_diagonalize
 from nonneg.transforms.loop import LoopOptions
 from nonneg.transforms.options import METHODS, checked_method_params, method_options
@@ -64,8 +64,8 @@ def learn_transform(
         at least as many realizations as samples. The paper has 5e-7 for its sounds, 1e-8 for its other data.
     n_init : int, default 1
         The number of restarts; the best is kept.
-    init : None, {"random", "dct", "dct-iv", "jd"}, array or tuple
-        A random initialization; a DCT of type II or IV, or for "tl" a joint diagonalizer, with random
+    init : None, {"random", "dct", "jd"}, array or tuple
+        A random initialization; the DCT, or for "tl" a joint diagonalizer, with random
         factors; a transform; or ``(transform, components, activations)``; arrays may have a leading axis of
         restarts. Restarts that are not given are random.
     cross_initialize : bool, default False
@@ -139,11 +139,7 @@ def learn_transform(
         checkpoint=checkpoint,
     )
     with threads(n_jobs):
-        if (
-            method == "dct"
-            and not isinstance(init, tuple | list)
-            and not (isinstance(init, str) and init in FIXED)
-        ):
+        if method == "dct" and not isinstance(init, tuple | list):
             init = "dct"
         elif isinstance(init, str) and init == "jd":
             init = _diagonalizers(data, options.eps0, n_init, rng) if method == "tl" else None

@@ -40,9 +40,9 @@ class TransformChoice:
     Attributes
     ----------
     name : str
-        What was chosen: "learned", or the name of the fixed transform.
+        What was chosen: "learned" or "dct".
     candidates : tuple of str
-        The fixed transform and "learned"; the fixed one alone if there are too few frames to choose by.
+        "dct" and "learned"; "dct" alone if there are too few frames to choose by.
     held_out : tuple of float
         C per coefficient of frames that were held out, for each candidate; smaller is better.
     standard_error : float
@@ -89,15 +89,14 @@ class TransformChoice:
 
 
 def learn_frames(
-    Y: Array, n_components: int, *, method: str, reference: str, init: Any, **options: Any
+    Y: Array, n_components: int, *, method: str, init: Any, **options: Any
 ) -> tuple[TransformResult, TransformChoice | None]:
-    """Learn from frames by a method, or by "auto"; a fixed transform is the reference."""
+    """Learn from frames by a method, or by "auto"."""
     init = tuple(init) if isinstance(init, list) else init
     if method == "auto":
-        init = reference if init is None else init
-        return learn_chosen(Y, n_components, reference=reference, init=init, **options)
+        return learn_chosen(Y, n_components, init="dct" if init is None else init, **options)
     if method == "dct" and not isinstance(init, tuple):
-        init = reference
+        init = "dct"
     averages = options.pop("average_frames"), options.pop("averaging")
     data = frame_covariances(averaged_frames(Y, *averages))
     return learn_transform(data, n_components, method=method, init=init, **options), None
@@ -107,7 +106,6 @@ def learn_chosen(
     Y: Array,
     n_components: int,
     *,
-    reference: str,
     init: Any,
     average_frames: int,
     averaging: str,
@@ -127,7 +125,7 @@ def learn_chosen(
             frame_covariances(averaged_frames(frames, average_frames, averaging)),
             n_components,
             method="tl" if learned else "dct",
-            init=init if learned else reference,
+            init=init if learned else "dct",
             checkpoint=None if folder is None else str(folder / name),
             method_params=params,
             **options,
@@ -135,7 +133,7 @@ def learn_chosen(
 
     train, blocks = held_out_blocks(int(Y.shape[1]))
     if not blocks or average_frames > min(len(train), min(len(block) for block in blocks)):
-        choice = TransformChoice(reference, (reference,), (), 0.0, int(Y.shape[1]), 0)
+        choice = TransformChoice("dct", ("dct",), (), 0.0, int(Y.shape[1]), 0)
     else:
         # Given activations are those of all frames.
         initial = init[0] if isinstance(init, tuple) else init
@@ -147,7 +145,7 @@ def learn_chosen(
             [_objective(Y[:, block, :], one, options["eps0"], average_frames, averaging) for block in blocks]
             for one in candidates
         ]
-        choice = chosen(np.array(objectives), [len(block) for block in blocks], len(train), reference)
+        choice = chosen(np.array(objectives), [len(block) for block in blocks], len(train))
     result = fitted(Y, "all", learned=choice.name == "learned")
     statements = (*result.certificate, choice_statement(choice))
     return replace(result, certificate=Certificate(statements)), choice
@@ -166,7 +164,7 @@ def held_out_blocks(n_frames: int) -> tuple[IntArray, list[IntArray]]:
     return np.flatnonzero(free), blocks
 
 
-def chosen(objectives: FloatArray, sizes: list[int], n_train: int, reference: str) -> TransformChoice:
+def chosen(objectives: FloatArray, sizes: list[int], n_train: int) -> TransformChoice:
     """Take the learned transform if it is better than the fixed one with confidence."""
     weights = np.asarray(sizes) / sum(sizes)
     fixed, learned = objectives @ weights
@@ -177,8 +175,8 @@ def chosen(objectives: FloatArray, sizes: list[int], n_train: int, reference: st
     margin = stdtrit(len(sizes) - 1, CONFIDENCE) * error + rounding
     clear = bool(np.isfinite([fixed, learned]).all() and fixed - learned > margin)
     return TransformChoice(
-        "learned" if clear else reference,
-        (reference, "learned"),
+        "learned" if clear else "dct",
+        ("dct", "learned"),
         (float(fixed), float(learned)),
         error,
         n_train,
@@ -188,7 +186,6 @@ def chosen(objectives: FloatArray, sizes: list[int], n_train: int, reference: st
 
 def choice_statement(choice: TransformChoice) -> Statement:
     """Say what was chosen and why."""
-    fixed = choice.candidates[0].upper()
     why = ""
     if not choice.held_out:
         why = (
@@ -198,13 +195,13 @@ def choice_statement(choice: TransformChoice) -> Statement:
     elif not np.isfinite(choice.held_out).all():
         why = f"C of the {choice.n_held_out} held-out frames is not finite"
     if why:
-        sentence = f"The {fixed} is kept: {why}. Nothing is known about whether a learned transform pays off."
+        sentence = f"The DCT is kept: {why}. Nothing is known about whether a learned transform pays off."
         return Statement("transform-choice", sentence, None, None, Verdict.NOT_VERIFIABLE)
     is_learned = choice.name == "learned"
     gain = choice.held_out[0] - choice.held_out[1]
     sentence = (
-        f"{'The learned transform is used' if is_learned else f'The {fixed} is kept'}: on "
-        f"{choice.n_held_out} held-out frames C per coefficient is {choice.held_out[0]:.5g} for the {fixed} "
+        f"{'The learned transform is used' if is_learned else 'The DCT is kept'}: on "
+        f"{choice.n_held_out} held-out frames C per coefficient is {choice.held_out[0]:.5g} for the DCT "
         f"and {choice.held_out[1]:.5g} for the learned transform, {abs(gain):.3g} "
         f"{'less' if gain > 0 else 'more'}, with a standard error of {choice.standard_error:.2g} over the "
         f"blocks{'' if is_learned or gain <= 0 else ': not clearly less'}."
