@@ -13,6 +13,7 @@ from nonneg._version import __version__
 if TYPE_CHECKING:
     from nonneg import applications, datasets, exceptions, integrations, metrics, plotting, results
     from nonneg._precision import float32_products
+    from nonneg._versions import show_versions
     from nonneg.applications.saved_models import load
     from nonneg.cones.rank_one import cone_rank_one
     from nonneg.estimators import (
@@ -64,6 +65,7 @@ _HOME = {
     "purify": "nonneg.purification.purify",
     "results": "nonneg.results",
     "select_anchors": "nonneg.separable",
+    "show_versions": "nonneg._versions",
     "write_report": "nonneg.report.models",
 }
 
@@ -96,6 +98,7 @@ __all__ = [
     "purify",
     "results",
     "select_anchors",
+    "show_versions",
     "write_report",
 ]
 
