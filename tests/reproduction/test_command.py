@@ -1,4 +1,4 @@
-"""`nonneg reproduce`: the list, the records that are kept, the page that is made from them."""
+"""`python -m reproduction`: the list, the records that are kept, the page that is made from them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from reproduction.artifacts import (
     Table,
     Verdict,
 )
+from reproduction.command import main
 from reproduction.experiment import Experiment
 from reproduction.page import MARKER
 
-from nonneg.cli import main
 from nonneg.exceptions import InterruptedFitWarning
 
 NAME = "made/table-1"
@@ -76,11 +76,11 @@ def world(monkeypatch, tmp_path):
 
 
 def reproduce(*words: str) -> int:
-    return main(["reproduce", NAME, "--out", "out", *words])
+    return main([NAME, "--out", "out", *words])
 
 
 def test_the_list_names_every_experiment_with_its_title(world, capsys):
-    assert main(["reproduce"]) == 0
+    assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(registry.TITLES)
     assert any(line.split(maxsplit=1) == [NAME, "Squares of seeds"] for line in lines)
@@ -88,7 +88,7 @@ def test_the_list_names_every_experiment_with_its_title(world, capsys):
 
 def test_near_names_are_told(capsys, monkeypatch):
     monkeypatch.setitem(registry.TITLES, NAME, "Squares of seeds")
-    assert main(["reproduce", "made/table-2"]) == 2
+    assert main(["made/table-2"]) == 2
     assert f"Did you mean '{NAME}'" in capsys.readouterr().err
 
 
@@ -108,7 +108,7 @@ def test_a_run_writes_records_page_and_figures(world, capsys):
         "![squares](squares.svg)",
         "![spots](spots.png)",
         "- **fails**: the largest square is 4 (9)",
-        f"nonneg reproduce {NAME}\n",
+        f"python -m reproduction {NAME}\n",
         "- Trials: 4 of 4",
     ):
         assert part in page
@@ -234,28 +234,12 @@ def test_all_leaves_out_what_lacks_its_data(world, monkeypatch, capsys):
     needy = Experiment(NAME, "", lambda quick: [{"seed": 0}], pytest.fail, summarize, ("tdt2",))
     monkeypatch.setattr("reproduction.command.TITLES", {"made/plain": "", NAME: ""})
     monkeypatch.setattr("reproduction.command.find_experiment", lambda name: needy if name == NAME else plain)
-    assert main(["reproduce", "all", "--quick", "--quiet"]) == 0
+    assert main(["all", "--quick", "--quiet"]) == 0
     shown = capsys.readouterr()
     assert f"{NAME} is skipped: its datasets tdt2" in shown.err
     assert shown.out.strip() == "reproduced/quick/made/plain/index.md"
 
 
 def test_a_bad_count_is_explained(capsys):
-    assert main(["reproduce", NAME, "--trials", "0"]) == 2
+    assert main([NAME, "--trials", "0"]) == 2
     assert "expected an integer of at least 1, got '0'" in capsys.readouterr().err
-
-
-def test_a_clone_is_found_from_its_subfolders(monkeypatch, capsys):
-    monkeypatch.chdir(CLONE / "docs" / "reproduced")
-    monkeypatch.setattr("nonneg.__file__", "/elsewhere/site-packages/nonneg/__init__.py")
-    assert main(["reproduce"]) == 0
-    assert "cr1/figure-2" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("words", [[], ["cr1/figure-2", "--quick"], ["all", "-o", "out"]])
-def test_without_a_clone_it_says_how_to_get_one(words, monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nonneg.__file__", str(tmp_path / "site-packages/nonneg/__init__.py"))
-    assert main(["reproduce", *words]) == 2
-    assert "Clone the repository" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

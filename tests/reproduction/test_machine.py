@@ -8,8 +8,7 @@ import re
 import subprocess
 
 import pytest
-
-from nonneg.report import machine
+from reproduction import machine
 
 
 def test_the_facts_are_plain_and_do_not_name_the_machine():

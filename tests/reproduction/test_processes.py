@@ -1,4 +1,4 @@
-"""`nonneg reproduce` with several processes, within minutes, on a device, and in stages."""
+"""`python -m reproduction` with several processes, within minutes, on a device, and in stages."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 from reproduction import registry
 from reproduction import trials as experiment_trials
 from reproduction.artifacts import Paragraph
+from reproduction.command import main
 from reproduction.experiment import Experiment
-
-from nonneg.cli import main
 
 NAME = "made/table-1"
 
@@ -42,7 +41,7 @@ def use(monkeypatch, tmp_path):
 
 def test_processes_give_the_records_of_one_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["reproduce", "merit/figure-2", "--quick", "--trials", "2", "--quiet", "--out"]
+    words = ["merit/figure-2", "--quick", "--trials", "2", "--quiet", "--out"]
     assert main([*words, "one"]) == 0
     assert main([*words, "two", "--processes", "2"]) == 0
 
@@ -56,14 +55,14 @@ def test_processes_give_the_records_of_one_process(tmp_path, monkeypatch):
     assert results("two") == results("one")
     assert {line["threads"] for line in lines_of(tmp_path / "two/merit/figure-2")} == {1}
     # Nothing is left to do, so that no process is started.
-    assert main(["reproduce", "merit/figure-2", "--quick", "--only-summarize", "--out", "two"]) == 0
+    assert main(["merit/figure-2", "--quick", "--only-summarize", "--out", "two"]) == 0
 
 
 def test_no_trial_begins_after_the_time(use, tmp_path, capsys, monkeypatch):
     clock = iter(range(0, 10_000, 20))
     monkeypatch.setattr(experiment_trials.time, "monotonic", lambda: float(next(clock)))
     use(made(lambda setting: [{}], n=50))
-    assert main(["reproduce", NAME, "--out", "out", "--minutes", "3"]) == 0
+    assert main([NAME, "--out", "out", "--minutes", "3"]) == 0
     n_done = len(lines_of(tmp_path / "out" / NAME))
     assert 0 < n_done < 20
     assert "the time limit is reached; the same command resumes" in capsys.readouterr().err
@@ -71,7 +70,7 @@ def test_no_trial_begins_after_the_time(use, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     use(made(lambda setting: [{}], n=50))
     monkeypatch.setitem(registry.TITLES, NAME, "")
-    assert main(["reproduce", NAME, "--out", "out", "--minutes", "3", "--quiet"]) == 0
+    assert main([NAME, "--out", "out", "--minutes", "3", "--quiet"]) == 0
     assert len(lines_of(tmp_path / "out" / NAME)) == 50
 
 
@@ -81,26 +80,26 @@ def test_a_later_trial_sees_the_records_of_earlier_ones(use, tmp_path):
         return [{"total": 1 + sum(record["total"] for record in workspace.records)}]
 
     use(made(run, in_stages=True))
-    assert main(["reproduce", NAME, "--out", "out", "--trials", "2", "--quiet"]) == 0
-    assert main(["reproduce", NAME, "--out", "out", "--quiet"]) == 0
+    assert main([NAME, "--out", "out", "--trials", "2", "--quiet"]) == 0
+    assert main([NAME, "--out", "out", "--quiet"]) == 0
     assert [line["records"][0]["total"] for line in lines_of(tmp_path / "out" / NAME)] == [1, 2, 4, 8]
 
 
 def test_what_an_experiment_cannot_do_is_refused(use, capsys):
     use(made(pytest.fail, parallel=False))
-    assert main(["reproduce", NAME, "--processes", "2"]) == 2
+    assert main([NAME, "--processes", "2"]) == 2
     assert "its trials run one after another. Leave out --processes" in capsys.readouterr().err
-    assert main(["reproduce", NAME, "--device", "cpu"]) == 2
+    assert main([NAME, "--device", "cpu"]) == 2
     assert "Leave out --device" in capsys.readouterr().err
     use(made(pytest.fail, lacks=lambda quick: "a telescope is needed."))
-    assert main(["reproduce", NAME]) == 2
+    assert main([NAME]) == 2
     assert f"{NAME}: a telescope is needed." in capsys.readouterr().err
 
 
 def test_all_leaves_out_what_the_machine_cannot_do(use, capsys, monkeypatch):
     use(made(pytest.fail, lacks=lambda quick: "a telescope is needed."))
     monkeypatch.setattr("reproduction.command.TITLES", {NAME: ""})
-    assert main(["reproduce", "all"]) == 0
+    assert main(["all"]) == 0
     assert f"{NAME} is skipped: a telescope is needed." in capsys.readouterr().err
 
 
@@ -108,11 +107,11 @@ def test_all_leaves_out_what_the_machine_cannot_do(use, capsys, monkeypatch):
 def test_the_device_is_told_on_the_page(use, tmp_path):
     pytest.importorskip("torch")
     use(made(lambda setting: [{}], supports_device=True))
-    assert main(["reproduce", NAME, "--out", "out", "--device", "cpu", "--quiet"]) == 0
+    assert main([NAME, "--out", "out", "--device", "cpu", "--quiet"]) == 0
     assert "- Device: cpu, torch" in (tmp_path / "out" / NAME / "index.md").read_text()
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "soon", "inf"])
 def test_a_bad_time_is_explained(minutes, capsys):
-    assert main(["reproduce", NAME, "--minutes", minutes]) == 2
+    assert main([NAME, "--minutes", minutes]) == 2
     assert "expected a number above 0" in capsys.readouterr().err

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         "relative_error": observed_relative_error(X, weights, racer.components_),
         "n_iter": racer.n_iter_,
     }
-    comparison = {
+    comparison: dict[str, Any] = {
         "rows": [ours, _scikit_learn(X)],
         "note": (
             "Same data, initialization (nndsvda), tolerance and maximum number of iterations, each "

@@ -21,7 +21,11 @@ TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
 
 def text_file(text: str) -> Writer:
     """Return a writer of text."""
-    return lambda path: path.write_text(clean(text), encoding="utf-8") and None
+
+    def write(path: Path) -> None:
+        path.write_text(clean(text), encoding="utf-8")
+
+    return write
 
 
 def array_file(array: Any) -> Writer:

@@ -83,8 +83,9 @@ def run(options: argparse.Namespace) -> int:
             options, "method", "constraint", "normalize", "smooth", "negative_tol", "n_jobs",
             random_state="seed",
         )  # fmt: skip
-        verbose = {} if options.quiet else {"verbose": 1}
-        model = Unmixing(scene.n_endmembers or "auto", **parameters, **verbose)
+        if not options.quiet:
+            parameters["verbose"] = 1
+        model = Unmixing(scene.n_endmembers or "auto", **parameters)
         started = time.perf_counter()
         model.fit(scene.cube, mask=scene.mask)
         seconds = time.perf_counter() - started
@@ -93,12 +94,12 @@ def run(options: argparse.Namespace) -> int:
         terminal.note(f"-k {estimate.recommended}: {estimate.reason}")
     record = cubes.describe(model, scene, seconds)
     names = record.shown["names"]
-    bands = np.flatnonzero(model.bands_) if model.wavelengths_ is None else in_nanometers(model.wavelengths_)
+    places = np.flatnonzero(model.bands_) if model.wavelengths_ is None else in_nanometers(model.wavelengths_)
     # The format in which `--library` reads spectra.
-    spectra = zip(bands.tolist(), model.endmembers_.T.tolist(), strict=True)
+    spectra = zip(places.tolist(), model.endmembers_.T.tolist(), strict=True)
     heading = ["band" if model.wavelengths_ is None else "wavelength", *names]
     place = f"abundances.{'hdr' if options.maps == 'envi' else 'npy'}"
-    written = {
+    written: dict[str, Any] = {
         place: lambda path: write_maps(path, model.abundances_, names, georeference=scene.cube.georeference),
         "residuals.npy": files.array_file(model.residuals_),
         "endmembers.csv": files.table_file(heading, [[band, *row] for band, row in spectra]),

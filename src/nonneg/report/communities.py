@@ -371,8 +371,8 @@ def draw_graph(model: Any, labels: Mapping[str, Any] | None = None) -> str:
         known = {name: color(at) for at, name in enumerate(labels["labels"])}
         known |= {labels["labels"][row]: color(column) for row, column in _matched(labels)}
         rings = [known.get(name, "") for name in labels["drawn"]]
-    nodes = [_node(*place, radius, row, name, ring) for place, radius, row, name, ring in zip(
-        places, radii, memberships, names, rings, strict=True)]  # fmt: skip
+    drawn = zip(places.tolist(), radii, memberships, names, rings, strict=True)
+    nodes = [_node(x, y, radius, row, name, ring) for (x, y), radius, row, name, ring in drawn]
     order = np.lexsort((-degrees, ~pure))[: _N_NAMED + int(pure.sum())]
     return str(
         html.element(

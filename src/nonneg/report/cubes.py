@@ -311,7 +311,7 @@ def _in_all_bands(model: Any, spectrum: FloatArray) -> FloatArray:
     return drawn
 
 
-def _with_gaps(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _with_gaps(x: Any, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Interrupt a line where bands are missing from the file, such as those of water."""
     if len(x) < 3:
         return x, y

@@ -249,9 +249,9 @@ def _strongest_section(record: Record, H: FloatArray, shares: FloatArray) -> Raw
     headings = ["component", ">share", *named]
     lines = []
     for at in np.argsort(-shares, kind="stable")[:_N_LISTED].tolist():
-        named = ((H[at], columns), (record.shown["W"][:, at], rows))
+        sides = ((H[at], columns), (record.shown["W"][:, at], rows))
         cells = [
-            html.chips(strongest(weights, names, _N_TOP)) for weights, names in named if names is not None
+            html.chips(strongest(weights, names, _N_TOP)) for weights, names in sides if names is not None
         ]
         lines.append([at, wording.percent(float(shares[at])), *cells])
     unit = " relative to the scale of each column" if record.result.get("column_scale") is not None else ""

@@ -91,8 +91,8 @@ def _table(
         column_names = column_names or [str(name) for name in X.columns]
         row_names = row_names or (None if X.index.dtype.kind == "i" else [str(name) for name in X.index])
         X = X.to_numpy()
-    names = (None if side is None else tuple(map(str, side)) for side in (row_names, column_names))
-    return Table(X if hasattr(X, "nnz") else to_numpy(X), *names, title, "npy")
+    rows, columns = (None if side is None else tuple(map(str, side)) for side in (row_names, column_names))
+    return Table(X if hasattr(X, "nnz") else to_numpy(X), rows, columns, title, "npy")
 
 
 def _fit(model: Any, X: Any, *, title: str = "the data", image_shape: Any = None, **names: Any) -> Record:

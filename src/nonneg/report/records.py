@@ -27,7 +27,7 @@ NAMES = "names.json"
 # Parameters that no page shows: functions, and arrays as long as the data.
 HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
 
-Writer = Callable[[Path], None]
+Writer = Callable[[Path], Any]
 
 
 @dataclass

@@ -385,6 +385,6 @@ def _lowest(rate: float) -> float:
     return min(40.0, rate / 100)
 
 
-def _shades(mesh: Any, x: FloatArray, y: FloatArray, cells: FloatArray) -> None:
+def _shades(mesh: Any, x: Any, y: Any, cells: FloatArray) -> None:
     """Draw cells from 0 (light) to 1 (dark) as one picture inside the drawing."""
     mesh(x, y, cells, cmap="Blues", vmin=0.0, vmax=1.0, shading="nearest", rasterized=True)
