@@ -52,10 +52,11 @@ def bare_products(X: Any, n: int, threads: int) -> Callable[[], None]:
 
 def measure_iteration(threads: int) -> dict[str, Any]:
     """Return the record of one iteration with Moore-Penrose."""
+    from reproduction.purification.perturbation import perturbed_features
+
     from nonneg._threads import threads as limit
     from nonneg.data import as_data_matrix
     from nonneg.datasets import purification_data
-    from nonneg.purification import perturbed_features
     from nonneg.purification.iteration import Iteration, initial_state
     from nonneg.purification.options import completed_options
     from nonneg.purification.pseudo_inverse import pseudo_inverse
@@ -91,9 +92,10 @@ def measure_iteration(threads: int) -> dict[str, Any]:
 
 def measure_programs(threads: int) -> dict[str, Any]:
     """Return the record of the pseudo-inverse of least infinity norm."""
+    from reproduction.purification.perturbation import perturbed_features
+
     from nonneg._threads import threads as limit
     from nonneg.datasets import purification_data
-    from nonneg.purification import perturbed_features
     from nonneg.purification.pseudo_inverse import pseudo_inverse
 
     cold: list[float] = []
@@ -114,10 +116,11 @@ def measure_programs(threads: int) -> dict[str, Any]:
 
 def measure_stream(threads: int, n_samples: int) -> dict[str, Any]:
     """Return the record of one pass over a stream; to be called in a fresh process."""
+    from reproduction.purification.perturbation import perturbed_features
+
     from nonneg import purify
     from nonneg.datasets import purification_model
     from nonneg.metrics import mixing
-    from nonneg.purification import perturbed_features
 
     model = purification_model(STREAM["n_features"], STREAM["n_components"], rng=SEED)
     start = perturbed_features(model.H, 0.1, rng=SEED)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from nonneg import PurificationNMF
+from nonneg import select_anchors
 from nonneg._typing import FloatArray
 from nonneg.data import as_data_matrix
-from nonneg.estimators.purification_initialization import purification_init
 from nonneg.metrics import match_components
 from nonneg.purification import purify
+from nonneg.purification.initialization import initial_features
 from nonneg.solvers import factorize
 from reproduction.artifacts import Measured, Table, Verdict
 from reproduction.grouping import grouped, mean_and_spread
@@ -34,7 +34,9 @@ def found_parts(
     X: FloatArray, n: int, *, init: str = "nmf", seed: int = 0, kl: bool = True
 ) -> dict[str, tuple[FloatArray, dict[str, Any]]]:
     """Find parts by purification and by NMF from one initialization."""
-    init_H = purification_init(PurificationNMF(n, init=init, random_state=seed), as_data_matrix(X))
+    init_H = initial_features(
+        as_data_matrix(X), n, init, seed, lambda points, k: select_anchors(points, k, method="spa").anchors
+    )
     began = time.perf_counter()
     result = purify(X, init_H, check_init="report")
     taken = time.perf_counter() - began

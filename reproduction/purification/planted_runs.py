@@ -11,10 +11,11 @@ from scipy.linalg import polar
 from nonneg._typing import FloatArray
 from nonneg.datasets import PurificationModel, purification_model
 from nonneg.metrics.mixing import mixing
-from nonneg.purification import MixingRecorder, perturbed_features, purify
+from nonneg.purification import purify
 from nonneg.purification.certificate import weight_constants
 from reproduction.experiment import Setting
 from reproduction.purification.designs import all_patterns, orthogonal_array
+from reproduction.purification.perturbation import MixingRecorder, perturbed_features
 
 COMMON = {
     "n": 20,

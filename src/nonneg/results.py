@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nonneg.consensus.result import RankConsensus, RestartTable
     from nonneg.iteration import History, Progress, StopReason
     from nonneg.purification.initialization import InitQuality
-    from nonneg.purification.result import PurificationResult
+    from nonneg.purification.purify import PurificationResult
     from nonneg.rank_selection.comparison import RankComparison
     from nonneg.rank_selection.result import RankCurve, RankResult
     from nonneg.separable.result import SelectionResult
@@ -55,7 +55,7 @@ __getattr__ = lazy_names(
         "History": "nonneg.iteration",
         "InitQuality": "nonneg.purification.initialization",
         "Progress": "nonneg.iteration",
-        "PurificationResult": "nonneg.purification.result",
+        "PurificationResult": "nonneg.purification.purify",
         "RankComparison": "nonneg.rank_selection.comparison",
         "RankConsensus": "nonneg.consensus.result",
         "RankCurve": "nonneg.rank_selection.result",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
+from reproduction.purification.perturbation import perturbed_features
 from sklearn.exceptions import ConvergenceWarning
 
 from nonneg import NMF, ConeNMF, learn_transform, purify, select_anchors
@@ -20,7 +21,6 @@ from nonneg.cones.certificate import cone_statements
 from nonneg.data import as_data_matrix
 from nonneg.metrics.mixing import mixing
 from nonneg.minvol.certificate import Scatter, scattering
-from nonneg.purification import perturbed_features
 from nonneg.separable.recovery_bounds import conditioning_statement, hull_distance, mixture_noise
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from nonneg import PurificationNMF
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
 from nonneg.applications.audio.sources import balance_statement
 from nonneg.certificates import Verdict
 from nonneg.data import as_data_matrix
-from nonneg.exceptions import NonnegWarning
 from nonneg.minvol.certificate import noise_fit
 from nonneg.minvol.noise import noise_level
-from nonneg.purification import purify
 from nonneg.purification.certificate import correlation_statement
-from nonneg.purification.plausibility import NAME, _compared, with_fallback
 from nonneg.transforms.encoding import encode
 from nonneg.transforms.selection import TransformChoice, choice_statement, chosen
 
@@ -197,81 +192,8 @@ def test_noise_that_is_too_weak_to_be_measured_is_not_said_to_be_nothing(noise, 
     )
 
 
-def fitted(X, n, **options):
-    """Return a purification and what is said of it beside NMF."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NonnegWarning)
-        model = PurificationNMF(n, fallback="nmf", random_state=0, **options).fit(X)
-    return model, model.certificate_[NAME]
-
-
-def sparse_mixtures(n_samples=60):
-    rng = np.random.default_rng(0)
-    H = rng.random((3, 12)) * (rng.random((3, 12)) < 0.5) + 0.01
-    W = (rng.random((n_samples, 3)) < 0.4) * rng.uniform(0.5, 1.0, (n_samples, 3))
-    return W @ H + 0.02 * rng.random((n_samples, 12)), H
-
-
-def test_a_mean_that_is_nowhere_negative_is_not_said_to_be():
-    _, found = fitted(np.vstack([np.eye(2, 4), np.zeros((1, 4))]), 2)
-    assert found.verdict is Verdict.NOT_VERIFIABLE
-    assert "negative entries or is not above its standard error" in found.sentence
-
-
-def test_two_samples_have_weights_that_vary():
-    X = np.array([[1.1, 0.1, 0.3, 0.9], [0.2, 1.0, 0.5, 0.7]])
-    model, found = fitted(X, 2)
-    assert (model.result_.fallback, found.verdict) == (None, Verdict.NOT_VERIFIABLE)
-    assert "Fewer than three samples" in model.certificate_["weight-correlation"].sentence
-
-
-def test_a_single_feature_has_no_correlations():
-    _, found = fitted(sparse_mixtures()[0], 1)
-    assert "correlations" not in found.sentence
-
-
 @pytest.mark.parametrize("constants", [[0.1, 0.3, 0.7], [1e-150, 3e-150, 7e-150], [0.1, 0.1, 1e9 / 3]])
 def test_weights_that_differ_by_rounding_are_not_correlated(constants):
     weights = np.tile(constants, (37, 1))
     weights[::3] *= 1.0 + 2e-16
     assert correlation_statement(weights).verdict is Verdict.NOT_VERIFIABLE
-
-
-@pytest.mark.parametrize("samples", [np.tile(np.eye(6), (5, 1)), np.outer(np.arange(9.0), np.ones(6))])
-def test_leading_directions_that_rounding_chooses_decide_nothing(samples, rng):
-    # Six equal directions, or one: which three lead is arbitrary.
-    result = SimpleNamespace(certificate={"weight-correlation": correlation_statement(rng.random((50, 3)))})
-    found = _compared(samples, np.eye(6)[:3], np.eye(6)[3:], result)
-    assert (found.verdict, found.number) == (Verdict.NOT_VERIFIABLE, None)
-
-
-def test_features_that_explain_nothing_fail_by_a_number_below_the_limit():
-    X, H = sparse_mixtures()
-    result = purify(X, H, max_iter=2)
-    away = np.linalg.svd(X)[2][-3:]
-    with pytest.warns(NonnegWarning, match="not plausible"):
-        found = with_fallback(as_data_matrix(X), H, type(result)(**{**vars(result), "H": away}), {})
-    statement = found.certificate[NAME]
-    assert statement.number < statement.threshold
-    assert "the initial ones" in statement.advice  # NMF is not what every fallback returns
-
-
-@pytest.mark.parametrize("unit", [1e-150, 1e4, 1e150])
-def test_what_is_compared_with_purification_has_converged_in_any_units(unit):
-    X, _ = sparse_mixtures()
-    (_, plain), (_, scaled) = fitted(X, 3), fitted(unit * X, 3)
-    assert scaled.verdict is plain.verdict
-    assert scaled.quantities["nmf_outside"] == pytest.approx(plain.quantities["nmf_outside"], abs=0.01)
-
-
-def test_an_init_of_ones_own_is_compared_where_that_is_asked_for():
-    X, H = sparse_mixtures()
-    assert fitted(X, 3, init=H)[1].number is not None
-    assert NAME not in PurificationNMF(3, init=H).fit(X).certificate_.names
-    counts = np.r_[np.ones(60), np.zeros(9)]
-    with_others = np.vstack([X, 99.0 + np.zeros((9, 12))])
-    model = PurificationNMF(3, init=H, fallback="nmf", random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NonnegWarning)
-        weighted = model.fit(with_others, sample_weight=counts).certificate_[NAME]
-    assert weighted.number == pytest.approx(fitted(X, 3, init=H)[1].number, abs=1e-6)

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from reproduction.purification.perturbation import perturbed_features
 from tests.references.checks import parametrize_with_options
 from tests.references.containers import FORMS, TORCH, as_container, plain
 
@@ -14,11 +15,9 @@ from nonneg.datasets import purification_data
 from nonneg.exceptions import (
     FileFormatError,
     InvalidParameterError,
-    NonnegWarning,
     ShapeError,
     UnknownNameError,
 )
-from nonneg.purification import perturbed_features
 
 
 @parametrize_with_options(
@@ -242,31 +241,36 @@ def test_samples_without_weight_do_not_count(data):
     np.testing.assert_allclose(model.components_, PurificationNMF(8).fit(data.X).components_, atol=1e-9)
 
 
-@pytest.mark.parametrize("n", [1, 3])
-def test_centered_samples_give_the_same_anchors_whatever_the_signs_of_singular_vectors(n, monkeypatch):
-    half = np.random.default_rng(0).standard_normal((40, 6))
-    X = np.concatenate([half, -half])  # whose mean is zero but for rounding
-    expected = PurificationNMF(n, max_iter=1).fit(X).components_
-    svd = np.linalg.svd
-    for signs in (1, -1):
-        # Columns that sum to zero exactly, as they do on some machines: no height is above zero.
-        def centered(samples, signs=signs, **options):
-            left, sizes, right = svd(samples, **options)
-            if len(samples) == len(X):
-                left[len(half) :] = -left[: len(half)]
-            return signs * left, sizes, signs * right
-
-        monkeypatch.setattr(np.linalg, "svd", centered)
-        actual = PurificationNMF(n, max_iter=1).fit(X).components_
-        np.testing.assert_allclose(actual, expected, rtol=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_features_without_weights_are_not_kept(seed):
-    # Proportions without noise: a linear dependence of the weights, in which rounding decides what is found.
+@pytest.mark.parametrize("seed", range(3))
+def test_dependent_weights_are_said(seed):
+    # Proportions: weights that sum to one, which the theorems exclude.
     rng = np.random.default_rng(seed)
     X = rng.dirichlet(np.full(5, 0.5), size=600) @ (rng.random((5, 30)) * (rng.random((5, 30)) < 0.3))
-    with pytest.warns(NonnegWarning, match="Purification is not plausible"):
-        model = PurificationNMF(5).fit(X)
-    W = model.transform(X)
-    assert np.linalg.norm(X - W @ model.components_) < 0.01 * np.linalg.norm(X)
+    model = PurificationNMF(5).fit(X)
+    assert np.isfinite(model.components_).all()
+    statement = model.certificate_["weight-correlation"]
+    assert not statement.holds
+    independent = (rng.random((600, 5)) < 0.3) @ rng.random((5, 30))
+    assert PurificationNMF(5, init="anchors").fit(independent).certificate_["weight-correlation"].holds
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_the_unit_of_the_data_changes_nothing(data, unit):
+    # The initialization changed at a mean of 100.
+    plain, scaled = PurificationNMF(8).fit(data.X), PurificationNMF(8).fit(unit * data.X)
+    np.testing.assert_allclose(scaled.components_, unit * plain.components_, rtol=1e-6, atol=1e-6 * unit)
+
+
+def test_purification_as_published_is_one_word(data):
+    published = PurificationNMF(8, init=data.H, update="published", max_iter=3, tol=0).fit(data.X)
+    by_hand = PurificationNMF(
+        8,
+        init=data.H,
+        update="covariance",
+        decode="shifted",
+        pseudo_inverse="min-infinity",
+        max_iter=3,
+        tol=0,
+    ).fit(data.X)
+    np.testing.assert_array_equal(published.components_, by_hand.components_)
+    assert published.result_.parameters["threshold_decay"] == 1.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from reproduction.purification.perturbation import perturbed_features
 
 from nonneg.datasets import purification_data
-from nonneg.purification import perturbed_features
 
 
 @pytest.fixture(scope="session")

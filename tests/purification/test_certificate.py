@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.purification.perturbation import perturbed_features
 from tests.references.purification import purify_with_truth
 
 from nonneg import purify
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.metrics import mixing
-from nonneg.purification import perturbed_features
 from nonneg.purification.certificate import weight_constants
-from nonneg.purification.iteration import balancing_scales
 
 NAMES = (
     "warm-start",
@@ -21,6 +20,7 @@ NAMES = (
     "weight-moments",
     "weight-correlation",
     "noise-level",
+    "explained",
 )
 
 
@@ -64,15 +64,6 @@ def test_the_level_of_a_start_is_estimated(planted, level):
     assert result.init_quality.level == pytest.approx(level, rel=0.35)
     words = "good" if level <= 0.1 else "usable"
     assert f"A {words} warm start" in result.init_quality.sentence
-
-
-def test_constants_and_scales():
-    weights = np.array([[0.0, 2.0, 0.0], [4.0, 0.0, 0.0]])
-    found = weight_constants(weights)
-    assert found.scale == 4
-    assert (found.C1, found.c2, found.C2) == (1.5, 0.0, 1.5)
-    assert found.imbalance == found.density(3) == np.inf
-    np.testing.assert_allclose(balancing_scales(weights), [1.0, 0.5, 1.0])
 
 
 def test_balancing_evens_out_uneven_weights(planted):

@@ -15,7 +15,6 @@ from nonneg.exceptions import (
     UnknownNameError,
     UnsupportedError,
 )
-from nonneg.purification import perturbed_features
 
 
 @pytest.fixture(scope="module")
@@ -117,25 +116,6 @@ def test_inputs_stay_as_they_are_and_precision_is_kept(small):
     np.testing.assert_allclose(result.H, double.H, atol=1e-4)
 
 
-def test_made_up_starts_have_the_asked_mixing():
-    from nonneg.metrics import mixing
-
-    true = np.random.default_rng(0).random((5, 20))
-    found = mixing(true, perturbed_features(true, 0.3, rng=1))
-    assert found.e_symmetric_norm == pytest.approx(0.3)
-    np.testing.assert_allclose(found.diagonal, 1.0)
-    assert found.n_norm < 1e-12
-    positive = mixing(true, perturbed_features(true, 0.3, signs="positive", outside=0.5, diagonal=0.2, rng=1))
-    assert positive.off_diagonal.min() > -1e-12
-    np.testing.assert_allclose(np.abs(positive.outside).sum(axis=0), 0.5)
-    assert np.abs(positive.diagonal - 1).max() <= 0.2
-    assert mixing(true, perturbed_features(true, 0.3, signs="negative", rng=1)).off_diagonal.max() < 1e-12
-    with pytest.raises(UnknownNameError, match="signs"):
-        perturbed_features(true, signs="plus")
-    with pytest.raises(InvalidParameterError, match="Expected level >= 0"):
-        perturbed_features(true, -1.0)
-
-
 @pytest.mark.parametrize(
     "features", ["anchors", {}, [[1.0], [1.0, 2.0]], np.ones((2, 30)) * 1j], ids=["text", "dict", "rows", "i"]
 )
@@ -162,15 +142,6 @@ def test_names_are_texts(small, name):
 def test_flags(small, name, value):
     with pytest.raises(InvalidParameterError, match=f"{name} must be"):
         purify(*small, **{name: value})
-
-
-def test_perturbed_features_are_finite():
-    with pytest.raises(InvalidParameterError, match="leave nothing outside"):
-        perturbed_features(np.eye(4), outside=0.1)
-    with pytest.raises(InvalidParameterError, match="Expected level"):
-        perturbed_features(np.eye(4), np.inf)
-    with pytest.raises(ShapeError, match="one per row"):
-        perturbed_features(np.ones(4))
 
 
 @pytest.mark.parametrize(("normalize", "order"), [("l1", 1), ("l2", 2)])

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from tests.references.purification import smallest_infinity_norm
 
-from nonneg.exceptions import UnknownNameError
 from nonneg.kernels.l1_simplex import minimum_l1_rows
 from nonneg.purification import pseudo_inverse as module
-from nonneg.purification.pseudo_inverse import chosen_method, dependent_feature, program_price, pseudo_inverse
+from nonneg.purification.pseudo_inverse import dependent_feature, pseudo_inverse
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +24,7 @@ def test_moore_penrose(features):
     assert found.bases is None
 
 
-@pytest.mark.parametrize("method", ["min-infinity", "min-infinity-highs"])
+@pytest.mark.parametrize("method", ["min-infinity"])
 def test_least_infinity_norm(features, method):
     found = pseudo_inverse(features, method)
     np.testing.assert_allclose(found.inverse @ features.T, np.eye(8), atol=1e-6)
@@ -45,16 +44,6 @@ def test_highs_takes_over_where_the_simplex_method_gives_up(features, monkeypatc
     np.testing.assert_allclose(np.abs(found.inverse).sum(axis=1), expected, rtol=1e-5)
 
 
-def test_the_choice_follows_the_price():
-    assert program_price(50, 500) > program_price(20, 100)
-    assert chosen_method("auto", 20, 100, 1e6, "covariance") == "min-infinity"
-    assert chosen_method("auto", 20, 100, 1e3, "covariance") == "moore-penrose"
-    assert chosen_method("auto", 20, 100, 1e6, "regression") == "moore-penrose"
-    assert chosen_method("min-infinity", 20, 100, 10, "regression") == "min-infinity"
-    with pytest.raises(UnknownNameError, match="Did you mean 'moore-penrose'"):
-        chosen_method("more-penrose", 20, 100, 10, "regression")
-
-
 def test_dependent_features_are_found(features):
     assert dependent_feature(features) is None
     assert dependent_feature(np.vstack([features[:4], features[:4].sum(axis=0)])) is not None
@@ -62,11 +51,6 @@ def test_dependent_features_are_found(features):
 
 def test_the_infinity_norm_is_that_of_the_largest_row():
     assert module.PseudoInverse(np.array([[1.0, -2.0], [0.5, 0.25]])).infinity_norm == 3.0
-
-
-def test_only_the_simplex_method_has_a_basis_to_begin_with(features):
-    assert pseudo_inverse(features, "min-infinity-highs").bases is None
-    assert pseudo_inverse(features, "min-infinity").bases is not None
 
 
 def test_a_row_whose_dual_solution_proves_nothing_is_computed_again(features, monkeypatch):

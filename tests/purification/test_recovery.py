@@ -7,12 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.linalg
+from reproduction.purification.perturbation import perturbed_features
 from tests.references.purification import purify_with_truth
 
 from nonneg import metrics, purify
 from nonneg.datasets import purification_data
 from nonneg.exceptions import InvalidParameterError
-from nonneg.purification import perturbed_features
 
 LARGE = {"n_samples": 8000, "n_features": 500, "n_components": 50, "sparsity": 5}
 

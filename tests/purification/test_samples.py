@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.purification.perturbation import perturbed_features
 from tests.references.containers import FILE_FORMS, MAIN_FORMS, as_container, plain
 from tests.references.purification import purify_with_truth
 
 from nonneg import purify
-from nonneg.data import as_data_matrix
 from nonneg.datasets import purification_model
 from nonneg.exceptions import (
     DataTypeError,
@@ -17,8 +17,7 @@ from nonneg.exceptions import (
     NonnegError,
     NonnegWarning,
 )
-from nonneg.purification import perturbed_features
-from nonneg.purification.samples import _check_entries, _checked, is_stream, spread_rows
+from nonneg.purification.samples import is_stream
 
 
 @pytest.fixture(scope="module")
@@ -156,19 +155,6 @@ def test_what_is_taken_for_a_stream():
     assert all(is_stream(given) for given in ([X], (X, X), iter([X]), lambda: iter([X])))
 
 
-def test_rows_that_count_more_are_looked_at_more_often():
-    X = np.arange(12.0).reshape(6, 2)
-    weights = np.array([0.0, 3, 1, 0, 2, 0])
-    expected = np.repeat(X, weights.astype(int), axis=0)
-    for form in ("dense", "csr", "torch", "dask"):
-        np.testing.assert_array_equal(
-            spread_rows(as_data_matrix(as_container(X, form), weights=weights)), expected
-        )
-    np.testing.assert_array_equal(spread_rows(as_data_matrix(X)), X)
-    rare = spread_rows(as_data_matrix(X, weights=1e3 * weights), most=60)
-    assert np.unique(rare[:, 0], return_counts=True)[1].tolist() == [30, 10, 20]
-
-
 def test_a_function_may_return_any_iterable(noisy):
     data, init = noisy
     batches = [data.X[:700], data.X[700:]]
@@ -216,9 +202,3 @@ def test_weights_are_repetitions_and_only_their_shares_matter(noisy, update, for
     given = {"threshold": 0.3, "threshold_decay": 1.0}
     many, few = (purify(X, init, sample_weight=w, **options, **given) for w in (weights, weights / 1000))
     np.testing.assert_allclose(few.H, many.H, atol=1e-6)
-
-
-@pytest.mark.parametrize("n_columns", [None, 2])
-def test_a_missing_entry_cannot_be_masked(n_columns):
-    with pytest.raises(InvalidDataError, match="leave that sample or feature out"):
-        _check_entries(_checked([[1.0, np.nan], [0.0, 2.0]], n_columns))

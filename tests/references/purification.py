@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from reproduction.purification.perturbation import MixingRecorder
 from scipy.optimize import linprog
 
 from nonneg import purify
-from nonneg.purification import MixingRecorder
 
 
 def purify_with_truth(X, init, *, truth, beta=4.0, **options):

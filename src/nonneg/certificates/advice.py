@@ -67,7 +67,7 @@ ADVICE = {
     "weight-correlation": Advice("Compare with NMF: correlated weights look like mixed features."),
     "noise-level": Advice("Compare with NMF: the noise hides the weights."),
     "balancing": Advice("Compare with balance=False."),
-    "plausible-beside-nmf": Advice("Nothing to do: the features of NMF, or the initial ones, were returned."),
+    "explained": Advice("Compare with NMF: the iterations moved the features away from the data."),
     "gaussian-bound": Advice("Use method='tl', or more realizations."),
     "factored-covariances": Advice("Use float64 data."),
     "ratio-condition": Advice("Compare with method='cross-validation'."),

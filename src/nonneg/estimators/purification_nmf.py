@@ -15,24 +15,68 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import SampleArray
+from nonneg._typing import FloatArray, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
-from nonneg.estimators._base import input_data
-from nonneg.estimators.purification_initialization import purification_init
-from nonneg.estimators.purification_online import OnlinePurification
+from nonneg.data import DataMatrix
+from nonneg.estimators._base import FactorizingEstimator, input_data
+from nonneg.estimators.preparation import estimated_rank
+from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
+from nonneg.exceptions import FileFormatError
 from nonneg.iteration import Progress
 from nonneg.purification import purify
-from nonneg.purification.decode import decode
-from nonneg.purification.online import OnlineState
-from nonneg.purification.options import DECODES, UPDATES
-from nonneg.purification.plausibility import with_fallback
+from nonneg.purification.decode import Decoder, decode
+from nonneg.purification.initialization import initial_features
+from nonneg.purification.iteration import PurificationState, final_decoder
+from nonneg.purification.moments import Moments
+from nonneg.purification.online import BATCH_SIZE, OnlineState, begin_online, online_method, take_in
+from nonneg.purification.options import DECODES, UPDATES, Options, completed_options
 from nonneg.purification.pseudo_inverse import METHODS
+from nonneg.separable import select_anchors
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 AUTO = StrOptions({"auto"})
 
+# What describes a fit and no longer the model once a batch has changed it.
+OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
 
-class PurificationNMF(OnlinePurification):
+
+_PER_COMPONENT = StoredArray("n_components_")
+_FEATURES = StoredArray("n_components_", "n_features_in_")
+_MOMENTS = Part(
+    {
+        Moments: {
+            "total": Value(float),
+            "mean_weights": _PER_COMPONENT,
+            "mean_sample": StoredArray("n_features_in_"),
+            "gram": StoredArray("n_components_", "n_components_"),
+            "cross": _FEATURES,
+            "negative_counts": _PER_COMPONENT,
+            "negative_squares": _PER_COMPONENT,
+            "active": _PER_COMPONENT,
+        }
+    },
+    optional=True,
+)
+_STATE = Part(
+    {
+        PurificationState: {
+            "H": _FEATURES,
+            "threshold": _PER_COMPONENT,
+            "noise": _PER_COMPONENT,
+            "weight_scale": _PER_COMPONENT,
+            "reference": _PER_COMPONENT,
+            "step_size": Value(float),
+            "change": Value(float),
+            "bases": StoredArray(
+                "n_components_", "n_components_", kind="i", below="n_features_in_", optional=True
+            ),
+            "iteration": Value(int),
+        }
+    }
+)
+
+
+class PurificationNMF(FactorizingEstimator):
     r"""Features by alternating decoding and updates: the method of Li, Liang and Risteski.
 
     Samples are y = A* x* + noise, with nonnegative weights and features that need only be linearly
@@ -50,18 +94,15 @@ class PurificationNMF(OnlinePurification):
         (also named "cr1"), fifty iterations of NMF, or given features. For cones and NMF, negative entries
         count as zeros. "auto" uses NMF if the mean sample is nonnegative up to its standard error, and
         anchors otherwise.
-    fallback : {"auto", "nmf"} or None, default "auto"
-        "nmf" returns the features of NMF, with a warning, if purification is not plausible for the data; see
-        Notes. "auto" does so for ``init="auto"`` and trusts an `init` that you chose. None always keeps the
-        features of purification.
-    update : {"regression", "covariance"}, default "regression"
-        The regression on decoded weights, or the published update.
+    update : {"regression", "covariance", "published"}, default "regression"
+        The regression on decoded weights, the update of the paper, or its algorithm as a whole; see
+        `nonneg.purify`.
     decode : {"auto", "unshifted", "shifted", "linear"}, default "auto"
         What happens to decoded values; see `nonneg.purify`.
     threshold, threshold_decay, step_size, scale : float or "auto", default "auto"
         The initial threshold, its decay, the step size, and the scale of the covariance update; see
         `nonneg.purify`.
-    pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}, default "auto"
+    pseudo_inverse : {"auto", "moore-penrose", "min-infinity"}, default "auto"
         Which one; see `nonneg.purify`.
     balance : bool, default False
         Whether features are scaled first so that weights have equal second moments.
@@ -122,13 +163,9 @@ class PurificationNMF(OnlinePurification):
     `transform` decodes each sample on its own: A^+ y where it exceeds the noise. `fit_transform(X)` equals
     `fit(X).transform(X)`.
 
-    Is purification plausible for the data? Noise pulls the features of NMF out of the space that the leading
-    singular vectors of the samples span; purification averages it out, but mistakes correlations of the
-    weights for mixing. `fit` therefore also runs NMF. If correlations cost more than averaging gains, or if
-    the features explain less than nine tenths of what those of NMF explain, it warns and returns those of
-    NMF; `result_.fallback` and the statement ``plausible-beside-nmf`` of `certificate_` say so. If the mean
-    sample has negative entries, NMF cannot be fitted, and only features that explain nothing are replaced, by
-    the initial ones. A given `init` and `partial_fit` are not compared.
+    Purification mistakes correlations of the weights for mixing: the statement ``weight-correlation`` of
+    `certificate_` says whether there are any, and ``explained`` whether the features have moved away from the
+    data. Compare with `NMF` if they fail.
 
     If the data show that the initialization is not a warm start, `certificate_` says so; a given array is
     rejected. There is no `n_init`, because there is no loss by which restarts could be compared.
@@ -153,11 +190,12 @@ class PurificationNMF(OnlinePurification):
 
     missing = "error"
     signed_components = True
+    _online_state: OnlineState
+    _decoder: Decoder
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [*COUNT, AUTO],
         "init": [str, "array-like"],
-        "fallback": [StrOptions({"auto", "nmf"}), None],
         "update": [StrOptions(set(UPDATES))],
         "decode": [StrOptions(set(DECODES))],
         "threshold": [Interval(Real, None, None, closed="neither"), "array-like", AUTO],
@@ -178,12 +216,19 @@ class PurificationNMF(OnlinePurification):
         "checkpoint": [str, PathLike, None],
     }
 
+    # Features may have negative entries.
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "components_": StoredArray("n_components_", "n_features_in_", finite=True),
+        "_decoder": Part({Decoder: {"inverse": _FEATURES, "threshold": _PER_COMPONENT, "rule": Value(str)}}),
+        "_online_state": Part({OnlineState: {"state": _STATE, "past": _MOMENTS, "pending": _MOMENTS}}),
+    }
+
     def __init__(
         self,
         n_components: int | str = "auto",
         *,
         init: Any = "auto",
-        fallback: str | None = "auto",
         update: str = "regression",
         decode: str = "auto",
         threshold: Any = "auto",
@@ -205,7 +250,6 @@ class PurificationNMF(OnlinePurification):
     ) -> None:
         self.n_components = n_components
         self.init = init
-        self.fallback = fallback
         self.update = update
         self.decode = decode
         self.threshold = threshold
@@ -273,36 +317,29 @@ class PurificationNMF(OnlinePurification):
 
     def _fit(self, X: Any, sample_weight: Any) -> SampleArray:
         data = input_data(self, X, reset=True, sample_weight=sample_weight, signed=True)
-        options = {
-            "update": self.update,
-            "decode": self.decode,
-            "threshold": self.threshold,
-            "threshold_decay": self.threshold_decay,
-            "step_size": self.step_size,
-            "scale": self.scale,
-            "pseudo_inverse": self.pseudo_inverse,
-            "balance": self.balance,
-            "normalize": self.normalize,
-            "batch_size": self.batch_size,
-            "max_iter": self.max_iter,
-            "n_jobs": self.n_jobs,
-        }
         with threads(self.n_jobs):
-            init = purification_init(self, data)
+            init = self._init(data)
         result = purify(
             data,
             init,
-            **options,
+            update=self.update,
+            decode=self.decode,
+            threshold=self.threshold,
+            threshold_decay=self.threshold_decay,
+            step_size=self.step_size,
+            scale=self.scale,
+            pseudo_inverse=self.pseudo_inverse,
+            balance=self.balance,
+            normalize=self.normalize,
+            batch_size=self.batch_size,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
             tol=self.tol,
             check_init="report" if isinstance(self.init, str) else "error",
             callback=self.callback,
             verbose=self.verbose,
             checkpoint=None if self.checkpoint is None else str(self.checkpoint),
         )
-        chosen = self.fallback == "auto" and not (isinstance(self.init, str) and self.init == "auto")
-        if self.fallback is not None and not chosen:
-            with threads(self.n_jobs):
-                result = with_fallback(data, init, result, options)
         with threads(self.n_jobs):
             error = relative_frobenius_error(data, result.W, data.to_device(result.H).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
@@ -334,3 +371,80 @@ class PurificationNMF(OnlinePurification):
         data = input_data(self, X, reset=False, signed=True)
         with threads(self.n_jobs):
             return decode(data, self._decoder)
+
+    def _options(self, n: int) -> Options:
+        return completed_options(
+            n,
+            update=self.update,
+            decode=self.decode,
+            threshold=self.threshold,
+            threshold_decay=self.threshold_decay,
+            step_size=self.step_size,
+            scale=self.scale,
+        )
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> PurificationNMF:
+        """Update the features with one batch of samples, none of which is kept.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            The batch; never changed. The first one must be large enough for the initialization.
+        y : Any
+            Ignored.
+        sample_weight : array of shape (n_samples,), optional
+            Sample weights; an integer weight is equivalent to repeating the sample.
+
+        Returns
+        -------
+        PurificationNMF
+            The fitted estimator.
+
+        Notes
+        -----
+        Samples are decoded with the current features and counted; after `batch_size` of them (1024 by
+        default) the features are updated once, from these and from the past, weighted by `forget_factor`.
+        `balance`, `normalize`, `max_iter`, `tol`, `verbose`, `callback` and `checkpoint` have no effect here.
+        """
+        first = not hasattr(self, "components_")
+        data = input_data(self, X, reset=first, sample_weight=sample_weight, signed=True)
+        method = online_method(self.pseudo_inverse)
+        with threads(self.n_jobs):
+            if first:
+                init = self._init(data)
+                options = self._options(len(init))
+                online = begin_online(data, init, options, method)
+            else:
+                online, options = self._online_state, self._options(len(self._online_state.state.H))
+            batch_size = BATCH_SIZE if self.batch_size is None else self.batch_size
+            online = take_in(
+                online, data, options, method, batch_size=batch_size, forget_factor=self.forget_factor
+            )
+            decoder = final_decoder(online.state, options, method)
+        for name in OF_A_FIT:
+            self.__dict__.pop(name, None)
+        self._online_state, self._decoder = online, decoder
+        self.components_ = data.to_device(online.state.H)
+        self.n_components_ = len(online.state.H)
+        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
+        return self
+
+    def _complete_loaded(self) -> None:
+        if self._decoder.rule not in DECODES[1:]:
+            raise FileFormatError(f"there is no decoding rule {self._decoder.rule!r}.")
+
+    def _init(self, data: DataMatrix) -> FloatArray:
+        """Return as many initial features as asked for; "auto" takes those given, or the estimated rank."""
+        self.__dict__.pop("rank_estimate_", None)
+        if self.n_components != "auto":
+            n = int(self.n_components)
+        else:
+            n = estimated_rank(self, data) if isinstance(self.init, str) else len(self.init)
+        return initial_features(
+            data,
+            n,
+            self.init,
+            self.random_state,
+            lambda points, k: select_anchors(points, k, method="spa").anchors,
+        )

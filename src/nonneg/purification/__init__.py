@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from nonneg.purification.initialization import InitQuality
-from nonneg.purification.purify import purify
-from nonneg.purification.result import PurificationResult
-from nonneg.purification.studies import MixingRecorder, perturbed_features
+from nonneg.purification.purify import PurificationResult, purify
 
-__all__ = ["InitQuality", "MixingRecorder", "PurificationResult", "perturbed_features", "purify"]
+__all__ = ["InitQuality", "PurificationResult", "purify"]

@@ -21,10 +21,8 @@ ALLOWED_MIXING = PROVED
 ALLOWED_IMBALANCE = 2.0
 # The largest share of the squared values that decoding may remove: a convention, as in significance tests.
 CONSISTENT = 0.05
-
-# Root mean square of the correlations of decoded weights, beyond sampling error: on the choosing draws of
-# docs/reproduced/studies/purification-plausibility purification fell behind NMF from about 0.12 on.
-ALLOWED_CORRELATION = 0.1
+# Standard errors beyond which correlations are not chance, as in significance tests.
+CHANCE = 2.0
 # Weights whose deviation is below this share of the largest are constant up to rounding.
 CONSTANT = 1e-12
 
@@ -66,6 +64,7 @@ def purification_certificate(
     init: InitQuality,
     balancing: FloatArray | None,
     noise: float,
+    init_H: FloatArray,
 ) -> Certificate:
     """Return the certificate of a run."""
     n, m = H.shape
@@ -82,6 +81,7 @@ def purification_certificate(
         weights_statement(weight_constants(weights), n),
         correlation_statement(weights),
         noise_statement(noise),
+        explained_statement(samples, H, init_H),
     ]
     if balancing is not None:
         smallest = float(init.off_diagonal[~np.eye(n, dtype=bool)].min(initial=0.0))
@@ -174,25 +174,42 @@ def correlation_statement(weights: FloatArray) -> Statement:
         if n_samples < 3:
             sentence = "Fewer than three samples do not show whether weights are correlated."
         counts = {"n_samples": n_samples, "n_varying": int(seen.sum())}
-        return Statement(name, sentence, None, ALLOWED_CORRELATION, Verdict.NOT_VERIFIABLE, counts)
+        return Statement(name, sentence, None, None, Verdict.NOT_VERIFIABLE, counts)
     R = np.atleast_2d(np.corrcoef(weights[:, seen].T))
     squares = R[np.triu_indices(len(R), 1)] ** 2
-    # Correlations of independent weights have a mean square of 1 / (N - 1).
-    found = math.sqrt(max(float(squares.mean()) - 1.0 / (n_samples - 1), 0.0))
+    # Squared correlations of independent weights have the mean 1 / (N - 1) and about the deviation of a
+    # squared normal variable, sqrt(2) times that.
+    size = math.sqrt(float(squares.mean()))
+    chance = math.sqrt((1.0 + CHANCE * math.sqrt(2.0 / len(squares))) / (n_samples - 1))
     sentence = (
-        f"Correlations of the decoded weights have a root mean square of {found:.2g} beyond sampling error: "
-        "0 if weights are independent, as the theorems assume."
+        f"Correlations of the decoded weights have a root mean square of {size:.2g}; independent weights, as "
+        f"the theorems assume, would have at most {chance:.2g} by chance."
     )
     quantities = {"largest": float(np.sqrt(squares.max())), "n_samples": n_samples}
-    return Statement(
-        name, sentence, found, ALLOWED_CORRELATION, _verdict(found, ALLOWED_CORRELATION), quantities
-    )
+    return Statement(name, sentence, size, chance, _verdict(size, chance), quantities)
 
 
 def noise_statement(level: float) -> Statement:
     """State from which size on weights can be told from noise."""
     sentence = f"Weights below {level:.2g} of a typical large one cannot be distinguished from noise."
     return Statement("noise-level", sentence, level, 1.0, _verdict(level, 1.0))
+
+
+def explained_statement(samples: FloatArray, H: FloatArray, init_H: FloatArray) -> Statement:
+    """State how much of the samples the features explain, beside the initial ones and the best possible."""
+    total = float((samples**2).sum())
+    if total <= 0:
+        return Statement("explained", "All samples are zero.", None, None, Verdict.NOT_VERIFIABLE)
+    after, before = (float(((samples @ np.linalg.qr(F.T)[0]) ** 2).sum()) / total for F in (H, init_H))
+    sizes = np.linalg.svd(samples, compute_uv=False)[: len(H)]
+    best = float((sizes**2).sum()) / total
+    sentence = (
+        f"The space of the features has {after:.3g} of the squared entries of {len(samples)} samples, that "
+        f"of the initial ones {before:.3g}; no space of {len(H)} dimensions has more than {best:.3g}."
+    )
+    # Up to rounding of sums of squares.
+    verdict = Verdict.HOLDS if after >= before * (1.0 - 1e-9) else Verdict.FAILS
+    return Statement("explained", sentence, after, before, verdict, {"best": best})
 
 
 def balancing_statement(smallest: float, level: float, ratio: float) -> Statement:

@@ -31,8 +31,6 @@ PROVED = 0.1
 HOPELESS = 1.5
 # A warm start needs no optimum: on 18 planted sets of 8 features, 5 to 200 iterations recovered the same 15.
 NMF_ITERATIONS = 50
-# The data of the study have means of up to a few tens; from some hundreds on, that of NMF does not converge.
-LARGEST_MEAN = 100.0
 # Anchors are sought among this many entries of the data, which bounds the cost of the SVD (2048 x 2048).
 ANCHOR_ENTRIES = 1 << 22
 # Samples with less weight than this share of the median are not candidates for anchors: noise dominates them.
@@ -257,22 +255,11 @@ def _cones(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
 
 
 def _nmf(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
-    init = studied_init(data, n)
-    return to_float64(factorize(positive_part(data), n, init=init, max_iter=NMF_ITERATIONS, rng=rng).H)
-
-
-def studied_init(data: DataMatrix, n: int) -> str:
-    """Name the initialization of NMF with which warm start and comparison were chosen."""
-    # docs/reproduced/studies/purification-plausibility
-    if n > min(data.shape):
-        return "random"
-    # It fills zeros of both factors with the mean of the data, which is far from any solution in small units.
-    return "nndsvda" if data.mean() <= LARGEST_MEAN else "nndsvd-scaled"
+    return to_float64(factorize(positive_part(data), n, max_iter=NMF_ITERATIONS, rng=rng).H)
 
 
 def _auto(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
-    # On planted nonnegative features NMF was as good a warm start as anchors or better, most of all under
-    # noise (docs/reproduced/studies/purification-plausibility). It cannot find features of both signs.
+    # NMF uses all samples, also under noise, but cannot find features of both signs.
     if has_nonnegative_mean(spread_rows(data)):
         samples = spread_rows(data, ANCHOR_ENTRIES // data.shape[1])
         # Before NMF, whose superfluous features are dependent or not as rounding has it.

@@ -12,7 +12,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.kernels.l1_simplex import minimum_l1_rows
 
-METHODS = ("auto", "moore-penrose", "min-infinity", "min-infinity-highs")
+METHODS = ("auto", "moore-penrose", "min-infinity")
 # A matrix whose smallest singular value is below this share of the largest has dependent features.
 DEPENDENT = 1e-10
 
@@ -32,21 +32,13 @@ class PseudoInverse:
         return float(np.abs(self.inverse).sum(axis=1).max())
 
 
-def program_price(n: int, m: int) -> float:
-    """Return roughly how many operations the linear programs of one iteration take."""
-    # About 80 pivots per row from a cold basis: 30 for 20 features of length 100, 147 for 50 of length 500.
-    return 80.0 * n * (2.0 * n * m + 3.0 * n * n)
-
-
-def chosen_method(name: str, n: int, m: int, n_samples: float, update: str) -> str:
+def chosen_method(name: str, update: str) -> str:
     """Return the pseudo-inverse that "auto" stands for."""
     if not isinstance(name, str) or name not in METHODS:
         raise UnknownNameError.of("pseudo_inverse", name, METHODS)
     if name != "auto":
         return name
-    # At most a tenth of the two products with the data, which take 4 n m N operations.
-    cheap = program_price(n, m) <= 0.4 * n * m * n_samples
-    return "min-infinity" if update == "covariance" and cheap else "moore-penrose"
+    return "min-infinity" if update == "published" else "moore-penrose"
 
 
 def pseudo_inverse(
@@ -61,8 +53,6 @@ def pseudo_inverse(
     if method == "moore-penrose":
         Q, R = np.linalg.qr(A)
         return PseudoInverse(np.linalg.solve(R, Q.T))
-    if method == "min-infinity-highs":
-        return PseudoInverse(np.stack([_by_highs(A, i) for i in range(A.shape[1])]))
     # Rows of the inverse scale with one over the features: with equal norms the tolerances mean the same.
     sizes = np.abs(A).sum(axis=0)
     found = minimum_l1_rows(A / sizes, bases)

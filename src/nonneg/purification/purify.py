@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_flag, checked_verbose
 from nonneg._arrays import numpy_dtype
+from nonneg._html import view_of_result
 from nonneg._threads import threads
-from nonneg._typing import Array, FloatArray
+from nonneg._typing import Array, FloatArray, SampleArray
+from nonneg.certificates.certificate import Certificate
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
-from nonneg.iteration import Checkpoint, Progress, Run, StopReason, iterate
+from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason, iterate
 from nonneg.iteration.progress import reporter
 from nonneg.purification.certificate import purification_certificate
 from nonneg.purification.decode import Decoder
@@ -33,14 +35,69 @@ from nonneg.purification.iteration import (
 )
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import (
+    UPDATES,
     Options,
     check_name,
     checked_tolerance,
     completed_options,
 )
 from nonneg.purification.pseudo_inverse import chosen_method, pseudo_inverse
-from nonneg.purification.result import PurificationResult
 from nonneg.purification.samples import BatchStream, FullBatch, Samples, samples_of
+
+
+@dataclass(frozen=True)
+class PurificationResult:
+    """Features, weights, and how they were found.
+
+    Attributes
+    ----------
+    H : array of shape (n_components, n_features)
+        The features, one per row, in the order of `init`; entries may be negative. The paper's A, transposed.
+    W : array of shape (n_samples, n_components) or None
+        The nonnegative weights decoded with them, same array type as X; None for a stream.
+    history : History
+        After each iteration: `change` (largest relative l1 change of a feature), `threshold`, `noise` (root
+        mean square of the negative decoded values) and `step_size`.
+    certificate : Certificate
+        What is known about the solution.
+    parameters : mapping
+        What was chosen: update, decode, pseudo_inverse, threshold (the initial one, largest feature),
+        step_size, scale, threshold_decay, balance, batch_size (samples per iteration).
+    n_iter : int
+        Number of iterations.
+    stop_reason : StopReason
+        Why the run ended.
+    decoder : Decoder
+        The pseudo-inverse, threshold and rule that gave W.
+    state : PurificationState
+        The last state, from which a stream can continue.
+    init_quality : InitQuality
+        What the data say about `init`.
+    balancing : array of shape (n_components,) or None
+        The diagonal D of the balancing; H and W are given without it.
+    """
+
+    H: Array
+    W: SampleArray | None
+    history: History
+    certificate: Certificate
+    parameters: Mapping[str, Any]
+    n_iter: int
+    stop_reason: StopReason
+    decoder: Decoder
+    state: PurificationState
+    init_quality: InitQuality
+    balancing: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        n, m = self.H.shape
+        return (
+            f"PurificationResult({n} features of length {m}, n_iter={self.n_iter}, "
+            f"stopped because {self.stop_reason.value})"
+        )
+
+    def _repr_html_(self) -> str:
+        return view_of_result(self)
 
 
 def purify(
@@ -77,10 +134,11 @@ def purify(
     init : array of shape (n_components, n_features)
         The initial features, one per row: linearly independent, each with most of a true feature and little
         of the others.
-    update : {"regression", "covariance"}, default "regression"
+    update : {"regression", "covariance", "published"}, default "regression"
         How features follow from decoded weights x: "regression" uses Cov(y, x) Cov(x, x)^+; "covariance" uses
         r E[(y - y')(x - x')'] as Algorithm 1 does, which on a finite sample has an error of about 0.8 n /
-        sqrt(N).
+        sqrt(N). "published" is Algorithm 1 as a whole: this update, shifted decoding with a constant
+        threshold, and the pseudo-inverse of minimum infinity norm.
     decode : {"auto", "unshifted", "shifted", "linear"}, default "auto"
         What happens to the values A^+ y: those above the threshold are kept ("unshifted", for the regression
         update), reduced by the threshold ("shifted", the paper's ReLU, for the covariance update), or all
@@ -98,10 +156,9 @@ def purify(
     scale : float, array of shape (n_components,) or "auto", default "auto"
         The scale of the covariance update: the paper's r. "auto" preserves the share that each feature has
         of itself.
-    pseudo_inverse : {"auto", "moore-penrose", "min-infinity", "min-infinity-highs"}, default "auto"
-        Which A^+. "min-infinity" is the paper's, n linear programs per iteration; "-highs" solves them with
-        SciPy's HiGHS without warm starts. "auto" uses it for the covariance update if it costs at most a
-        tenth of the products, and Moore-Penrose otherwise, which did better under unbiased noise.
+    pseudo_inverse : {"auto", "moore-penrose", "min-infinity"}, default "auto"
+        Which A^+. "min-infinity" is the paper's, n linear programs per iteration. "auto" uses it for
+        ``update="published"``, and Moore-Penrose otherwise, which costs one QR factorization.
     balance : bool, default False
         Whether features are scaled first so that the decoded weights have equal second moments (Section 6).
         The default update with an automatic threshold does not depend on it; a given `threshold` or `scale`
@@ -160,11 +217,12 @@ def purify(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from nonneg import metrics, purify
     >>> from nonneg.datasets import purification_data
-    >>> from nonneg.purification import perturbed_features
     >>> data = purification_data(2000, 60, 10, rng=0)
-    >>> result = purify(data.X, perturbed_features(data.H, 0.1, rng=0))
+    >>> mixed = 0.99 * np.eye(10) + 0.01  # a tenth of every feature is from the others
+    >>> result = purify(data.X, mixed @ data.H)
     >>> metrics.mixing(data.H, result.H).e_norm < 1e-10
     True
     """
@@ -178,6 +236,8 @@ def purify(
     shape = getattr(init, "shape", None) or (len(init) if hasattr(init, "__len__") else 1,)
     samples = samples_of(X, size, int(shape[0]), sample_weight)
     H = checked_init(init, samples.n_columns)
+    check_name("update", update, UPDATES)
+    method = chosen_method(pseudo_inverse, update)
     options = completed_options(
         len(H),
         update=update,
@@ -187,7 +247,6 @@ def purify(
         scale=scale,
         threshold_decay=threshold_decay,
     )
-    method = chosen_method(pseudo_inverse, H.shape[0], H.shape[1], samples.batch_size, options.update)
     stop = FeaturesConverged(checked_tolerance(tol, samples.dtype))
     with threads(n_jobs):
         state, quality = _initialized(samples, H, options, method, balance)
@@ -212,7 +271,7 @@ def purify(
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
             _warn_of_a_short_stream(run.n_iter, samples)
         first = state.threshold if state.balancing is None else state.threshold * state.balancing
-        return _result(run, step, quality, threshold=float(first.max()), normalize=normalize)
+        return _result(run, step, quality, H, threshold=float(first.max()), normalize=normalize)
 
 
 def _warn_of_a_short_stream(n_iter: int, samples: Samples) -> None:
@@ -243,6 +302,7 @@ def _result(
     run: Run[PurificationState],
     step: Iteration,
     quality: InitQuality,
+    init_H: FloatArray,
     *,
     threshold: float,
     normalize: str | None,
@@ -256,7 +316,7 @@ def _result(
     decoder = final_decoder(state, options, step.method)
     noise = float(np.max(noise_level(state) / np.where(state.weight_scale > 0, state.weight_scale, np.inf)))
     certificate = purification_certificate(
-        H, decoder, samples.subsample(), _halves(samples, decoder), quality, balancing, noise
+        H, decoder, samples.subsample(), _halves(samples, decoder), quality, balancing, noise, init_H
     )
     parameters = {
         "update": options.update,

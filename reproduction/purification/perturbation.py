@@ -1,4 +1,4 @@
-"""For studies with known true features: perturbed initializations, and errors after each iteration."""
+"""Perturbed initializations, and a callback that records errors, for runs with known true features."""
 
 from __future__ import annotations
 
