@@ -13,11 +13,11 @@ from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.applications import MixedMembership
 from nonneg.exceptions import NonnegError, NonnegWarning
 from nonneg.metrics import normalized_mutual_information
-from nonneg.metrics.ranking import match_memberships
 from reproduction.artifacts import Artifact, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.registry import TITLES
+from reproduction.scores import match_memberships
 from reproduction.studies.communities_graphs import DATA_SETS, FAMILIES, graphs
 
 NAME = "studies/communities"
@@ -61,7 +61,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def _agreement(truth: FloatArray, found: FloatArray) -> dict[str, Any]:
-    matching = match_memberships(truth, found, nan="omit")
+    matching = match_memberships(truth, found)
     return {"src": round(float(matching.correlations.mean()), 5), "nmi": _nmi(truth, found)}
 
 

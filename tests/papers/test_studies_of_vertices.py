@@ -25,4 +25,5 @@ def test_the_default_must_be_near_its_better_candidate(default, met):
         for graph in graphs
         for name, score in scores.items()
     ]
-    assert {verdict.met for verdict in verdicts("studies/communities", made).values()} == {met}
+    claims = verdicts("studies/communities", made)
+    assert {verdict.met for claim, verdict in claims.items() if "its candidates" in claim} == {met}
