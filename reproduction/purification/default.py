@@ -25,7 +25,7 @@ CASES: dict[str, dict[str, Any]] = {
     "noise that depends on the weights": {"noise": "dependent", "noise_level": 1.0},
     "unbiased noise": {"noise": "unbiased", "noise_level": 1.0},
 }
-"""Theorems 1, 2, 6 and 7: weights and noise; all else as on the other pages."""
+"""Theorems 1, 2, 6 and 7: weights and noise; everything else as on the other pages."""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
