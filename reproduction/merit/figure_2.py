@@ -8,10 +8,12 @@ from reproduction.artifacts import Artifact, Figure, Table, Verdict
 from reproduction.experiment import Experiment, Record
 from reproduction.merit.anchor_trials import METHODS, cost, run
 from reproduction.merit.authors_code import authors_rates
-from reproduction.merit.middle_settings import N_DRAWS, SHOWN, trials
+from reproduction.merit.middle_settings import N_DRAWS, trials
+from reproduction.merit.middle_settings import SHOWN as PUBLISHED
 from reproduction.merit.rates import (
     Rate,
     agreement_verdict,
+    default_verdict,
     rate_cell,
     rate_curves,
     rate_verdict,
@@ -20,6 +22,7 @@ from reproduction.merit.rates import (
 from reproduction.registry import TITLES
 
 NAME = "merit/figure-2"
+SHOWN = (*PUBLISHED, "default")
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
@@ -34,11 +37,14 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     rows = [
         {"snr": snr}
         | {name: rate_cell(rates.get((name, snr))) for name in SHOWN}
-        | {f"{name} (authors)": theirs[name, snr].value if (name, snr) in theirs else None for name in SHOWN}
+        | {
+            f"{name} (authors)": theirs[name, snr].value if (name, snr) in theirs else None
+            for name in PUBLISHED
+        }
         for snr in snrs
     ]
     columns = {"snr": "SNR (dB)"} | {name: METHODS[name] for name in SHOWN}
-    columns |= {f"{name} (authors)": f"{METHODS[name]}, authors' code" for name in SHOWN}
+    columns |= {f"{name} (authors)": f"{METHODS[name]}, authors' code" for name in PUBLISHED}
     return [
         Figure(
             "success-rates",
@@ -80,9 +86,16 @@ def _verdicts(rates: dict[tuple[object, ...], Rate], theirs: dict[tuple[str, int
             "no trials" if spa is None else str(spa),
         ),
         agreement_verdict("all rates agree with those of the authors' code", pairs, N_DRAWS),
+        default_verdict({snr: (rates.get(("default", snr)), rate) for snr, rate in merit.items()}, N_DRAWS),
     ]
 
 
 EXPERIMENT = Experiment(
-    NAME, TITLES[NAME], trials=trials, run=run, summarize=summarize, cost=cost, supports_device=True
+    NAME,
+    TITLES[NAME],
+    trials=lambda quick: trials(quick, SHOWN),
+    run=run,
+    summarize=summarize,
+    cost=cost,
+    supports_device=True,
 )

@@ -12,6 +12,7 @@ from reproduction.merit.authors_code import authors_rates
 from reproduction.merit.rates import (
     Rate,
     agreement_verdict,
+    default_verdict,
     rate_cell,
     rate_curves,
     success_rates,
@@ -21,7 +22,7 @@ from reproduction.registry import TITLES
 NAME = "merit/figure-4a"
 N_DRAWS = 50
 SNRS = tuple(range(5, 16))
-SHOWN = ("merit", "merit-0", "fast-gradient", "spa")
+SHOWN = ("merit", "merit-0", "fast-gradient", "spa", "default")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -67,6 +68,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         _order(rates, "fast-gradient", snrs),
         _order(rates, "spa", snrs),
         agreement_verdict("all rates agree with those of the authors' code", pairs, N_DRAWS),
+        default_verdict(
+            {snr: (rates.get(("default", snr)), rates.get(("merit", snr))) for snr in snrs}, N_DRAWS
+        ),
     ]
 
 

@@ -16,6 +16,8 @@ LEVEL = 0.95
 DOUBT = 0.01
 """Two shares agree unless Fisher's exact test finds so large a difference less probable than this."""
 
+DEFAULT_CLAIM = "the default finds all anchors as often as MERIT as published, up to sampling error"
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -111,3 +113,14 @@ def agreement_verdict(claim: str, pairs: Mapping[str, tuple[Rate | None, Rate]],
     ]
     words = f"{len(pairs)} compared" if not apart else "; ".join(apart)
     return Verdict(claim, not apart, words)
+
+
+def default_verdict(pairs: Mapping[Any, tuple[Rate | None, Rate | None]], n_draws: int) -> Verdict:
+    """Claim that the default is nowhere behind the published algorithm beyond what sampling explains."""
+    worse = []
+    for at, (ours, theirs) in pairs.items():
+        if ours is None or theirs is None or min(ours.n, theirs.n) < n_draws:
+            return Verdict(DEFAULT_CLAIM, None, f"fewer than {n_draws} draws somewhere")
+        if ours.value < theirs.value and not ours.agrees_with(theirs):
+            worse.append(f"{ours} against {theirs} at {at}")
+    return Verdict(DEFAULT_CLAIM, not worse, "; ".join(worse) or "everywhere")

@@ -51,10 +51,11 @@ def test_the_full_setting_has_fifty_draws_of_every_ratio():
             range(setting["first_draw"], setting["first_draw"] + setting["n_draws"])
         )
     assert set(draws) == {
-        (snr, method) for snr in range(5, 21) for method in ("merit", "fast-gradient", "spa")
+        (snr, method) for snr in range(5, 21) for method in ("merit", "fast-gradient", "spa", "default")
     }
     assert all(seen == set(range(50)) for seen in draws.values())
-    assert find_experiment(FIGURE_3).trials(quick=False) == experiment.trials(quick=False)
+    published = [setting for setting in experiment.trials(quick=False) if setting["method"] != "default"]
+    assert find_experiment(FIGURE_3).trials(quick=False) == published
 
 
 def made_up(rates, n=50):
@@ -75,8 +76,13 @@ def test_verdicts_of_figure_2_and_3_are_met_by_the_paper_s_curves_and_not_by_wor
     merit = curve("merit", lambda snr: 0.9 if snr == 10 else float(snr > 10))
     fast = curve("fast-gradient", lambda snr: 0.1 if snr in (14, 15) else float(snr > 15))
     spa = curve("spa", lambda snr: 0.04 if snr == 20 else 0.0)
-    records = made_up(merit | fast | spa)
+    default = {("default", snr): share for (_, snr), share in merit.items()}
+    records = made_up(merit | fast | spa | default)
     assert {verdict.met for verdict in verdicts(FIGURE_2, records).values()} == {True}
+    behind = made_up(merit | fast | spa | default | {("default", 14): 0.5})
+    *others, last = verdicts(FIGURE_2, behind).values()
+    assert {verdict.met for verdict in others} == {True}
+    assert (last.met, last.detail) == (False, "25 of 50 against 50 of 50 at 14")
     assert {verdict.met for verdict in verdicts(FIGURE_3, records).values()} == {True}
     worse = made_up(
         merit | {("merit", 10): 0.66, ("merit", 13): 0.98} | fast | {("fast-gradient", 20): 0.9} | spa

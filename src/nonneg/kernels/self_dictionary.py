@@ -240,7 +240,9 @@ class _Scan:
         listed, columns, extra = self.gradient.between(part.start, part.stop)
         extra = extra / to_numpy(sizes)[columns]
         every = xp.arange(rows.shape[0], device=device_of(rows))
-        best = second = index = None
+        best: Any = None
+        second: Any = None
+        index: Any = None
         for start in range(0, self.dictionary.shape[0], self.n_points):
             stop = min(start + self.n_points, self.dictionary.shape[0])
             scores = right @ self.dictionary.rounded(start, stop, self.dtype).T

@@ -369,7 +369,8 @@ class Problem:
         """Take the published step 2 / (t + 2) toward the vertices in all columns."""
         assert state.vertices is not None
         vertices, t, n = state.vertices, state.t, len(state.counts)
-        rows, weights = state.rows, state.weights
+        rows: Any = state.rows
+        weights: Any = state.weights
         if int(state.counts.max(initial=0)) == rows.shape[1]:
             rows, weights = (np.pad(each, ((0, 0), (0, GROWTH))) for each in (rows, weights))
         else:

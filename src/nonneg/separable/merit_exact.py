@@ -121,7 +121,7 @@ def merit_exact(
     """
     check_points(data)
     n = data.shape[0]
-    explained = np.arange(n)
+    explained: IntArray = np.arange(n)
     if n_explained is not None and n_explained < n:
         explained = evenly_spaced(n, n_explained)
     columns = data if len(explained) == n else rows_of(data, explained)
