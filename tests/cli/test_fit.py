@@ -29,7 +29,7 @@ def listing(folder):
 @pytest.fixture
 def quick_page(monkeypatch):
     """Spare the drawing where the page is not looked at."""
-    monkeypatch.setattr("nonneg.cli.fit_results.build_page", lambda fit: "a page")
+    monkeypatch.setattr("nonneg.report.pages.build_page", lambda record: "a page")
 
 
 def fit(path, folder, *words):
@@ -71,7 +71,7 @@ def test_an_array_gives_factors_numbers_model_and_report(fake, array_file, tmp_p
     assert {"nonneg", "numpy", "python"} <= record["versions"].keys()
     shown = capsys.readouterr()
     assert shown.out.startswith("2 components explain ")
-    assert shown.out.splitlines()[-1] == str(folder / "report.html")
+    assert shown.out.splitlines()[-1] == f"Results: {folder / 'report.html'}"
     assert shown.err == ""
     assert "data:image/png" in (folder / "report.html").read_text()
 
@@ -227,7 +227,7 @@ def test_stale_files_of_an_earlier_fit_go_and_foreign_ones_stay(
     ]
 
 
-@pytest.mark.parametrize("stage", ["nonneg.cli.fit_results.write_npy", "pathlib.Path.write_text", "save"])
+@pytest.mark.parametrize("stage", ["nonneg.cli.files.write_npy", "pathlib.Path.write_text", "save"])
 def test_a_full_disk_leaves_the_old_results(stage, fake, quick_page, csv_file, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "out"
     assert fit(csv_file, folder, "--seed", "1") == 0
@@ -280,7 +280,7 @@ def test_the_report_opens_in_a_browser(found, fake, quick_page, array_file, tmp_
 
 
 def test_without_the_report_libraries_all_else_is_written(fake, array_file, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert fit(array_file, tmp_path / "out") == 0
     assert "no report was written" in (shown := capsys.readouterr()).err
     assert "[report]" in shown.err

@@ -73,11 +73,10 @@ def test_report_is_one_file_with_sounds_and_escaped_names(separated):
     assert page.count("<audio controls") == 3
     assert not re.findall(r"(?:src|href)=[\"'](?!data:|#)", page)
     assert "<script" not in page
-    learned = "What the transform has learned" in page
-    assert page.count("<svg") == 7 + learned  # recording, sources, templates, activations, curves (atoms)
+    assert page.count("<svg") == 7  # recording, sources, templates, activations, curves
     # Frequencies on a logarithmic axis, and components numbered as for --group.
     templates = page[page.index("Spectra of the components") :].split("</svg>")[0]
-    assert {">10<", ">20<", ">50<", ">100<", ">200<", ">500<"} <= set(re.findall(r">\d+<", templates))
+    assert {">10<", ">100<"} <= set(re.findall(r">\d+<", templates))
     assert "source 1" in templates
     assert len(re.findall('aria-label="Spectrogram: ', page)) == 3
 
@@ -202,9 +201,7 @@ def test_sources_are_named_after_training_files_and_keep_channels_and_bits(stere
     # At another rate than that of the model.
     other = ["transform", str(out), str(stereo / "high.wav"), "--quiet", "-o", str(tmp_path / "other")]
     assert main(other) == 0
-    assert (
-        "note: high.wav was resampled from 2000 to 1000 Hz, the rate of the model" in capsys.readouterr().err
-    )
+    assert "note: high.wav was resampled from 2000 to 1000 Hz" in capsys.readouterr().err
     assert read_sound(tmp_path / "other" / "low.wav").rate == RATE
 
 

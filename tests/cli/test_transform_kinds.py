@@ -34,7 +34,7 @@ def test_texts_get_their_topics(topics, tmp_path, capsys):
         (place / f"{at}.txt").write_text(text)
     assert run(topics, place, "-o", tmp_path / "out") == 0
     shown = capsys.readouterr()
-    assert shown.out.startswith("2 documents, 2 topics; written to ")
+    assert shown.out.startswith("2 documents, 2 topics\n")
     assert "2 documents from articles" in shown.err
     expected = nonneg.load(topics).transform(texts)
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "W.npy"), expected)
@@ -83,7 +83,7 @@ def test_counts_of_words_are_ordered_by_the_vocabulary(tmp_path, capsys):
     assert run(tmp_path / "topics", new, "--quiet", "-o", tmp_path / "out") == 0
     shown = capsys.readouterr()
     assert "reordered to match the model" in shown.err
-    assert "12 documents, 2 topics; written" in shown.out
+    assert "12 documents, 2 topics\n" in shown.out
     written = (tmp_path / "out" / "documents.csv").read_text()
     assert written == (tmp_path / "topics" / "documents.csv").read_text()
 

@@ -70,13 +70,12 @@ def certificate_section(entries: list[dict[str, Any]]) -> Any:
 
 def restored(record: Record, folder: Path) -> Record:
     """Read back what the page of an earlier run draws, from the files beside its record."""
-    block = _block(record.command)
-    if record.command in ("separate", "unmix"):
+    if record.command in ("separate", "unmix", "transform"):
         raise FileFormatError(
             f"{folder} contains results of `nonneg {record.command}`, whose report cannot be made from them "
             "alone. Run it again with its data."
         )
-    if hasattr(block, "restore"):
+    if hasattr(block := _block(record.command), "restore"):
         block.restore(record, folder)
     return record
 

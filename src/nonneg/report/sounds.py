@@ -77,7 +77,7 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "divergence": divergence,
         "divergence_per_entry": divergence / (n_frames * fit.n_features_in_),
         "eps0": getattr(fit, "eps0_", None),
-        "transform": getattr(choice, "name", None),
+        "transform_choice": None if choice is None else choice.as_dict() | {"name": choice.name},
         "n_frames": n_frames,
         "frame_length": model.framing_.frame_length,
         "hop": model.framing_.step,
@@ -127,8 +127,14 @@ def _answer(title: str, sources: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    trained = ", with templates learned from training recordings" if data["training"] else ""
-    chosen = f" ({result['transform']})" if result["transform"] else ""
+    trained = chosen = ""
+    if data["training"]:
+        listed = ", ".join(f"{name} ({', '.join(files)})" for name, files in data["training"].items())
+        trained = f", with templates learned from training recordings: {listed}"
+    if choice := result["transform_choice"]:
+        judged = zip(choice["candidates"], choice["held_out"], strict=False)
+        told = ", ".join(f"{name} {wording.number(value)}" for name, value in judged)
+        chosen = f" ({choice['name']}; C per coefficient of held-out frames: {told})"
     method = _METHODS.get(result["method"], result["method"])
     return (
         f"{wording.seconds(data['seconds'])} of sound sampled at {wording.number(data['rate'])} Hz from "
@@ -136,6 +142,11 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         f"{wording.number(result['frame_length'])} samples. Separated in {method}{chosen}{trained}. The fit "
         f"took {wording.ending(result)}."
     )
+
+
+def _is_cosine(result: Mapping[str, Any]) -> bool:
+    choice = result["transform_choice"]
+    return choice is not None and choice["name"] != "learned"
 
 
 def _has_atoms(model: Any) -> bool:
@@ -286,7 +297,7 @@ def _component_names(record: Record) -> list[str]:
 
 def _atom_section(record: Record, model: Any) -> Raw:
     entries = record.details["atoms"]
-    fixed = record.result["method"] == "dct" or record.result["transform"] not in (None, "learned")
+    fixed = record.result["method"] == "dct" or _is_cosine(record.result)
     said = "The cosines that carry most of the power. Their frequencies lie on a fixed grid."
     if not fixed:
         said = (
