@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 
@@ -52,6 +53,21 @@ int64_t columns(const A& array) {
 template <class A, class B>
 void expect_same_shape(const A& a, const B& b) {
   expect(rows(a) == rows(b) && columns(a) == columns(b), "the arrays must have the same shape");
+}
+
+// Distance of the rows of an array that lie one after another; 0 where they do not. A single row or column has no
+// distance of its own.
+template <class T>
+int64_t row_distance(const Strided<T>& array) {
+  const int64_t n = rows(array), k = columns(array);
+  const int64_t along = k > 1 ? array.stride(1) : 1, across = n > 1 ? array.stride(0) : k;
+  return along == 1 && across >= k ? std::max<int64_t>(across, 1) : 0;
+}
+template <class T>
+int64_t column_distance(const Strided<T>& array) {
+  const int64_t n = rows(array), k = columns(array);
+  const int64_t along = n > 1 ? array.stride(0) : 1, across = k > 1 ? array.stride(1) : n;
+  return along == 1 && across >= n ? std::max<int64_t>(across, 1) : 0;
 }
 
 void expect_components(const Vector<const int64_t>& order, int64_t k) {
@@ -159,20 +175,21 @@ nb::tuple factor_update(std::optional<Strided<const T>> data, Strided<const T> o
   expect(!old || (rows(*old) == n && columns(*old) == k), "old must have the shape of the factor");
   expect(rows(gram) == k && columns(gram) == k && rows(chosen_gram) == k && columns(chosen_gram) == k, "gram must be k x k");
   expect(!updated_gram || (rows(*updated_gram) == k && columns(*updated_gram) == k), "updated_gram must be k x k");
-  expect(columns(other) == k && other.stride(1) == 1, "other must have k columns, by rows");
+  const int64_t ld_other = row_distance(other);
+  expect(columns(other) == k && ld_other > 0, "other must have k columns, by rows");
   expect_components(order, k);
   expect(block > 0, "block must be above 0");
   if (data) {
-    const bool by_rows = data->stride(1) == 1 && data->stride(0) >= columns(*data);
-    expect(by_rows || (data->stride(0) == 1 && data->stride(1) >= rows(*data)), "data must be by rows or by columns");
-    expect(rows(*data) == n && rows(other) == columns(*data) && other.stride(0) == k, "data and other do not fit");
+    const int64_t by_rows = row_distance(*data), by_columns = column_distance(*data);
+    expect(by_rows || by_columns, "data must be by rows or by columns");
+    expect(rows(*data) == n && rows(other) == columns(*data) && ld_other == k, "data and other do not fit");
     update.form = by_rows ? Update::Data::by_rows : Update::Data::by_columns;
-    update.data = data->data(), update.inner = columns(*data), update.ld_data = data->stride(by_rows ? 0 : 1);
+    update.data = data->data(), update.inner = columns(*data), update.ld_data = by_rows ? by_rows : by_columns;
   } else {
     expect(rows(other) == n, "there must be one row of products per row of the factor");
   }
   expect(!products || (data && rows(*products) == k && columns(*products) == update.inner), "products must be k x inner");
-  update.other = other.data(), update.ld_other = other.stride(0);
+  update.other = other.data(), update.ld_other = ld_other;
   update.gram = gram.data(), update.order = order.data(), update.n_order = rows(order);
   update.max_passes = max_passes, update.shrink = shrink, update.l1 = l1, update.momentum = momentum;
   update.initial = initial.data(), update.old = old ? old->data() : nullptr;
@@ -190,11 +207,12 @@ nb::tuple factor_update(std::optional<Strided<const T>> data, Strided<const T> o
 template <class T>
 void multiply_(Strided<const T> A, bool transposed, Matrix<const T> B, Matrix<T> out, int64_t size, int n_threads) {
   const int64_t m = rows(out), n = columns(out), p = rows(B);
-  expect(A.stride(1) == 1 && A.stride(0) >= columns(A) && size > 0, "A must be by rows");
+  const int64_t lda = row_distance(A);
+  expect(lda > 0 && size > 0, "A must be by rows");
   expect((transposed ? columns(A) : rows(A)) == m && (transposed ? rows(A) : columns(A)) == p && columns(B) == n,
          "the shapes of the product do not fit");
   nb::gil_scoped_release release;
-  operations<T>().multiply(transposed ? Order::transposed : Order::plain, A.data(), A.stride(0), B.data(), out.data(), m, n,
+  operations<T>().multiply(transposed ? Order::transposed : Order::plain, A.data(), lda, B.data(), out.data(), m, n,
                            p, size, n_threads);
 }
 

@@ -172,3 +172,12 @@ def test_a_forked_child_fits_with_threads_of_its_own():
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
     assert run_apart(code) == "0"
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1), (2, 1), (40, 1)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_single_rows_and_columns_are_fitted(shape, order):
+    X = np.asarray(np.random.default_rng(5).random(shape), order=order)
+    model = NMF(1, init="random", random_state=0, max_iter=20).fit(X)
+    assert np.isfinite(model.reconstruction_err_)
+    assert model.reconstruction_err_ <= np.linalg.norm(X)

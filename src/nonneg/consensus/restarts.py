@@ -328,7 +328,7 @@ def _computed(
             yield from run_batch(data, k, batch, options, alone=False)
         return
     if data.scaled.container == "sparse" and options.resample is None:
-        _ = data.scaled.row_ranges  # type: ignore[attr-defined]  # once, before threads ask for it
+        _ = data.scaled.transposed  # type: ignore[attr-defined]  # once, before threads ask for it
     # joblib, so that `joblib.parallel_config(backend="loky" | "dask")` sends restarts to processes or to a
     # cluster. Arrays that processes share are mapped as private copies: compiled kernels take read-only ones
     # for another type.

@@ -103,7 +103,7 @@ class SparseMatrix(LocalMatrix):
         """Return the entries times a power of two in another dtype, at the same places in memory."""
         weights = None if self.weights is None else self.weights.astype(dtype)
         found = SparseMatrix(_scaled(self.csr, scale, dtype), weights=weights)
-        found.transposed, found.row_ranges = _scaled(self.transposed, scale, dtype), self.row_ranges
+        found.transposed = _scaled(self.transposed, scale, dtype)
         return found
 
     def take_rows(self, rows: Any) -> Array:

@@ -63,10 +63,10 @@ def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def _compiled(*arrays: Any) -> Any:
-    """Return the core for plain arrays on which several threads pay off; else None."""
+    """Return the core for large plain arrays, whatever the number of threads; else None."""
     first = arrays[0]
     plain = all(is_float_array(a) and a.flags.c_contiguous and a.dtype == first.dtype for a in arrays)
-    return core() if plain and team_size(ENTRY * first.size) > 1 else None
+    return core() if plain and first.size > SMALL else None
 
 
 def absolute_sum(array: Any) -> float:

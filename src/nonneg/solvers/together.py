@@ -142,13 +142,12 @@ def _advanced(data: Any, members: Sequence[_Member]) -> list[tuple[AlternatingSt
     edges = np.cumsum([0, *(Ht.shape[1] for Ht in firsts)]).tolist()
     places = [slice(*edge) for edge in pairwise(edges)]
     # Sparse products take the factors as they are.
-    beside = list if data.container == "sparse" else _beside
-    products = data.times(beside(firsts))
+    products = data.times(_beside(firsts))
     rows = [
         each.update_W(*member.wanted, gram_of(Ht), products[:, place])
         for each, member, Ht, place in zip(fused, members, firsts, places, strict=True)
     ]
-    products = data.transposed_times(beside([each.chosen for each in rows]))
+    products = data.transposed_times(_beside([each.chosen for each in rows]))
     return [
         each.update_H(*member.wanted, updated, products[:, place])
         for each, member, updated, place in zip(fused, members, rows, places, strict=True)
