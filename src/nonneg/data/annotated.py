@@ -161,26 +161,39 @@ def _some(names: Any) -> str:
     return ", ".join(listed[:_N_SHOWN]) + rest
 
 
-def frame_labels(X: Any) -> tuple[Any, Any] | None:
+def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
     """Return the labels of rows and columns of a data frame, whose columns must be numeric."""
     if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and len(getattr(X, "shape", ())) == 2):
         return None
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") not in "OUSMm":
+    if unique and not X.columns.is_unique:
+        name = X.columns[X.columns.duplicated()][0]
+        raise InvalidDataError(
+            f"Expected a data frame with distinct column names, got {name!r} more than once. Rename its "
+            "columns, or pass X.to_numpy()."
+        )
+    for at, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        kind = getattr(dtype, "kind", "O")
+        if kind in "Mm":
+            what = "dates" if kind == "M" else "durations"
+            raise DataTypeError(
+                f"Column {name!r} of X contains {what} ({dtype}). Expected numbers; leave the column out, "
+                f"for example X.drop(columns={name!r}), or convert it to numbers with a unit and an origin."
+            )
+        if kind not in "OUS":
             continue
-        for row, value in zip(X.index, X[name] if list(X.columns).count(name) == 1 else (), strict=False):
-            if isinstance(value, str) and not _is_number(value):
+        for row, value in zip(X.index, X.iloc[:, at], strict=True):
+            if not _is_number(value):
+                what = "text" if isinstance(value, str) else f"objects of type {type(value).__name__}"
                 raise DataTypeError(
-                    f"X contains text: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave "
-                    f"the "
-                    f"column out, for example X.drop(columns={name!r})."
+                    f"X contains {what}: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave "
+                    f"the column out, for example X.drop(columns={name!r})."
                 )
     return X.index, X.columns
 
 
-def _is_number(text: str) -> bool:
+def _is_number(value: Any) -> bool:
     try:
-        float(text)
-    except ValueError:
-        return False
+        float(value)
+    except (TypeError, ValueError):
+        return value is None or type(value).__name__ == "NAType"  # missing, in columns of objects
     return True

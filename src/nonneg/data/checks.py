@@ -106,7 +106,7 @@ def checked_data(
     if stored is not None and not isinstance(X, np.memmap):
         X, stored = stored.read_all(), None
     if annotated is None:
-        labels = frame_labels(X)
+        labels = frame_labels(X, unique=convert is not None)
     X = _checked_array(X, who, convert, check_shape)
     if device is not None:
         from nonneg.data.device_stream import copied, fits, host_bytes, host_rows
@@ -175,6 +175,11 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
     if hasattr(X, "to_dask_array"):
         raise DataTypeError(
             f"{who} accepts Dask arrays, but X is a Dask data frame. Pass X.to_dask_array(lengths=True)."
+        )
+    if isinstance(dtype := getattr(X, "dtype", None), np.dtype) and dtype.kind in "Mm":
+        raise DataTypeError(
+            f"Data of dtype {dtype} not supported by {who}: dates and durations are not quantities. Convert "
+            "them to numbers first, with a unit and an origin."
         )
     no_table = isinstance(X, str | bytes | os.PathLike | Mapping | Set | Iterator)
     # Sparse matrices by keys are mappings too.

@@ -40,6 +40,7 @@ from nonneg.exceptions import (
     OutputError,
     UnsafeFileError,
 )
+from nonneg.io.limits import check_archive
 
 FORMAT, FORMAT_VERSION = "nonneg-model", 3
 # Parameters that belong to a process or a machine rather than to the model.
@@ -222,6 +223,8 @@ def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
             f"{path} is not a saved model, or it is truncated. Save it again with model.save(path)."
         )
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            check_archive(archive, Path(path))
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(bytes(arrays.pop("header")).decode())
