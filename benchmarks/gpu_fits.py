@@ -57,7 +57,7 @@ def streamed() -> Iterator[dict[str, Any]]:
     import torch
 
     from nonneg._devices import free_memory
-    from nonneg.data.checks import checked_data
+    from nonneg.data.door import Request, wrap
     from nonneg.losses.penalties import Penalties
     from nonneg.solvers.hals import hals
 
@@ -84,7 +84,7 @@ def streamed() -> Iterator[dict[str, Any]]:
                 free = free_memory(device)
                 data: Any = None
                 started = time.perf_counter()
-                data = checked_data(X, device=device)
+                data = wrap(X, Request(device=device))
                 first = time.perf_counter() - started
                 rng = np.random.default_rng(SEED)
                 W, Ht = data.to_device(rng.random((n_rows, k))), data.to_device(rng.random((n_columns, k)))

@@ -152,7 +152,7 @@ def drop_cache(path: Path) -> None:
 def measure(case: Case, path: Path, threads: int) -> dict[str, Any]:
     """Return the record of one fit; to be called in a fresh process."""
     from nonneg import NMF, open_matrix
-    from nonneg.data.checks import checked_data
+    from nonneg.data.door import wrap
 
     _warm_up(case, threads)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
@@ -163,7 +163,7 @@ def measure(case: Case, path: Path, threads: int) -> dict[str, Any]:
         drop_cache(path)
         with open_matrix(path, memory=case.memory) as stored:
             started = time.perf_counter()
-            data = checked_data(stored)
+            data = wrap(stored)
             marks = [(time.perf_counter(), data.n_passes, _bytes_from_disk())]
             found["seconds_check"] = marks[0][0] - started
 
@@ -219,8 +219,8 @@ def _warm_up(case: Case, threads: int) -> None:
 
     from nonneg import NMF
     from nonneg.data import as_data_matrix
-    from nonneg.io.stored_dense import ArrayRows
-    from nonneg.io.stored_sparse import CompressedRows
+    from nonneg.io.stored import ArrayRows
+    from nonneg.io.stored import CompressedRows
 
     X = np.random.default_rng(0).random((2000, 600), dtype=np.float32)
     csr = sp.csr_array(X)

@@ -14,9 +14,9 @@ from sklearn.base import clone
 import nonneg._devices as devices
 from nonneg import NMF, factorize, load, non_negative_factorization, open_matrix
 from nonneg.data import as_data_matrix, device_blocks, device_stream
-from nonneg.data.checks import checked_data
 from nonneg.data.device_blocks import DeviceStream
 from nonneg.data.device_stream import DeviceStreamedMatrix
+from nonneg.data.door import Request, wrap
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
     DeviceMemoryError,
@@ -288,7 +288,7 @@ def test_a_missing_triton_is_said_once(monkeypatch):
 @pytest.mark.parametrize("beta", [2.0, 1.0])
 def test_what_does_not_fit_is_streamed_with_the_same_numbers(small_gpu, low_rank, beta):
     given = {"beta_loss": beta, "random_state": 0, "max_iter": 12, "tol": 0, "init": "random"}
-    data = checked_data(low_rank, device=small_gpu)
+    data = wrap(low_rank, Request(device=small_gpu))
     assert isinstance(data, DeviceStreamedMatrix)
     assert len(data.stream.edges) > 5
     host, device = NMF(4, **given), NMF(4, device="cuda", **given)
@@ -305,7 +305,7 @@ def test_an_iteration_reads_the_data_once(small_gpu, low_rank):
     from nonneg.losses.penalties import Penalties
     from nonneg.solvers.hals import hals
 
-    data = checked_data(low_rank, device=small_gpu)
+    data = wrap(low_rank, Request(device=small_gpu))
     assert data.n_passes == 1  # the check, which also finds all statistics
     rng = np.random.default_rng(0)
     W, Ht = data.to_device(rng.random((60, 3))), data.to_device(rng.random((40, 3)))
@@ -377,14 +377,14 @@ def test_blocks_of_a_file_that_fits_in_memory_are_read_once(small_gpu, torch, lo
 
 @pytest.mark.torch
 def test_checkpoints_of_streamed_data_know_their_rows(small_gpu, low_rank):
-    digests = [checked_data(X, device=small_gpu).digest() for X in (low_rank, low_rank, low_rank[::-1])]
+    digests = [wrap(X, Request(device=small_gpu)).digest() for X in (low_rank, low_rank, low_rank[::-1])]
     assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.mark.torch
 def test_sparse_data_are_not_streamed(small_gpu, counts):
     with pytest.raises(DeviceMemoryError, match="Sparse data are not streamed through a GPU"):
-        checked_data(sp.csr_array(np.ones((60, 40))), device=small_gpu)
+        wrap(sp.csr_array(np.ones((60, 40))), Request(device=small_gpu))
 
 
 @pytest.mark.torch
@@ -392,7 +392,7 @@ def test_sparse_data_are_not_streamed(small_gpu, counts):
 def test_sparse_data_are_worked_on_as_sparse(gpu, counts, beta):
     given = {"rng": 0, "max_iter": 15, "tol": 0, "init": "random", "beta_loss": beta}
     given["solver"] = "hals" if beta == 2.0 else "newton"
-    data = checked_data(counts, device=gpu)
+    data = wrap(counts, Request(device=gpu))
     assert "sparse" in data.container
     host, device = (factorize(counts, 4, device=at, **given) for at in (None, "cuda"))
     assert isinstance(device.W, np.ndarray)

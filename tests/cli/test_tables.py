@@ -12,7 +12,7 @@ from sklearn.datasets import load_wine
 from nonneg import NMF
 from nonneg.cli import main
 from nonneg.io import read_table
-from nonneg.io.selection import Selection
+from nonneg.io.table import Selection
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")

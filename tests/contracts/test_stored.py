@@ -10,7 +10,7 @@ from tests.contracts.cases import close, entries
 from tests.references.stored import FORMATS, write
 
 from nonneg import NMF, open_matrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import wrap
 
 X = entries(2.0, shape=(60, 15))
 # One that asks for products with the blocks, and one that maps a function over them.
@@ -30,7 +30,7 @@ def from_memory(solver):
 @pytest.mark.parametrize("form", FORMATS)
 def test_files_give_the_answer_of_numpy(form, solver, tmp_path):
     path, variable = write(X, form, tmp_path)
-    data = checked_data(open_matrix(path, variable=variable, memory=3000))
+    data = wrap(open_matrix(path, variable=variable, memory=3000))
     assert data.container == "streamed"
     expected, W = from_memory(solver)
     found = NMF(3, max_iter=4, tol=0, **OPTIONS[solver]).fit(data)
@@ -44,6 +44,6 @@ def test_a_memory_mapped_array_larger_than_the_budget_is_streamed(tmp_path, monk
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     expected = NMF(3, max_iter=6, tol=0).fit(mapped)
     monkeypatch.setattr("nonneg.io.memory.memory_limit", lambda: 6000)
-    data = checked_data(mapped)
+    data = wrap(mapped)
     assert data.container == "streamed"
     close(NMF(3, max_iter=6, tol=0).fit(data).components_, expected.components_, 1e-8)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from nonneg import NMF, factorize
 from nonneg.data.annotated import (
     AnnDataMatrix,
     annotated_matrix,
@@ -141,5 +142,18 @@ def test_labels_of_data_frames():
     frame["d"] = ["5", "five"]
     with pytest.raises(DataTypeError, match=r"row 's', column 'd' is 'five'.*X\.drop\(columns='d'\)"):
         frame_labels(frame)
-    frame.columns = ["a", "d", "c", "d"]
-    assert frame_labels(frame) is not None  # of two columns with one name the conversion says what is wrong
+    frame["d"] = pd.to_datetime(["2020-01-01", "2020-01-02"])
+    with pytest.raises(DataTypeError, match=r"Column 'd' of X contains dates.*X\.drop\(columns='d'\)"):
+        frame_labels(frame)
+    with pytest.raises(DataTypeError, match=r"Timestamp: row 'r', column 'd'"):
+        frame_labels(frame.astype(object))
+
+
+def test_dates_and_repeated_names_are_refused_by_name():
+    X = np.ones((4, 3))
+    for dtype in ("datetime64[D]", "timedelta64[s]"):
+        with pytest.raises(DataTypeError, match=f"{dtype[:-3]}.*not supported by NMF"):
+            NMF(2).fit(np.zeros((4, 3), dtype=dtype))
+    with pytest.raises(InvalidDataError, match="distinct column names, got 'a' more than once"):
+        NMF(2).fit(pd.DataFrame(X, columns=["a", "a", "b"]))
+    assert factorize(pd.DataFrame(X, columns=["a", "a", "b"]), 2, max_iter=2, tol=0).H.shape == (2, 3)

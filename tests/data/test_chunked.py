@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nonneg import NMF, factorize
 from nonneg._arrays import to_numpy
 from nonneg.data import as_data_matrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import wrap
 from nonneg.exceptions import NegativeDataError, NonFiniteDataError, ShapeError
 
 da = pytest.importorskip("dask.array")
@@ -91,7 +91,7 @@ def test_the_cluster_takes_sparse_blocks_and_unknown_sizes(dask_client, X):
     result = factorize(blocks, 2, max_iter=5, solver="hals")
     np.testing.assert_allclose(result.W.compute(), expected.W, rtol=1e-8, atol=1e-9)
     keep = X[:, 0] > 0.2
-    assert checked_data(unknown_chunks(X, keep)).shape == (keep.sum(), 8)
+    assert wrap(unknown_chunks(X, keep)).shape == (keep.sum(), 8)
 
 
 def test_a_pass_over_the_data_computes_each_chunk_once(X):
@@ -126,10 +126,10 @@ def test_a_left_factor_in_other_chunks_is_refused(X):
 def test_a_wrong_entry_is_named_by_its_place_in_the_whole(X):
     X[17, 5] = -2.0
     with pytest.raises(NegativeDataError, match=r"entry \[17, 5\] is -2"):
-        checked_data(da.from_array(X, chunks=(7, 8)))
+        wrap(da.from_array(X, chunks=(7, 8)))
     X[23, 1] = np.inf
     with pytest.raises(NonFiniteDataError, match=r"infinity: entry \[23, 1\]"):
-        checked_data(da.from_array(X, chunks=(7, 3)))
+        wrap(da.from_array(X, chunks=(7, 3)))
 
 
 @pytest.mark.torch

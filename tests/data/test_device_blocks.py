@@ -11,7 +11,7 @@ import pytest
 
 from nonneg.data import device_blocks
 from nonneg.data.device_blocks import DeviceStream, tensor_dtype
-from nonneg.io.stored_dense import ArrayRows
+from nonneg.io.stored import ArrayRows
 
 pytestmark = pytest.mark.torch
 GPU, HOST = SimpleNamespace(type="cuda"), SimpleNamespace(type="cpu")

@@ -7,10 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._arrays import to_numpy
-from nonneg.data import as_data_matrix, device_blocks, device_stream
+from nonneg.data import device_blocks, device_stream
 from nonneg.data.device_stream import (
     DeviceStreamedMatrix,
-    _statistics,
     copied,
     fits,
     host_bytes,
@@ -18,8 +17,7 @@ from nonneg.data.device_stream import (
 )
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import DeviceMemoryError
-from nonneg.io.stored_dense import ArrayRows
-from nonneg.io.stored_sparse import CompressedRows
+from nonneg.io.stored import ArrayRows, CompressedRows
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:Sparse")]
 
@@ -79,27 +77,6 @@ def test_sparse_matrices_are_copied_with_their_repeated_entries_added(kind, form
     if form == "twice":
         assert given.nnz == before  # the user's matrix stays
         assert found.dtype == (torch.float32 if kind == np.float32 else torch.float64)
-
-
-@pytest.mark.parametrize("entries", [1, 13, 1 << 20])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("first", [0, 7])
-def test_statistics_and_sums_by_place(entries, weighted, first, X, torch, monkeypatch):
-    monkeypatch.setattr(device_stream, "WIDE_ENTRIES", entries)
-    weights = np.linspace(1.0, 2.0, 11)
-    mask = np.arange(66).reshape(11, 6) % 4 > 0
-    block = as_data_matrix(torch.asarray(X), weights=weights if weighted else None, mask=mask)
-    found, places = _statistics(block, first)
-    seen, each = np.where(mask, X, 0.0), weights if weighted else np.ones(11)
-    assert found.squared_norm == pytest.approx(np.sum(each[:, None] * seen**2))
-    assert found.total == pytest.approx(np.sum(each[:, None] * seen))
-    assert found.observed_weight == pytest.approx(np.sum(each[:, None] * mask))
-    assert found.n_nonzero == np.count_nonzero(seen)
-    assert found.n_missing == np.sum(~mask)
-    assert (found.lowest, found.highest) == ((seen.min(),), (seen.max(),))
-    by_row = np.cos(np.arange(first, first + 11)) @ seen.sum(axis=1)
-    by_column = np.cos(np.arange(6)) @ seen.sum(axis=0)
-    np.testing.assert_allclose(places, [by_row, by_column])
 
 
 def test_a_stream_says_the_same_as_the_processor(X, torch, monkeypatch):

@@ -9,7 +9,7 @@ from tests.references.containers import FORMS, as_container, plain
 
 from nonneg import factorize
 from nonneg.data import as_data_matrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.data.observed import ListedObserved, MissingEntries
 
 SHAPE = (20, 9)
@@ -54,7 +54,7 @@ def test_explicit_false_entries_of_a_sparse_mask_are_missing(X):
 @pytest.mark.parametrize("form", FORMS)
 def test_nan_is_missing_where_asked(form, X, mask):
     holed = np.where(mask, X, np.nan)
-    data = checked_data(as_container(holed, form), missing="mask")
+    data = wrap(as_container(holed, form), Request(missing="mask"))
     assert data.observed_weight() == mask.sum()
     assert data.squared_norm() == pytest.approx((X[mask] ** 2).sum())
 
@@ -63,7 +63,7 @@ def test_nan_is_missing_where_asked(form, X, mask):
 def test_nan_beside_a_mask_is_missing_too_where_asked(form, X, mask):
     holed = X.copy()
     holed[0, 0], holed[7, 3] = np.nan, np.nan
-    data = checked_data(as_container(holed, form), mask=mask, missing="mask")
+    data = wrap(as_container(holed, form), Request(mask=mask, missing="mask"))
     seen = mask & np.isfinite(holed)
     assert data.observed_weight() == seen.sum()
     assert data.total() == pytest.approx(X[seen].sum())

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from nonneg import factorize
 from nonneg.data import as_data_matrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 
 
 def parts(csr):
@@ -94,7 +94,7 @@ def test_stored_nan_is_missing_and_absent_entries_are_zeros(counts):
     X = counts.copy()
     X.data[::7] = np.nan
     lost = np.isnan(X.toarray())
-    data = checked_data(X, missing="mask")
+    data = wrap(X, Request(missing="mask"))
     assert data.observed_weight() == dense.size - lost.sum()
     assert data.total() == pytest.approx(dense[~lost].sum())
     expected = factorize(np.where(lost, np.nan, dense), 3, missing="mask", max_iter=10)
@@ -107,7 +107,7 @@ def test_nan_stored_twice_is_missing_once():
     indices = np.array([0, 1, 1, 2, 0])
     values = np.array([1.0, np.nan, np.nan, 2.0, 3.0])
     X = sp.csr_array((values, indices, np.array([0, 4, 5])), shape=(2, 3))
-    data = checked_data(X, missing="mask")
+    data = wrap(X, Request(missing="mask"))
     assert data.observed_weight() == 5
     gram = data.row_grams(np.eye(3)).dense().matrices
     np.testing.assert_allclose(gram[0], np.diag([1.0, 0.0, 1.0]))

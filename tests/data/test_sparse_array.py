@@ -13,8 +13,8 @@ from nonneg import NMF, factorize, non_negative_factorization, select_anchors
 from nonneg._arrays import to_numpy
 from nonneg.applications import MixedMembership, TopicModel
 from nonneg.data import as_data_matrix
-from nonneg.data.checks import checked_data
 from nonneg.data.csr_arrays import scipy_matrix
+from nonneg.data.door import Request, wrap
 from nonneg.data.views import ScaledMatrix, transposed
 from nonneg.exceptions import (
     DataTypeError,
@@ -192,8 +192,8 @@ def test_stored_nan_is_missing_and_absent_entries_are_zeros(form, masked):
     X = small()
     X[X > 1.5] = np.nan
     mask = np.random.default_rng(2).random(X.shape) < 0.8 if masked else None
-    data = checked_data(brought(X, form), mask=mask, missing="mask", sparse_arrays=True)
-    expected = checked_data(sp.csr_array(X), mask=mask, missing="mask")
+    data = wrap(brought(X, form), Request(mask=mask, missing="mask", sparse_arrays=True))
+    expected = wrap(sp.csr_array(X), Request(mask=mask, missing="mask"))
     assert data.observed_weight() == expected.observed_weight()
     assert data.total() == pytest.approx(expected.total())
     np.testing.assert_array_equal(
@@ -319,7 +319,7 @@ def test_kl_encoding_on_a_gpu_is_that_of_scipy(torch, device):
     H[:, 5] = 0.0
     X[2, 5] = 1.0  # a feature that no component has
     data, expected = (
-        checked_data(each, sparse_arrays=True) for each in (on_device(torch, device, X), sp.csr_array(X))
+        wrap(each, Request(sparse_arrays=True)) for each in (on_device(torch, device, X), sp.csr_array(X))
     )
     options = {"beta": 1.0, "penalties": Penalties(0.01, 0.02)}
     W, _ = encode(data, data.to_device(H.T), **options)

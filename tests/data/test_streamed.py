@@ -12,11 +12,11 @@ from tests.references.stored import write
 
 from nonneg import NMF, factorize, non_negative_factorization, open_matrix
 from nonneg.data import as_data_matrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import NegativeDataError, NonFiniteDataError, ShapeError, ZeroDataError
-from nonneg.io.stored_sparse import CompressedRows
+from nonneg.io.stored import CompressedRows
 from nonneg.rank_selection import estimate_rank
 from nonneg.solvers.hals import accelerated_hals
 from nonneg.solvers.registry import SOLVERS, Solver
@@ -67,7 +67,7 @@ def test_an_iteration_is_one_read_and_rows_of_W_need_none(form, tmp_path, monkey
     rows_read = []
     plain = matrix.read_rows
     matrix.read_rows = lambda start, stop: rows_read.append(stop - start) or plain(start, stop)
-    data = checked_data(matrix)
+    data = wrap(matrix)
     assert sum(rows_read) == N  # entries, norm, sum, nonzeros, extremes and checksum
     for statistic in ("squared_norm", "total", "count_nonzero", "extremes", "digest"):
         getattr(data, statistic)()
@@ -179,7 +179,7 @@ def test_weights_missing_entries_and_restarts_agree_with_memory(form, tmp_path):
 
 
 def test_complete_data_keep_the_solvers_for_complete_data(tmp_path):
-    data = checked_data(stored(entries(), tmp_path), missing="mask")
+    data = wrap(stored(entries(), tmp_path), Request(missing="mask"))
     assert not data.has_missing
 
 
@@ -194,7 +194,7 @@ def test_a_W_larger_than_the_budget_is_in_a_temporary_file(tmp_path):
 
 def test_what_fits_is_read_whole(form, tmp_path):
     X = entries()
-    data = checked_data(stored(X, tmp_path, form, memory="1MB"))
+    data = wrap(stored(X, tmp_path, form, memory="1MB"))
     assert data.container == ("sparse" if form == "csr" else "dense")
     expected = NMF(3, max_iter=4, tol=0).fit(sp.csr_array(X) if form == "csr" else X)
     found = NMF(3, max_iter=4, tol=0).fit(stored(X, tmp_path, form, memory="1MB"))
@@ -233,12 +233,12 @@ def test_partial_fit_functions_score_certify_and_rank(tmp_path):
 def test_entries_that_were_not_observed_are_counted(form, tmp_path):
     X = entries()
     X[3, 4] = X[3, 5] = X[90, 0] = np.nan
-    data = checked_data(stored(X, tmp_path, form), missing="mask")
+    data = wrap(stored(X, tmp_path, form), Request(missing="mask"))
     assert data.n_missing == 3
     assert data.observed_weight() == N * M - 3
     assert data.count_nonzero() == np.count_nonzero(np.nan_to_num(X))
     assert data.total() == pytest.approx(np.nansum(X))
-    assert checked_data(stored(entries(), tmp_path, form)).n_missing == 0
+    assert wrap(stored(entries(), tmp_path, form)).n_missing == 0
 
 
 def test_columns_beyond_32_bits_are_read():

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.exceptions import FileFormatError
 from nonneg.integrations.anndata import _record, _statements, _writable
-from nonneg.io.h5ad import read, read_cell_column
-from nonneg.io.table import ReadOptions
+from nonneg.io import read_table
+from nonneg.io.hdf5 import read_cell_column
 
 h5py = pytest.importorskip("h5py")
 
@@ -72,7 +72,7 @@ def test_columns_that_there_are_not(file):
 @pytest.mark.parametrize("variable", [None, "X", "layers/rows", "layers/columns"])
 @pytest.mark.parametrize("marked", [False, True])
 def test_matrices_with_their_names(variable, marked, file):
-    found = read(file, ReadOptions(variable=variable, highly_variable=marked))
+    found = read_table(file, variable=variable, highly_variable=marked)
     X = np.arange(12.0).reshape(3, 4)
     kept = [0, 2] if marked else [0, 1, 2, 3]
     matrix = found.X.toarray() if sp.issparse(found.X) else found.X
@@ -91,9 +91,9 @@ def test_names_of_cells_may_be_categories(codes, names, file):
         group["categories"], group["codes"] = np.array([b"T", b"B"]), np.array(codes)
     if names is None:
         with pytest.raises(FileFormatError, match="The names in 'obs' have codes without a category"):
-            read(file, ReadOptions())
+            read_table(file)
     else:
-        assert list(read(file, ReadOptions()).row_names) == names
+        assert list(read_table(file).row_names) == names
 
 
 def test_files_without_names_and_of_the_raw_counts(file):
@@ -104,13 +104,13 @@ def test_files_without_names_and_of_the_raw_counts(file):
         var = raw.create_group("var")
         var["_index"] = np.array([b"a", b"b"])
         var["highly_variable"] = np.array([False, True])
-    found = read(file, ReadOptions())
+    found = read_table(file)
     assert (found.row_names, found.column_names) == (None, None)
-    raw = read(file, ReadOptions(variable="raw/X", highly_variable=True))
+    raw = read_table(file, variable="raw/X", highly_variable=True)
     np.testing.assert_array_equal(raw.X, [[1], [3], [5]])
     assert list(raw.column_names) == ["b"]
     with pytest.raises(FileFormatError, match=r"no 'Y'. It contains: X, raw/X, layers/columns, layers/rows"):
-        read(file, ReadOptions(variable="Y"))
+        read_table(file, variable="Y")
 
 
 def test_files_from_before_anndata_0_7(tmp_path):
@@ -122,20 +122,20 @@ def test_files_from_before_anndata_0_7(tmp_path):
         group = h5.create_group("X")
         group.attrs["h5sparse_format"], group.attrs["h5sparse_shape"] = b"csr", (2, 2)
         group["data"], group["indices"], group["indptr"] = [1.0, 2.0], [1, 0], [0, 1, 2]
-    found = read(path, ReadOptions())
+    found = read_table(path)
     np.testing.assert_array_equal(found.X.toarray(), [[0, 1], [2, 0]])
     assert (list(found.row_names), list(found.column_names)) == (["c0", "c1"], ["g0", "g1"])
-    marked = read(path, ReadOptions(highly_variable=True))
+    marked = read_table(path, highly_variable=True)
     np.testing.assert_array_equal(marked.X.toarray(), [[0], [2]])
     assert list(marked.column_names) == ["g0"]
     with h5py.File(path, "r+") as h5:
         h5["X"].attrs["h5sparse_shape"] = (2, 2, 1)
     with pytest.raises(FileFormatError, match=r"shape \(2, 2, 1\); expected two lengths"):
-        read(path, ReadOptions())
+        read_table(path)
     with h5py.File(path, "r+") as h5:
         h5["X"].attrs["h5sparse_format"] = "coo"
     with pytest.raises(FileFormatError, match="stores /X as 'coo'"):
-        read(path, ReadOptions())
+        read_table(path)
 
 
 @pytest.mark.parametrize("marks", [[False] * 4, None])
@@ -146,14 +146,14 @@ def test_without_highly_variable_genes_there_is_nothing_to_choose(marks, file):
             h5["var"].create_group("highly_variable")["values"] = np.array(marks)
     said = r"no column 'highly_variable' of variables \(columns: name\)" if marks is None else "marks none"
     with pytest.raises(FileFormatError, match=said):
-        read(file, ReadOptions(highly_variable=True))
+        read_table(file, highly_variable=True)
 
 
 def test_matrices_that_there_are_not(file):
     with pytest.raises(
         FileFormatError, match=r"contains no 'Y'. It contains: X, layers/columns, layers/rows"
     ):
-        read(file, ReadOptions(variable="Y"))
+        read_table(file, variable="Y")
 
 
 def test_parameters_are_written_as_numbers_words_and_lists():

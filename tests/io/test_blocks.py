@@ -10,9 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
-from nonneg.io import stored, stored_dense
-from nonneg.io.stored_dense import ArrayRows, FileRows
-from nonneg.io.stored_sparse import CompressedColumns, CompressedRows, by_rows
+from nonneg.io import stored
+from nonneg.io.stored import ArrayRows, CompressedColumns, CompressedRows, FileRows, by_rows
 
 
 def compressed(counts, memory, block, monkeypatch):
@@ -264,10 +263,10 @@ def test_rows_of_a_file(fortran, direct, dtype, tmp_path, monkeypatch, rng):
     X = rng.integers(99, size=(50, 7)).astype(dtype)
     path = tmp_path / "X.bin"
     path.write_bytes(b"header" + X.tobytes(order="F" if fortran else "C") + b"more")
-    monkeypatch.setattr(stored_dense, "_SEGMENT", 64)  # several reads for each block
+    monkeypatch.setattr(stored, "_SEGMENT", 64)  # several reads for each block
     if direct:
-        monkeypatch.setattr(stored_dense, "memory_limit", lambda: 100)
-        monkeypatch.setattr(stored_dense, "_SEGMENT", 4096)
+        monkeypatch.setattr(stored, "memory_limit", lambda: 100)
+        monkeypatch.setattr(stored, "_SEGMENT", 4096)
     with FileRows(path, X.shape, dtype, 6, fortran=fortran) as matrix:
         assert matrix.n_bytes == X.nbytes
         for start, stop in ((0, 50), (13, 14), (7, 43), (49, 50), (5, 5)):
@@ -319,9 +318,9 @@ def test_a_single_row_takes_all_bytes_and_indices_become_small(kind):
 def test_slices_of_a_mapped_file_are_named_after_it(tmp_path):
     np.save(tmp_path / "X.npy", np.arange(12.0).reshape(4, 3))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert stored_dense.memmap_rows(mapped[:, :2]).source == str(tmp_path / "X.npy")
-    assert stored_dense.memmap_rows(mapped).source == str(tmp_path / "X.npy")
-    turned = stored_dense.memmap_rows(mapped.T)
+    assert stored.memmap_rows(mapped[:, :2]).source == str(tmp_path / "X.npy")
+    assert stored.memmap_rows(mapped).source == str(tmp_path / "X.npy")
+    turned = stored.memmap_rows(mapped.T)
     assert isinstance(turned, FileRows)
     assert turned.fortran
     np.testing.assert_array_equal(turned.read_rows(1, 3), mapped.T[1:3])

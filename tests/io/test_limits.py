@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import zipfile
 
+import numpy as np
 import pytest
 
+from nonneg import NMF, load
 from nonneg.exceptions import FileFormatError
 from nonneg.io import limits
 
@@ -89,3 +91,14 @@ def test_archives_are_measured_by_all_their_members(tmp_path, monkeypatch):
         limited(monkeypatch, 99)
         with pytest.raises(FileFormatError, match="expands to more than"):
             limits.check_archive(archive, path)
+
+
+def test_saved_models_are_refused_before_they_expand(tmp_path, monkeypatch):
+    """They once were read whole, whatever they expanded to."""
+    path = tmp_path / "model"
+    NMF(2, max_iter=2, tol=0).fit(np.random.default_rng(0).random((6, 5))).save(path)
+    load(path)
+    limited(monkeypatch, 100)
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("the arrays were read"))
+    with pytest.raises(FileFormatError, match="expands to more than"):
+        load(path)

@@ -14,7 +14,7 @@ from nonneg import open_matrix
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegWarning, UnsafeFileError
 from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
 from nonneg.io.open_matrix import as_stored, can_be_streamed
-from nonneg.io.stored_dense import ArrayRows, FileRows
+from nonneg.io.stored import ArrayRows, FileRows
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_a_fork_that_closes_all_files_ends_quietly(X, tmp_path):
     np.save(tmp_path / "X.npy", X)
     code = """
 import os, sys
-from nonneg.io.stored_dense import npy_rows
+from nonneg.io.stored import npy_rows
 rows = npy_rows(sys.argv[1])
 child = os.fork()
 if child == 0:
@@ -121,7 +121,7 @@ sys.exit(os.waitpid(child, 0)[1])
 
 def test_direct_reads_give_the_same_rows(X, tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("nonneg.io.stored_dense.memory_limit", lambda: 100)
+    monkeypatch.setattr("nonneg.io.stored.memory_limit", lambda: 100)
     stored = open_matrix(tmp_path / "X.npy")
     for start, stop in ((0, 60), (1, 2), (13, 60)):
         np.testing.assert_array_equal(stored.read_rows(start, stop), X[start:stop])
@@ -130,7 +130,7 @@ def test_direct_reads_give_the_same_rows(X, tmp_path, monkeypatch):
 def test_files_that_fit_in_memory_are_read_through_the_cache_of_the_system(X, tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", X)
     asked = []
-    monkeypatch.setattr("nonneg.io.stored_dense.os.open", lambda *given: asked.append(given) or 1 / 0)
+    monkeypatch.setattr("nonneg.io.stored.os.open", lambda *given: asked.append(given) or 1 / 0)
     np.testing.assert_array_equal(open_matrix(tmp_path / "X.npy").read_rows(3, 8), X[3:8])
     assert asked == []
 

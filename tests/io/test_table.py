@@ -7,9 +7,16 @@ import pytest
 from scipy import sparse
 
 from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
-from nonneg.io.selection import Selection
-from nonneg.io.table import Contents, Table, checked_table, compressed_matrix, selected_columns
-from nonneg.io.variables import check_variable, choose_variable
+from nonneg.io.table import (
+    Contents,
+    Selection,
+    Table,
+    check_variable,
+    checked_table,
+    choose_variable,
+    compressed_matrix,
+    selected_columns,
+)
 
 SOUND = {"data": [1.0, 2.0, 3.0], "indices": [0, 2, 1], "indptr": [0, 2, 3], "shape": (2, 3)}
 

@@ -14,8 +14,7 @@ from nonneg.cli import main
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.io import read_table
 from nonneg.io import text as text_module
-from nonneg.io.selection import Selection
-from nonneg.io.table import ReadOptions
+from nonneg.io.table import ReadOptions, Selection
 from nonneg.io.text import line_of_row
 
 ENTRIES = np.array([[1.0, 2.5, 0.0], [3.0, 0.25, 7.0], [0.0, 1e3, 2.0]])

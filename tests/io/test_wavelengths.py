@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.io.wavelengths import in_nanometers, listed_entries, wavelengths_of
+from nonneg.io.envi import in_nanometers, listed_entries, wavelengths_of
 
 
 @pytest.mark.parametrize(

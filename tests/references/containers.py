@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.io.stored_dense import ArrayRows
-from nonneg.io.stored_sparse import CompressedRows
+from nonneg.io.stored import ArrayRows, CompressedRows
 
 TORCH = pytest.param("torch", marks=pytest.mark.torch)
 SPARSE_TENSOR = pytest.param("torch-csr", marks=pytest.mark.torch)

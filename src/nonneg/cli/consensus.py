@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     from nonneg._arrays import to_float64
     from nonneg.cli import files
     from nonneg.consensus.genes import variable_genes
-    from nonneg.io.h5ad import read_cell_column
+    from nonneg.io.hdf5 import read_cell_column
     from nonneg.report import consensus
 
     folder = arguments.output_folder(options, options.file, "consensus")

@@ -106,7 +106,7 @@ def _known_columns(options: argparse.Namespace, names: Sequence[str]) -> Table |
     from nonneg.exceptions import InvalidParameterError
     from nonneg.io import read_table
     from nonneg.io.read import format_of
-    from nonneg.io.selection import Selection
+    from nonneg.io.table import Selection
 
     if options.columns or options.drop or options.transpose or format_of(options.file).kind not in _COLUMNS:
         return None
@@ -121,7 +121,7 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
     """Open a file that does not fit in memory, and check it in its first pass; None for all others."""
     import numpy as np
 
-    from nonneg.data.checks import checked_data
+    from nonneg.data.door import Request, wrap
     from nonneg.exceptions import InvalidParameterError
     from nonneg.io.memory import checked_memory, written_bytes
     from nonneg.io.open_matrix import can_be_streamed, open_stored
@@ -160,10 +160,11 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
     if options.dtype is not None:
         stored.converted_dtype = np.dtype(options.dtype)
     beta = beta_of(getattr(options, "loss", None) or "frobenius")
-    data = checked_data(
-        stored, missing=getattr(options, "missing", None) or "error", signed=signed, positive=beta <= 0,
+    request = Request(
+        missing=getattr(options, "missing", None) or "error", signed=signed, positive=beta <= 0,
         who="a nonnegative factorization", verbose=0 if options.quiet else 1,
     )  # fmt: skip
+    data = wrap(stored, request)
     rows, columns = (
         None if names is None else tuple(names) for names in (stored.row_names, stored.column_names)
     )
@@ -200,7 +201,7 @@ def table_name(table: Table) -> str:
 
 
 def _reading(options: argparse.Namespace) -> dict[str, Any]:
-    from nonneg.io.selection import Selection
+    from nonneg.io.table import Selection
 
     columns = _listed(options.columns)
     variable = options.variable

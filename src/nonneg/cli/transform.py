@@ -360,7 +360,7 @@ def _of_cube(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Ou
 def _compare_bands(given: Any, known: Any) -> None:
     import numpy as np
 
-    from nonneg.io.wavelengths import in_nanometers
+    from nonneg.io.envi import in_nanometers
 
     places = in_nanometers(known)
     apart = float(np.abs(in_nanometers(given) - places).max())

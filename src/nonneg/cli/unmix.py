@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     from nonneg.applications import Unmixing
     from nonneg.applications.hyperspectral import write_maps
     from nonneg.cli import files
-    from nonneg.io.wavelengths import in_nanometers
+    from nonneg.io.envi import in_nanometers
     from nonneg.report import cubes
 
     folder = arguments.output_folder(options, options.cube or "example", "unmixed")
@@ -158,7 +158,7 @@ def opened_scene(options: argparse.Namespace) -> Scene:
 def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
     from nonneg.applications.hyperspectral import read_library
     from nonneg.applications.hyperspectral.library import known_spectra
-    from nonneg.io.wavelengths import in_nanometers
+    from nonneg.io.envi import in_nanometers
 
     cube = scene.cube
     if options.wavelengths is not None:

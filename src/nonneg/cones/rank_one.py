@@ -26,7 +26,7 @@ from nonneg.cones.geometry.bounds import (
     largest_angle_bound,
 )
 from nonneg.cones.geometry.size_angle import SizeAngles, size_angles
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.data.matrix import DataMatrix
 from nonneg.exceptions import InvalidParameterError
 
@@ -197,7 +197,7 @@ def cone_rank_one(
     >>> result.labels[0] == result.labels[2], result.labels[1] == result.labels[3]
     (True, True)
     """
-    data = checked_data(X, sample_weight=sample_weight, who="cone_rank_one", masks=False)
+    data = wrap(X, Request(sample_weight=sample_weight, who="cone_rank_one", masks=False))
     _check_counts(n_components, n_init, first, seeding, data.shape[0])
     checked_nonnegative("tol", tol)
     checked_count("max_iter", max_iter)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.locate import locate
+from nonneg.data.door import locate
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError, ShapeError
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode

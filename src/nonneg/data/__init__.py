@@ -13,7 +13,7 @@ __all__ = ["DataMatrix", "LocalMatrix", "as_data_matrix"]
 
 
 def as_data_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> DataMatrix:
-    """Wrap entries in the container that fits them."""
+    """Wrap entries in the container that accepts them, without the checks of `nonneg.data.door.wrap`."""
     if isinstance(X, DataMatrix):
         return X
     if isinstance(X, StoredMatrix):

@@ -18,7 +18,7 @@ from nonneg.exceptions import (
     ShapeError,
     UnknownNameError,
 )
-from nonneg.io.h5ad import HIGHLY_VARIABLE
+from nonneg.io.hdf5 import HIGHLY_VARIABLE
 from nonneg.io.open_matrix import as_stored
 
 _N_SHOWN = 5

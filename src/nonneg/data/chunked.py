@@ -38,7 +38,7 @@ from nonneg.data.block_tasks import (
     total_of,
 )
 from nonneg.data.chunk_advice import GOOD_BYTES, chunk_advice
-from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction
+from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction
 from nonneg.exceptions import NonnegWarning, ShapeError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def chunked_rows(X: Any, n_threads: int, reader: Callable[[int, int], Any] | Non
     return da.Array(graph, name, chunks, dtype=X.dtype, meta=meta)
 
 
-class ChunkedMatrix(DataMatrix):
+class ChunkedMatrix(BlockedMatrix):
     """A Dask array chunked by rows: NumPy arrays, tensors, CuPy arrays or sparse matrices.
 
     Whatever the chunks are, H and all small results are NumPy arrays, and rows of W are where the chunk is.
@@ -120,7 +120,6 @@ class ChunkedMatrix(DataMatrix):
         self._weights = [None] * len(self._entries) if weights is None else self._cut(self.weights)
         self._masks: list[Any] = [None] * len(self._entries)
         self.has_mask = mask is not None
-        self._cached_statistics: Any = None
         self._held: Cluster | None = None
         self._advised = False
         if mask is not None:
@@ -218,45 +217,6 @@ class ChunkedMatrix(DataMatrix):
         array._nonneg_rows = (cluster, rows, index)
         return array
 
-    def times(self, Ht: Array) -> SampleArray:
-        """Return X Ht."""
-        (product,), _ = self.map_reduce_rows(_times, Ht=Ht)
-        return product
-
-    def transposed_times(self, W: SampleArray) -> Array:
-        """Return X' diag(weights) W."""
-        return self.map_reduce_rows(_transposed_times, W, n_out=0)[1][0]
-
-    def weighted_gram(self, W: SampleArray) -> Array:
-        """Return W' diag(weights) W."""
-        return self.map_reduce_rows(_weighted_gram, W, n_out=0)[1][0]
-
-    def _statistics(self) -> tuple[Any, ...]:
-        # One pass for all of them: each would load the chunks, where they are not kept.
-        if self._cached_statistics is None:
-            self._cached_statistics = self.map_reduce_rows(_statistics, n_out=0)[1]
-        return self._cached_statistics
-
-    def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries."""
-        return self._statistics()[0]
-
-    def total(self) -> float:
-        """Return the weighted sum of the entries."""
-        return self._statistics()[1]
-
-    def observed_weight(self) -> float:
-        """Return the weighted number of observed entries."""
-        return self._statistics()[2]
-
-    def count_nonzero(self) -> int:
-        """Return the number of entries that are not zero."""
-        return int(self._statistics()[3])
-
-    def _compute_extremes(self) -> tuple[float, float]:
-        found = self._statistics()[4]
-        return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
-
     def sample_matrix(self, W: SampleArray) -> ChunkedMatrix:
         """Return an array with one row per sample as data, with the same row weights."""
         return ChunkedMatrix(W, weights=self.weights)
@@ -341,22 +301,3 @@ def _empty(library: str, columns: int, dtype: Any) -> Any:
 
         return cupy.empty((0, columns), dtype=dtype)
     return np.empty((0, columns), dtype=dtype)
-
-
-def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (block.times(Ht),), ()
-
-
-def _transposed_times(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.transposed_times(W),)
-
-
-def _weighted_gram(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.weighted_gram(W),)
-
-
-def _statistics(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    # Entries that cannot be factorized are refused later, by their extremes.
-    with np.errstate(all="ignore"):
-        sums = (block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero())
-    return (), (*sums, [block.extremes()])

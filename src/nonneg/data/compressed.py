@@ -7,7 +7,6 @@ leading right singular vectors, so that X V V' is little worse than the best app
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.gram_operator import apply_gram
 from nonneg.data.lanczos import Float64Array
-from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction, float64_sum
+from nonneg.data.matrix import DataMatrix, LocalMatrix, float64_sum
+from nonneg.data.views import BlockView
 from nonneg.kernels.rows import gram_of
 
 # Columns are independent enough for the squares in a Gram matrix: they lose twice as many digits.
@@ -64,7 +64,7 @@ def compressed(data: DataMatrix, width: int, *, dtype: Any, scale: float = 1.0) 
     held = data.xp.astype(data.to_device(V), dtype)
     if isinstance(projected, LocalMatrix):
         return CompressedMatrix(projected, held)
-    return CompressedBlocks(projected, held)
+    return BlockView(projected, CompressedMatrix, n_columns=data.shape[1], V=held)
 
 
 def _project(block: LocalMatrix, *, V: Array, dtype: Any, scale: float) -> tuple[tuple[Array], tuple[()]]:
@@ -121,80 +121,3 @@ class CompressedMatrix(LocalMatrix):
     def select(self, rows: Any) -> CompressedMatrix:
         """Return some rows."""
         return CompressedMatrix(self.projected.select(rows), self.V)
-
-
-class CompressedBlocks(DataMatrix):
-    """X V V' of chunked data: each block of X V becomes a `CompressedMatrix` on its worker."""
-
-    def __init__(self, projected: DataMatrix, V: Array) -> None:
-        self.projected, self.V = projected, V
-        self.container, self.xp, self.dtype = projected.container, projected.xp, projected.dtype
-        self.shape = (projected.shape[0], int(V.shape[0]))
-        self.weights = projected.weights
-
-    def map_reduce_rows(
-        self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
-    ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
-        """Call the function on every block of the compressed data."""
-        return self.projected.map_reduce_rows(
-            _on_compressed, *sample_arrays, n_out=n_out, V=self.V, inner=function, shared=shared
-        )
-
-    def times(self, Ht: Array) -> SampleArray:
-        """Return X V V' Ht."""
-        return self.projected.times(self.V.T @ Ht)
-
-    def transposed_times(self, W: SampleArray) -> Array:
-        """Return V V' X' diag(weights) W."""
-        return self.V @ self.projected.transposed_times(W)
-
-    def weighted_gram(self, W: SampleArray) -> Array:
-        """Return W' diag(weights) W."""
-        return self.projected.weighted_gram(W)
-
-    def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries; V is orthonormal."""
-        return self.projected.squared_norm()
-
-    def total(self) -> float:
-        """Return the weighted sum of the entries."""
-        return float(self.map_reduce_rows(_total, n_out=0)[1][0])
-
-    def count_nonzero(self) -> int:
-        """Return the number of entries that a product reads."""
-        return int(self.V.shape[1]) * (self.shape[0] + self.shape[1])
-
-    def _compute_extremes(self) -> tuple[float, float]:
-        found = self.map_reduce_rows(_extremes, n_out=0)[1][0]
-        return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
-
-    def to_sample_array(self, array: Any) -> SampleArray:
-        """Return an array with one row per sample, chunked as the data."""
-        return self.projected.to_sample_array(array)
-
-    def to_device(self, array: Any) -> Array:
-        """Return a small array in the namespace and dtype of the blocks."""
-        return self.projected.to_device(array)
-
-    def local_blocks(self) -> Iterator[LocalMatrix]:
-        """Yield the blocks one by one, in this process."""
-        for block in self.projected.local_blocks():
-            yield CompressedMatrix(block, self.V)
-
-    def take_rows(self, rows: Any) -> Array:
-        """Return the given rows."""
-        return self.projected.take_rows(rows) @ self.V.T
-
-
-def _on_compressed(
-    block: LocalMatrix, *sample_arrays: Array, V: Array, inner: RowFunction, shared: dict[str, Any]
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return inner(CompressedMatrix(block, V), *sample_arrays, **shared)
-
-
-def _total(block: LocalMatrix) -> tuple[tuple[()], tuple[float]]:
-    return (), (block.total(),)
-
-
-def _extremes(block: LocalMatrix) -> tuple[tuple[()], tuple[list[tuple[float, float]]]]:
-    return (), ([block.extremes()],)

@@ -18,13 +18,12 @@ from nonneg._devices import PART_FOR_DATA, free_memory
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.device_blocks import DeviceStream, tensor_dtype
-from nonneg.data.local import local_matrix
-from nonneg.data.matrix import LocalMatrix
-from nonneg.data.streamed import Statistics, StreamedMatrix
+from nonneg.data.local import local_matrix, observed_mask
+from nonneg.data.matrix import LocalMatrix, Statistics
+from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import DeviceMemoryError
 from nonneg.io.memory import memory_limit, written_bytes
-from nonneg.io.stored import StoredMatrix
-from nonneg.io.stored_dense import ArrayRows
+from nonneg.io.stored import ArrayRows, StoredMatrix
 
 # Entries that are cast to float64 at a time.
 WIDE_ENTRIES = 1 << 23
@@ -111,11 +110,7 @@ class DeviceStreamedMatrix(StreamedMatrix):
         mask = None if self._mask is None else self._mask[rows]
         if not (self._nan_is_missing and self.has_mask):
             return mask
-        seen = self.xp.logical_not(self.xp.isnan(entries))
-        if mask is None:
-            return seen
-        mask = mask.toarray() if sp.issparse(mask) else mask
-        return self.xp.logical_and(seen, self.xp.asarray(mask, dtype=self.xp.bool, device=self.device))
+        return observed_mask(entries, mask)
 
     def _blocks(self) -> Iterator[tuple[int, int, LocalMatrix]]:
         """Yield the blocks; while one is worked on, the next ones are copied."""
@@ -151,7 +146,7 @@ class DeviceStreamedMatrix(StreamedMatrix):
         assert known is not None
         self._known = known
         # Sums tell other data from the same, and other orders of rows and columns too.
-        facts = (known.squared_norm, known.total, *places.tolist(), *known.lowest, *known.highest)
+        facts = (known.squared_norm, known.total, *places.tolist(), known.lowest, known.highest)
         self._digest = " ".join([*(f"{fact:.9g}" for fact in facts), str(known.n_nonzero)])
         if self._mask is None and not known.n_missing:
             self.has_mask = False
@@ -201,6 +196,6 @@ def _statistics(block: LocalMatrix, first_row: int) -> tuple[Statistics, Any]:
     if block.observed is not None:
         n_missing = n_rows * n_columns - round(float(block.observed.weight(None)))
     statistics = Statistics(
-        norm, total, float(block.observed_weight()), block.count_nonzero(), (low,), (high,), n_missing
+        norm, total, float(block.observed_weight()), block.count_nonzero(), low, high, n_missing
     )
     return statistics, np.array([by_row, by_column])

@@ -1,14 +1,15 @@
-"""Choose the local container for an array or a chunk."""
+"""The table of local containers, which of them accepts an array or a chunk, and which entries count."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_numpy_namespace
 
-from nonneg._arrays import is_sparse_array
+from nonneg._arrays import is_dask, is_sparse_array, to_numpy
 from nonneg._typing import Array
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
@@ -18,32 +19,23 @@ from nonneg.data.sparse_array import sparse_array_matrix
 
 
 def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatrix:
-    """Wrap entries that are in this process."""
-    if sp.issparse(X):
-        return _sparse(X, weights, mask)
-    if is_sparse_array(X):
-        return sparse_array_matrix(X, weights, mask)
+    """Wrap entries that are in this process, in the first container that accepts them."""
+    make = next(make for accepts, make in LOCAL_CONTAINERS if accepts(X))
+    return make(X, weights, mask)
+
+
+def _dense(X: Any, weights: Any, mask: Any) -> DenseMatrix:
     xp = array_namespace(X)
     if X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float64)
-    numpy = is_numpy_namespace(xp)
+    place = {} if is_numpy_namespace(xp) else {"device": X.device}
     if weights is not None:
-        weights = (
-            np.asarray(weights, dtype=X.dtype)
-            if numpy
-            else xp.asarray(weights, dtype=X.dtype, device=X.device)
-        )
+        weights = xp.asarray(weights, dtype=X.dtype, **place)
     observed: Observed | None = None
     if mask is not None:
-        if numpy:
-            mask = np.asarray(mask.toarray() if sp.issparse(mask) else mask, dtype=bool)
-            X = np.where(mask, X, X.dtype.type(0))
-            observed = ListedObserved(mask)
-        else:
-            mask = mask.toarray() if sp.issparse(mask) else mask
-            mask = xp.asarray(mask, dtype=xp.bool, device=X.device)
-            X = xp.where(mask, X, xp.zeros_like(X))
-            observed = ArrayObserved(xp.astype(mask, X.dtype), xp)
+        mask = xp.asarray(mask.toarray() if sp.issparse(mask) else mask, dtype=xp.bool, **place)
+        X = xp.where(mask, X, xp.zeros_like(X))
+        observed = ArrayObserved(xp.astype(mask, X.dtype), xp) if place else ListedObserved(mask)
     return DenseMatrix(X, xp, weights=weights, observed=observed)
 
 
@@ -76,3 +68,57 @@ def _only_observed(csr: Any, mask: Any) -> Array:
     kept = sp.csr_array((entries.data[seen], (entries.row[seen], entries.col[seen])), shape=csr.shape)
     kept.sort_indices()
     return kept
+
+
+LOCAL_CONTAINERS: tuple[tuple[Callable[[Any], bool], Callable[..., LocalMatrix]], ...] = (
+    (sp.issparse, _sparse),
+    (is_sparse_array, sparse_array_matrix),
+    (lambda X: True, _dense),
+)
+
+
+def has_nan(X: Any) -> bool:
+    """Tell whether an array of any container has NaN among its entries."""
+    if is_sparse_array(X):
+        X = X.coalesce().values() if str(getattr(X, "layout", "")) == "torch.sparse_coo" else _values(X)
+    elif sp.issparse(X):
+        X = X.tocoo().data
+    if "float" not in str(X.dtype):
+        return False
+    if is_dask(X):
+        return bool(X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool)).any().compute())
+    xp = array_namespace(X)
+    return bool(xp.any(xp.isnan(X)))
+
+
+def _values(X: Any) -> Any:
+    return X.values() if hasattr(X, "layout") else X.data
+
+
+def _nan_places(block: Any) -> Array:
+    return np.isnan(block.toarray() if sp.issparse(block) else to_numpy(block))
+
+
+def observed_mask(X: Any, mask: Any) -> Any:
+    """Return which entries were observed: not NaN, and not hidden by a mask."""
+    if is_sparse_array(X):
+        return MissingEntries(mask)
+    if sp.issparse(X):
+        lost = sp.csr_array(X, copy=True).astype(np.float64)
+        lost.data = np.isnan(lost.data).astype(np.float64)
+        lost.sum_duplicates()
+        lost.eliminate_zeros()
+        if mask is None:
+            return MissingEntries(lost)
+        given = sp.csr_array(mask if sp.issparse(mask) else to_numpy(mask), dtype=bool).astype(np.int8)
+        return (given - given.multiply((lost != 0).astype(np.int8))).astype(bool)
+    mask = mask.toarray() if sp.issparse(mask) else mask
+    if is_dask(X):
+        seen = ~X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
+        return seen if mask is None else seen & (mask if is_dask(mask) else np.asarray(mask)).astype(bool)
+    xp = array_namespace(X)
+    seen = xp.logical_not(xp.isnan(X))
+    if mask is None:
+        return seen
+    place = {} if is_numpy_namespace(xp) else {"device": X.device}
+    return xp.logical_and(seen, xp.asarray(mask, dtype=xp.bool, **place))

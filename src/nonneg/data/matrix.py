@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -249,6 +250,102 @@ class LocalMatrix(DataMatrix):
         step = rows_per_block(self.shape[1], entries)
         for start in range(0, self.shape[0], step):
             yield start, min(self.shape[0], start + step)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What one pass finds of all entries, or of those of a block; statistics of blocks can be added."""
+
+    squared_norm: float
+    total: float
+    observed_weight: float
+    n_nonzero: int
+    lowest: float
+    highest: float
+    n_missing: int = 0
+
+    @classmethod
+    def of(cls, block: LocalMatrix) -> Statistics:
+        """Compute the statistics of a block."""
+        n_missing = 0
+        if block.observed is not None:
+            n_missing = block.shape[0] * block.shape[1] - round(float(block.observed.weight(None)))
+        # Entries that cannot be factorized are refused later, by their extremes.
+        with np.errstate(all="ignore"):
+            sums = block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero()
+        return cls(*sums, *block.extremes(), n_missing)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            self.squared_norm + other.squared_norm,
+            self.total + other.total,
+            self.observed_weight + other.observed_weight,
+            self.n_nonzero + other.n_nonzero,
+            float(np.min([self.lowest, other.lowest])),  # NaN, if one of them is
+            float(np.max([self.highest, other.highest])),
+            self.n_missing + other.n_missing,
+        )
+
+
+class BlockedMatrix(DataMatrix):
+    """A container of several blocks: all that is asked of it is one `map_reduce_rows`."""
+
+    _known: Statistics | None = None
+
+    @property
+    def statistics(self) -> Statistics:
+        """All statistics, from one pass: each alone would read the blocks, where they are not in memory."""
+        if self._known is None:
+            self._known = self.map_reduce_rows(_statistics, n_out=0)[1][0]
+        return self._known
+
+    def times(self, Ht: Array) -> SampleArray:
+        """Return X Ht."""
+        return self.map_reduce_rows(_times, Ht=Ht)[0][0]
+
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return X' diag(weights) W."""
+        return self.map_reduce_rows(_transposed_times, W, n_out=0)[1][0]
+
+    def weighted_gram(self, W: SampleArray) -> Array:
+        """Return W' diag(weights) W."""
+        return self.map_reduce_rows(_weighted_gram, W, n_out=0)[1][0]
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries."""
+        return float(self.statistics.squared_norm)
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries."""
+        return float(self.statistics.total)
+
+    def observed_weight(self) -> float:
+        """Return the weighted number of observed entries."""
+        return float(self.statistics.observed_weight)
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries that are not zero."""
+        return int(self.statistics.n_nonzero)
+
+    def _compute_extremes(self) -> tuple[float, float]:
+        return self.statistics.lowest, self.statistics.highest
+
+
+def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (block.times(Ht),), ()
+
+
+def _transposed_times(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.transposed_times(W),)
+
+
+@rows_only
+def _weighted_gram(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (block.weighted_gram(W),)
+
+
+def _statistics(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (), (Statistics.of(block),)
 
 
 def rows_per_block(n_columns: int, entries: int = 1 << 17) -> int:

@@ -17,7 +17,7 @@ from nonneg.kernels.grams import Gram, ListedGrams, MaskedGrams
 class MissingEntries:
     """The few entries of a sparse matrix that were not observed."""
 
-    pattern: Any  # stored where missing
+    pattern: Any  # stored where missing; of a sparse tensor a mask, or None: NaN are missing besides
 
 
 class Observed(ABC):

@@ -6,10 +6,9 @@ import numpy as np
 
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.scaled_blocks import ScaledBlocks
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.sparse_array import SparseArrayMatrix
-from nonneg.data.views import ScaledMatrix
+from nonneg.data.views import BlockView, ScaledMatrix
 from nonneg.exceptions import UnknownNameError
 
 NORMS = ("l1", "l2", "max")
@@ -19,7 +18,7 @@ def scaled_rows(data: DataMatrix, scale: SampleArray) -> DataMatrix:
     """Return the data with every row multiplied by a factor, without a copy of the entries."""
     if isinstance(data, LocalMatrix):
         return ScaledMatrix(data, row_scale=scale)
-    return ScaledBlocks(data, scale)
+    return BlockView(data, ScaledMatrix, scale)
 
 
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:

@@ -252,10 +252,11 @@ def on_host(data: DataMatrix) -> DataMatrix:
     return data.on_host() if isinstance(data, SparseArrayMatrix) else data
 
 
-def sparse_array_matrix(
-    X: Any, weights: Any = None, mask: Any = None, *, nan_is_missing: bool = False
-) -> SparseArrayMatrix:
+def sparse_array_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseArrayMatrix:
     """Wrap a sparse tensor or CuPy matrix; entries that are not observed are left out."""
+    nan_is_missing = isinstance(mask, MissingEntries)
+    if nan_is_missing:
+        mask = mask.pattern
     check_sparse_array(X)
     csr, turned = csr_arrays(X)
     xp = csr.xp

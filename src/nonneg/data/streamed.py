@@ -12,20 +12,17 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from array_api_compat import numpy as array_api_numpy
 
 from nonneg._arrays import to_numpy
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.local import local_matrix
-from nonneg.data.matrix import DataMatrix, LocalMatrix, RowFunction, rows_only, rows_per_block
-from nonneg.data.observed import MissingEntries
+from nonneg.data.local import local_matrix, observed_mask
+from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics, rows_per_block
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import DENSE_COLUMNS
 from nonneg.io.memory import temporary_array, written_bytes
@@ -37,31 +34,7 @@ _SAMPLE_PART = 12
 _PART = 1 << 20  # entries that are cast at a time
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """What the first pass finds, of a block or of all."""
-
-    squared_norm: float = 0.0
-    total: float = 0.0
-    observed_weight: float = 0.0
-    n_nonzero: int = 0
-    lowest: tuple[float, ...] = ()
-    highest: tuple[float, ...] = ()
-    n_missing: int = 0
-
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(
-            self.squared_norm + other.squared_norm,
-            self.total + other.total,
-            self.observed_weight + other.observed_weight,
-            self.n_nonzero + other.n_nonzero,
-            (float(np.min([*self.lowest, *other.lowest])),),
-            (float(np.max([*self.highest, *other.highest])),),
-            self.n_missing + other.n_missing,
-        )
-
-
-class StreamedMatrix(DataMatrix):
+class StreamedMatrix(BlockedMatrix):
     """A matrix on disk, as one block of rows after another."""
 
     container = "streamed"
@@ -78,7 +51,6 @@ class StreamedMatrix(DataMatrix):
         self.has_mask = mask is not None or missing == "mask"
         self._mask, self._nan_is_missing = mask, missing == "mask"
         self._edges = [int(edge) for edge in stored.cuts()]
-        self._known: Statistics | None = None
         self._digest = ""
         self.n_passes = 0  # reads of the file so far
         self.progress = PassReporter(stored.source, stored.n_bytes, verbose)
@@ -86,7 +58,7 @@ class StreamedMatrix(DataMatrix):
     @property
     def n_missing(self) -> int:
         """The number of entries that were not observed."""
-        return self._found.n_missing
+        return self.statistics.n_missing
 
     @property
     def block_bytes(self) -> float:
@@ -100,7 +72,7 @@ class StreamedMatrix(DataMatrix):
         weights = None if self.weights is None else self.weights[start:stop]
         mask = None if self._mask is None else self._mask[start:stop]
         if self._nan_is_missing and self.has_mask:
-            mask = _with_nan(entries, mask)
+            mask = observed_mask(entries, mask)
         block = local_matrix(entries, weights=weights, mask=mask)
         if isinstance(block, SparseMatrix):
             block.single_use = True
@@ -151,18 +123,6 @@ class StreamedMatrix(DataMatrix):
         large = np.prod(shape) * np.dtype(dtype).itemsize > self.stored.memory / _SAMPLE_PART
         return temporary_array(shape, dtype) if large else np.empty(shape, dtype=dtype)
 
-    def times(self, Ht: Array) -> SampleArray:
-        """Return X Ht."""
-        return self.map_reduce_rows(_times, Ht=Ht)[0][0]
-
-    def transposed_times(self, W: SampleArray) -> Array:
-        """Return X' diag(weights) W."""
-        return self.map_reduce_rows(_transposed_times, W)[1][0]
-
-    def weighted_gram(self, W: SampleArray) -> Array:
-        """Return W' diag(weights) W."""
-        return self.map_reduce_rows(_weighted_gram, W)[1][0]
-
     def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
         known: Statistics | None = None
@@ -180,7 +140,8 @@ class StreamedMatrix(DataMatrix):
             self.has_mask = False  # complete data keep the solvers for complete data
 
     @property
-    def _found(self) -> Statistics:
+    def statistics(self) -> Statistics:
+        """All statistics, from the first pass."""
         if self._known is None:
             self.examine()
         assert self._known is not None
@@ -200,29 +161,10 @@ class StreamedMatrix(DataMatrix):
 
     def digest(self) -> str:
         """Return what identifies the entries, from the first pass; it does not depend on the blocks."""
-        known = self._found
+        known = self.statistics
         weights = b"" if self.weights is None else np.ascontiguousarray(self.weights).tobytes()
         facts = f"{self.shape} {self.dtype} {self._digest} {known.n_missing} {known.observed_weight}"
         return hashlib.sha256(facts.encode() + weights).hexdigest()
-
-    def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries."""
-        return self._found.squared_norm
-
-    def total(self) -> float:
-        """Return the weighted sum of the entries."""
-        return self._found.total
-
-    def observed_weight(self) -> float:
-        """Return the weighted number of observed entries."""
-        return self._found.observed_weight
-
-    def count_nonzero(self) -> int:
-        """Return the number of entries that are not zero."""
-        return self._found.n_nonzero
-
-    def _compute_extremes(self) -> tuple[float, float]:
-        return self._found.lowest[0], self._found.highest[0]
 
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample, in memory or in a temporary file."""
@@ -252,7 +194,7 @@ class StreamedMatrix(DataMatrix):
         mask = None if self._mask is None else self._mask[index]
         entries = self.stored.take_rows(index)
         if self._nan_is_missing and self.has_mask:
-            mask = _with_nan(entries, mask)
+            mask = observed_mask(entries, mask)
         weights = None if self.weights is None else self.weights[index]
         return local_matrix(entries, weights=weights, mask=mask)
 
@@ -270,22 +212,6 @@ class StreamedMatrix(DataMatrix):
         """Return the given rows; entries that were not observed are zeros."""
         index, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         return self.select(index).take_rows(places)
-
-
-def _with_nan(entries: Any, mask: Any) -> Any:
-    """Return which entries of a block were observed: not NaN, and not hidden by the mask."""
-    if not sp.issparse(entries):
-        seen = ~np.isnan(entries)
-        return (
-            seen if mask is None else seen & np.asarray(mask.toarray() if sp.issparse(mask) else mask, bool)
-        )
-    lost = sp.csr_array(entries, copy=True)
-    lost.data = np.isnan(lost.data)
-    lost.eliminate_zeros()
-    if mask is None:
-        return MissingEntries(lost.astype(np.float64))
-    given = sp.csr_array(mask, dtype=bool).astype(np.int8)
-    return (given - given.multiply(lost.astype(np.int8))).astype(bool)
 
 
 class _Digest:
@@ -324,7 +250,7 @@ def _statistics(block: LocalMatrix) -> Statistics:
     if not isinstance(block, DenseMatrix):
         low, high = block.extremes()
         norm, total, weight = _squared_norm(block), block.total(), block.observed_weight()
-        return Statistics(norm, total, weight, block.count_nonzero(), (low,), (high,), n_missing)
+        return Statistics(norm, total, weight, block.count_nonzero(), low, high, n_missing)
     # Sums of rows first, and parts that stay in the cache: the same numbers for any number of threads.
     squares, sums, counts, lows, highs = (np.empty(n_rows) for _ in range(5))
     step = rows_per_block(n_columns, 1 << 15)
@@ -342,7 +268,7 @@ def _statistics(block: LocalMatrix) -> Statistics:
     parallel_for(work, n_rows, chunk_size=step, operations=8.0 * n_rows * n_columns)
     weights = np.ones(n_rows) if block.weights is None else block.weights.astype(np.float64)
     squared_norm, total = (float(np.sum(weights * of_rows)) for of_rows in (squares, sums))
-    extremes = (float(lows.min()),), (float(highs.max()),)
+    extremes = float(lows.min()), float(highs.max())
     return Statistics(squared_norm, total, block.observed_weight(), int(counts.sum()), *extremes, n_missing)
 
 
@@ -353,16 +279,3 @@ def _squared_norm(block: LocalMatrix) -> float:
     data = block.csr.data
     parts = (data[at : at + _PART].astype(np.float64) for at in range(0, len(data), _PART))
     return float(sum(float(np.sum(part * part)) for part in parts))
-
-
-def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (block.times(Ht),), ()
-
-
-def _transposed_times(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.transposed_times(W),)
-
-
-@rows_only
-def _weighted_gram(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.weighted_gram(W),)

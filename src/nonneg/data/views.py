@@ -6,13 +6,15 @@ small factors of a product instead of the data, so that it costs as much as the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import computed
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.exceptions import UnsupportedInputError
@@ -26,7 +28,7 @@ class ScaledMatrix(LocalMatrix):
     container = "scaled"
 
     def __init__(
-        self, base: LocalMatrix, *, row_scale: Array | None = None, column_scale: Array | None = None
+        self, base: LocalMatrix, row_scale: Array | None = None, column_scale: Array | None = None
     ) -> None:
         self.base = base
         self.row_scale = row_scale
@@ -177,3 +179,71 @@ def transposed(data: LocalMatrix) -> LocalMatrix:
 def can_be_transposed(data: DataMatrix) -> bool:
     """Tell whether `transposed` accepts the data."""
     return isinstance(data, LocalMatrix) and data.weights is None and data.observed is None
+
+
+class BlockView(BlockedMatrix):
+    """A view of data in blocks: each block becomes `view(block, *rows, **options)` where it is."""
+
+    def __init__(
+        self,
+        base: DataMatrix,
+        view: Callable[..., LocalMatrix],
+        *rows: SampleArray,
+        n_columns: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.base, self.view, self.rows, self.options = base, view, rows, options
+        self.container, self.dtype, self.xp = base.container, base.dtype, base.xp
+        self.weights, self.has_mask = base.weights, base.has_mask
+        self.shape = (base.shape[0], n_columns or base.shape[1])
+
+    def map_reduce_rows(
+        self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
+    ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
+        """Call the function on the view of every block."""
+        called = {"view": self.view, "n_own": len(self.rows), "options": self.options, "inner": function}
+        arrays = (*self.rows, *sample_arrays)
+        return self.base.map_reduce_rows(_on_view, *arrays, n_out=n_out, **called, shared=shared)
+
+    def weighted_gram(self, W: SampleArray) -> Array:
+        """Return W' diag(weights) W."""
+        return self.base.weighted_gram(W)
+
+    def sample_matrix(self, W: SampleArray) -> DataMatrix | None:
+        """Return an array with one row per sample as data, with the same row weights."""
+        return self.base.sample_matrix(W)
+
+    def to_sample_array(self, array: Any) -> SampleArray:
+        """Return an array with one row per sample, in the blocks of the data."""
+        return self.base.to_sample_array(array)
+
+    def to_device(self, array: Any) -> Array:
+        """Return a small array in the namespace and dtype of the blocks."""
+        return self.base.to_device(array)
+
+    def local_blocks(self) -> Iterator[LocalMatrix]:
+        """Yield the views of the blocks one by one, in this process."""
+        start = 0
+        for block in self.base.local_blocks():
+            stop = start + block.shape[0]
+            yield self.view(block, *(computed(array[start:stop]) for array in self.rows), **self.options)
+            start = stop
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows."""
+        index = np.asarray(rows, dtype=np.int64)
+        block = DenseMatrix(self.base.take_rows(rows), self.xp)
+        own = (computed(array[index]) for array in self.rows)
+        return self.view(block, *own, **self.options).dense_rows(0, len(index))
+
+
+def _on_view(
+    block: LocalMatrix,
+    *arrays: Array,
+    view: Callable[..., LocalMatrix],
+    n_own: int,
+    options: dict[str, Any],
+    inner: RowFunction,
+    shared: dict[str, Any],
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return inner(view(block, *arrays[:n_own], **options), *arrays[n_own:], **shared)

@@ -21,7 +21,7 @@ from nonneg._typing import Array
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.annotated import annotated_matrix, observation_names
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.estimators.saving import SavableEstimator
 from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
 from nonneg.exceptions import ShapeError
@@ -197,20 +197,22 @@ def input_data(
         n_iter=n_iter if reset else ENCODING_ITERATIONS,
         fitted=not reset,
     )
-    data = checked_data(
+    data = wrap(
         X if annotated is None else annotated,
-        sample_weight=sample_weight,
-        mask=mask,
-        missing=estimator.missing,
-        positive=positive,
-        signed=signed,
-        who=who,
-        verbose=int(getattr(estimator, "verbose", 0)),
-        masks="missing" in estimator.get_params(deep=False),
-        convert=convert,
-        check_shape=lambda array: _check_n_features(estimator, array, reset=reset),
-        device=device,
-        sparse_arrays=estimator._sparse_arrays,
+        Request(
+            sample_weight=sample_weight,
+            mask=mask,
+            missing=estimator.missing,
+            positive=positive,
+            signed=signed,
+            who=who,
+            verbose=int(getattr(estimator, "verbose", 0)),
+            masks="missing" in estimator.get_params(deep=False),
+            convert=convert,
+            check_shape=lambda array: _check_n_features(estimator, array, reset=reset),
+            device=device,
+            sparse_arrays=estimator._sparse_arrays,
+        ),
     )
     if annotated is not None and reset:
         estimator.feature_names_in_ = np.asarray(annotated.column_names, dtype=object)

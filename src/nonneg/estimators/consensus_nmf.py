@@ -28,7 +28,7 @@ from nonneg.consensus.resampling import RESAMPLING
 from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
-from nonneg.data.checks import check_entries
+from nonneg.data.door import check_entries
 from nonneg.estimators._base import FactorizingEstimator, input_data
 from nonneg.estimators.nmf import COUNT
 from nonneg.estimators.preparation import beta_loss_of, penalties_of

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from nonneg._devices import ENCODING_ITERATIONS, chosen_device, device_work, likely_iterations
 from nonneg._random import Seed
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.estimators.nmf import NMF
 from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, warn_unless_converged
 from nonneg.exceptions import DataTypeError
@@ -114,7 +114,7 @@ def non_negative_factorization(
     n_iter = likely_iterations(max_iter, beta=beta) if update_H else ENCODING_ITERATIONS
     found = chosen_device(device, X, n_components, n_iter=n_iter)
     who = "non_negative_factorization"
-    data = checked_data(X, positive=beta <= 0, who=who, device=found, sparse_arrays=True)
+    data = wrap(X, Request(positive=beta <= 0, who=who, device=found, sparse_arrays=True))
     penalties = penalties_of(model, data)
     if not update_H:
         if W is not None:

@@ -17,7 +17,7 @@ from nonneg._arrays import is_non_numpy, to_device, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.estimators._base import FactorizingEstimator
 from nonneg.estimators.frame_input import input_frames, number_of_axes
 from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
@@ -333,7 +333,7 @@ class TransformNMF(FactorizingEstimator):
             V = coefficient_variances(Y, self._like(self.transform_, Y))
             rows = to_float64(mean_objectives(V, W, self._like(self.components_, Y), self.eps0_))
         who = type(self).__name__
-        return -checked_data(rows[:, None], sample_weight=sample_weight, signed=True, who=who).mean()
+        return -wrap(rows[:, None], Request(sample_weight=sample_weight, signed=True, who=who)).mean()
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the variances that activations represent.

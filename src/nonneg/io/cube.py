@@ -15,11 +15,10 @@ import numpy as np
 from nonneg._scipy import read_matrices
 from nonneg._typing import BoolArray, FloatArray
 from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError, NonnegWarning, ShapeError
-from nonneg.io.envi import header_of, read_envi
+from nonneg.io.envi import header_of, in_nanometers, read_envi
 from nonneg.io.limits import check_archive
-from nonneg.io.npy import unsafe_file
-from nonneg.io.variables import check_variable
-from nonneg.io.wavelengths import in_nanometers
+from nonneg.io.npz import unsafe_file
+from nonneg.io.table import check_variable
 
 WORDS = ".npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
 

@@ -13,8 +13,7 @@ from nonneg._scipy import read_matrices
 from nonneg._typing import MatrixLike
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import is_group, opened
-from nonneg.io.table import Contents, ReadOptions, compressed_matrix
-from nonneg.io.variables import choose_variable
+from nonneg.io.table import Contents, ReadOptions, choose_variable, compressed_matrix
 
 NUMERIC = frozenset(
     [

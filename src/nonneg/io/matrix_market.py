@@ -1,4 +1,4 @@
-"""Reader of .mtx and .mtx.gz: Matrix Market, dense or sparse."""
+"""Readers of Matrix Market files, and of 10x Genomics folders with matrix.mtx, barcodes and features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from scipy import io, sparse
 from nonneg._scipy import read_matrices
 from nonneg._typing import MatrixLike
 from nonneg.exceptions import FileFormatError
-from nonneg.io.limits import check_rows, open_gzip
+from nonneg.io.hdf5 import unique_names
+from nonneg.io.limits import check_rows, open_gzip, open_gzip_text
 from nonneg.io.table import Contents, ReadOptions
 
 _NUMBER = (
@@ -127,3 +128,37 @@ def _check_lines(text: bytes, path: Path, first: int, body: re.Pattern[bytes]) -
             "file is damaged; write it again from its source."
         )
     return first + text.count(b"\n")
+
+
+def read_tenx_folder(path: Path, options: ReadOptions) -> Contents:
+    """Read the counts; cells become rows and features columns."""
+    matrix = _find(path, "matrix.mtx")
+    features = _lines(_find(path, "features.tsv", "genes.tsv"))
+    barcodes = [cells[0] for cells in _lines(_find(path, "barcodes.tsv"))]
+    counts = sparse.csr_array(read_matrix(matrix).T)
+    if counts.shape != (len(barcodes), len(features)):
+        raise FileFormatError(
+            f"{matrix} has {counts.shape[1]} features and {counts.shape[0]} barcodes, but {len(features)} "
+            f"features and {len(barcodes)} barcodes are named next to it. The files do not belong together, "
+            "or one is truncated."
+        )
+    identifiers = [cells[0] for cells in features]
+    symbols = [cells[1] if len(cells) > 1 else cells[0] for cells in features]
+    return Contents(counts, barcodes, unique_names(symbols, identifiers))
+
+
+def _find(folder: Path, *names: str) -> Path:
+    for name in names:
+        for candidate in (folder / name, folder / f"{name}.gz"):
+            if candidate.is_file():
+                return candidate
+    raise FileFormatError(
+        f"{folder} is a folder without {' or '.join(names)} (or .gz). A folder is read as a 10x Genomics "
+        "matrix: matrix.mtx, barcodes.tsv, and features.tsv or genes.tsv. Otherwise give a file."
+    )
+
+
+def _lines(path: Path) -> list[list[str]]:
+    compressed = path.suffix == ".gz"
+    with open_gzip_text(path) if compressed else path.open(encoding="utf-8") as stream:
+        return [line.rstrip("\r\n").split("\t") for line in stream if line.strip()]

@@ -10,18 +10,19 @@ import numpy as np
 
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError, InvalidParameterError
-from nonneg.io.h5ad import chosen_matrix, sparse_layout
-from nonneg.io.hdf5 import is_group, open_checked
+from nonneg.io.hdf5 import chosen_group, chosen_matrix, is_group, open_checked, sparse_layout
 from nonneg.io.memory import checked_memory
 from nonneg.io.read import format_of, read_with
-from nonneg.io.stored import StoredMatrix
-from nonneg.io.stored_dense import ArrayRows, FileRows, memmap_rows, npy_rows
-from nonneg.io.stored_sparse import CompressedColumns, CompressedRows
-from nonneg.io.table import ReadOptions
-from nonneg.io.variables import check_variable, choose_variable
-
-STREAMED = ("npy", "zarr", "h5ad", "10x hdf5", "parquet")
-"""Kinds of files whose rows can be read block by block."""
+from nonneg.io.stored import (
+    ArrayRows,
+    CompressedColumns,
+    CompressedRows,
+    FileRows,
+    StoredMatrix,
+    memmap_rows,
+    npy_rows,
+)
+from nonneg.io.table import Contents, ReadOptions, check_variable, choose_variable
 
 
 def open_matrix(
@@ -87,7 +88,7 @@ def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
     """Open a file as its ending says, with what the caller knows about it."""
     found = format_of(path)
     check_variable(options.variable, path, found.words, several=found.several)
-    opener = _OPENERS.get(found.module)
+    opener = _OPENERS.get(found.opener)
     if opener is None:
         raise FileFormatError(
             f"{path} is {found.words}, which can only be read whole. To read it block by block, write it as "
@@ -95,7 +96,7 @@ def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
         )
     memory = checked_memory(memory)
     stored = read_with(found, path, lambda: opener(path, options, memory))
-    if options.selection and found.module != "parquet":
+    if options.selection and found.opener != "parquet":
         kept, _ = options.selection.places(stored.column_names, stored.shape[1], str(path))
         stored.select(np.asarray(kept, dtype=np.int64))
     return stored
@@ -103,7 +104,16 @@ def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
 
 def can_be_streamed(path: Path) -> bool:
     """Tell whether the rows of a file can be read block by block."""
-    return format_of(path).module in _OPENERS
+    return bool(format_of(path).opener)
+
+
+def read_whole(path: Path, options: ReadOptions) -> Contents:
+    """Read a matrix whose rows could be read block by block whole, as it is stored, with its names."""
+    found = format_of(path).opener
+    with _OPENERS[found](path, options, checked_memory(None)) as stored:
+        X = stored.read_stored(0, stored.shape[0])
+        names = stored.row_names, stored.column_names, stored.labels, stored.label_name
+        return Contents(X, *names, selected=found == "parquet")
 
 
 def _open_npy(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
@@ -132,8 +142,6 @@ def _annotated(root: Any, options: ReadOptions, source: str, memory: int, file: 
 
 def _open_hdf5(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
     """Open the counts of 10x Genomics, or the dataset that `variable` names."""
-    from nonneg.io.tenx_hdf5 import chosen_group
-
     file = open_checked(path, "Reading an HDF5 file")
     if options.variable and options.variable in file and not is_group(file[options.variable]):
         return _node_rows(file[options.variable], str(path), memory, file)
@@ -144,7 +152,7 @@ def _open_hdf5(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
     return stored
 
 
-def open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+def _open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
     """Open a Zarr array, one of a group, or the matrix of an AnnData store."""
     zarr = import_optional("zarr", extra="formats", purpose="Reading a Zarr array")
     node = zarr.open(str(path), mode="r")
@@ -163,9 +171,9 @@ def open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
 
 _OPENERS: dict[str, Any] = {
     "npy": _open_npy,
-    "zarr": open_zarr,
+    "zarr": _open_zarr,
     "h5ad": _open_h5ad,
-    "tenx_hdf5": _open_hdf5,
+    "hdf5": _open_hdf5,
     "parquet": _open_parquet,
 }
 

@@ -1,4 +1,4 @@
-"""Reader of .parquet: one column per feature, and at most one column of names."""
+"""Parquet files: one column per feature, and at most one column of names."""
 
 from __future__ import annotations
 
@@ -12,24 +12,7 @@ from nonneg._optional import import_optional
 from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError
 from nonneg.io.stored import StoredMatrix
-from nonneg.io.table import Contents, ReadOptions
-
-
-def read(path: Path, options: ReadOptions) -> Contents:
-    """Read the numeric columns; empty cells become NaN."""
-    parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
-    table = parquet.read_table(path)
-    index, features = _layout(table.schema, options)
-    labels = label_name = None
-    if options.selection:
-        kept, label = options.selection.places(features, len(features), str(path))
-        if label is not None:
-            label_name = features[label]
-            labels = [str(one) for one in table.column(label_name).to_pylist()]
-        features = [features[at] for at in kept]
-    _check_numeric(table.schema, features, path)
-    rows = None if index is None else [str(value) for value in table.column(index).to_pylist()]
-    return Contents(_dense(table, features), rows, features, labels, label_name, selected=True)
+from nonneg.io.table import ReadOptions
 
 
 class ParquetRows(StoredMatrix):
@@ -41,7 +24,10 @@ class ParquetRows(StoredMatrix):
         schema, about = self._file.schema_arrow, self._file.metadata
         index, features = _layout(schema, options)
         if options.selection:
-            kept, _ = options.selection.places(features, len(features), str(path))
+            kept, label = options.selection.places(features, len(features), str(path))
+            if label is not None:
+                self.label_name = features[label]
+                self.labels = self._texts(self.label_name)
             features = [features[at] for at in kept]
         _check_numeric(schema, features, path)
         super().__init__(str(path), (about.num_rows, len(features)), memory)
@@ -50,8 +36,7 @@ class ParquetRows(StoredMatrix):
         self._edges = np.cumsum([0, *(about.row_group(at).num_rows for at in groups)])
         self.n_bytes = sum(about.row_group(at).total_byte_size for at in groups)
         if index is not None:
-            names = self._file.read(columns=[index]).column(index)
-            self.row_names = [str(value) for value in names.to_pylist()]
+            self.row_names = self._texts(index)
         # Empty cells become NaN, which only floating-point numbers have.
         kinds = [np.dtype(schema.field(name).type.to_pandas_dtype()) for name in features]
         dtype = np.result_type(*kinds)
@@ -61,6 +46,9 @@ class ParquetRows(StoredMatrix):
         )
         self.dtype = np.dtype(np.float64 if nulls else dtype)
         self.chunk_rows = int(np.diff(self._edges).max(initial=1))
+
+    def _texts(self, name: str) -> list[str]:
+        return [str(value) for value in self._file.read(columns=[name]).column(name).to_pylist()]
 
     def cuts(self) -> IntArray:
         """Return the rows at which blocks begin, and the number of rows: edges of row groups."""

@@ -11,48 +11,56 @@ from pathlib import Path
 from typing import TypeVar
 
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
-from nonneg.io.selection import Selection
-from nonneg.io.table import Contents, Presence, ReadOptions, Table, checked_table, selected_columns
-from nonneg.io.variables import check_variable
+from nonneg.io.table import (
+    Contents,
+    Presence,
+    ReadOptions,
+    Selection,
+    Table,
+    check_variable,
+    checked_table,
+    selected_columns,
+)
 
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: its description, and the module of its reader, which is imported when it is needed."""
-
-    # `several` says that a file may hold more than one array, so that `variable` chooses.
+    """A file format: its description, and its reader, which is imported when it is needed."""
 
     kind: str
     words: str
-    module: str
-    several: bool = False
+    reader: str  # module and function
+    several: bool = False  # whether a file may hold more than one array, so that `variable` chooses
+    opener: str = ""  # the function of `open_matrix` that opens it without reading it
 
-    def reader(self) -> Callable[[Path, ReadOptions], Contents]:
-        """Import the reader."""
-        read: Callable[[Path, ReadOptions], Contents] = importlib.import_module(
-            f"nonneg.io.{self.module}"
-        ).read
-        return read
+    def read(self, path: Path, options: ReadOptions) -> Contents:
+        """Import the reader, and read a file."""
+        module, _, name = self.reader.partition(".")
+        contents: Contents = getattr(importlib.import_module(f"nonneg.io.{module}"), name)(path, options)
+        return contents
 
 
 Result = TypeVar("Result")
+_WHOLE = "open_matrix.read_whole"
 
-ZARR = Format("zarr", "a Zarr array or AnnData store", "zarr", several=True)
-TEN_X_FOLDER = Format("10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", "tenx_folder")
+ZARR = Format("zarr", "a Zarr array or AnnData store", _WHOLE, several=True, opener="zarr")
+TEN_X_FOLDER = Format(
+    "10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", "matrix_market.read_tenx_folder"
+)
 
 FORMATS = {
-    ".npy": Format("npy", "a NumPy array", "npy"),
-    ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", "npz", several=True),
-    ".csv": Format("csv", "comma-separated text", "text"),
-    ".tsv": Format("tsv", "tab-separated text", "text"),
-    ".csv.gz": Format("csv", "compressed comma-separated text", "text"),
-    ".tsv.gz": Format("tsv", "compressed tab-separated text", "text"),
-    ".mtx": Format("mtx", "a Matrix Market file", "matrix_market"),
-    ".mtx.gz": Format("mtx", "a compressed Matrix Market file", "matrix_market"),
-    ".mat": Format("mat", "a MATLAB file", "matlab", several=True),
-    ".parquet": Format("parquet", "a Parquet file", "parquet"),
-    ".h5ad": Format("h5ad", "an AnnData file", "h5ad", several=True),
-    ".h5": Format("10x", "a 10x Genomics HDF5 file", "tenx_hdf5", several=True),
+    ".npy": Format("npy", "a NumPy array", "npz.read_npy", opener="npy"),
+    ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", "npz.read_npz", several=True),
+    ".csv": Format("csv", "comma-separated text", "text.read"),
+    ".tsv": Format("tsv", "tab-separated text", "text.read"),
+    ".csv.gz": Format("csv", "compressed comma-separated text", "text.read"),
+    ".tsv.gz": Format("tsv", "compressed tab-separated text", "text.read"),
+    ".mtx": Format("mtx", "a Matrix Market file", "matrix_market.read"),
+    ".mtx.gz": Format("mtx", "a compressed Matrix Market file", "matrix_market.read"),
+    ".mat": Format("mat", "a MATLAB file", "matlab.read", several=True),
+    ".parquet": Format("parquet", "a Parquet file", _WHOLE, opener="parquet"),
+    ".h5ad": Format("h5ad", "an AnnData file", _WHOLE, several=True, opener="h5ad"),
+    ".h5": Format("10x", "a 10x Genomics HDF5 file", _WHOLE, several=True, opener="hdf5"),
 }
 
 
@@ -91,7 +99,7 @@ def read_table(
             "Choose columns by name instead (--columns)."
         )
     check_variable(variable, place, found.words, several=found.several)
-    contents = read_with(found, place, lambda: found.reader()(place, options))
+    contents = read_with(found, place, lambda: found.read(place, options))
     return checked_table(selected_columns(contents, options.selection, str(place)), str(place), found.kind)
 
 

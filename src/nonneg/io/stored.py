@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import io
+import mmap
+import os
+import shutil
+import tempfile
+import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._lazy import cached_property
 from nonneg._typing import IntArray
-from nonneg.exceptions import FileFormatError
-from nonneg.io.memory import checked_memory, written_bytes
+from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
+from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
+from nonneg.io.table import compressed_matrix
 
 # Larger blocks read no faster: a block of this size takes tens of milliseconds from a fast disk, a hundred
 # times what it costs to begin one.
@@ -60,6 +70,8 @@ class StoredMatrix(ABC):
     memory: int
     row_names: Sequence[str] | None = None
     column_names: Sequence[str] | None = None
+    labels: Sequence[str] | None = None  # of samples, from a column that is no feature
+    label_name: str | None = None
     columns: IntArray | None = None  # the chosen columns; None for all
     converted_dtype: np.dtype[Any] | None = None  # what the user wants the entries to be
     chunk_rows: int = 1  # rows that are stored together
@@ -104,12 +116,15 @@ class StoredMatrix(ABC):
         ndarray or scipy.sparse.csr_array
             The rows, in the type in which blocks are processed.
         """
-        rows = self._read(start, stop)
-        if self.columns is not None:
-            rows = rows[:, self.columns]
+        rows = self.read_stored(start, stop)
         if rows.dtype.kind in "biuf":
             rows = rows.astype(self.working_dtype, copy=False)
         return rows
+
+    def read_stored(self, start: int, stop: int) -> Any:
+        """Read the chosen columns of a range of rows, in the type that is stored."""
+        rows = self._read(start, stop)
+        return rows if self.columns is None else rows[:, self.columns]
 
     def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
         """Read a range of rows into memory that is there already, on several threads."""
@@ -192,3 +207,347 @@ class StoredMatrix(ABC):
     def __exit__(self, *error: object) -> None:
         """Close the file."""
         self.close()
+
+
+# Direct reads begin and end at multiples of it: the page, which no disk's block exceeds.
+_ALIGNMENT = 4096
+_SEGMENT = 16 << 20  # bytes per call; smaller ones were slower, larger ones no faster
+
+
+class FileRows(StoredMatrix):
+    """Rows (or columns, in Fortran order) that lie one after another in a file."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], shape: Any, dtype: Any, offset: int, *, fortran: bool = False,
+        memory: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(str(path), shape, memory)
+        self.dtype = np.dtype(dtype)
+        self.offset, self.fortran = int(offset), fortran
+        self.n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        self._lock = threading.Lock()  # position and read belong together
+        held = Path(path).stat().st_size
+        if held < self.offset + self.n_bytes:
+            raise FileFormatError(
+                f"{path} is truncated: it has {held} bytes, but an array of shape {self.shape} and type "
+                f"{self.dtype} needs {self.offset + self.n_bytes}. Write it again from its source."
+            )
+        # A file that the system can keep in its cache is read from the disk once. Of a larger one a scan
+        # finds nothing there, and copying through it costs a third of the disk's speed.
+        self._direct = held > 0.8 * memory_limit()
+        try:
+            flags = os.O_RDONLY | os.O_DIRECT
+            self._file = io.FileIO(os.open(path, flags) if self._direct else path)
+        except (OSError, AttributeError):  # a system or a disk without direct reads
+            self._direct, self._file = False, io.FileIO(path)
+        if not self._direct and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+
+    def _bytes(self, start: int, n_bytes: int) -> Any:
+        """Read a range of the file into a new array of bytes."""
+        # Direct reads need aligned places in the file and in memory.
+        before = start % _ALIGNMENT if self._direct else 0
+        length = -(-(before + n_bytes) // _ALIGNMENT) * _ALIGNMENT if self._direct else n_bytes
+        room = np.empty(length + _ALIGNMENT, dtype=np.uint8)
+        first = -room.ctypes.data % _ALIGNMENT
+        room = room[first : first + length]
+        view, done = memoryview(room.data), 0
+        with self._lock:
+            self._file.seek(start - before)
+            while done < before + n_bytes:
+                got = self._file.readinto(view[done : done + _SEGMENT])
+                if not got:
+                    raise FileFormatError(f"{self.source} has become shorter while it was read.")
+                done += got
+        return room[before : before + n_bytes]
+
+    def _read(self, start: int, stop: int) -> Any:
+        (n_rows, n_columns), size = self._stored_shape, self.dtype.itemsize
+        if not self.fortran:
+            begin = self.offset + start * n_columns * size
+            found = self._bytes(begin, (stop - start) * n_columns * size)
+            return found.view(self.dtype).reshape(stop - start, n_columns)
+        rows = np.empty((stop - start, n_columns), dtype=self.dtype)
+        for column in range(n_columns):
+            begin = self.offset + (column * n_rows + start) * size
+            rows[:, column] = self._bytes(begin, (stop - start) * size).view(self.dtype)
+        return rows
+
+    def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
+        """Read a range of rows into memory that is there already, on several threads."""
+        as_stored = self.dtype == out.dtype and self.columns is None and out.flags.c_contiguous
+        if self.fortran or self._direct or not as_stored:
+            super().read_into(out, start, stop, writers)
+            return
+        size = self._stored_shape[1] * self.dtype.itemsize
+        target = memoryview(out.reshape(-1).view(np.uint8).data)
+
+        def work(at: int, end: int) -> None:
+            done, last = at * size, end * size
+            while done < last:
+                place = self.offset + start * size + done
+                got = os.preadv(self._file.fileno(), [target[done : min(done + _SEGMENT, last)]], place)
+                if not got:
+                    raise FileFormatError(f"{self.source} has become shorter while it was read.")
+                done += got
+
+        in_parts(work, stop - start, writers)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __del__(self) -> None:
+        """Close the file with its matrix: a memory-mapped array that a user passes is never closed."""
+        # Not with `suppress`: names of modules may be gone when the interpreter ends.
+        try:  # noqa: SIM105
+            self._file.close()
+        except (AttributeError, OSError):  # it never was open; a forked process may close all files
+            pass
+
+
+class ArrayRows(StoredMatrix):
+    """An array that is read by slices: a Zarr array, an HDF5 dataset, or a memory-mapped one."""
+
+    def __init__(self, array: Any, source: str, memory: Any = None, *, file: Any = None) -> None:
+        if len(array.shape) != 2:
+            raise FileFormatError(
+                f"{source} contains an array of shape {tuple(array.shape)}; expected a table with two "
+                "dimensions: one sample per row and one feature per column."
+            )
+        super().__init__(source, array.shape, memory)
+        self.array, self._file = array, file
+        self.dtype = np.dtype(array.dtype)
+        self.n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
+        self.chunk_rows = min(int(chunks[0]), self.shape[0]) if chunks else 1
+
+    def _read(self, start: int, stop: int) -> Any:
+        return np.asarray(self.array[start:stop])
+
+    def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
+        """Read a range of rows into memory that is there already, on several threads."""
+        if self.columns is not None or not isinstance(self.array, np.ndarray):
+            super().read_into(out, start, stop, writers)
+            return
+        rows = self.array[start:stop]
+        in_parts(
+            lambda at, end: np.copyto(out[at:end], rows[at:end], casting="unsafe"), stop - start, writers
+        )
+
+    def close(self) -> None:
+        """Close the file, if it was opened for this matrix."""
+        if self._file is not None:
+            self._file.close()
+
+
+def npy_rows(path: str | os.PathLike[str], memory: Any = None) -> FileRows:
+    """Open a .npy file."""
+    from nonneg.io.npz import read_layout
+
+    shape, fortran, dtype, offset = read_layout(Path(path))
+    return FileRows(path, shape, dtype, offset, fortran=fortran, memory=memory)
+
+
+def memmap_rows(array: Any, memory: Any = None) -> StoredMatrix:
+    """Open what a memory-mapped array shows: its file where that holds the same bytes, else its slices."""
+    # Reading the file is faster than page faults, and its pages do not count as memory of the process.
+    place = _file_position(array)
+    if place is None or array.ndim != 2:
+        return ArrayRows(array, str(getattr(array, "filename", None) or "a memory-mapped array"), memory)
+    fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+    return FileRows(array.filename, array.shape, array.dtype, place, fortran=fortran, memory=memory)
+
+
+def _file_position(array: Any) -> int | None:
+    """Return where in its file a contiguous memory-mapped array begins."""
+    held = getattr(array, "_mmap", None)
+    contiguous = array.flags.c_contiguous or array.flags.f_contiguous
+    if held is None or array.mode not in ("r", "r+", "w+") or not array.filename or not contiguous:
+        return None  # "c": changes are in memory alone
+    if array.mode != "r":
+        array.flush()
+    # NumPy passes `offset` on from an array to its slices, which begin elsewhere.
+    first = np.frombuffer(held, dtype=np.uint8).ctypes.data
+    mapped_from = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
+    return int(mapped_from + array.ctypes.data - first)
+
+
+class CompressedRows(StoredMatrix):
+    """The arrays of a CSR matrix; of data and indices only what a block needs is read."""
+
+    is_sparse = True
+
+    def __init__(
+        self, data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: Any = None,
+        *, file: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(source, shape, memory)
+        self.dtype = np.dtype(data.dtype)
+        self._data, self._indices, self._file = data, indices, file
+        self._indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], shape, source)
+        self.nnz = int(self._indptr[-1])
+        self._index_bytes = np.dtype(indices.dtype).itemsize
+        self.n_bytes = self.nnz * (self.dtype.itemsize + self._index_bytes) + self._indptr.nbytes
+
+    def row_bytes(self) -> float:
+        """Return the bytes of a row in memory, on average."""
+        # Columns that were left out are read all the same.
+        return self.nnz * self._entry_bytes() / max(1, self.shape[0])
+
+    def _entry_bytes(self) -> int:
+        return self.working_dtype.itemsize + max(4, self._index_bytes)
+
+    def cuts(self) -> IntArray:
+        """Return the rows at which blocks begin, and the number of rows."""
+        # By the number of entries: rows may differ a thousandfold. Of arrays in one dimension a block reads
+        # at most one chunk more at either end.
+        most = max(1, self.block_bytes() // self._entry_bytes())
+        longest = int(np.diff(self._indptr).max(initial=0))
+        if 3 * longest * self._entry_bytes() > self.memory:
+            raise FileFormatError(
+                f"{self.source} has a row with {longest} entries: two rows of that size do not fit in "
+                f"{written_bytes(self.memory)}. Allow more memory."
+            )
+        edges = [0]
+        while edges[-1] < self.shape[0]:
+            begin = edges[-1]
+            stop = int(np.searchsorted(self._indptr, self._indptr[begin] + most, side="right")) - 1
+            edges.append(min(max(stop, begin + 1), self.shape[0]))
+        return np.asarray(edges)
+
+    def _read(self, start: int, stop: int) -> Any:
+        indptr = self._indptr[start : stop + 1]
+        first, last = int(indptr[0]), int(indptr[-1])
+        indptr = indptr - first
+        small = max(last - first, self._stored_shape[1]) <= np.iinfo(np.int32).max
+        index = np.int32 if small else np.int64
+        # Indices are converted after they are checked: a wild one could wrap around to a sound one.
+        return compressed_matrix(
+            np.asarray(self._data[first:last]),
+            np.asarray(self._indices[first:last]),
+            indptr.astype(index),
+            (stop - start, self._stored_shape[1]),
+            by_rows=True,
+            source=self.source,
+        )
+
+    def close(self) -> None:
+        """Close the file, if it was opened for this matrix."""
+        if self._file is not None:
+            self._file.close()
+
+
+class CompressedColumns(StoredMatrix):
+    """The arrays of a CSC matrix: read whole where it fits, else rewritten by rows before the first block."""
+
+    is_sparse = True
+
+    def __init__(
+        self, data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: Any = None,
+        *, file: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(source, shape, memory)
+        self.dtype = np.dtype(data.dtype)
+        self._parts, self._file = (data, indices, indptr), file
+        self._index_bytes = max(4, np.dtype(indices.dtype).itemsize)
+        self.nnz = int(data.shape[0])
+        self.n_bytes = self.nnz * (self.dtype.itemsize + self._index_bytes)
+
+    def row_bytes(self) -> float:
+        """Return the bytes of a row in memory, on average."""
+        return self.nnz * (self.working_dtype.itemsize + self._index_bytes) / max(1, self.shape[0])
+
+    @cached_property
+    def _rows(self) -> CompressedRows:
+        parts = by_rows(*self._parts, self._stored_shape, self.source, self.memory)
+        rows = CompressedRows(*parts, self._stored_shape, self.source, self.memory)
+        rows.converted_dtype = self.converted_dtype
+        return rows
+
+    def cuts(self) -> IntArray:
+        """Return the rows at which blocks begin, and the number of rows."""
+        return self._rows.cuts()
+
+    def _read(self, start: int, stop: int) -> Any:
+        if "_rows" not in vars(self) and (start, stop) == (0, self.shape[0]):
+            data, indices, indptr = (part[:] for part in self._parts)
+            return compressed_matrix(
+                data, indices, indptr, self._stored_shape, by_rows=False, source=self.source
+            ).tocsr()
+        return self._rows._read(start, stop)
+
+    def close(self) -> None:
+        """Close the file, if it was opened for this matrix."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _checked_indptr(indptr: Any, n_data: int, n_indices: int, shape: tuple[int, int], source: str) -> Any:
+    if (
+        indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) != shape[0] + 1
+        or n_data != n_indices or indptr[0] != 0 or indptr[-1] > n_indices
+        or bool((indptr[1:] < indptr[:-1]).any())
+    ):  # fmt: skip
+        raise FileFormatError(
+            f"{source} contains a sparse matrix with impossible indices: indptr must rise from 0 to "
+            f"{n_indices} in {shape[0] + 1} entries. Write it again from its source."
+        )
+    return indptr.astype(np.int64, copy=False)
+
+
+def by_rows(
+    data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: int
+) -> tuple[Any, Any, Any]:
+    """Rewrite a CSC matrix by rows, into temporary files that vanish with the arrays."""
+    indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], shape[::-1], source)
+    nnz, n_rows = int(indptr[-1]), shape[0]
+    column_type = np.dtype(np.int32 if shape[1] <= np.iinfo(np.int32).max else np.int64)
+    value_type = np.dtype(data.dtype)
+    needed = nnz * (value_type.itemsize + column_type.itemsize)
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise OutputError(
+            f"{source} is stored by columns (CSC) and must be rewritten by rows, which takes "
+            f"{written_bytes(needed)}; {folder} has {written_bytes(free)} left. Set TMPDIR to a larger disk, "
+            "or write the file as CSR."
+        )
+    warnings.warn(
+        f"{source} is stored by columns (CSC): it is rewritten by rows once, to a temporary file of "
+        f"{written_bytes(needed)} in {folder}. Write it as CSR to avoid that.",
+        NonnegWarning,
+        stacklevel=2,
+    )
+    # Entries whose rows, columns, order and values are in memory at a time.
+    step = max(1, memory // (8 * (value_type.itemsize + 24)))
+    counts = np.zeros(n_rows + 1, dtype=np.int64)
+    for first in range(0, nnz, step):
+        rows = _checked_rows(np.asarray(indices[first : min(nnz, first + step)]), n_rows, source)
+        counts[1:] += np.bincount(rows, minlength=n_rows)
+    pointers = np.cumsum(counts)
+    values, columns = temporary_array((nnz,), value_type), temporary_array((nnz,), column_type)
+    free_place = pointers[:-1].copy()
+    for first in range(0, nnz, step):
+        last = min(nnz, first + step)
+        rows = _checked_rows(np.asarray(indices[first:last]), n_rows, source)
+        of_column = np.searchsorted(indptr, np.arange(first, last), side="right") - 1
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
+        # The n-th entry of a row in this part goes n places after the first free one.
+        begins = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+        within = np.arange(len(rows)) - np.repeat(begins, np.diff(np.append(begins, len(rows))))
+        place = free_place[rows] + within
+        values[place] = np.asarray(data[first:last])[order]
+        columns[place] = of_column[order]
+        free_place += np.bincount(rows, minlength=n_rows)
+    return values, columns, pointers
+
+
+def _checked_rows(rows: Any, n_rows: int, source: str) -> Any:
+    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
+        raise FileFormatError(
+            f"{source} contains a sparse matrix with impossible indices: rows from {rows.min()} to "
+            f"{rows.max()} of {n_rows}. Write it again from its source."
+        )
+    return rows

@@ -2,19 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from nonneg._typing import MatrixLike, SparseMatrix
-from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError
-from nonneg.io.selection import Selection
+from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, UnknownNameError
 
 Presence: TypeAlias = bool | Literal["auto"]
 """Whether a header or an index column is there: yes, no, or look and decide."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Columns by name, or by position from 0."""
+
+    columns: tuple[str, ...] | None = None  # the features; None for all
+    drop: tuple[str, ...] = ()  # columns to leave out
+    label: str | None = None  # the column of labels, which is not a feature
+
+    def __bool__(self) -> bool:
+        return self != Selection()
+
+    def names(self, cell: str) -> bool:
+        """Say whether a column of this name was mentioned."""
+        return cell in (*(self.columns or ()), *self.drop, self.label)
+
+    def places(
+        self, names: Sequence[str] | None, n_columns: int, source: str
+    ) -> tuple[list[int], int | None]:
+        """Return the positions of the features in the order of the file, and of the labels."""
+        label = None if self.label is None else _place(self.label, names, n_columns, "--label-column", source)
+        chosen = list(range(n_columns))
+        if self.columns is not None:
+            chosen = sorted({_place(one, names, n_columns, "--columns", source) for one in self.columns})
+        left_out = {_place(one, names, n_columns, "--drop", source) for one in self.drop} | {label}
+        kept = [at for at in chosen if at not in left_out]
+        if not kept:
+            raise InvalidParameterError(
+                f"--columns, --drop and --label-column leave none of the {n_columns} columns of {source}. "
+                "Leave at least one as a feature."
+            )
+        return kept, label
+
+
+def _place(given: str, names: Sequence[str] | None, n_columns: int, option: str, source: str) -> int:
+    if names is not None and given in names:
+        if list(names).count(given) > 1:
+            raise InvalidParameterError(
+                f"{option} {given}: {source} has several columns with this name. Give the position, from 0."
+            )
+        return list(names).index(given)
+    if given.isdecimal() and int(given) < n_columns:
+        return int(given)
+    if names is None:
+        raise InvalidParameterError(
+            f"{option} {given}: {source} has no column names. Give a position from 0 to {n_columns - 1}."
+        )
+    raise UnknownNameError.of(option, given, list(names), other=f"a position from 0 to {n_columns - 1}")
+
+
+def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
+    """Reject a choice among several arrays if a file contains only one, rather than ignore it."""
+    if wanted is not None and not several:
+        raise InvalidParameterError(
+            f"variable={wanted!r} (--variable) chooses among the arrays of a .npz, .mat or HDF5 file. {path} "
+            f"is {words} and contains only one: leave it out."
+        )
+
+
+def choose_variable(
+    shapes: Mapping[str, tuple[int, ...]],
+    wanted: str | None,
+    source: str,
+) -> str:
+    """Pick the array that is meant: the wanted one, or the only one that can hold data."""
+    if not shapes:
+        raise FileFormatError(f"{source} contains no numeric array.")
+    listing = ", ".join(
+        f"{name} ({' x '.join(map(str, shape)) or 'scalar'})" for name, shape in shapes.items()
+    )
+    if wanted is not None:
+        if wanted not in shapes:
+            raise FileFormatError(f"{source} contains no variable {wanted!r}. It contains: {listing}.")
+        return wanted
+    if len(shapes) == 1:
+        return next(iter(shapes))
+    # Labels, scalars and vectors often lie beside the data; MATLAB gives all of them two dimensions. An image
+    # cube is no table, but it may be what is meant, so that a matrix beside it is not taken.
+    candidates = [name for name, shape in shapes.items() if sum(length > 1 for length in shape) > 1]
+    if len(candidates) == 1:
+        return candidates[0]
+    raise FileFormatError(
+        f"{source} contains several variables: {listing}. Choose one with variable='NAME' (--variable NAME)."
+    )
 
 
 @dataclass(frozen=True)

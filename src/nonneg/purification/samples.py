@@ -12,7 +12,7 @@ from array_api_compat import is_array_api_obj
 from nonneg._arrays import is_dask, to_float64
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.checks import check_entries, checked_data
+from nonneg.data.door import Request, check_entries, wrap
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.purification.decode import Decoder
 from nonneg.purification.moments import Moments, moments_of
@@ -152,7 +152,7 @@ def samples_of(X: Any, batch_size: int | None, n_components: int, sample_weight:
         if sample_weight is not None:
             raise UnsupportedError("A stream has no sample_weight. Repeat samples, or leave some out.")
         return BatchStream(X, batch_size, n_components)
-    data = checked_data(X, sample_weight=sample_weight, signed=True, who="purify", masks=False)
+    data = wrap(X, Request(sample_weight=sample_weight, signed=True, who="purify", masks=False))
     return FullBatch(data) if batch_size is None else MiniBatches(data, batch_size)
 
 
@@ -209,7 +209,7 @@ def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:
     if plain and n_columns is not None and len(batch):
         data = as_data_matrix(batch)
     else:
-        data = checked_data(batch, signed=True, who="purify", masks=False)
+        data = wrap(batch, Request(signed=True, who="purify", masks=False))
     if n_columns is not None and data.shape[1] != n_columns:
         raise ShapeError(
             f"A batch of the stream has {data.shape[1]} columns, but the previous ones had {n_columns}. All "

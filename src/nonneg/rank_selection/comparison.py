@@ -16,7 +16,7 @@ from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.data import DataMatrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
@@ -216,7 +216,7 @@ def compare_ranks(
             METHODS.check_options(chosen[0], [option])
     max_samples, verbose = checked_max_samples(max_samples), checked_verbose(verbose)
     folder = checked_checkpoint(checkpoint)
-    data = checked_data(X, mask=mask, missing=missing, signed=chosen == [spectrum.NAME], who="compare_ranks")
+    data = wrap(X, Request(mask=mask, missing=missing, signed=chosen == [spectrum.NAME], who="compare_ranks"))
     estimates: dict[str, RankResult] = {}
     left_out: dict[str, str] = {}
     with threads(n_jobs):

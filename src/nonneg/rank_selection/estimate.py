@@ -12,7 +12,7 @@ from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed
 from nonneg._registry import Entry, Registry
 from nonneg._threads import threads
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
 from nonneg.rank_selection import cross_validation, spectrum, stability
 from nonneg.rank_selection.candidates import rank_problem
@@ -151,7 +151,7 @@ def estimate_rank(
     max_samples, verbose = checked_max_samples(max_samples), checked_verbose(verbose)
     folder = checked_checkpoint(checkpoint)
     ratio = method == spectrum.NAME
-    data = checked_data(X, mask=mask, missing=missing, signed=ratio, who="estimate_rank")
+    data = wrap(X, Request(mask=mask, missing=missing, signed=ratio, who="estimate_rank"))
     if ratio and data.has_missing:
         warnings.warn(
             "X has missing entries, which the singular values treat as zeros: even a few can add steps to "

@@ -14,7 +14,7 @@ from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, rgb_preview
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.applications.images import data_address, picture_png
-from nonneg.io.wavelengths import in_nanometers
+from nonneg.io.envi import in_nanometers
 from nonneg.report import drawings, records, wording
 from nonneg.report import elements as html
 from nonneg.report.records import Record

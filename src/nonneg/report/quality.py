@@ -12,7 +12,7 @@ from scipy import sparse
 from nonneg._typing import FloatArray
 from nonneg.certificates.svd_lower_bound import squared_residual_rows
 from nonneg.data import DataMatrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.estimators.scaled_columns import dominant_columns, scaled_columns
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
@@ -99,7 +99,7 @@ def dominance(
 
 
 def _data(X: Any, scale: Any) -> DataMatrix:
-    return scaled_columns(checked_data(X, missing="mask", signed=True), scale)
+    return scaled_columns(wrap(X, Request(missing="mask", signed=True)), scale)
 
 
 def divided(X: Any, scale: Any) -> Any:

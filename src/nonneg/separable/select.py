@@ -16,7 +16,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning, UnsupportedError
 from nonneg.iteration import Progress
@@ -169,12 +169,14 @@ def select_anchors(
     if centered and not entry.centered:
         raise not_accepted(name, "centered=True", [key for key, other in METHODS.items() if other.centered])
     with threads(n_jobs):
-        data = checked_data(
+        data = wrap(
             X,
-            signed=entry.signed,
-            who=f"select_anchors with method={name!r}",
-            masks=False,
-            sparse_arrays="sparse-array" in entry.inputs,
+            Request(
+                signed=entry.signed,
+                who=f"select_anchors with method={name!r}",
+                masks=False,
+                sparse_arrays="sparse-array" in entry.inputs,
+            ),
         )
         _check_entries(data, name)
         n_components = _checked_count(n_components, data)

@@ -19,7 +19,7 @@ from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.checks import checked_data
+from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
@@ -160,11 +160,11 @@ def factorize(
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
     n_iter = likely_iterations(max_iter, checked_count("n_init", n_init), beta)
-    data = checked_data(
-        X, sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, who="factorize",
+    request = Request(
+        sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, sparse_arrays=True,
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
-        sparse_arrays=True,
     )  # fmt: skip
+    data = wrap(X, request)
     result = run_factorization(
         data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init, max_iter=max_iter,
         tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),

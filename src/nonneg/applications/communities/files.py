@@ -25,7 +25,7 @@ from nonneg.exceptions import (
 )
 from nonneg.io import read_table
 from nonneg.io.limits import open_gzip, open_gzip_text
-from nonneg.io.variables import check_variable
+from nonneg.io.table import check_variable
 
 EDGE_LISTS = (".txt", ".edges", ".edgelist", ".csv", ".tsv")
 MATRICES = (".mtx", ".npz", ".npy", ".mat")

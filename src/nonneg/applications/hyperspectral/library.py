@@ -14,8 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
-from nonneg.io.envi import header_of, read_envi_library
-from nonneg.io.wavelengths import in_nanometers
+from nonneg.io.envi import header_of, in_nanometers, read_envi_library
 from nonneg.metrics import spectral_angles
 
 BAND_NUMBERS = ("band", "bands")

@@ -8,7 +8,7 @@ import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
 from nonneg.io.cube import as_cube
-from nonneg.io.wavelengths import in_nanometers
+from nonneg.io.envi import in_nanometers
 
 SEEN = (640.0, 550.0, 460.0)
 """The wavelengths in nanometers that are shown as red, green and blue."""

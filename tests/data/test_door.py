@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse as sp
 from tests.references.containers import FORMS, as_container
 
-from nonneg.data.checks import checked_data
-from nonneg.data.locate import locate
+from nonneg.data.door import Request, locate, wrap
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -34,7 +33,7 @@ def spoiled(value, at=(4, 2)):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_negative_entry_is_named_with_a_remedy(form):
     with pytest.raises(NegativeDataError, match=r"entry \[4, 2\] is -1\.5.*(clip|maximum)"):
-        checked_data(as_container(spoiled(-1.5), form))
+        wrap(as_container(spoiled(-1.5), form))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -44,39 +43,39 @@ def test_a_negative_entry_is_named_with_a_remedy(form):
 )
 def test_an_entry_that_is_not_finite_is_named_with_a_remedy(form, value, words):
     with pytest.raises(NonFiniteDataError, match=rf"contains {words}") as caught:
-        checked_data(as_container(spoiled(value), form))
+        wrap(as_container(spoiled(value), form))
     assert "[4, 2]" in str(caught.value)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_zero_is_named_where_the_loss_is_infinite_there(form):
     with pytest.raises(ZeroDataError, match=r"entry \[4, 2\] is 0.*add small values"):
-        checked_data(as_container(spoiled(0.0), form), positive=True)
-    checked_data(as_container(GOOD, form), positive=True)
+        wrap(as_container(spoiled(0.0), form), Request(positive=True))
+    wrap(as_container(GOOD, form), Request(positive=True))
 
 
 @pytest.mark.parametrize("form", ["dense", "strict", "dask"])
 def test_a_zero_under_the_mask_is_no_zero(form):
     mask = np.ones(GOOD.shape, dtype=bool)
     mask[4, 2] = False
-    checked_data(as_container(spoiled(0.0), form), mask=mask, positive=True)
+    wrap(as_container(spoiled(0.0), form), Request(mask=mask, positive=True))
 
 
 def test_signed_data_pass_where_they_are_allowed():
-    assert checked_data(spoiled(-1.5), signed=True).extremes()[0] == -1.5
+    assert wrap(spoiled(-1.5), Request(signed=True)).extremes()[0] == -1.5
 
 
 @pytest.mark.parametrize("X", [np.arange(3.0), np.float64(1.0), np.ones((2, 2, 2)), [1.0, 2.0]])
 def test_other_than_two_dimensions_are_refused(X):
     with pytest.raises(ShapeError, match=r"Expected 2D array X.*got \dD array.*reshape"):
-        checked_data(X)
+        wrap(X)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
 def test_empty_data_are_refused(shape):
     for X in (np.empty(shape), sp.csr_array(shape)):
         with pytest.raises(InvalidDataError, match="at least one sample and one feature"):
-            checked_data(X)
+            wrap(X)
 
 
 @pytest.mark.parametrize(
@@ -92,24 +91,24 @@ def test_empty_data_are_refused(shape):
 )
 def test_other_than_real_numbers_are_refused(X, words):
     with pytest.raises(DataTypeError, match=words):
-        checked_data(X)
+        wrap(X)
 
 
 def test_complex_tensors_are_refused(xp):
     with pytest.raises(DataTypeError, match="Complex data not supported"):
-        checked_data(xp.ones((3, 2), dtype=xp.complex128))
+        wrap(xp.ones((3, 2), dtype=xp.complex128))
 
 
 def test_a_mask_of_another_shape_is_refused():
     with pytest.raises(
         ShapeError, match=r"mask of the same shape as X, \(10, 3\), got \(3, 10\).*True means observed"
     ):
-        checked_data(GOOD, mask=np.ones((3, 10), dtype=bool))
+        wrap(GOOD, Request(mask=np.ones((3, 10), dtype=bool)))
 
 
 def test_an_unknown_word_for_missing_is_refused():
     with pytest.raises(UnknownNameError, match=r"missing='masks' is not known.*Did you mean 'mask'"):
-        checked_data(GOOD, missing="masks")
+        wrap(GOOD, Request(missing="masks"))
 
 
 @pytest.mark.parametrize(
@@ -124,37 +123,37 @@ def test_an_unknown_word_for_missing_is_refused():
 )
 def test_bad_weights_are_refused(weights, kind, words):
     with pytest.raises(kind, match=words):
-        checked_data(GOOD, sample_weight=weights)
+        wrap(GOOD, Request(sample_weight=weights))
 
 
 def test_one_number_is_a_weight_for_all():
-    assert checked_data(GOOD, sample_weight=2.0).total_weight() == 20.0
+    assert wrap(GOOD, Request(sample_weight=2.0)).total_weight() == 20.0
 
 
 def test_an_integer_or_bool_matrix_with_a_wrong_entry_is_refused():
     with pytest.raises(NegativeDataError, match=r"entry \[1, 0\] is -3"):
-        checked_data(np.array([[1, 2], [-3, 4]]))
-    assert checked_data(np.array([[True, False], [True, True]])).total() == 3.0
+        wrap(np.array([[1, 2], [-3, 4]]))
+    assert wrap(np.array([[True, False], [True, True]])).total() == 3.0
 
 
 @pytest.mark.torch
 def test_tensors_that_carry_gradients_or_are_sparse():
     torch = pytest.importorskip("torch")
-    data = checked_data(torch.tensor(GOOD, requires_grad=True))
+    data = wrap(torch.tensor(GOOD, requires_grad=True))
     assert data.extremes() == (1.0, 30.0)
     # In host memory unless the caller works on sparse tensors.
     X = torch.tensor(GOOD).to_sparse()
-    assert checked_data(X).container == "sparse"
-    assert checked_data(X, sparse_arrays=True).container == "sparse-array"
+    assert wrap(X).container == "sparse"
+    assert wrap(X, Request(sparse_arrays=True)).container == "sparse-array"
 
 
 def test_the_caller_is_named():
     with pytest.raises(NegativeDataError, match="passed to NMF"):
-        checked_data(spoiled(-1.0), who="NMF")
+        wrap(spoiled(-1.0), Request(who="NMF"))
 
 
 def test_locate_says_when_there_is_nothing():
-    data = checked_data(GOOD)
+    data = wrap(GOOD)
     assert locate(data, lambda xp, block: block > 29) == (9, 2, 30.0)
     with pytest.raises(LookupError, match="no entry"):
         locate(data, lambda xp, block: block > 99)
@@ -163,21 +162,21 @@ def test_locate_says_when_there_is_nothing():
 @pytest.mark.parametrize("X", ["data.csv", b"1 2", None, {"a": 1}, {1, 2}, iter([[1.0]]), Path("data.csv")])
 def test_what_is_no_table_is_named(X):
     with pytest.raises(DataTypeError, match="Expected X as a table of numbers") as caught:
-        checked_data(X)
+        wrap(X)
     assert ("nonneg.open_matrix" in str(caught.value)) == isinstance(X, str | Path)
 
 
 def test_rows_of_unequal_length():
     with pytest.raises(ShapeError, match="rows of different lengths"):
-        checked_data([[1, 2], [3]])
+        wrap([[1, 2], [3]])
 
 
 @pytest.mark.parametrize("weights", ["x", {}, ["a", "b", "c"], object()])
 def test_weights_that_are_no_numbers(weights):
     with pytest.raises(InvalidParameterError, match="Expected sample_weight as 3 numbers"):
-        checked_data(np.ones((3, 2)), sample_weight=weights)
+        wrap(np.ones((3, 2)), Request(sample_weight=weights))
 
 
 def test_a_rule_for_missing_entries_is_a_name():
     with pytest.raises(UnknownNameError, match="missing="):
-        checked_data(np.ones((3, 2)), missing=np.ones(3))
+        wrap(np.ones((3, 2)), Request(missing=np.ones(3)))

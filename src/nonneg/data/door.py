@@ -1,9 +1,10 @@
-"""The door of the library: X is classified, checked and wrapped once; errors say what to do."""
+"""The door of the library: X is classified, checked and wrapped here, once; errors say what to do."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,8 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.data.csr_arrays import check_sparse_array
-from nonneg.data.locate import locate
-from nonneg.data.observed import MissingEntries
-from nonneg.data.sparse_array import on_host, sparse_array_matrix
+from nonneg.data.local import has_nan, observed_mask
+from nonneg.data.sparse_array import on_host
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
     DataTypeError,
@@ -32,50 +32,82 @@ from nonneg.exceptions import (
 from nonneg.io.open_matrix import as_stored
 from nonneg.io.stored import StoredMatrix
 
+Labels = tuple[Any, Any] | None
 
-def checked_data(
-    X: Any,
-    *,
-    sample_weight: Any = None,
-    mask: Any = None,
-    missing: str = "error",
-    positive: bool = False,
-    signed: bool = False,
-    who: str = "factorize",
-    masks: bool = True,
-    convert: Callable[[Any], Any] | None = None,
-    check_shape: Callable[[Any], None] | None = None,
-    verbose: int = 0,
-    device: Any = None,
-    sparse_arrays: bool = False,
-) -> DataMatrix:
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a caller of `wrap` asks of the data.
+
+    Attributes
+    ----------
+    sample_weight, mask : array or None
+        Row weights, and which entries were observed.
+    missing : {"error", "mask"}
+        What NaN means.
+    positive, signed : bool
+        Whether zeros are rejected, and whether negative entries are accepted.
+    who : str
+        The function or class that messages name.
+    masks : bool
+        Whether that one accepts ``missing="mask"``, which messages then recommend.
+    convert : callable or None
+        How data on the host become an array or a sparse matrix: `numpy.asarray` by default, scikit-learn's
+        `validate_data` in an estimator.
+    check_shape : callable or None
+        Called with arrays that `convert` does not see: tensors, Dask arrays and what is read from disk.
+    verbose : int
+        Whether a file that is read block by block shows how far it was read.
+    device : torch.device or None
+        Where data of the host are worked on; what does not fit there is streamed.
+    sparse_arrays : bool
+        Whether sparse tensors and CuPy's sparse matrices stay on their device; otherwise they become SciPy's.
+    """
+
+    sample_weight: Any = None
+    mask: Any = None
+    missing: str = "error"
+    positive: bool = False
+    signed: bool = False
+    who: str = "factorize"
+    masks: bool = True
+    convert: Callable[[Any], Any] | None = None
+    check_shape: Callable[[Any], None] | None = None
+    verbose: int = 0
+    device: Any = None
+    sparse_arrays: bool = False
+
+    def checked_shape(self, X: Any) -> Any:
+        """Return X after the caller's check of its shape."""
+        if self.check_shape is not None:
+            self.check_shape(X)
+        return X
+
+    def rows(self, shape: tuple[int, int]) -> tuple[Any, Any]:
+        """Return row weights and mask, checked against the shape of X."""
+        if not isinstance(self.missing, str) or self.missing not in ("error", "mask"):
+            raise UnknownNameError.of("missing", self.missing, ("error", "mask"))
+        mask = None if self.mask is None else _checked_mask(self.mask, shape)
+        weights = None if self.sample_weight is None else _checked_weights(self.sample_weight, shape[0])
+        return weights, mask
+
+    def check_entries(self, data: DataMatrix, labels: Labels, advice: Any, first_row: int = 0) -> None:
+        """Reject entries that the caller does not accept."""
+        check_entries(
+            data, positive=self.positive, signed=self.signed, who=self.who, masks=self.masks, labels=labels,
+            advice=advice, first_row=first_row,
+        )  # fmt: skip
+
+
+def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
     """Check type, shape and entries of X once, and wrap it; what is wrapped already was checked.
 
     Parameters
     ----------
     X : array, sparse matrix, data frame, AnnData, tensor, Dask array, array on disk or DataMatrix
         The data.
-    sample_weight, mask : array, optional
-        Row weights, and which entries were observed.
-    missing : {"error", "mask"}, default "error"
-        What NaN means.
-    positive, signed : bool, default False
-        Whether zeros are rejected, and whether negative entries are accepted.
-    who : str, default "factorize"
-        The function or class that messages name.
-    masks : bool, default True
-        Whether that one accepts ``missing="mask"``, which messages then recommend.
-    convert : callable, optional
-        How data on the host become an array or a sparse matrix: `numpy.asarray` by default, scikit-learn's
-        `validate_data` in an estimator.
-    check_shape : callable, optional
-        Called with arrays that `convert` does not see: tensors, Dask arrays and what is read from disk.
-    verbose : int, default 0
-        Whether a file that is read block by block shows how far it was read.
-    device : torch.device, optional
-        Where data of the host are worked on; what does not fit there is streamed.
-    sparse_arrays : bool, default False
-        Whether sparse tensors and CuPy's sparse matrices stay on their device; otherwise they become SciPy's.
+    request : Request
+        What the caller asks of them.
 
     Returns
     -------
@@ -83,85 +115,52 @@ def checked_data(
         The data operator; its `extremes` are known.
     """
     if isinstance(X, DataMatrix):
-        if check_shape is not None:
-            check_shape(X)
-        return X if sparse_arrays else on_host(X)
+        request.checked_shape(X)
+        return X if request.sparse_arrays else on_host(X)
+    labels: Labels = None
+    advice = None
     annotated = annotated_matrix(X)
-    if annotated is None:
-        labels, advice = None, None
-    else:
-        labels, advice = (annotated.row_names, annotated.column_names), annotated.source.advice
-        X = annotated.entries
-    options: dict[str, Any] = {
-        "positive": positive,
-        "signed": signed,
-        "who": who,
-        "masks": masks,
-        "advice": advice,
-    }
-    stored = as_stored(X)
+    if annotated is not None:
+        X, advice = annotated.entries, annotated.source.advice
+        labels = annotated.row_names, annotated.column_names
+    stored, device = as_stored(X), request.device
     if stored is not None and not stored.fits():
-        options["labels"] = labels
-        return _streamed(stored, sample_weight, mask, missing, check_shape, verbose, options, device)
+        return _streamed(request.checked_shape(stored), request, labels, advice)
     if stored is not None and not isinstance(X, np.memmap):
         X, stored = stored.read_all(), None
     if annotated is None:
-        labels = frame_labels(X, unique=convert is not None)
-    X = _checked_array(X, who, convert, check_shape)
+        labels = frame_labels(X, unique=request.convert is not None)
+    X = _checked_array(X, request)
     if device is not None:
         from nonneg.data.device_stream import copied, fits, host_bytes, host_rows
 
         if not fits(host_bytes(X), device):
-            options["labels"] = labels
-            rows = host_rows(X) if stored is None else stored
-            return _streamed(rows, sample_weight, mask, missing, None, verbose, options, device)
+            return _streamed(host_rows(X) if stored is None else stored, request, labels, advice)
         X = copied(X, device)
-    if not isinstance(missing, str) or missing not in ("error", "mask"):
-        raise UnknownNameError.of("missing", missing, ("error", "mask"))
-    if mask is not None:
-        mask = _checked_mask(mask, X.shape)
-    weights = None if sample_weight is None else _checked_weights(sample_weight, X.shape[0])
-    data: DataMatrix
-    if is_sparse_array(X):
-        data = sparse_array_matrix(X, weights, mask, nan_is_missing=missing == "mask")
-    else:
-        if missing == "mask":
-            mask = _both(X, mask, _observed_from_nan(X))
-        data = as_data_matrix(X, weights=weights, mask=mask)
+    weights, mask = request.rows(X.shape)
+    if request.missing == "mask" and has_nan(X):  # complete data keep the solvers for complete data
+        mask = observed_mask(X, mask)
+    data = as_data_matrix(X, weights=weights, mask=mask)
     data.numpy_out = device is not None
-    check_entries(data, labels=labels, **options)
-    return data if sparse_arrays or device is not None else on_host(data)
+    request.check_entries(data, labels, advice)
+    return data if request.sparse_arrays or device is not None else on_host(data)
 
 
-def _streamed(
-    stored: StoredMatrix,
-    sample_weight: Any,
-    mask: Any,
-    missing: str,
-    check_shape: Callable[[Any], None] | None,
-    verbose: int,
-    options: dict[str, Any],
-    device: Any = None,
-) -> StreamedMatrix:
+def _streamed(stored: StoredMatrix, request: Request, labels: Labels, advice: Any) -> StreamedMatrix:
     """Check what does not fit in memory, in its first pass."""
-    if check_shape is not None:
-        check_shape(stored)
-    _check_form(stored, options["who"])
-    if options["labels"] is None and stored.row_names is not None and stored.column_names is not None:
-        options["labels"] = stored.row_names, stored.column_names
-    if not isinstance(missing, str) or missing not in ("error", "mask"):
-        raise UnknownNameError.of("missing", missing, ("error", "mask"))
-    mask = None if mask is None else _checked_mask(mask, stored.shape)
-    weights = None if sample_weight is None else _checked_weights(sample_weight, stored.shape[0])
-    given = {"weights": weights, "mask": mask, "missing": missing, "verbose": verbose}
-    if device is None:
-        data = StreamedMatrix(stored, **given)
+    _check_form(stored, request.who)
+    if labels is None and stored.row_names is not None and stored.column_names is not None:
+        labels = stored.row_names, stored.column_names
+    weights, mask = request.rows(stored.shape)
+    options = {"weights": weights, "mask": mask, "missing": request.missing, "verbose": request.verbose}
+    if request.device is None:
+        data = StreamedMatrix(stored, **options)
     else:
         from nonneg.data.device_stream import DeviceStreamedMatrix
 
-        data = DeviceStreamedMatrix(stored, device, **given)
-    data.examine(lambda block, first_row: check_entries(block, first_row=first_row, **options))
-    check_entries(data, **options)  # what only the whole matrix shows
+        data = DeviceStreamedMatrix(stored, request.device, **options)
+    data.examine(lambda block, first_row: request.check_entries(block, labels, advice, first_row))
+    request.check_entries(data, labels, advice)  # what only the whole matrix shows
     return data
 
 
@@ -192,13 +191,10 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
         )
 
 
-def _checked_array(
-    X: Any, who: str, convert: Callable[[Any], Any] | None, check_shape: Callable[[Any], None] | None
-) -> Any:
-    refuse_unsupported_types(X, who)
+def _checked_array(X: Any, request: Request) -> Any:
+    refuse_unsupported_types(X, request.who)
     if is_sparse_array(X):
-        if check_shape is not None:
-            check_shape(X)
+        request.checked_shape(X)
         if len(X.shape) == 2:
             check_sparse_array(X)
     elif is_non_numpy(X):
@@ -206,11 +202,10 @@ def _checked_array(
         if is_dask(X) and any(np.isnan(side) for side in X.shape):
             # On a copy: Dask writes the sizes into the array it is asked for.
             X = X.copy().compute_chunk_sizes()
-        if check_shape is not None:
-            check_shape(X)
+        request.checked_shape(X)
     else:
-        X = (convert or _host_array)(X)
-    _check_form(X, who)
+        X = (request.convert or _host_array)(X)
+    _check_form(X, request.who)
     return X
 
 
@@ -260,44 +255,6 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
             "True means observed."
         )
     return mask
-
-
-def _observed_from_nan(X: Any) -> Any:
-    if sp.issparse(X):
-        lost = sp.csr_array(X, copy=True).astype(np.float64)
-        lost.data = np.isnan(lost.data).astype(np.float64)
-        lost.sum_duplicates()
-        lost.eliminate_zeros()
-        return MissingEntries(lost) if lost.nnz else None
-    if is_dask(X):
-        if "float" not in str(X.dtype):
-            return None
-        lost = X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
-        # Complete data keep the solvers for complete data.
-        return ~lost if bool(lost.any().compute()) else None
-    xp = array_namespace(X)
-    if not xp.isdtype(X.dtype, "real floating"):
-        return None
-    lost = xp.isnan(X)
-    return xp.logical_not(lost) if bool(xp.any(lost)) else None
-
-
-def _nan_places(block: Any) -> Array:
-    return np.isnan(block.toarray() if sp.issparse(block) else to_numpy(block))
-
-
-def _both(X: Any, mask: Any, observed: Any) -> Any:
-    # What the user's mask and the NaN say together.
-    if mask is None or observed is None:
-        return observed if mask is None else mask
-    if isinstance(observed, MissingEntries):
-        given = sp.csr_array(mask if sp.issparse(mask) else np.asarray(mask), dtype=bool).astype(np.int8)
-        return (given - given.multiply(observed.pattern.astype(np.int8))).astype(bool)
-    mask = mask.toarray() if sp.issparse(mask) else mask
-    if is_dask(observed):
-        return observed & (mask if is_dask(mask) else np.asarray(mask)).astype(bool)
-    xp = array_namespace(X)
-    return xp.logical_and(observed, xp.asarray(mask, dtype=xp.bool, device=X.device))
 
 
 def _checked_weights(weights: Any, n_rows: int) -> Array:
@@ -391,3 +348,38 @@ def _observed_zero(data: DataMatrix) -> bool:
     except LookupError:
         return False
     return True
+
+
+def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float]:
+    """Return row, column and value of the first observed entry that meets a condition."""
+    offset = 0
+    # Chunk by chunk, so that an error message does not need all data in memory.
+    for block in data.local_blocks():
+        if block.is_sparse and (stored := _stored_entry(block, condition)) is not None:
+            return offset + stored[0], stored[1], stored[2]
+        for start, stop in block.row_blocks(1 << 20):
+            rows = block.dense_rows(start, stop)
+            xp = block.xp
+            found = condition(xp, rows)
+            if block.observed is not None:
+                seen = xp.asarray(block.observed.dense_rows(start, stop))
+                found = xp.logical_and(found, seen != 0)
+            if bool(xp.any(found)):
+                where = xp.nonzero(found)
+                i, j = int(where[0][0]), int(where[1][0])
+                return offset + start + i, j, float(rows[i, j])
+        offset += block.shape[0]
+    raise LookupError("no entry meets the condition")
+
+
+def _stored_entry(block: Any, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float] | None:
+    """Return the first stored entry that meets a condition; None if entries that are not stored do too."""
+    xp, csr = block.xp, block.csr
+    if csr.data.shape[0] == 0 or bool(xp.any(condition(xp, xp.zeros_like(csr.data[:1])))):
+        return None
+    found = xp.nonzero(condition(xp, csr.data))[0]
+    if found.shape[0] == 0:
+        return None
+    at = int(found[0])
+    row = int(xp.sum(xp.astype(csr.indptr <= at, xp.int64))) - 1
+    return row, int(csr.indices[at]), float(csr.data[at])
