@@ -10,6 +10,7 @@ from tests.references.containers import sparse_array
 from nonneg._arrays import to_numpy
 from nonneg.data import as_data_matrix
 from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, from_entries, scipy_matrix
+from nonneg.data.observed import MissingEntries
 from nonneg.data.sparse_array import ListedArrays, sparse_array_matrix
 from nonneg.exceptions import DataTypeError, InvalidDataError
 
@@ -83,7 +84,7 @@ def test_patterns_of_observed_entries(share, nan, X, rng):
         at = np.argwhere(X != 0)[:3]
         given[tuple(at.T)] = np.nan
         seen &= ~np.isnan(given)
-    data = sparse_array_matrix(sparse_array(given, "torch", "csr"), mask=mask, nan_is_missing=nan)
+    data = sparse_array_matrix(sparse_array(given, "torch", "csr"), mask=MissingEntries(mask) if nan else mask)
     observed = data.observed
     assert isinstance(observed, ListedArrays)
     assert observed.lists_observed == (2 * seen.sum() <= X.size)
@@ -102,10 +103,10 @@ def test_nan_alone_lists_what_is_missing(X):
     given = X.copy()
     at = tuple(np.argwhere(X != 0)[0])
     given[at] = np.nan
-    data = sparse_array_matrix(sparse_array(given, "torch", "csr"), nan_is_missing=True)
+    data = sparse_array_matrix(sparse_array(given, "torch", "csr"), mask=MissingEntries(None))
     assert not data.observed.lists_observed
     assert data.observed.weight(None) == X.size - 1
-    assert sparse_array_matrix(sparse_array(X, "torch", "csr"), nan_is_missing=True).observed is None
+    assert sparse_array_matrix(sparse_array(X, "torch", "csr"), mask=MissingEntries(None)).observed is None
 
 
 def compressed(torch, indptr, indices, values, shape):
