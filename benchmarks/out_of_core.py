@@ -219,8 +219,7 @@ def _warm_up(case: Case, threads: int) -> None:
 
     from nonneg import NMF
     from nonneg.data import as_data_matrix
-    from nonneg.io.stored import ArrayRows
-    from nonneg.io.stored import CompressedRows
+    from nonneg.io.stored import ArrayRows, CompressedRows
 
     X = np.random.default_rng(0).random((2000, 600), dtype=np.float32)
     csr = sp.csr_array(X)

@@ -84,7 +84,9 @@ def test_patterns_of_observed_entries(share, nan, X, rng):
         at = np.argwhere(X != 0)[:3]
         given[tuple(at.T)] = np.nan
         seen &= ~np.isnan(given)
-    data = sparse_array_matrix(sparse_array(given, "torch", "csr"), mask=MissingEntries(mask) if nan else mask)
+    data = sparse_array_matrix(
+        sparse_array(given, "torch", "csr"), mask=MissingEntries(mask) if nan else mask
+    )
     observed = data.observed
     assert isinstance(observed, ListedArrays)
     assert observed.lists_observed == (2 * seen.sum() <= X.size)
