@@ -67,7 +67,7 @@ def test_documented_defaults_are_the_defaults(layer):
 
 def test_they_are_found():
     found = [pair for path in sorted(SOURCE.rglob("*.py")) for pair in documented_and_actual(path)]
-    assert sum(documented is not None for _, documented, _ in found) > 350
+    assert sum(documented is not None for _, documented, _ in found) > 250
     assert ("separable_dirichlet(n_samples)", 200, 200) in found
 
 

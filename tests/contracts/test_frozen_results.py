@@ -11,8 +11,8 @@ import nonneg
 GROWING = {
     "applications.consensus_plots.ConsensusDisplay", "cli.terminal.Outcome", "cones.streaming.ConeStream",
     "data.device_blocks._Slot", "estimators.stored_fields.Content", "hyperspectral.abundances.Mixtures",
-    "iteration.checkpoint.Checkpoint", "merit.frank_wolfe._Converged", "nonneg.plotting.ComponentsDisplay",
-    "nonneg.plotting.HistoryDisplay", "nonneg.plotting.RankDisplay", "solvers.restarts.Restart",
+    "iteration.checkpoint.Checkpoint", "nonneg.plotting.ComponentsDisplay", "nonneg.plotting.HistoryDisplay",
+    "nonneg.plotting.RankDisplay", "report.records.Record", "solvers.restarts.Restart",
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 from nonneg import ConeNMF
-from nonneg.cones.geometry.size_angle import smallest_cone
+from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 from nonneg.initializers.spherical_kmeans import spherical_kmeans
@@ -162,7 +162,7 @@ def test_cones_apart_have_the_smallest_largest_size_angle(seed):
     found = ConeNMF(2).fit(data.X).labels_
 
     def largest(labels):
-        return max(smallest_cone(data.X[labels == k]).angle for k in (0, 1))
+        return size_angles(as_data_matrix(data.X), labels, 2).angles.max()
 
     others = (np.array([0, *rest]) for rest in product((0, 1), repeat=6))
     best = min(largest(labels) for labels in others if labels.any())

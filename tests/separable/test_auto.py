@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from nonneg import SeparableNMF, select_anchors
 from nonneg.datasets import middle_points, separable_dirichlet
-from nonneg.exceptions import NonnegError
+from nonneg.exceptions import FileFormatError, NonnegError, UnsupportedError
 from nonneg.separable.auto import Judge
 
 PROPOSING = ("spa", "snpa", "smoothed-spa", "merit-exact", "merit")
@@ -47,6 +47,21 @@ def test_the_papers_own_data_and_gaussian_noise_are_both_answered():
     for seed in range(4):
         draw = separable_dirichlet(200, 50, 40, snr=9, rng=seed)
         assert set(select_anchors(draw.X, 40).anchors) == set(draw.anchors)
+
+
+def test_options_reach_the_convex_methods(tmp_path):
+    draw = middle_points(50, 10, snr=12, rng=0)
+    seen = []
+    select_anchors(draw.X, 10, max_iter=3, tol=0.0, callback=lambda now: seen.append(now.n_iter))
+    assert seen == [1, 2, 3, 1, 2, 3]
+    first, again = (select_anchors(draw.X, 10, checkpoint=tmp_path) for _ in range(2))
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["merit", "merit-exact"]
+    assert set(first.anchors) == set(again.anchors) == set(draw.anchors)
+    next(tmp_path.glob("merit/*")).write_bytes(b"no checkpoint")
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        select_anchors(draw.X, 10, checkpoint=tmp_path)
+    with pytest.raises(UnsupportedError, match="method='auto' does not accept init; only"):
+        select_anchors(draw.X, 10, init="spa")
 
 
 def test_without_noise_the_cheapest_is_enough(clean):

@@ -23,7 +23,7 @@ ADVICE = {
         "entries that are zero."
     ),
     "skew-gradient": Advice("Raise max_iter, or lower tol.", NOT_CONVERGED),
-    "duality-gap": Advice("Raise max_iter, or use steps='fully-corrective'.", NOT_CONVERGED),
+    "duality-gap": Advice("Raise max_iter, or use method='merit-exact'.", NOT_CONVERGED),
     "restarts-converged": Advice("Raise max_iter if components differ between restarts."),
     "eigenvectors": Advice(
         "Use fewer communities, or remove small components from the graph.",

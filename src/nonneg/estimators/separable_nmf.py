@@ -48,9 +48,9 @@ class SeparableNMF(FactorizingEstimator):
     init : str, array of int or None
         Convex methods: initial anchors, or the name of a method that finds them.
     tol : float or None
-        Convex methods: the stopping tolerance; None is the default of the method.
+        "auto" and convex methods: the stopping tolerance; None is the default of each method.
     max_iter : int or None
-        Convex methods: maximum number of iterations; None is the default of the method.
+        "auto" and convex methods: maximum number of iterations; None is the default of each method.
     sum_to_one : bool or "auto", default "auto"
         Whether the weights of a sample sum to one, or are only nonnegative. "auto" looks at the data: they do
         if the features of every sample sum to one.
@@ -74,7 +74,7 @@ class SeparableNMF(FactorizingEstimator):
     callback : callable, optional
         "auto" and convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
-        "merit" and "merit-exact": a folder in which the run is saved and from which it is resumed.
+        "auto", "merit" and "merit-exact": a folder in which the run is saved and from which it is resumed.
 
     Attributes
     ----------

@@ -15,6 +15,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from nonneg._arrays import numpy_dtype, to_float64
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix
-from nonneg.exceptions import NonnegError, NonnegWarning
+from nonneg.exceptions import FileFormatError, NonnegError, NonnegWarning, OutputError
 from nonneg.iteration import Progress
 from nonneg.separable.merit import merit
 from nonneg.separable.merit_exact import evenly_spaced, merit_exact
@@ -49,22 +50,29 @@ def auto(
     data: DataMatrix,
     n_components: int,
     *,
+    max_iter: int | None = None,
+    tol: float | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
+    checkpoint: Any = None,
 ) -> SelectionResult:
     """Return the proposal that leaves the smallest residual, or a cheaper one that is as good."""
+    # For the convex methods, each of which has its own default.
+    limits = {key: value for key, value in (("max_iter", max_iter), ("tol", tol)) if value is not None}
+    options = {**limits, "verbose": verbose, "callback": callback}
     judge = Judge.of(data)
     proposals: dict[str, SelectionResult] = {}
     squares: dict[str, FloatArray] = {}
     refused: dict[str, str] = {}
     fewer: list[SelectionResult] = []
-    shown = {"verbose": verbose, "callback": callback}
-    for name, propose in _methods(data.shape[0], shown).items():
+    for name, propose in _methods(data.shape[0], options, checkpoint).items():
         try:
             with warnings.catch_warnings():
                 # What a method warns of belongs to its own proposal; the judge sees what that is worth.
                 warnings.simplefilter("ignore", NonnegWarning)
                 proposal = propose(data, n_components)
+        except (OutputError, FileFormatError):
+            raise  # a checkpoint that cannot be read or written is no matter of the method
         except NonnegError as error:
             refused[name] = str(error)
             continue
@@ -93,14 +101,17 @@ def auto(
     )
 
 
-def _methods(n_samples: int, shown: Mapping[str, Any]) -> Mapping[str, Any]:
+def _methods(n_samples: int, options: Mapping[str, Any], checkpoint: Any) -> Mapping[str, Any]:
     # From the cheapest on.
+    def saved(name: str) -> dict[str, Any]:
+        return {**options, "checkpoint": None if checkpoint is None else Path(checkpoint) / name}
+
     methods = {
         "spa": spa,
         "snpa": snpa,
         "smoothed-spa": smoothed_spa,
-        "merit-exact": lambda data, k: merit_exact(data, k, n_explained=MANY, **shown),
-        "merit": lambda data, k: merit(data, k, recovery=False, **shown),
+        "merit-exact": lambda data, k: merit_exact(data, k, n_explained=MANY, **saved("merit-exact")),
+        "merit": lambda data, k: merit(data, k, recovery=False, **saved("merit")),
     }
     return methods if n_samples <= MANY else {name: methods[name] for name in list(methods)[:-1]}
 

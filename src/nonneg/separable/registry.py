@@ -77,7 +77,7 @@ METHODS: Registry[Method] = Registry(
             "SPA, SNPA, smoothed SPA and MERIT propose; the anchors that leave the smallest residual win",
             kind="choice",
             in_process=True,
-            shared=frozenset({"verbose", "callback"}),
+            shared=SHARED - {"init"},
         ),
         "merit": Method(
             "nonneg.separable.merit:merit",

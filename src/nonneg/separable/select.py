@@ -91,10 +91,10 @@ def select_anchors(
         "merit" and "merit-exact" also take coefficients. "fast-gradient" derives its automatic weight from
         these anchors.
     tol : float, optional
-        Convex methods: the stopping tolerance; None is the default of the method.
+        "auto" and convex methods: the stopping tolerance; None is the default of each method.
     max_iter : int, optional
-        Convex methods: maximum number of iterations; None is the default of the method, 100 for both MERIT
-        algorithms and 150 for "fast-gradient".
+        "auto" and convex methods: maximum number of iterations; None is the default of each method, 100 for
+        both MERIT algorithms and 150 for "fast-gradient".
     energy : float, optional
         First preprocessing step: keep the samples with the largest norms that together account for this
         fraction of the squared norm, for example 0.99.
@@ -116,7 +116,7 @@ def select_anchors(
     callback : callable, optional
         "auto" and convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
-        "merit" and "merit-exact": a folder in which the run is saved and from which it is resumed.
+        "auto", "merit" and "merit-exact": a folder in which the run is saved and from which it is resumed.
 
     Returns
     -------

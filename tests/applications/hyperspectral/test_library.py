@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,6 @@ from nonneg.applications.hyperspectral import (
 )
 from nonneg.applications.hyperspectral.library import known_spectra
 from nonneg.applications.hyperspectral.preview import preview_bands
-from nonneg.cli.unmix import _map_errors
 from nonneg.exceptions import FileFormatError, InvalidParameterError, OutputError, ShapeError
 from nonneg.metrics import spectral_angles
 
@@ -139,18 +136,6 @@ def test_numbers_of_bands_are_no_wavelengths(tmp_path):
     assert found.names == ("water",)
     path.write_text("wavelength,soil\n400,1\n500,2\n")
     assert read_library(path).wavelengths.tolist() == [400, 500]
-
-
-def test_the_error_of_a_map_is_its_root_mean_square():
-    truth, found = np.zeros((2, 3, 2)), np.zeros((2, 3, 2))
-    found[:, :, 0], found[0, 0, 1] = 0.5, np.nan
-    found[1, :, 1] = 0.2
-    model = SimpleNamespace(abundances_=found, n_endmembers_=2)
-    scene = SimpleNamespace(truth_maps=truth)
-    errors = _map_errors(model, scene, SimpleNamespace(chosen=[1, 0]))
-    np.testing.assert_allclose(errors, [0.5, np.sqrt(3 * 0.04 / 5)])
-    assert _map_errors(model, SimpleNamespace(truth_maps=None), None) == [None, None]
-    assert _map_errors(model, scene, SimpleNamespace(chosen=[-1, 0]))[0] is None
 
 
 def test_a_preview_leaves_out_two_percent_at_both_ends():
