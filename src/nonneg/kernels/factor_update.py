@@ -82,8 +82,9 @@ class FactorUpdate:
         chosen_gram = np.empty((k, k), dtype=dtype)
         new_gram = np.empty_like(chosen_gram) if self.of_new and old is not None else None
         products = np.empty((k, self.data.shape[1]), dtype=dtype) if self.wide else None
-        if self.data is not None or other.strides[1] != other.itemsize:
-            other = np.ascontiguousarray(other)
+        # A single column counts as contiguous whatever its strides are; the core reads them.
+        if other.strides[1] != other.itemsize or (self.data is not None and not other.flags.c_contiguous):
+            other = other.copy(order="C")
         with nullcontext() if is_held() else single_threaded_blas():
             sums = core().factor_update(
                 self.data, other, np.ascontiguousarray(gram, dtype=dtype), *self._descent,

@@ -128,7 +128,7 @@ def frame_covariances(Y: Any) -> FrameCovariances:
     xp = array_namespace(Y)
     _check_finite(xp, Y, ("realization", "frame", "sample"))
     _check_silence(xp, Y)
-    _check_unit(float(xp.max(xp.abs(Y))), str(Y.dtype), "The largest sample")
+    check_unit(float(xp.max(xp.abs(Y))), str(Y.dtype), "The largest sample")
     scaled = Y / S**0.5
     if S == 1:
         return FrameCovariances(scaled, np.zeros(N), 0.0, S)
@@ -170,7 +170,7 @@ def covariances_of(covariances: Any) -> FrameCovariances:
     scale = float(xp.max(xp.abs(given)))
     if scale == 0:
         raise InvalidDataError("All covariances are zero: there is nothing to diagonalize.")
-    _check_unit(math.sqrt(scale), str(given.dtype), "The root of the largest covariance")
+    check_unit(math.sqrt(scale), str(given.dtype), "The root of the largest covariance")
     single = is_float32(given.dtype)
     allowed = (1e-4 if single else 1e-9) * scale
     apart = xp.max(xp.reshape(xp.abs(given - symmetric), (N, -1)), axis=1)
@@ -312,7 +312,7 @@ def _check_silence(xp: Any, Y: Array) -> None:
         )
 
 
-def _check_unit(size: float, dtype: str, what: str) -> None:
+def check_unit(size: float, dtype: str, what: str) -> None:
     """Reject powers whose squares overflow: variances are divided by squares of variances."""
     limits = np.finfo(numpy_dtype(dtype))
     if not float(limits.tiny) <= size * size <= math.sqrt(float(limits.max)):

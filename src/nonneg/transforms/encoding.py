@@ -12,6 +12,7 @@ from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidParameterError
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.beta_encoding import encode_beta
+from nonneg.transforms.covariances import check_unit
 
 # eps0="auto", in units of the mean variance of a coefficient. Sounds lie in few atoms, each far above the
 # mean; with a smaller share faint atoms count as much as loud ones, and more restarts end in worse minima.
@@ -21,6 +22,8 @@ AUTOMATIC_EPS0 = 0.1
 def automatic_eps0(Y: Array) -> float:
     """Return the offset that "auto" stands for: a tenth of the mean square of the frames."""
     xp = array_namespace(Y)
+    if (largest := float(xp.max(xp.abs(Y)))) > 0:
+        check_unit(largest, str(Y.dtype), "The largest sample")
     return AUTOMATIC_EPS0 * float(xp.mean(xp.square(Y)))
 
 

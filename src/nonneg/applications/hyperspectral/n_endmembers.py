@@ -127,7 +127,7 @@ def _virtual_dimensionality(gram: FloatArray, mean: FloatArray, n_pixels: int) -
     """Return the number of whitened eigenvalues of the correlation that exceed those of the covariance."""
     # Chang & Du (2004), IEEE Trans. Geoscience and Remote Sensing 42(3).
     covariance = gram - np.outer(mean, mean)
-    if not np.trace(covariance) > 0:
+    if not np.trace(covariance) > len(mean) * np.finfo(float).eps * np.trace(gram):  # copies, up to rounding
         return 1
     scale = np.sqrt(np.diagonal(_inverse_gram(covariance)))
     whitened = (matrix * np.outer(scale, scale) for matrix in (gram, covariance))

@@ -109,7 +109,7 @@ def checked_counts(X: Any) -> Any:
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     # A sparse matrix is copied before entries of the same word are added: a narrow type would not hold the
     # sum.
-    counts = sp.csr_array(X.astype(dtype, copy=True) if sp.issparse(X) else X).astype(dtype, copy=False)
+    counts = sp.csr_array(X.astype(dtype, copy=sp.issparse(X)))
     counts.sum_duplicates()
     if counts.shape[0] == 0 or counts.shape[1] == 0:
         raise InvalidDataError(f"Expected at least one document and one word, got {counts.shape}.")

@@ -1,0 +1,279 @@
+"""Degenerate input of every public estimator and function: a finite answer or an error of the package."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import nonneg
+from nonneg import MinVolNMF, applications
+from nonneg.applications import Unmixing
+from nonneg.applications.hyperspectral import estimate_n_endmembers
+from nonneg.exceptions import InvalidDataError, NonnegError
+
+pd = pytest.importorskip("pandas")
+
+RNG = np.random.default_rng(0)
+PLAIN = RNG.dirichlet(np.ones(3), 20) @ (0.2 + RNG.random((3, 6)))
+CASES = {
+    "30% zero rows": np.where(np.arange(20)[:, None] < 6, 0.0, PLAIN),
+    "zero columns": np.where(np.arange(6) < 2, 0.0, PLAIN),
+    "constant": np.full((20, 6), 3.0),
+    "identical rows": np.repeat(PLAIN[:1], 20, axis=0),
+    "all zero": np.zeros((20, 6)),
+    "duplicates": np.repeat(PLAIN[:5], 4, axis=0),
+    "one entry": np.array([[2.0]]),
+    "rank one": np.outer(1.0 + np.arange(20), PLAIN[0]),
+    "three rows": PLAIN[:3],
+    "one column": PLAIN[:, :1],
+    "1e-200": 1e-200 * PLAIN,
+    "1e200": 1e200 * PLAIN,
+    "denormals": 1e-310 * PLAIN,
+    "float16": PLAIN.astype(np.float16),
+    "float32, 1e30": (1e30 * PLAIN).astype(np.float32),
+    "integers": np.round(100 * PLAIN).astype(int),
+    "bool": PLAIN > 0.5,
+    "nullable integers": pd.DataFrame(np.round(100 * PLAIN).astype(int)).add_prefix("x").astype("Int64"),
+    "nullable floats": pd.DataFrame(PLAIN).add_prefix("x").astype("Float64"),
+    "nullable bools": pd.DataFrame(PLAIN > 0.5).add_prefix("x").astype("boolean"),
+    "nullable with gaps": pd.DataFrame(np.where(PLAIN > 0.5, PLAIN, np.nan))
+    .add_prefix("x")
+    .astype("Float64"),
+}
+"""Also used with k = min(shape) and with k above the rank."""
+
+START = np.eye(8, 6) + 0.1
+LOSSES = {"frobenius": "frobenius", "kl": "kullback-leibler", "is": "itakura-saito", "beta 1.5": 1.5}
+
+
+def plain(X):
+    """Return an array where a domain has no frames."""
+    return X if isinstance(X, np.ndarray) else X.to_numpy(float, na_value=np.nan)
+
+
+def factors(model, X, **extra):
+    """Fit, and return everything that should be finite."""
+    W = model.fit_transform(X, **extra)
+    assert str(model.certificate_)
+    return W, model.components_
+
+
+def nmf(solver="auto", loss="frobenius"):
+    return lambda X, k: factors(
+        nonneg.NMF(k, solver=solver, beta_loss=LOSSES[loss], max_iter=20, random_state=0), X
+    )
+
+
+def communities(X, k):
+    X = plain(X)
+    with np.errstate(over="ignore"):
+        graph = X @ X.T if X.dtype != bool else X.astype(int) @ X.T.astype(int)
+    model = applications.MixedMembership(k, random_state=0).fit(graph)
+    assert str(model.certificate_)
+    return (model.memberships_[graph.any(axis=1)],)  # documented: isolated nodes have NaN
+
+
+def counts(X):
+    X = plain(X)
+    return X if X.dtype == bool or X.max(initial=0.0) > 50 else np.round(20 * X)
+
+
+def topics(X, k):
+    model = applications.TopicModel(k, min_df=1, min_documents=1, random_state=0)
+    X = counts(X)
+    return model.fit_transform(np.where(np.add.outer(*map(np.arange, X.shape)) % 3, X, 0)), model.components_
+
+
+def signatures(X, k):
+    wide = np.tile(counts(X), (1, -(-96 // X.shape[1])))[:, :96]
+    model = applications.MutationalSignatures(k, n_init=3, max_iter=20, random_state=0).fit(wide)
+    return model.signatures_, model.exposures_
+
+
+def mixed_again(weights, again, H):
+    """Compare what weights mix: those of more components than directions are not unique."""
+    assert (H >= 0).all()
+    np.testing.assert_allclose(again @ H, weights @ H, rtol=1e-5, atol=1e-6 * np.abs(H).max())
+    return weights, H
+
+
+def min_volume(X, k):
+    model = nonneg.MinVolNMF(k, max_iter=10, random_state=0)
+    weights, H = factors(model, X)
+    return mixed_again(weights, model.transform(X), H)
+
+
+def unmixing(**options):
+    def unmix(X, k):
+        model = applications.Unmixing(k, random_state=0, **options)
+        cube = plain(X).reshape(len(X), 1, -1)
+        maps = model.fit_transform(cube)
+        assert str(model.certificate_)
+        return mixed_again(maps[model.mask_], model.transform(cube)[model.mask_], model.endmembers_)
+
+    return unmix
+
+
+def separation(X, k):
+    model = applications.SourceSeparation(k, max_iter=5, random_state=0)
+    return tuple(np.asarray(each) for each in model.fit_separate(np.tile(plain(X).ravel(), 20), 8000))
+
+
+def frames(X):
+    """Return three-dimensional frames."""
+    X = plain(X)
+    return np.stack([X, X[::-1]])
+
+
+def transform(X, k):
+    model = nonneg.TransformNMF(k, max_iter=5, random_state=0)
+    W = model.fit_transform(frames(X))
+    assert str(model.certificate_)
+    return W, model.components_
+
+
+def learned(X, k):
+    result = nonneg.learn_transform(frames(X), k, max_iter=5, rng=0)
+    return result.transform, result.W, result.H
+
+
+def diagonalized(X, k):
+    X = plain(X).astype(float)
+    with np.errstate(over="ignore"):
+        covariances = np.stack([X.T @ X, X[:k].T @ X[:k]])
+    result = nonneg.joint_diagonalize(covariances, eps0=0.1, max_iter=5, rng=0)
+    return (result.transform,)
+
+
+def anchors(method):
+    def select(X, k):
+        result = nonneg.select_anchors(X, k, method=method, rng=0)
+        assert str(result.certificate)
+        return (result.anchors,)
+
+    return select
+
+
+def compared(X, k):
+    return (np.array(nonneg.compare_ranks(X, candidates=sorted({1, k}), rng=0).rank),)
+
+
+CALLS = {
+    **{f"NMF, {solver}": nmf(solver) for solver in ("auto", "hals", "anls", "mu")},
+    **{f"NMF, {loss}": nmf("auto", loss) for loss in LOSSES if loss != "frobenius"},
+    "NMF, kl by mu": nmf("mu", "kl"),
+    "ConeNMF": lambda X, k: factors(nonneg.ConeNMF(k, random_state=0), X),
+    **{
+        f"SeparableNMF, {method}": lambda X, k, method=method: factors(
+            nonneg.SeparableNMF(k, method=method, random_state=0), X
+        )
+        for method in ("auto", "spa", "merit")
+    },
+    "ConsensusNMF": lambda X, k: factors(nonneg.ConsensusNMF(k, n_init=3, max_iter=20, random_state=0), X),
+    "PurificationNMF": lambda X, k: factors(nonneg.PurificationNMF(k, max_iter=5, random_state=0), X),
+    "TransformNMF": transform,
+    "IntegrativeNMF": lambda X, k: factors(
+        nonneg.IntegrativeNMF(k, max_iter=10, random_state=0), X, batch=np.arange(len(X)) % 2
+    ),
+    "MinVolNMF": min_volume,
+    "MixedMembership": communities,
+    "TopicModel": topics,
+    "MutationalSignatures": signatures,
+    "Unmixing": unmixing(),
+    "Unmixing, min-volume": unmixing(method="min-volume", max_iter=10),
+    "Unmixing, snpa": unmixing(method="snpa"),
+    "SourceSeparation": separation,
+    "factorize": lambda X, k: (lambda r: (r.W, r.H, np.array(r.loss)))(
+        nonneg.factorize(X, k, max_iter=20, rng=0)
+    ),
+    **{f"select_anchors, {method}": anchors(method) for method in ("auto", "spa", "merit")},
+    "purify": lambda X, k: (nonneg.purify(X, START[:k, : X.shape[1]], check_init="report", max_iter=5).H,),
+    "estimate_rank": lambda X, k: (np.array(nonneg.estimate_rank(X, k_min=1, rng=0).rank),),
+    "compare_ranks": compared,
+    "cone_rank_one": lambda X, k: (lambda r: (r.W, r.H))(nonneg.cone_rank_one(X, k, rng=0)),
+    "learn_transform": learned,
+    "joint_diagonalize": diagonalized,
+    "non_negative_factorization": lambda X, k: nonneg.non_negative_factorization(
+        X, n_components=k, max_iter=20, random_state=0
+    )[:2],
+}
+
+
+SLOW = (
+    "MinVolNMF",
+    "Unmixing, min-volume",
+    "SeparableNMF, auto",
+    "SeparableNMF, merit",
+    "MutationalSignatures",
+)
+PAIRS = [
+    pytest.param(case, call, marks=pytest.mark.slow if case.startswith("nullable") and call in SLOW else ())
+    for case in CASES
+    for call in CALLS
+]
+
+
+@pytest.mark.parametrize(("case", "call"), PAIRS)
+def test_a_finite_answer_or_an_error_of_the_package(case, call):
+    X = CASES[case]
+    before = X.copy()
+    for k in sorted({1, 2, min(X.shape), 8}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of zeros, copies, clipping and iterations
+            try:
+                arrays = CALLS[call](X, k)
+            except NonnegError:
+                continue
+        for array in arrays:
+            assert np.isfinite(np.asarray(array, dtype=float)).all()
+        assert np.asarray(before == X).all() or "gaps" in case
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_contract_is_not_met_by_refusing_everything(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        CALLS[call](PLAIN, 2)
+
+
+@pytest.mark.slow
+def test_a_few_pixels_that_differ_are_no_materials():
+    cube = np.ones((40, 50, 8))
+    for band, row in enumerate(range(3, 30, 4)):
+        cube[row, :8, band] = 2.0  # seven spectra of 0.4% of the pixels each, 2.8% together
+    with pytest.raises(InvalidDataError, match=r"copies of fewer spectra\. Ask for fewer"):
+        Unmixing(8, smooth=1, random_state=0).fit(cube)
+    assert Unmixing(8, method="snpa").fit(cube).relative_error_ < 1e-6
+
+
+def test_answers_where_there_is_one():
+    zeros = Unmixing(3, random_state=0)
+    with pytest.warns(UserWarning, match="6 pixels are zero in every band and were left out"):
+        zeros.fit(CASES["30% zero rows"].reshape(4, 5, 6))
+    assert (zeros.n_zero_, zeros.mask_.sum()) == (6, 14)
+    for case in ("constant", "identical rows"):
+        cube = CASES[case].reshape(4, 5, 6)
+        np.testing.assert_allclose(Unmixing(1).fit(cube).endmembers_, cube[0, :1])
+        with pytest.raises(InvalidDataError, match="n_endmembers=2, but the pixels differ in 0 directions"):
+            Unmixing(2).fit(cube)
+    with pytest.raises(InvalidDataError, match=r"entries up to .*e\+200, whose squares leave the range"):
+        Unmixing(3).fit(CASES["1e200"].reshape(4, 5, 6))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_copies_of_one_sample_are_their_own_simplex(k):
+    model = MinVolNMF(k).fit(CASES["identical rows"])
+    np.testing.assert_allclose(model.components_, CASES["identical rows"][:k])
+    # No step can lower the objective: more iterations are no advice.
+    assert model.certificate_["stationarity"].verdict != "fails"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_estimates_of_the_number(case):
+    try:
+        estimate = estimate_n_endmembers(plain(CASES[case]))
+    except NonnegError:
+        return
+    assert min(estimate.hysime, estimate.virtual_dimensionality, estimate.eigenvalues) >= 1
