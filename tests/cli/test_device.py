@@ -11,8 +11,6 @@ from nonneg.applications.topics import methods
 from nonneg.cli import fit, main
 from nonneg.exceptions import UnsupportedError
 
-pytest.importorskip("jinja2")
-
 
 @pytest.fixture
 def file(tmp_path):

@@ -18,7 +18,6 @@ from nonneg.cli import main
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.io import read_table
 
-pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 

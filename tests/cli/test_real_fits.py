@@ -17,7 +17,6 @@ from sklearn.datasets import load_digits
 import nonneg
 from nonneg.cli import main
 
-pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from nonneg.cli import main
 
-pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 

@@ -15,7 +15,6 @@ import pytest
 
 from nonneg.cli import main
 
-pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("distributed")
 from nonneg.data.cluster import Cluster
@@ -106,6 +105,24 @@ def web_address():
         yield f"tcp://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [("nonsense://host:1", "nonsense"), ("tcp://127.0.0.1:1", "No Dask scheduler answers")],
+)
+def test_an_address_without_a_scheduler_is_refused(address, reason, file, tmp_path, capsys):
+    assert fit(file, tmp_path / "out", "--scheduler", address) == 2
+    told = capsys.readouterr().err
+    assert f"No Dask scheduler answers at {address}" in told
+    assert reason in told
+    assert "Expected an address such as tcp://host:8786" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_server_of_something_else_is_refused(web_address, file, tmp_path, capsys):
+    assert fit(file, tmp_path / "out", "--scheduler", web_address) == 2
+    assert f"No Dask scheduler answers at {web_address}" in capsys.readouterr().err
 
 
 def test_the_address_of_a_worker_is_named(dask_cluster, file, tmp_path, capsys):

@@ -14,7 +14,6 @@ from nonneg.cli import main
 from nonneg.io import read_table
 from nonneg.io.table import Selection
 
-pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 

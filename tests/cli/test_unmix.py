@@ -229,7 +229,6 @@ def test_maps_take_over_where_the_scene_lies(planted, tmp_path, capsys):
 
 
 def test_pixels_without_data_do_not_look_like_pixels_without_a_material(planted, tmp_path, capsys):
-    pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
     values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
     for name, hatched in [("whole", False), ("gap", True)]:

@@ -43,7 +43,7 @@ def test_the_check_sees_missing_names_and_faint_words(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
 def test_the_report_of_a_separation_shows_and_plays(tmp_path):
-    for library in ("jinja2", "matplotlib", "soundfile"):
+    for library in ("matplotlib", "soundfile"):
         pytest.importorskip(library)
     from nonneg.cli.separate_results import Separated, write_sources
 

@@ -86,7 +86,7 @@ def test_importing_every_module_changes_no_global_state():
             import importlib, pkgutil
             import numba, scipy.sparse.linalg, scipy.linalg, scipy.io, scipy.optimize
             import sklearn.decomposition, sklearn.datasets, sklearn.utils.estimator_checks, threadpoolctl
-            for name in ("dask.array", "distributed", "pandas", "matplotlib.figure", "jinja2", "h5py"):
+            for name in ("dask.array", "distributed", "pandas", "matplotlib.figure", "h5py"):
                 try:
                     importlib.import_module(name)
                 except ImportError:
@@ -112,7 +112,7 @@ def test_using_the_estimator_does_not_load_optional_libraries():
         from nonneg import NMF
         NMF(n_components=2)
         import nonneg.solvers.hals, nonneg.solvers.newton
-        optional = {"torch", "triton", "dask", "distributed", "matplotlib", "jinja2", "cupy", "h5py"}
+        optional = {"torch", "triton", "dask", "distributed", "matplotlib", "cupy", "h5py"}
         optional.add("pyarrow")
         print(sorted(optional & (set(sys.modules) - before)))
         """

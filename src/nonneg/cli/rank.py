@@ -63,8 +63,7 @@ def run(options: argparse.Namespace) -> int:
     record = ranks.describe(comparison, table, seconds, title=title, parameters=shown | inner)
     if dominance := quality.dominance(table.X, "frobenius", table.column_names):
         record.hints = [
-            f"{', '.join(dominance['columns'])} outweigh the other columns, and the number is mostly theirs. "
-            "Leave them out with --drop, or give every column the same weight first."
+            f"{quality.outweighed(dominance)} Leave some out with --drop, or scale the columns first."
         ]
     for name, why in comparison.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")

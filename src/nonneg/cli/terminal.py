@@ -162,6 +162,7 @@ def finish(
     if isinstance(failure, MissingDependencyError):
         note(f"note: no report was written. {failure}")
     elif failure is not None:
+        note(f"note: the results were written to {folder}, but without a report")
         raise failure
     for hint in record.hints:
         note(f"note: {hint}")

@@ -75,6 +75,9 @@ def describe(
         "stop_reason": records.stop_facts(fitted),
         "seconds": seconds,
     }
+    hints = []
+    if dominance := result["dominance"]:
+        hints = [f"{quality.outweighed(dominance)} --scale max balances them; --drop leaves some out."]
     about = records.table_facts(data)
     shown = {
         "W": W,
@@ -95,7 +98,7 @@ def describe(
         about,
         result,
         details={"image_shape": image_shape, "examples": examples, "comparison": comparison},
-        hints=_hints(result["dominance"]),
+        hints=hints,
         shown=shown,
         **records.of_estimator(model),
     )
@@ -154,17 +157,6 @@ def _answer(data: Mapping[str, Any], result: Mapping[str, Any], measure: str) ->
         )
         said += f"; {holds} {wording.percent(dominance['share'])} of it"
     return f"{said}."
-
-
-def _hints(dominance: Mapping[str, Any] | None) -> list[str]:
-    if dominance is None:
-        return []
-    names = dominance["columns"]
-    one = len(names) == 1
-    return [
-        f"{wording.listed(names)} outweigh{'s' * one} the other {dominance['n_columns'] - len(names)} "
-        f"columns, which may hardly count. --scale max balances them; --drop leaves some out."
-    ]
 
 
 def label_sentence(record: Record) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from nonneg.estimators.scaled_columns import dominant_columns, scaled_columns
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import normalized_mutual_information, purity
+from nonneg.report import wording
 from nonneg.solvers.alternating import dot
 from nonneg.solvers.registry import beta_of
 
@@ -96,6 +97,15 @@ def dominance(
         "share": found[1],
         "n_columns": X.shape[1],
     }
+
+
+def outweighed(dominance: Mapping[str, Any]) -> str:
+    """Say which columns hide the others."""
+    names = dominance["columns"]
+    return (
+        f"{wording.listed(names)} outweigh{'s' * (len(names) == 1)} the other "
+        f"{dominance['n_columns'] - len(names)} columns, which may hardly count."
+    )
 
 
 def _data(X: Any, scale: Any) -> DataMatrix:
