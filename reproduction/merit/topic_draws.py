@@ -128,14 +128,15 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         if name.startswith("merit"):
             options = {"recovery": False}
             if not ours:
-                options |= {"callback": _one_step_after(GAP), "tol": 0.0, "ties": "first"}
+                options |= {"callback": _one_step_after(GAP), "tol": 0.0}
         # The long searches can run on a device.
         points = to_device(draw.points) if name.startswith("merit") else draw.points
         found = find_anchor_words(points, draw.k, method=name.replace("(0)", "-0"), rng=seed, **options)
         topics = topics_of_anchors(draw.weights, found.anchors)
         facts: dict[str, Any] = {"n_iter": found.n_iter}
         if found.gap is not None:
-            facts |= {"gap": found.gap, "t_init": found.facts.get("t_init"), "tied": found.facts.get("tied")}
+            # Whether other words could have taken the place of the last anchor.
+            facts |= {"gap": found.gap, "t_init": found.facts.get("t_init"), "tied": found.margin == 0.0}
         return topics, least_squares_weights(draw.counts, topics), facts
     if method == "lda":
         return lda_topics(draw, seed)

@@ -98,7 +98,8 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     """Run all methods on one draw; distances are relative to the norm of an anchor."""
     seed = [list(FAMILIES).index(setting["family"]), setting["draw"]]
     X, anchors = FAMILIES[setting["family"]][1](np.random.default_rng(seed))
-    data, records = as_data_matrix(X), []
+    data = as_data_matrix(X)
+    records: list[dict[str, Any]] = []
     for method in (*PROPOSING, DEFAULT):
         try:
             found = select_anchors(X, len(anchors), method=method)

@@ -10,10 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
-from nonneg import ConsensusNMF, datasets
+from nonneg import ConsensusNMF
 from nonneg.consensus.rank_choice import recommended
+from nonneg.datasets import load_brca_sbs96
 from nonneg.rank_selection.stability import first_fall
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
+from reproduction.data import load_leukemia, load_pbmc3k
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.registry import TITLES
@@ -46,7 +48,7 @@ def _digits() -> Any:
 
 def _cells() -> Any:
     # The thousand genes with the largest variance relative to their mean.
-    counts = sp.csr_array(datasets.load_pbmc3k().X)
+    counts = sp.csr_array(load_pbmc3k().X)
     mean = np.asarray(counts.mean(axis=0)).ravel()
     variance = np.asarray(counts.multiply(counts).mean(axis=0)).ravel() - mean**2
     genes = np.argsort(-variance / np.maximum(mean, 1e-9) * (mean > 0.01))[:1000]
@@ -55,8 +57,8 @@ def _cells() -> Any:
 
 REAL: dict[str, Callable[[], Any]] = {
     "digits": _digits,
-    "leukemia": lambda: np.asarray(datasets.load_leukemia().X),
-    "breast cancers": lambda: np.asarray(datasets.load_brca_sbs96().X),
+    "leukemia": lambda: np.asarray(load_leukemia().X),
+    "breast cancers": lambda: np.asarray(load_brca_sbs96().X),
     "blood cells": _cells,
 }
 

@@ -104,7 +104,7 @@ def _mixture(setting: Setting) -> list[dict[str, Any]]:
     W, H = separation.activations_, separation.model_.components_
     frequencies = bin_frequencies(separation.framing_, separation.model_, rate)
     labels = {by: group_components(W, H, 2, by=by, frequencies=frequencies) for by in GROUPINGS[1:]}
-    correlations = {by: abs(np.corrcoef(_loudness(W, H, labels[by]))[0, 1]) for by in PROPOSALS}
+    correlations = {by: abs(np.corrcoef(*_loudness(W, H, labels[by]))[0, 1]) for by in PROPOSALS}
     labels["correlation"] = labels[min(PROPOSALS, key=lambda by: correlations[by])]
     labels["oracle"] = true_groups(separation, true)
     records = [
@@ -172,7 +172,8 @@ def family_means(records: Sequence[Record], score: str = "gain_sdr") -> dict[tup
     means = {}
     for family, members in FAMILIES.items():
         for method in METHODS:
-            values = [kinds[kind, method] for kind in members if kinds.get((kind, method)) is not None]
+            found = (kinds.get((kind, method)) for kind in members)
+            values = [value for value in found if value is not None]
             if values:
                 means[family, method] = float(np.mean(values))
     return means

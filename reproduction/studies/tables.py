@@ -20,6 +20,7 @@ from nonneg.report.quality import observed_relative_error
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.cr1.init_times import SET_NAMES
 from reproduction.cr1.real_sets import RealSet, load_set
+from reproduction.data import load_pbmc3k
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.registry import TITLES
@@ -58,7 +59,7 @@ def _digits() -> RealSet:
 
 def _cells() -> RealSet:
     # The usual preparation: equal totals, then logarithms.
-    counts = sp.csr_array(datasets.load_pbmc3k().X)
+    counts = sp.csr_array(load_pbmc3k().X)
     totals = np.asarray(counts.sum(axis=1)).ravel()
     scaled = sp.csr_array(sp.diags_array(np.median(totals) / totals) @ counts)
     return RealSet(scaled.log1p(), None, 9)

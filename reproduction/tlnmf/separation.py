@@ -16,6 +16,7 @@ from nonneg.datasets import load_armstrong, music_notes
 from nonneg.exceptions import NonnegWarning
 from nonneg.metrics import separation_scores
 from nonneg.transforms.encoding import coefficient_variances
+from nonneg.transforms.result import TransformResult
 from reproduction.artifacts import Artifact, Measured, Table, Verdict
 from reproduction.data import load_nonstationary440
 from reproduction.experiment import Experiment, Record, Setting
@@ -121,6 +122,7 @@ def _mixture(setting: Setting) -> dict[str, Any]:
         for recording in range(len(signals))
     ]
     result = separation.model_.result_
+    assert isinstance(result, TransformResult)
     return {
         "n_recordings": len(signals),
         "sdr": float(np.mean([score.sdr.min() for score in scores])),
@@ -156,6 +158,7 @@ def _recording(setting: Setting) -> dict[str, Any]:
     fit_seconds = time.perf_counter() - started
     found = separation.separate(signal)
     result = separation.model_.result_
+    assert isinstance(result, TransformResult)
     return {
         "objective": result.objective / result.variances.size,
         "divergence": result.divergence / result.variances.size,

@@ -111,7 +111,7 @@ def test_the_start_knows_nothing_of_the_planted_answer(case, monkeypatch):
         planted.append(low_rank_plus_noise(*sizes, **words))
         return planted[-1]
 
-    monkeypatch.setattr("nonneg.datasets.low_rank_plus_noise", remember)
+    monkeypatch.setattr("reproduction.data.low_rank_plus_noise", remember)
     X, _ = case.load(np.float64)
     W, H = random_init(X, case.n_components)
     for start, truth in ((W, planted[0].W), (H, planted[0].H)):

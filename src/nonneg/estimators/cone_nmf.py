@@ -22,7 +22,7 @@ from nonneg.cones.rank_one import ConeResult, cone_rank_one
 from nonneg.cones.streaming import stream_after_fit
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import input_data
-from nonneg.estimators.cone_online import OnlineConeEstimator
+from nonneg.estimators.cone_online import NUMBER_OF_CONES, OnlineConeEstimator
 from nonneg.estimators.preparation import rank_of
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
@@ -41,8 +41,8 @@ class ConeNMF(OnlineConeEstimator):
     Parameters
     ----------
     n_components : int or "auto", default "auto"
-        The number of cones, at most the number of distinct directions among the samples. "auto" estimates it
-        by `nonneg.compare_ranks`.
+        The number of cones, at most the number of distinct directions among the samples. "auto" takes the
+        largest ratio of consecutive singular values, as the paper does (`nonneg.estimate_rank`).
     first : int, "random" or None
         The sample that is the first centroid. None takes the one farthest from the mean direction, whatever
         `random_state` is.
@@ -221,7 +221,7 @@ class ConeNMF(OnlineConeEstimator):
 
     def _fit(self, X: Any, sample_weight: Any) -> DataMatrix:
         data = input_data(self, X, reset=True, sample_weight=sample_weight)
-        k = rank_of(self, data, None, None)
+        k = rank_of(self, data, methods=NUMBER_OF_CONES)
         result = self._best_of_inits(data, k)
         Ht = result.H.T
         with threads(self.n_jobs):

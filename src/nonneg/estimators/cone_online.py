@@ -19,6 +19,9 @@ from nonneg.estimators.preparation import rank_of
 from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
 from nonneg.exceptions import FileFormatError
 
+NUMBER_OF_CONES = ("singular-value-ratio",)
+"""How "auto" estimates the number of cones, as Liu & Tan do."""
+
 
 class OnlineConeEstimator(FactorizingEstimator):
     """An estimator that also learns the cones of a stream."""
@@ -90,7 +93,7 @@ class OnlineConeEstimator(FactorizingEstimator):
         data = input_data(self, X, reset=first, sample_weight=sample_weight)
         with threads(self.n_jobs):
             if first:
-                k = rank_of(self, data, None, None)
+                k = rank_of(self, data, methods=NUMBER_OF_CONES)
                 state = ConeStream.empty(k, data.shape[1])
             else:
                 state = self._stream

@@ -229,7 +229,7 @@ class MinVolNMF(FactorizingEstimator):
         data = input_data(self, X, reset=True, signed=not self.nonnegative)
         result = minimum_volume(
             data,
-            rank_of(self, data, None, None),
+            rank_of(self, data),
             nonnegative=bool(self.nonnegative),
             constraint=self.constraint,
             lam=self.lam,

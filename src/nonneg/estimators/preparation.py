@@ -83,8 +83,8 @@ def resolved_init(model: Any, data: DataMatrix, k: int, W: Any, H: Any) -> tuple
     return "custom", W, Ht.T
 
 
-def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
-    """Return the number of components."""
+def rank_of(model: Any, data: DataMatrix, W: Any = None, H: Any = None, **options: Any) -> int:
+    """Return the number of components; options are those of `automatic_rank`."""
     vars(model).pop("rank_estimate_", None)
     if model.n_components is None:
         return data.shape[1]
@@ -98,19 +98,17 @@ def rank_of(model: Any, data: DataMatrix, W: Any, H: Any) -> int:
         shape = () if factor is None else _shape(factor)
         if len(shape) == 2:
             return int(shape[axis])
-    return estimated_rank(model, data)
+    return estimated_rank(model, data, **options)
 
 
-def estimated_rank(model: Any, data: DataMatrix) -> int:
+def estimated_rank(model: Any, data: DataMatrix, **options: Any) -> int:
     """Estimate the number of components; keep the estimate in `rank_estimate_` and log its reason."""
     from nonneg.rank_selection.comparison import automatic_rank  # most fits do not need it
 
-    found = automatic_rank(on_host(data), n_jobs=model.n_jobs, verbose=int(getattr(model, "verbose", 0)))
+    verbose = int(getattr(model, "verbose", 0))
+    found = automatic_rank(on_host(data), n_jobs=model.n_jobs, verbose=verbose, **options)
     model.rank_estimate_ = found
-    announce(
-        f"{type(model).__name__}: n_components='auto' takes {found.rank}. {found.reason}",
-        getattr(model, "verbose", 0),
-    )
+    announce(f"{type(model).__name__}: n_components='auto' takes {found.rank}. {found.reason}", verbose)
     return int(found.rank)
 
 

@@ -238,7 +238,13 @@ def compare_ranks(
     return RankComparison(rank, reason, estimates, left_out)
 
 
-def automatic_rank(data: DataMatrix, *, n_jobs: int | None = None, verbose: int = 0) -> RankComparison:
+def automatic_rank(
+    data: DataMatrix,
+    *,
+    methods: Sequence[str] = (spectrum.NAME, cross_validation.NAME),
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> RankComparison:
     """Recommend the rank of ``compare_ranks(data, rng=0)``, without restarts, which cannot change it."""
     estimates: dict[str, RankResult] = {}
     left_out: dict[str, str] = {}
@@ -246,7 +252,7 @@ def automatic_rank(data: DataMatrix, *, n_jobs: int | None = None, verbose: int 
     with threads(n_jobs):
         problem = rank_problem(data, 2, None, None)
         for name, seed in _seeds(0).items():
-            if name == stability.NAME:
+            if name not in methods:
                 continue
             if signed and name != spectrum.NAME:
                 left_out[name] = "It fits nonnegative factors, but X has negative entries."

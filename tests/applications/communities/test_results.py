@@ -72,6 +72,7 @@ def by_hand():
     model.graph_ = Graph(sp.csr_array(A), tuple("abcde"))
     shares = np.array([[0.75, 0.25], [0.75, 0.25], [0.51, 0.49], [0.0, 1.0], [np.nan, np.nan]])
     model.memberships_, model.method_ = shares, "spa"
+    model.sending_memberships_ = model.receiving_memberships_ = None
     model.pure_nodes_, model.isolated_nodes_, model.unreached_nodes_ = (
         np.array([1, 3]),
         np.array([4]),

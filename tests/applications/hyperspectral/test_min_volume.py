@@ -77,7 +77,7 @@ def test_empty_pixels_are_left_out_of_the_search(planted):
 
 def test_parameters(planted):
     cube = planted.X.reshape(ROWS, COLUMNS, BANDS)
-    with pytest.raises(InvalidParameterError, match="needs n_endmembers"):
+    with pytest.raises(InvalidParameterError, match="n_endmembers must be"):
         Unmixing(None, method="min-volume").fit(cube)
     with pytest.raises(UnsupportedError, match="mu"):
         Unmixing(K, method="min-volume", method_params={"mu": 1.0}).fit(cube)

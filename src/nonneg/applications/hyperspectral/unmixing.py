@@ -359,12 +359,10 @@ class Unmixing(SavableEstimator):
 
     def _check_parameters(self) -> None:
         wanted = self.n_endmembers
-        if wanted is not None and wanted != AUTO and not is_count(wanted):
+        if wanted != AUTO and not is_count(wanted):
             raise InvalidParameterError(
-                f"n_endmembers must be 'auto', None or a whole number of at least 1, got {wanted!r}."
+                f"n_endmembers must be 'auto' or a whole number of at least 1, got {wanted!r}."
             )
-        if wanted is None:
-            raise InvalidParameterError("n_endmembers must be the number of pure spectra, or 'auto'.")
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
             raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")

@@ -71,8 +71,14 @@ def hals_passes(
             return triton.hals_passes(factor, gram, cross, order, max_passes, shrink)
         warn_without_triton()
     if is_cpu_tensor(factor):
-        options: dict[str, Any] = {"order": order, "max_passes": max_passes, "shrink": shrink}
-        rows, violation = hals_passes(numpy_view(factor), numpy_gram(gram), numpy_view(cross), **options)
+        rows, violation = hals_passes(
+            numpy_view(factor),
+            numpy_gram(gram),
+            numpy_view(cross),
+            order=order,
+            max_passes=max_passes,
+            shrink=shrink,
+        )
         return tensor_view(rows), violation
     turns = np.arange(factor.shape[1]) if order is None else np.asarray(order, dtype=np.int64)
     options = (turns, max_passes, shrink)
