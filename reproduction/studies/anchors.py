@@ -139,8 +139,8 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     n = max((len(group) for group in groups.values()), default=0)
     return [
         Paragraph(
-            "The default has no coefficient that could be fitted. That the judge sees all samples, without a rule "
-            "of one standard error, was decided on 12 draws of the same generators with another seed."
+            "The default has no coefficient that could be fitted. That the judge sees all samples, without a "
+            "rule of one standard error, was decided on 12 draws of the same generators with another seed."
         ),
         Table(f"Draws in which all anchors are found, of {n}.", columns, found, 3),
         Table(
