@@ -30,7 +30,6 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 --energy X: keep the samples with the largest norms that account for this fraction of the squared norm
 --normalize l1|l2: divide every sample by this norm first
 --reduce N: project onto this number of leading directions
---centered: subtract the mean before that
 --merge X: merge samples whose distance is below X times the largest norm
 
 [data]
@@ -88,8 +87,6 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     parameters["n_components"] = None if options.anchors == "auto" else options.anchors
     if inner := arguments.chosen(options, "lam", "mu"):
         parameters["method_params"] = inner
-    if options.centered:
-        parameters["centered"] = True
     if (options.method or "auto") in ("auto", "merit", "merit-exact", "fast-gradient") and not options.quiet:
         parameters["verbose"] = 1  # greedy methods have no iterations to show
     return parameters

@@ -27,11 +27,9 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 
 [search]
 --method NAME: auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc
---recovery least-squares|simplex: how memberships are computed from pure nodes
 --energy X: search among the nodes that account for this fraction of the squared norm (default: 0.99)
 --spectrum magnitude|algebraic: which eigenvalues count as leading; algebraic finds groups that span both
     sides of a bipartite graph
---unreached auto|mean|uniform|zero|nan: membership of nodes that the leading eigenvectors do not reach
 --lam X: MERIT: weight of the row sparsity
 --max-iter
 --tol
@@ -42,12 +40,10 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 --kind auto|undirected|directed|bipartite: what kind of graph it is (default: auto, with the edges of a list
     undirected); directed gives memberships by sending and by receiving
 --symmetrize sum|mean|max: make a directed graph undirected
---self-loops drop|keep: what to do with edges from a node to itself (default: drop)
 --weight NAME: attribute that contains the weight (.graphml, .gml)
 --unweighted: count every edge as 1
 --delimiter CHAR: separator of the cells (default: detect)
 --[no-]header: whether the first line of an edge list is a header (default: detect)
---duplicates sum|max [sum]: how repeated edges are combined (default: sum)
 --variable NAME: which array of a .npz or .mat file to read
 
 [comparison]
@@ -125,7 +121,6 @@ def _read(options: argparse.Namespace) -> Any:
             options.edges,
             delimiter=options.delimiter,
             header=options.header,
-            duplicates=options.duplicates,
             variable=options.variable,
             kind=options.kind or "auto",
         )
@@ -168,8 +163,8 @@ def _unweighted(graph: Any) -> Any:
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `MixedMembership`."""
     said = arguments.chosen(
-        options, "method", "recovery", "energy", "spectrum", "unreached", "kind", "symmetrize",
-        "self_loops", "weight", "max_iter", "tol", "n_jobs", random_state="seed",
+        options, "method", "energy", "spectrum", "kind", "symmetrize", "weight", "max_iter", "tol", "n_jobs",
+        random_state="seed",
     )  # fmt: skip
     if options.lam is not None:
         said["method_params"] = {"lam": options.lam}

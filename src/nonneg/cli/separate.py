@@ -36,8 +36,6 @@ files FILE+: sound files: .wav .flac .ogg ...
 --frame-length N: samples per frame (default: 46 to 372 ms, as concentrates the energy; 512 for
     transforms)
 --hop N: samples from one frame to the next (default: a quarter of a frame; half for transforms)
---window NAME: hann, sine, rectangular or another SciPy window (default: hann; for transforms flat with
-    tapered ends)
 
 [model]
 --method stft|transform|tl|jd|dct: the short-time Fourier transform (stft, default); a transform learned with
@@ -48,8 +46,6 @@ files FILE+: sound files: .wav .flac .ogg ...
     sources: by their spectra (timbre), by spectra and dynamics (timbre-dynamics), by the one of these whose
     sources have the more equal energies (auto, default), by activations, or into sustained and struck sounds
     (harmonic-percussive, two sources)
---eps0 E: power below which differences hardly count, for transforms (default: a tenth of the mean)
---average-frames N: average variances over this number of frames
 
 [search]
 --n-init N: number of initializations (default: 1; 3 for transforms)
@@ -68,8 +64,7 @@ files FILE+: sound files: .wav .flac .ogg ...
 """
 """The options, as the help shows them."""
 KINDS: dict[str, Any] = {
-    "group": {"type": arguments.named_counts}, "train": {"type": str}, "eps0": arguments.number_or_name,
-    "players": {"default": True},
+    "group": {"type": arguments.named_counts}, "train": {"type": str}, "players": {"default": True},
 }  # fmt: skip
 
 
@@ -231,9 +226,8 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     from nonneg.exceptions import InvalidParameterError
 
     said = arguments.chosen(
-        options, "eps0", "average_frames", "frame_length", "hop", "window", "recordings", "method",
-        "n_init", "init", "max_iter", "tol", "n_jobs", "checkpoint", "grouping", n_components="components",
-        random_state="seed",
+        options, "frame_length", "hop", "recordings", "method", "n_init", "init", "max_iter", "tol",
+        "n_jobs", "checkpoint", "grouping", n_components="components", random_state="seed",
     )  # fmt: skip
     if options.group:
         if options.grouping is not None:

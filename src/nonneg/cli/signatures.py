@@ -118,7 +118,7 @@ def _read(path: Path) -> tuple[Any, Any]:
     from nonneg.exceptions import FileFormatError
     from nonneg.io import read_table
 
-    pandas = import_optional("pandas", extra="report", purpose="Reading a catalog of mutations")
+    pandas = import_optional("pandas", extra="formats", purpose="Reading a catalog of mutations")
     table = read_table(path, header=True, index=True)
     if table.row_names is None or table.column_names is None:
         raise FileFormatError(f"{path}: expected a table with names of mutation types and of tumors.")

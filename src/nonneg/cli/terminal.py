@@ -7,7 +7,7 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,8 +135,29 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Lay rows out as a table, if there are any."""
-    return markdown_table(rows).rstrip("\n") if rows else ""
+    """Lay rows out as a Markdown table, numbers to the right; nothing if there are none."""
+    headings = list(dict.fromkeys(key for row in rows for key in row))
+    lines = [headings, *([_cell(row.get(key)) for key in headings] for row in rows)]
+    columns = []
+    for at, key in enumerate(headings):
+        right = all(isinstance(row.get(key), int | float | None) for row in rows)
+        cells = [_escaped(line[at]) for line in lines]
+        width = max(3, *map(len, cells))
+        cells = [cell.rjust(width) if right else cell.ljust(width) for cell in cells]
+        columns.append(
+            [f" {cells[0]} ", "-" * (width + 1) + ("-:"[right]), *(f" {cell} " for cell in cells[1:])]
+        )
+    return "\n".join(f"|{'|'.join(line)}|" for line in zip(*columns, strict=True))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def finish(
@@ -171,56 +192,3 @@ def finish(
             say(text)
     report = folder / REPORT
     say(f"Results: {', '.join(map(str, [report if report in files else folder, *others]))}")
-
-
-def markdown_table(
-    records: Sequence[Mapping[str, Any]],
-    columns: Sequence[str] | Mapping[str, str] | None = None,
-    *,
-    digits: int = 4,
-    right: Collection[str] = (),
-) -> str:
-    """Lay records out as a Markdown table, numbers to the right."""
-    if columns is None:
-        columns = list(dict.fromkeys(key for record in records for key in record))
-    headings = dict(columns) if isinstance(columns, Mapping) else {key: key for key in columns}
-    if not headings:
-        return ""
-    body = [[format_cell(record.get(key), digits=digits) for key in headings] for record in records]
-    rows = [[_escaped(heading) for heading in headings.values()], *body]
-    numeric = [key in right or _is_numeric([record.get(key) for record in records]) for key in headings]
-    widths = [max(3, *(len(row[at]) for row in rows)) for at in range(len(headings))]
-    lines = [
-        "| "
-        + " | ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        + " |"
-        for row in rows
-    ]
-    rule = (
-        "-" * (width + 1) + ":" if right else "-" * (width + 2)
-        for width, right in zip(widths, numeric, strict=True)
-    )
-    return "\n".join([lines[0], "|" + "|".join(rule) + "|", *lines[1:]]) + "\n"
-
-
-def format_cell(value: Any, *, digits: int = 4) -> str:
-    """Write one value for a person."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    return _escaped(str(value))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _is_numeric(values: Sequence[Any]) -> bool:
-    present = [value for value in values if value is not None]
-    return bool(present) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in present
-    )

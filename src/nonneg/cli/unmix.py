@@ -13,13 +13,12 @@ from nonneg.cli import arguments, terminal
 if TYPE_CHECKING:
     from nonneg.report.cubes import Scene
 
-SCENES = ("samson",)
+REAL = "samson"
 _FILES = frozenset({
     "abundances.npy", "abundances.hdr", "abundances.img", "residuals.npy", "mask.npy", "endmembers.csv",
 })  # fmt: skip
 """Files of an earlier run that a new one replaces or removes."""
-RANGES = {"samson": (401.0, 889.0)}
-"""Wavelengths of the first and the last band of a real image, in nanometers, as published."""
+_RANGE = (401.0, 889.0)  # wavelengths of its first and last band, in nanometers, as published
 _SIZE = (80, 100, 120)  # of the generated image
 _OWN_LIBRARY = "those of the library"
 
@@ -31,8 +30,8 @@ PIXELS = """
 """.strip()
 """What `unmix` and `transform` share."""
 OPTIONS = f"""
-cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or the name of a real image, which is
-    downloaded if necessary: {", ".join(SCENES)}
+cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or {REAL}, a real image, which is
+    downloaded if necessary
 --example: use a generated image
 -k/--endmembers K: number of endmembers, or 'auto' to estimate it (default: auto; known for the named images)
 -o/--output DIR: output folder (default: name of CUBE + -unmixed)
@@ -43,7 +42,6 @@ cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or the name
 --constraint NAME: on the abundances of a pixel: normalized (default), sum-to-one (fully constrained least
     squares), at-most-one or nonnegative
 --normalize l1|l2: divide every spectrum by its norm before the search (default: l1 for methods that average)
---smooth N: search among averages of N x N pixels, N odd (default: pixels and 3 x 3)
 --seed
 --n-jobs
 
@@ -80,9 +78,8 @@ def run(options: argparse.Namespace) -> int:
         if not options.quiet:
             terminal.note(f"{scene.title}: {rows} x {columns} pixels, {bands} bands")
         parameters = arguments.chosen(
-            options, "method", "constraint", "normalize", "smooth", "negative_tol", "n_jobs",
-            random_state="seed",
-        )  # fmt: skip
+            options, "method", "constraint", "normalize", "negative_tol", "n_jobs", random_state="seed"
+        )
         if not options.quiet:
             parameters["verbose"] = 1
         model = Unmixing(scene.n_endmembers or "auto", **parameters)
@@ -128,23 +125,22 @@ def opened_scene(options: argparse.Namespace) -> Scene:
     from nonneg.exceptions import InvalidParameterError, UnknownNameError
     from nonneg.report.cubes import Scene
 
-    known = SCENES
     if (options.cube is None) is not options.example:
         raise InvalidParameterError(
-            f"Give one of: a file with a cube, the name of a real image ({', '.join(known)}), or --example."
+            f"Give one of: a file with a cube, the name of a real image ({REAL}), or --example."
         )
     count, estimated = options.endmembers, options.endmembers == "auto"
     count = None if estimated else count
     if options.example:
         scene = _generated(count or 4, options.seed)
         scene = replace(scene, n_endmembers=None) if estimated else scene
-    elif options.cube in known and not Path(options.cube).exists():
-        scene = _real(options.cube, count)
+    elif options.cube == REAL and not Path(options.cube).exists():
+        scene = _real(count)
         scene = replace(scene, n_endmembers=None) if estimated else scene
     else:
         path = Path(options.cube)
         if not path.suffix and not path.exists():
-            raise UnknownNameError.of("CUBE", options.cube, known, other="the path of a cube")
+            raise UnknownNameError.of("CUBE", options.cube, [REAL], other="the path of a cube")
         cube = read_cube(
             path,
             variable=options.variable,
@@ -215,7 +211,7 @@ def _generated(n_materials: int, seed: int) -> Scene:
     )
 
 
-def _real(name: str, count: int | None) -> Scene:
+def _real(count: int | None) -> Scene:
     import numpy as np
 
     from nonneg.applications.hyperspectral import Cube, SpectralLibrary
@@ -225,15 +221,14 @@ def _real(name: str, count: int | None) -> Scene:
     image = load_samson()
     rows, columns = image.sample_shape or (1, len(image.y))
     values = np.asarray(image.X).reshape(rows, columns, -1)
-    ends = RANGES.get(name)
-    wavelengths = None if ends is None else np.linspace(*ends, values.shape[2])
-    cube = Cube(values, wavelengths, source=name)
-    spectra = image.extras.get("endmembers")
-    if spectra is None:
-        return Scene(cube, name, count)
+    wavelengths = np.linspace(*_RANGE, values.shape[2])
+    spectra, maps = (image.extras[name] for name in ("endmembers", "abundances"))
     names = image.names or tuple(f"endmember {at}" for at in range(len(spectra)))
-    maps = image.extras["abundances"].reshape(rows, columns, -1)
-    library = SpectralLibrary(names, spectra, wavelengths)
     return Scene(
-        cube, name, count or len(spectra), library=library, known_as="the published ones", truth_maps=maps
+        Cube(values, wavelengths, source=REAL),
+        REAL,
+        count or len(spectra),
+        library=SpectralLibrary(names, spectra, wavelengths),
+        known_as="the published ones",
+        truth_maps=maps.reshape(rows, columns, -1),
     )

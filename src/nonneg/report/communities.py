@@ -130,7 +130,8 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     scores, why = result["scores"] or {}, ""
     if len(scores) > 1:
         told = ", ".join(f"{wording.method(name)} {wording.number(score)}" for name, score in scores.items())
-        why = f" (log-likelihood per hidden edge, relative to a single community: {told})"
+        close = "" if scores.get(result["method"]) == max(scores.values()) else "; within a standard error"
+        why = f" (log-likelihood per hidden edge, relative to a single community: {told}{close})"
     words = (
         f"{wording.counted(data['n_nodes'], 'node')} and {wording.counted(data['n_edges'], 'edge')} from "
         f"{data['source']}. Communities by {wording.method(result['method'])}{why}, in "

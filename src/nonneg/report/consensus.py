@@ -163,9 +163,7 @@ def sections(record: Record) -> list[Any]:
         html.section(
             f"Which number of {many}",
             html.paragraph(result["reason"]),
-            html.two_widths(
-                *(_rank_plot(ranks, result["n_components"], many, wide) for wide in (True, False))
-            ),
+            html.figure(_rank_plot(ranks, result["n_components"], many)),
             html.paragraph(
                 f"The stability of a {one} is the mean silhouette of its cluster: 1 if all restarts agree on "
                 "it, 0 or less if it cannot be distinguished from others. The error is that of the consensus "
@@ -228,8 +226,7 @@ def _program(entry: Mapping[str, Any], one: str) -> Raw:
         name += f": {match['name']}" if match["name"] else ""
     grade = "good" if entry["stable"] else "caution"
     if (spectrum := entry.get("spectrum")) is not None:
-        bars = (_signature_bars(spectrum, f"Signature {entry['number']}", wide) for wide in (True, False))
-        content: Any = html.two_widths(*bars)
+        content = html.figure(_signature_bars(spectrum, f"Signature {entry['number']}"))
     else:
         most = max((value for _, value in entry["top"]), default=1.0) or 1.0
         content = html.paragraph(
@@ -241,10 +238,10 @@ def _program(entry: Mapping[str, Any], one: str) -> Raw:
     return html.element("article", body, class_="statement")
 
 
-def _rank_plot(rows: Sequence[Mapping[str, Any]], chosen: int, what: str, wide: bool) -> Raw:
+def _rank_plot(rows: Sequence[Mapping[str, Any]], chosen: int, what: str) -> Raw:
     """Draw stability and error by rank, as Alexandrov et al. (2013) do."""
     ranks = [row["n_components"] for row in rows]
-    whole, (axes,) = drawings.panels(10.4 if wide else 5.2, 3.4)
+    whole, (axes,) = drawings.panels(10.4, 3.4)
     axes.axvline(chosen, color=drawings.FAINT, linewidth=6, zorder=0)
     (mean,) = axes.plot(
         ranks, [row["stability"] for row in rows], "o-", color=drawings.ACCENT, label="mean stability"
@@ -261,9 +258,8 @@ def _rank_plot(rows: Sequence[Mapping[str, Any]], chosen: int, what: str, wide: 
     other.spines[["top", "left", "bottom"]].set_visible(False)
     other.spines["right"].set_color(drawings.FAINT)
     drawings.plain_legend(
-        axes, handles=[mean, least, error], loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3,
-        fontsize=10 if wide else 9, columnspacing=1.0, handlelength=1.6,
-    )  # fmt: skip
+        axes, handles=[mean, least, error], loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3
+    )
     return drawings.drawing(whole, f"Stability and error by number of {what}")
 
 
@@ -332,27 +328,19 @@ def _usage_bars(groups: Sequence[Mapping[str, Any]], what: str) -> Raw:
     return drawings.drawing(whole, f"Mean usage of each {what}")
 
 
-def _signature_bars(signature: Sequence[float], title: str, wide: bool) -> Raw:
-    """Draw the 96 channels of a signature in the usual six colors; in two rows on small screens."""
+def _signature_bars(signature: Sequence[float], title: str) -> Raw:
+    """Draw the 96 channels of a signature in the usual six colors."""
     values = 100 * np.asarray(signature, dtype=float)
     top = max(float(values.max()), 1e-9) * 1.3
-    n_rows = 1 if wide else 2
-    whole, grid = drawings.panels(10.4 if wide else 5.2, 2.3 if wide else 3.6, n_rows)
-    each = len(values) // n_rows
-    for at, axes in enumerate(grid):
-        part = slice(at * each, (at + 1) * each)
-        kinds = [name[2:5] for name in CHANNELS[part]]
-        axes.bar(
-            np.arange(each), values[part], width=0.75, color=[SUBSTITUTION_COLORS[kind] for kind in kinds]
-        )
-        for place, kind in enumerate(dict.fromkeys(kinds)):
-            span = (16 * place - 0.4, 16 * place + 15.4)
-            axes.fill_between(span, 0.91 * top, 0.97 * top, color=SUBSTITUTION_COLORS[kind], linewidth=0)
-            axes.text(
-                16 * place + 7.5, 1.0 * top, kind, ha="center", va="bottom", fontsize=10, color=drawings.INK
-            )
-        axes.set_ylim(0, top)
-        axes.set_xlim(-0.8, each - 0.2)
-        axes.set_xticks([])
-        drawings.label(axes, y="mutations, %", grid=False)
+    whole, (axes,) = drawings.panels(10.4, 2.3)
+    kinds = [name[2:5] for name in CHANNELS]
+    axes.bar(np.arange(96), values, width=0.75, color=[SUBSTITUTION_COLORS[kind] for kind in kinds])
+    for place, kind in enumerate(dict.fromkeys(kinds)):
+        span = (16 * place - 0.4, 16 * place + 15.4)
+        axes.fill_between(span, 0.91 * top, 0.97 * top, color=SUBSTITUTION_COLORS[kind], linewidth=0)
+        axes.text(16 * place + 7.5, top, kind, ha="center", va="bottom", fontsize=10, color=drawings.INK)
+    axes.set_ylim(0, top)
+    axes.set_xlim(-0.8, 95.8)
+    axes.set_xticks([])
+    drawings.label(axes, y="mutations, %", grid=False)
     return drawings.drawing(whole, title)

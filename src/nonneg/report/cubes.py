@@ -147,7 +147,7 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     rows, columns, bands = (wording.number(side) for side in data["shape"])
     method = wording.method(result["method"])
     if result["how"] is not None:
-        method = f"{method} ({result['how']})"
+        method = result["how"] if method == "auto" else f"{method} ({result['how']})"
     text = (
         f"{rows} x {columns} pixels with {bands} bands from {data['source']}. "
         f"{'Pure pixels' if _pure(result) else 'Endmembers'} by {method}, abundances with the constraint "

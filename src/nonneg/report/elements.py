@@ -66,14 +66,6 @@ def side_by_side(*cards: Any) -> Raw:
     return element("div", *cards, class_="curves", style="max-width: 560px" if len(cards) == 1 else None)
 
 
-def two_widths(wide: Raw, narrow: Raw) -> list[Raw]:
-    """Return a drawing for large and one for small screens, of which one is shown."""
-    return [
-        element("div", wide, class_="card wide large-screen"),
-        element("div", narrow, class_="card wide small-screen"),
-    ]
-
-
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Raw:
     """Return a table; ">" before a heading puts its column to the right, "*" gives it room for many names."""
     marks = [heading[:1] if heading[:1] in (">", "*") else "" for heading in headings]
