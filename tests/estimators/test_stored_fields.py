@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.estimators.stored_fields import (
+from nonneg.estimators.saving import (
     Content,
     Names,
     NotPlainError,

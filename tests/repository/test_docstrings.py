@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpydoc.validate
 import pytest
 from numpydoc.validate import validate
+from sklearn.base import BaseEstimator
 
 import nonneg
 from nonneg import _optional
@@ -84,7 +85,8 @@ def names_for_users() -> dict[str, dict[str, str]]:
             continue
         full_name = f"{member.__module__}.{member.__qualname__}"
         names |= dict.fromkeys([full_name, *methods(full_name, member)], FOR_USERS)
-        if dataclasses.is_dataclass(member) or (inspect.isclass(member) and issubclass(member, enum.Enum)):
+        result = dataclasses.is_dataclass(member) and not issubclass(member, BaseEstimator)
+        if result or (inspect.isclass(member) and issubclass(member, enum.Enum)):
             names[full_name] = FOR_RESULTS
     return names
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -22,12 +25,23 @@ from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.annotated import annotated_matrix, observation_names
 from nonneg.data.door import Request, wrap
-from nonneg.estimators.saving import SavableEstimator
-from nonneg.estimators.stored_fields import Fields, Names, Record, StoredArray, Value
+from nonneg.estimators.saving import Fields, Names, Record, SavableEstimator, StoredArray, Value
 from nonneg.exceptions import ShapeError
 from nonneg.iteration import History
 from nonneg.solvers.reconstruction import mean_deviance
 from nonneg.solvers.registry import beta_of
+
+COUNT = [Interval(Integral, 1, None, closed="left")]
+ITERATION_CONSTRAINTS: dict[str, list[Any]] = {
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "max_iter": COUNT,
+    "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+    "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
+    "verbose": ["verbose"],
+    "callback": [callable, None],
+    "checkpoint": [str, PathLike, None],
+}
+"""The values of parameters that mean the same in every estimator that iterates."""
 
 
 def _rank_estimate(values: Any) -> Any:

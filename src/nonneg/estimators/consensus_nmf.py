@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from nonneg._arrays import to_device, to_float64
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import Array, FloatArray, SampleArray
+from nonneg._typing import Array, SampleArray
 from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.clustering import CLUSTERINGS
 from nonneg.consensus.combine import ConsensusOptions
@@ -29,11 +30,10 @@ from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.door import check_entries
-from nonneg.estimators._base import FactorizingEstimator, input_data
-from nonneg.estimators.nmf import COUNT
+from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import beta_loss_of, penalties_of
+from nonneg.estimators.saving import Fields, Part, Parts, StoredArray, Value
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
-from nonneg.estimators.stored_fields import Fields, Part, Parts, StoredArray, Value
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration import Progress
 from nonneg.solvers.encoding import encode
@@ -72,6 +72,7 @@ _RESTART_FIELDS: Fields = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ConsensusNMF(FactorizingEstimator):
     """Consensus NMF: the components on which many restarts agree.
 
@@ -182,12 +183,31 @@ class ConsensusNMF(FactorizingEstimator):
     3
     """
 
+    n_components: int | Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+    _: KW_ONLY
+    n_init: int = 100
+    clustering: str = "kmeans"
+    density_threshold: float = 0.5
+    neighborhood: float = 0.3
+    resample: str | None = None
+    beta_loss: str | float = "frobenius"
+    scale: str | None = "auto"
+    solver: str = "auto"
+    init: str = "random"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    alpha_W: float = 0.0
+    alpha_H: float | str = "same"
+    l1_ratio: float = 0.0
+    random_state: Seed = None
+    device: str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     missing = "error"
     _keeps_draws = False  # whether `ranks_` hold the components of the restarts, which may be large
-    column_scale_: FloatArray
-    ranks_: list[RankConsensus]
-    restarts_: RestartTable
-    stability_: FloatArray
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "column_scale_": StoredArray("n_features_in_", nonnegative=True),
@@ -198,6 +218,7 @@ class ConsensusNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ITERATION_CONSTRAINTS,
         "n_components": [*COUNT, "array-like", range],
         "n_init": [Interval(Integral, 2, None, closed="left")],
         "clustering": [StrOptions(set(CLUSTERINGS))],
@@ -209,65 +230,11 @@ class ConsensusNMF(FactorizingEstimator):
         # Names are looked up in the registries, which know the near ones.
         "solver": [str],
         "init": [str],
-        "max_iter": COUNT,
-        "tol": [Interval(Real, 0, None, closed="left")],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "device": [str, None],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
-
-    def __init__(
-        self,
-        n_components: int | Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 9, 10),
-        *,
-        n_init: int = 100,
-        clustering: str = "kmeans",
-        density_threshold: float = 0.5,
-        neighborhood: float = 0.3,
-        resample: str | None = None,
-        beta_loss: str | float = "frobenius",
-        scale: str | None = "auto",
-        solver: str = "auto",
-        init: str = "random",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        alpha_W: float = 0.0,
-        alpha_H: float | str = "same",
-        l1_ratio: float = 0.0,
-        random_state: Seed = None,
-        device: str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_init = n_init
-        self.clustering = clustering
-        self.density_threshold = density_threshold
-        self.neighborhood = neighborhood
-        self.resample = resample
-        self.beta_loss = beta_loss
-        self.scale = scale
-        self.solver = solver
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.alpha_W = alpha_W
-        self.alpha_H = alpha_H
-        self.l1_ratio = l1_ratio
-        self.random_state = random_state
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> ConsensusNMF:

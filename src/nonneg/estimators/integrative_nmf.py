@@ -3,33 +3,166 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from numbers import Integral, Real
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy
-from nonneg._random import Seed
+from nonneg._random import Seed, generator
 from nonneg._threads import threads
-from nonneg.estimators._base import reconstructed
-from nonneg.estimators.data_sets import DataSets, data_sets_of
-from nonneg.estimators.integrative_online import OnlineIntegration
+from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.annotated import AnnDataMatrix, is_anndata
+from nonneg.estimators._base import (
+    COUNT,
+    ITERATION_CONSTRAINTS,
+    FactorizingEstimator,
+    input_data,
+    reconstructed,
+)
 from nonneg.estimators.preparation import warn_unless_converged
-from nonneg.exceptions import UnknownNameError
-from nonneg.integrative.factorize import INITS, integrate
-from nonneg.integrative.problem import Components, DataSet, encode, objective
+from nonneg.estimators.saving import Fields, Names, StoredArray, Value
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedInputError,
+)
+from nonneg.integrative.factorize import INITS, initial_components, integrate, online_step
+from nonneg.integrative.problem import Components, DataSet, Sums, encode, objective
 from nonneg.iteration import Progress
 from nonneg.solvers.factorize import checked_rank
+from nonneg.solvers.online import decay_of
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
+# Attributes of a fit, which no longer describe the model once a mini-batch has changed it.
+OF_A_FIT = ("history_", "certificate_", "reconstruction_err_", "n_iter_")
 
 
-class IntegrativeNMF(OnlineIntegration):
+@dataclass(frozen=True)
+class DataSets:
+    """Data sets with their names."""
+
+    names: list[str]
+    matrices: list[DataMatrix]
+    form: str  # "one", "list", "dict" or "rows": how they came, and how weights are returned
+    rows: list[Any] | None = None  # where the rows of each were, for one array
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether one data set came without a name."""
+        return self.form == "one"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples of all data sets, and features."""
+        return sum(one.shape[0] for one in self.matrices), self.matrices[0].shape[1]
+
+    def joined(self, weights: list[Any]) -> Any:
+        """Return the weights of the data sets in the form of the data."""
+        if self.form in ("list", "dict"):
+            return list(weights) if self.form == "list" else dict(zip(self.names, weights, strict=True))
+        if self.rows is None:
+            return weights[0]
+        plain = [to_numpy(one) for one in weights]
+        W = np.empty((sum(map(len, plain)), plain[0].shape[1]), dtype=plain[0].dtype)
+        for rows, one in zip(self.rows, plain, strict=True):
+            W[rows] = one
+        return self.matrices[0].to_sample_array(W)
+
+
+def data_sets_of(
+    estimator: FactorizingEstimator,
+    X: Any,
+    batch: Any,
+    batch_key: str | None,
+    *,
+    reset: bool,
+    sample_weight: Any = None,
+) -> DataSets:
+    """Validate several data sets; those after the first have its features."""
+    by_name = isinstance(X, Mapping) and not sp.issparse(X)  # sparse matrices by keys are mappings too
+    several = by_name or (isinstance(X, list | tuple) and len(X) > 0 and all(_is_matrix(one) for one in X))
+    if batch_key is not None:
+        batch = _labels_of(X, batch, batch_key)
+    if not several:
+        data = input_data(estimator, X, reset=reset, sample_weight=sample_weight)
+        return DataSets(["0"], [data], "one") if batch is None else _split(data, batch)
+    if batch is not None:
+        raise InvalidParameterError("batch is for one array; a list or dict already separates the data sets.")
+    names = [str(name) for name in X] if by_name else [str(at) for at in range(len(X))]
+    given = list(X.values()) if by_name else list(X)
+    if not given:
+        raise InvalidDataError("Expected at least one data set, got none.")
+    known = getattr(estimator, "batch_names_", None)
+    if not reset and not by_name and known is not None:
+        if len(given) != len(known):
+            raise ShapeError(
+                f"A list has the data sets of the fit in their order: expected {len(known)}, got "
+                f"{len(given)}. Pass one array with batch='NAME', or a dict by name."
+            )
+        names = list(known)
+    weights: list[Any] = [None] * len(given)
+    if sample_weight is not None:
+        lengths = [one.shape[0] for one in given]
+        sample_weight = np.asarray(sample_weight)
+        if len(sample_weight) != sum(lengths):
+            raise ShapeError(
+                f"sample_weight.shape == {sample_weight.shape}, expected ({sum(lengths)},): one weight per "
+                "sample, data set after data set."
+            )
+        weights = np.split(sample_weight, np.cumsum(lengths)[:-1])
+    matrices = [
+        input_data(estimator, one, reset=reset and at == 0, sample_weight=own)
+        for at, (one, own) in enumerate(zip(given, weights, strict=True))
+    ]
+    return DataSets(names, matrices, "dict" if by_name else "list")
+
+
+def _is_matrix(X: Any) -> bool:
+    return is_anndata(X) or isinstance(X, AnnDataMatrix) or len(getattr(X, "shape", ())) == 2
+
+
+def _labels_of(X: Any, batch: Any, key: str) -> Any:
+    if batch is not None:
+        raise InvalidParameterError("batch and batch_key mean the same: pass only one of them.")
+    adata = X.adata if isinstance(X, AnnDataMatrix) else X
+    if not is_anndata(adata):
+        raise InvalidParameterError("batch_key names a column of adata.obs, but X is not an AnnData object.")
+    if key not in adata.obs:
+        columns = ", ".join(map(repr, map(str, adata.obs.columns)))
+        raise InvalidParameterError(
+            f"batch_key={key!r} is not a column of adata.obs. Columns: {columns or 'none'}."
+        )
+    return np.asarray(adata.obs[key].astype(str))
+
+
+def _split(data: DataMatrix, batch: Any) -> DataSets:
+    if isinstance(batch, str) or np.ndim(batch) == 0:
+        return DataSets([str(batch)], [data], "rows")
+    labels = np.asarray([str(one) for one in np.asarray(batch).tolist()])
+    if labels.shape != (data.shape[0],):
+        raise ShapeError(f"batch has {labels.size} labels, but X has {data.shape[0]} samples.")
+    names = sorted(set(labels.tolist()))
+    if len(names) == 1:
+        return DataSets(names, [data], "rows")
+    if not isinstance(data, LocalMatrix):
+        raise UnsupportedInputError(
+            "batch splits X by rows, but X is not in memory. Pass a list with one array per data set."
+        )
+    rows = [np.flatnonzero(labels == name) for name in names]
+    return DataSets(names, [data.select(own) for own in rows], "rows", rows)
+
+
+@dataclass(eq=False, repr=False)
+class IntegrativeNMF(FactorizingEstimator):
     r"""Integrative NMF (iNMF): several data sets with the same features, and what they share.
 
     Minimize over nonnegative weights :math:`W_i`, shared components H and specific components :math:`V_i`
@@ -123,55 +256,46 @@ class IntegrativeNMF(OnlineIntegration):
     [(30, 3), (20, 3)]
     """
 
+    n_components: int = 20
+    _: KW_ONLY
+    lam: float = 0.1
+    scale: bool = True
+    init: str = "nndsvd"
+    n_init: int = 1
+    max_iter: int = 200
+    tol: float = 1e-3
+    random_state: Seed = None
+    batch_size: int = 1024
+    forget_factor: float = 0.7
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
+    missing = "error"
+
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "n_batches_": Value(int),
+        "batch_names_": Names("n_batches_", container=list),
+        "batch_scale_": StoredArray("n_batches_", "n_features_in_", nonnegative=True),
+        "specific_components_": StoredArray(
+            "n_batches_", "n_components_", "n_features_in_", nonnegative=True
+        ),
+        "_gram": StoredArray("n_batches_", "n_components_", "n_components_", finite=True),
+        "_cross": StoredArray("n_batches_", "n_features_in_", "n_components_", finite=True),
+    }
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ITERATION_CONSTRAINTS,
         "n_components": COUNT,
         "lam": [Interval(Real, 0, None, closed="left")],
         "scale": ["boolean"],
         "init": [StrOptions(set(INITS))],
         "n_init": COUNT,
-        "max_iter": COUNT,
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "batch_size": COUNT,
         "forget_factor": [Interval(Real, 0, 1, closed="right")],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
-
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        lam: float = 0.1,
-        scale: bool = True,
-        init: str = "nndsvd",
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-3,
-        random_state: Seed = None,
-        batch_size: int = 1024,
-        forget_factor: float = 0.7,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.lam = lam
-        self.scale = scale
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.batch_size = batch_size
-        self.forget_factor = forget_factor
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -353,3 +477,89 @@ class IntegrativeNMF(OnlineIntegration):
                 left += 2.0 * objective(Components(found.Ht, Vt[None, ...]), [sums], 0.0, data.squared_norm)
                 count += matrix.total_weight() * matrix.shape[1]
         return -left / count
+
+    @property
+    def n_batches_(self) -> int:
+        """Number of data sets."""
+        return len(self.batch_names_)
+
+    @n_batches_.setter
+    def n_batches_(self, value: int) -> None:
+        # A saved model holds it as the length of an axis; the names say it again.
+        pass
+
+    def _scaled(self, matrix: DataMatrix) -> DataSet:
+        return DataSet.of(matrix, scale=None if self.scale else np.ones(matrix.shape[1]))
+
+    def _keep(self, found: Components, sums: list[Sums]) -> None:
+        H = found.Ht.T
+        self.components_ = np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H
+        self.n_components_ = int(H.shape[0])
+        self.specific_components_ = np.ascontiguousarray(to_numpy(found.Vt).transpose(0, 2, 1))
+        self._gram = np.stack([to_numpy(one.gram) for one in sums])
+        self._cross = np.stack([to_numpy(one.cross) for one in sums])
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, *, batch: Any = None, batch_key: str | None = None) -> Any:
+        """Update all components with a mini-batch of one or several data sets, known or new.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, AnnData, or list or dict of them
+            The mini-batch, as in `fit`. Not kept.
+        y : Any
+            Ignored.
+        batch : str, int or array of shape (n_samples,), optional
+            The data set of all rows, or of each. A new name is a new data set, whose scale is that of this
+            mini-batch.
+        batch_key : str, optional
+            As in `fit`.
+
+        Returns
+        -------
+        self : IntegrativeNMF
+            The estimator, with updated components. After `fit`, training continues from its components.
+        """
+        first = not hasattr(self, "components_")
+        given = data_sets_of(self, X, batch, batch_key, reset=first)
+        if first:
+            self.batch_names_, self.batch_scale_ = [], np.empty((0, given.shape[1]))
+        with threads(self.n_jobs):
+            for name, matrix in zip(given.names, given.matrices, strict=True):
+                self._learn(name, self._scaled(matrix))
+        for name in OF_A_FIT:
+            self.__dict__.pop(name, None)
+        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
+        return self
+
+    def _learn(self, name: str, data: DataSet) -> None:
+        matrix, p = data.matrix, data.matrix.shape[1]
+        begin = not self.batch_names_
+        if begin:
+            k = checked_rank(self.n_components, matrix.shape, type(self).__name__)
+            found = initial_components([data], k, init=self.init, rng=generator(self.random_state))
+            past: list[Sums] = []
+        else:
+            k = self.n_components_
+            found = self._found(matrix)
+            past = [
+                Sums(matrix.to_device(gram), matrix.to_device(cross))
+                for gram, cross in zip(self._gram, self._cross, strict=True)
+            ]
+        if name in self.batch_names_:
+            at = self.batch_names_.index(name)
+            data = DataSet.of(matrix, scale=self.batch_scale_[at])
+        else:
+            at = len(self.batch_names_)
+            self.batch_names_.append(name)
+            self.batch_scale_ = np.concatenate([self.batch_scale_, to_numpy(data.scale).T])
+            past.append(Sums(matrix.to_device(np.zeros((k, k))), matrix.to_device(np.zeros((p, k)))))
+            if not begin:
+                zero = matrix.to_device(np.zeros((1, p, k)))
+                found = Components(found.Ht, matrix.xp.concat([found.Vt, zero]))
+        decay = decay_of(self.forget_factor, self.batch_size, matrix.shape[0])
+        self._keep(*online_step(data, at, found, past, lam=float(self.lam), decay=decay, first=begin))
+
+    def _found(self, matrix: DataMatrix) -> Components:
+        Vt = to_numpy(self.specific_components_).transpose(0, 2, 1)
+        return Components(matrix.to_device(to_numpy(self.components_).T), matrix.to_device(Vt))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -15,17 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import SampleArray
-from nonneg.estimators._base import FactorizingEstimator, input_data
+from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import rank_of, warn_unless_converged
-from nonneg.estimators.stored_fields import Fields, StoredArray, Value
+from nonneg.estimators.saving import Fields, StoredArray, Value
 from nonneg.iteration import Progress
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, simplex_weights
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
 POSITIVE = [Interval(Real, 0, None, closed="neither"), None]
 
 
+@dataclass(eq=False, repr=False)
 class MinVolNMF(FactorizingEstimator):
     r"""Minimum-volume NMF, X ~ W H with the rows of W on the simplex: endmembers without pure pixels.
 
@@ -123,6 +124,22 @@ class MinVolNMF(FactorizingEstimator):
     True
     """
 
+    n_components: int | str = "auto"
+    _: KW_ONLY
+    nonnegative: bool = True
+    constraint: str = "sum-to-one"
+    lam: float | None = None
+    noise: float | None = None
+    init: Any = "auto"
+    n_init: int = 1
+    max_iter: int = 200
+    tol: float = 1e-3
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     missing = "error"
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
@@ -133,6 +150,7 @@ class MinVolNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ITERATION_CONSTRAINTS,
         "n_components": [*COUNT, StrOptions({"auto"})],
         "nonnegative": ["boolean"],
         "constraint": [StrOptions(set(CONSTRAINTS))],
@@ -142,46 +160,7 @@ class MinVolNMF(FactorizingEstimator):
         "init": [str, "array-like"],
         "n_init": COUNT,
         "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
-
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        *,
-        nonnegative: bool = True,
-        constraint: str = "sum-to-one",
-        lam: float | None = None,
-        noise: float | None = None,
-        init: Any = "auto",
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-3,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.nonnegative = nonnegative
-        self.constraint = constraint
-        self.lam = lam
-        self.noise = noise
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,30 +13,42 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from nonneg._devices import likely_iterations
-from nonneg._random import Seed
-from nonneg.estimators._base import input_data
+from nonneg._arrays import is_non_numpy, to_device, to_numpy
+from nonneg._devices import device_work, likely_iterations
+from nonneg._random import Seed, generator
+from nonneg._threads import threads
+from nonneg.certificates.certificate import Certificate
+from nonneg.data import DataMatrix
+from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import (
     beta_loss_of,
     given_factors,
+    lower_bound_statement,
     penalties_of,
     rank_of,
     resolved_init,
     warn_unless_converged,
 )
-from nonneg.estimators.scaled_columns import SCALES, ScalingEstimator
+from nonneg.estimators.saving import Fields, Part, StoredArray, Value
+from nonneg.estimators.scaled_columns import SCALES, column_scale, dominant_columns, scaled_columns
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
-from nonneg.solvers.factorize import run_factorization
+from nonneg.iteration.progress import logger
+from nonneg.solvers.encoding import encode
+from nonneg.solvers.factorize import checked_rank, initial_factors, run_factorization
 from nonneg.solvers.numbers import check_numbers
-from nonneg.solvers.online import OnlineState
+from nonneg.solvers.online import OnlineState, decay_of, online_step
 from nonneg.solvers.reconstruction import reconstruction_error
 from nonneg.solvers.result import FactorizationResult, returned
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
+# Attributes of a fit, which no longer describe the model once a batch has changed it.
+OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
 
 
-class NMF(ScalingEstimator):
+@dataclass(eq=False, repr=False)
+class NMF(FactorizingEstimator):
     r"""Nonnegative matrix factorization (NMF).
 
     Find nonnegative matrices W and H whose product approximates the nonnegative matrix X, by minimizing
@@ -176,21 +189,63 @@ class NMF(ScalingEstimator):
     True
     """
 
+    n_components: int | str | None = "auto"
+    _: KW_ONLY
+    init: str | None = None
+    n_init: int = 1
+    solver: str = "auto"
+    beta_loss: str | float = "frobenius"
+    tol: float = 1e-4
+    max_iter: int = 200
+    random_state: Seed = None
+    alpha_W: float = 0.0
+    alpha_H: float | str = "same"
+    l1_ratio: float = 0.0
+    verbose: int = 0
+    shuffle: bool = False
+    batch_size: int = 1024
+    forget_factor: float = 0.7
+    fresh_restarts: bool = False
+    fresh_restarts_max_iter: int = 30
+    max_no_improvement: int | None = 10
+    transform_max_iter: int | None = None
+    scale: str | None = None
+    missing: str = "error"
+    accelerate: bool = True
+    device: str | None = None
+    n_jobs: int | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     _sparse_arrays: ClassVar[bool] = True
+    _stored: ClassVar[Fields] = {
+        **FactorizingEstimator._stored,
+        "column_scale_": StoredArray("n_features_in_", nonnegative=True, optional=True),
+        "_online": Part(
+            {
+                OnlineState: {
+                    "numerator": StoredArray("n_features_in_", "n_components_", optional=True),
+                    # (n_components, n_components) for least squares, the shape of the numerator otherwise.
+                    "denominator": StoredArray("rows of the denominator", "n_components_", optional=True),
+                    "n_samples": Value(float),
+                    "decay": Value(float, optional=True),
+                }
+            },
+            optional=True,
+        ),
+    }
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ITERATION_CONSTRAINTS,
         "n_components": [*COUNT, None, StrOptions({"auto"})],
         # Names are looked up in the registries, which know the near ones.
         "init": [str, None],
         "n_init": COUNT,
         "solver": [str],
         "beta_loss": [str, Real],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": COUNT,
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "verbose": ["verbose"],
         "shuffle": ["boolean"],
         "batch_size": COUNT,
         "forget_factor": [Interval(Real, 0, 1, closed="right")],
@@ -202,67 +257,7 @@ class NMF(ScalingEstimator):
         "missing": [StrOptions({"error", "mask"})],
         "accelerate": ["boolean"],
         "device": [str, None],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
-
-    def __init__(
-        self,
-        n_components: int | str | None = "auto",
-        *,
-        init: str | None = None,
-        n_init: int = 1,
-        solver: str = "auto",
-        beta_loss: str | float = "frobenius",
-        tol: float = 1e-4,
-        max_iter: int = 200,
-        random_state: Seed = None,
-        alpha_W: float = 0.0,
-        alpha_H: float | str = "same",
-        l1_ratio: float = 0.0,
-        verbose: int = 0,
-        shuffle: bool = False,
-        batch_size: int = 1024,
-        forget_factor: float = 0.7,
-        fresh_restarts: bool = False,
-        fresh_restarts_max_iter: int = 30,
-        max_no_improvement: int | None = 10,
-        transform_max_iter: int | None = None,
-        scale: str | None = None,
-        missing: str = "error",
-        accelerate: bool = True,
-        device: str | None = None,
-        n_jobs: int | None = None,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.n_init = n_init
-        self.solver = solver
-        self.beta_loss = beta_loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.alpha_W = alpha_W
-        self.alpha_H = alpha_H
-        self.l1_ratio = l1_ratio
-        self.verbose = verbose
-        self.shuffle = shuffle
-        self.batch_size = batch_size
-        self.forget_factor = forget_factor
-        self.fresh_restarts = fresh_restarts
-        self.fresh_restarts_max_iter = fresh_restarts_max_iter
-        self.max_no_improvement = max_no_improvement
-        self.transform_max_iter = transform_max_iter
-        self.scale = scale
-        self.missing = missing
-        self.accelerate = accelerate
-        self.device = device
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -383,3 +378,166 @@ class NMF(ScalingEstimator):
         self.__dict__.pop("n_steps_", None)
         warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
         return result
+
+    def _scaled(self, data: DataMatrix, *, reset: bool = False) -> DataMatrix:
+        """Divide the columns; `reset` takes their scale from these data."""
+        if reset:
+            self.__dict__.pop("column_scale_", None)
+            if self.scale is not None:
+                self.column_scale_ = column_scale(data, self.scale)
+        return scaled_columns(data, getattr(self, "column_scale_", None))
+
+    def _scaled_H(self, H: Any, power: int) -> Any:
+        """Multiply the columns of H by a power of the scale: 1 to the unit of X, -1 from it."""
+        scale = getattr(self, "column_scale_", None)
+        if scale is None or H is None:
+            return H
+        if is_non_numpy(H):
+            return H * to_device(scale**power, H, H.dtype)
+        H = np.asarray(H)
+        return H * (scale**power).astype(H.dtype if H.dtype.kind == "f" else np.float64)
+
+    def _log_dominant_columns(self, data: DataMatrix, beta: float) -> None:
+        # One more pass over the data, for those who look.
+        if not logger.isEnabledFor(logging.INFO) or self.scale is not None:
+            return
+        if found := dominant_columns(data, beta):
+            names = getattr(self, "feature_names_in_", None)
+            said = ", ".join(str(at if names is None else names[at]) for at in found[0])
+            logger.info(
+                "%s: %.1f%% of what the loss measures is in %d of %d columns (%s), so the others hardly "
+                "count. scale='max' balances them.",
+                type(self).__name__, 100 * found[1], len(found[0]), data.shape[1], said,
+            )  # fmt: skip
+
+    def transform(self, X: Any, mask: Any = None) -> Any:
+        """Transform the data X: minimize the objective over W for the fitted H.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            Nonnegative data. Never modified.
+        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
+            True where observed.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Transformed data W, of the same array type as X.
+        """
+        check_is_fitted(self)
+        beta = beta_loss_of(self)
+        data = self._scaled(input_data(self, X, reset=False, mask=mask, positive=beta <= 0))
+        with threads(self.n_jobs), device_work(data):
+            W, _ = encode(
+                data,
+                data.to_device(self._scaled_H(self.components_, -1).T),
+                beta=beta,
+                penalties=penalties_of(self, data),
+                max_iter=self.transform_max_iter,
+            )
+        return data.to_caller(W)
+
+    def certify(self, X: Any, *, sample_weight: Any = None, mask: Any = None) -> Certificate:
+        """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            The training data.
+        sample_weight, mask : array, optional
+            Those passed to `fit`.
+
+        Returns
+        -------
+        Certificate
+            The certificate with the statement "eckart-young-bound", which costs as much as a few iterations.
+        """
+        check_is_fitted(self)
+        data = self._scaled(input_data(self, X, reset=False, sample_weight=sample_weight, mask=mask))
+        with threads(self.n_jobs):
+            statement = lower_bound_statement(self, data, self._scaled_H(self.components_, -1))
+        self.certificate_ = getattr(self, "certificate_", Certificate()).with_statements([statement])
+        return self.certificate_
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
+        """Update the components with one batch of samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
+            The batch. Never modified, and not kept.
+        y : Any
+            Ignored.
+        W : array of shape (n_samples, n_components), optional
+            Initial W, from which H is fitted if H is not given. Used in the first call only.
+        H : array of shape (n_components, n_features), optional
+            Initial H. Used in the first call only.
+
+        Returns
+        -------
+        self : NMF
+            The estimator, with `components_`, `n_components_` and `n_steps_`.
+
+        Notes
+        -----
+        After `fit`, training continues from the fitted components.
+        """
+        beta = beta_loss_of(self)
+        if getattr(self, "scale", None) is not None:
+            raise InvalidParameterError(
+                f"partial_fit does not accept scale={self.scale!r}, because the next batch may have a "
+                f"different one. Divide the columns of all batches by the same numbers, and leave scale out."
+            )
+        first = not hasattr(self, "components_")
+        data = input_data(self, X, reset=first, positive=beta <= 0)
+        with threads(self.n_jobs):
+            if first:
+                W, H = given_factors(self, W, H)
+                k = rank_of(self, data, W, H)
+                rng = generator(self.random_state)
+                k = checked_rank(k, data.shape, type(self).__name__)
+                _, Ht = initial_factors(data, k, init=self.init, W=W, H=H, rng=rng)
+            else:
+                Ht = data.to_device(self.components_.T)
+            Ht, self._online = online_step(
+                data,
+                Ht,
+                self._past(data, first=first),
+                beta=beta,
+                penalties=penalties_of(self, data),
+                max_iter=self.fresh_restarts_max_iter if self.fresh_restarts else None,
+            )
+        if data.numpy_out:
+            Ht = to_numpy(Ht)
+            sums = {
+                "numerator": to_numpy(self._online.numerator),
+                "denominator": to_numpy(self._online.denominator),
+            }
+            self._online = replace(self._online, **sums)
+        for name in OF_A_FIT:
+            self.__dict__.pop(name, None)
+        self.components_ = np.ascontiguousarray(Ht.T) if isinstance(Ht, np.ndarray) else Ht.T
+        self.n_components_ = int(Ht.shape[1])
+        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
+        return self
+
+    def _past(self, data: DataMatrix, *, first: bool) -> OnlineState:
+        state = OnlineState() if first else getattr(self, "_online", OnlineState())
+        if state.decay is None:
+            decay = decay_of(self.forget_factor, self.batch_size, data.shape[0])
+            state = replace(state, decay=decay)
+        if state.numerator is None:
+            return state
+        # A batch may come in another container than the one before.
+        numerator, denominator = data.to_device(state.numerator), data.to_device(state.denominator)
+        return replace(state, numerator=numerator, denominator=denominator)
+
+    def _complete_loaded(self) -> None:
+        past = getattr(self, "_online", None)
+        if past is None or past.numerator is None:
+            return
+        k, n_features = self.components_.shape
+        if past.denominator is None or past.denominator.shape not in ((k, k), (n_features, k)):
+            raise FileFormatError("the sums of past batches do not fit the components.")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -18,9 +18,9 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import FactorizingEstimator, input_data
+from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import estimated_rank
-from nonneg.estimators.stored_fields import Fields, Part, StoredArray, Value
+from nonneg.estimators.saving import Fields, Part, StoredArray, Value
 from nonneg.exceptions import FileFormatError
 from nonneg.iteration import Progress
 from nonneg.purification import purify
@@ -33,7 +33,6 @@ from nonneg.purification.options import DECODES, UPDATES, Options, completed_opt
 from nonneg.purification.pseudo_inverse import METHODS
 from nonneg.separable import select_anchors
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
 AUTO = StrOptions({"auto"})
 
 # What describes a fit and no longer the model once a batch has changed it.
@@ -76,6 +75,7 @@ _STATE = Part(
 )
 
 
+@dataclass(eq=False, repr=False)
 class PurificationNMF(FactorizingEstimator):
     r"""Features by alternating decoding and updates: the method of Li, Liang and Risteski.
 
@@ -188,12 +188,33 @@ class PurificationNMF(FactorizingEstimator):
     True
     """
 
+    n_components: int | str = "auto"
+    _: KW_ONLY
+    init: Any = "auto"
+    update: str = "regression"
+    decode: str = "auto"
+    threshold: Any = "auto"
+    threshold_decay: float | str = "auto"
+    step_size: float | str = "auto"
+    scale: Any = "auto"
+    pseudo_inverse: str = "auto"
+    balance: bool = False
+    normalize: str | None = None
+    batch_size: int | None = None
+    max_iter: int = 100
+    tol: float | None = None
+    forget_factor: float = 0.7
+    random_state: Seed = None
+    verbose: int = 0
+    n_jobs: int | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     missing = "error"
     signed_components = True
-    _online_state: OnlineState
-    _decoder: Decoder
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ITERATION_CONSTRAINTS,
         "n_components": [*COUNT, AUTO],
         "init": [str, "array-like"],
         "update": [StrOptions(set(UPDATES))],
@@ -206,14 +227,8 @@ class PurificationNMF(FactorizingEstimator):
         "balance": ["boolean"],
         "normalize": [StrOptions({"l1", "l2"}), None],
         "batch_size": [*COUNT, None],
-        "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "forget_factor": [Interval(Real, 0, 1, closed="both")],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
 
     # Features may have negative entries.
@@ -223,51 +238,6 @@ class PurificationNMF(FactorizingEstimator):
         "_decoder": Part({Decoder: {"inverse": _FEATURES, "threshold": _PER_COMPONENT, "rule": Value(str)}}),
         "_online_state": Part({OnlineState: {"state": _STATE, "past": _MOMENTS, "pending": _MOMENTS}}),
     }
-
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        *,
-        init: Any = "auto",
-        update: str = "regression",
-        decode: str = "auto",
-        threshold: Any = "auto",
-        threshold_decay: float | str = "auto",
-        step_size: float | str = "auto",
-        scale: Any = "auto",
-        pseudo_inverse: str = "auto",
-        balance: bool = False,
-        normalize: str | None = None,
-        batch_size: int | None = None,
-        max_iter: int = 100,
-        tol: float | None = None,
-        forget_factor: float = 0.7,
-        random_state: Seed = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.update = update
-        self.decode = decode
-        self.threshold = threshold
-        self.threshold_decay = threshold_decay
-        self.step_size = step_size
-        self.scale = scale
-        self.pseudo_inverse = pseudo_inverse
-        self.balance = balance
-        self.normalize = normalize
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.forget_factor = forget_factor
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,29 +9,21 @@ import os
 import tempfile
 import warnings
 import zipfile
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arrays import write_npz
+from nonneg._arrays import to_numpy, write_npz
 from nonneg._version import __version__
-from nonneg.estimators.stored_fields import (
-    Content,
-    Field,
-    Fields,
-    NotPlainError,
-    from_plain,
-    pack_fields,
-    to_plain,
-    unpack_fields,
-)
 from nonneg.exceptions import (
     FileFormatError,
     InvalidParameterError,
@@ -48,9 +40,303 @@ NOT_STORED = ("callback", "checkpoint")
 # Arrays that were passed as parameters are stored under this prefix, beside those that a fit found.
 PARAM = "param."
 
-
 Classes = Mapping[str, Callable[[], Any]]
 """The classes that a file may name: for each a function that imports it, because they load one by one."""
+
+DAMAGED = "The file is damaged."
+
+Fields = Mapping[str, "Field"]
+"""What a class stores: an attribute and how it is written and checked."""
+
+
+@dataclass
+class Content:
+    """What a file holds of a model, or of a part of one."""
+
+    values: dict[str, Any] = field(default_factory=dict)  # for JSON
+    arrays: dict[str, Any] = field(default_factory=dict)  # of the whole file
+    prefix: str = ""  # of the names of this part's arrays
+    sizes: dict[str, int] = field(default_factory=dict)  # lengths of axes known so far, by name
+
+    def inner(self, name: str) -> Content:
+        """Return the content of a part."""
+        values = self.values.setdefault(name, {})
+        if not isinstance(values, dict):
+            raise FileFormatError(f"expected named values in {self.prefix}{name}, got {values!r}. {DAMAGED}")
+        return Content(values, self.arrays, f"{self.prefix}{name}.", self.sizes)
+
+    def put(self, name: str, array: Any) -> None:
+        """Store an array."""
+        self.arrays[self.prefix + name] = array
+
+    def take(self, name: str) -> Any:
+        """Return an array, once."""
+        if self.prefix + name not in self.arrays:
+            raise FileFormatError(f"{self.prefix}{name} is missing. {DAMAGED}")
+        return self.arrays.pop(self.prefix + name)
+
+
+class Field(ABC):
+    """One attribute that is stored."""
+
+    # `optional`: the attribute may be None or absent. `source`: it is read from another attribute.
+    def __init__(self, *, optional: bool = False, source: str | None = None) -> None:
+        self.optional, self.source = optional, source
+
+    def is_in(self, name: str, content: Content) -> bool:
+        """Tell whether a file holds it."""
+        return content.values.get(name) is not None
+
+    @abstractmethod
+    def write(self, name: str, value: Any, content: Content) -> None:
+        """Store it."""
+
+    @abstractmethod
+    def read(self, name: str, content: Content) -> Any:
+        """Return it, after checking it: the file may come from anywhere."""
+
+
+class StoredArray(Field):
+    """An array. Axes are named; the same name means the same length as in other fields or parameters."""
+
+    def __init__(
+        self,
+        *shape: str | int,
+        kind: str = "f",
+        finite: bool = False,
+        nonnegative: bool = False,
+        below: str | tuple[str, ...] | None = None,
+        optional: bool = False,
+        source: str | None = None,
+    ) -> None:
+        super().__init__(optional=optional, source=source)
+        self.shape, self.kind, self.below = shape, kind, below
+        self.finite, self.nonnegative = finite or nonnegative, nonnegative
+
+    def is_in(self, name: str, content: Content) -> bool:
+        return content.prefix + name in content.arrays
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        content.put(name, to_numpy(value))
+
+    def read(self, name: str, content: Content) -> Any:
+        array, sizes = content.take(name), content.sizes
+        expected = tuple(sizes.get(axis, axis) if isinstance(axis, str) else axis for axis in self.shape)
+        # The first array with an axis fixes the length of that axis for all that follow.
+        good = array.ndim == len(expected) and all(
+            (sizes.setdefault(axis, got) if isinstance(axis, str) else axis) == got
+            for axis, got in zip(self.shape, array.shape, strict=True)
+        )
+        good = good and array.dtype.kind in self.kind
+        good = good and (array.dtype.kind != "f" or array.dtype in (np.float32, np.float64))
+        good = good and not (self.finite and not np.isfinite(array).all())
+        if not good or (self.nonnegative and not (array >= 0).all()):
+            words = "nonnegative " if self.nonnegative else "finite " if self.finite else ""
+            raise FileFormatError(
+                f"expected {words}{content.prefix}{name} of shape {expected}, got {array.dtype} of shape "
+                f"{array.shape}. {DAMAGED}"
+            )
+        if isinstance(self.below, str):
+            check_indices(content.prefix + name, array, sizes[self.below])
+        elif self.below is not None:
+            for axis, column in zip(self.below, array.T, strict=True):
+                check_indices(content.prefix + name, column, sizes[axis])
+        return array
+
+
+class Names(Field):
+    """Names along an axis."""
+
+    def __init__(self, axis: str, *, container: Any = None, optional: bool = False) -> None:
+        super().__init__(optional=optional)
+        self.container, self._array = container, StoredArray(axis, kind="U")
+
+    def is_in(self, name: str, content: Content) -> bool:
+        return self._array.is_in(name, content)
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        content.put(name, np.asarray([str(one) for one in value], dtype=np.str_))
+
+    def read(self, name: str, content: Content) -> Any:
+        found = self._array.read(name, content)
+        return found.astype(object) if self.container is None else self.container(found.tolist())
+
+
+class Sparse(Field):
+    """A sparse matrix of shape (axis, axis)."""
+
+    def __init__(self, layout: str, axis: str, *, nonnegative: bool = False, optional: bool = False) -> None:
+        super().__init__(optional=optional)
+        self.axis, self.nonnegative = axis, nonnegative
+        self.matrix: Any = {"csr": sp.csr_array, "csc": sp.csc_array}[layout]
+
+    def is_in(self, name: str, content: Content) -> bool:
+        return f"{content.prefix}{name}.data" in content.arrays
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        matrix = self.matrix(value)
+        content.put(f"{name}.data", matrix.data)
+        content.put(f"{name}.indices", matrix.indices.astype(np.int64))
+        content.put(f"{name}.indptr", matrix.indptr.astype(np.int64))
+
+    def read(self, name: str, content: Content) -> Any:
+        entries = f"number of entries of {name}"
+        data = StoredArray(entries, nonnegative=self.nonnegative).read(f"{name}.data", content)
+        indices = StoredArray(entries, kind="i").read(f"{name}.indices", content)
+        indptr = StoredArray(f"{name}.indptr", kind="i").read(f"{name}.indptr", content)
+        n = len(indptr) - 1
+        good = n >= 1 and content.sizes.setdefault(self.axis, n) == n
+        good = good and indptr[0] == 0 and indptr[-1] == len(indices)
+        if not good or not (np.diff(indptr) >= 0).all():
+            raise FileFormatError(f"the arrays of {content.prefix}{name} do not match each other. {DAMAGED}")
+        check_indices(f"{content.prefix}{name}.indices", indices, n)
+        return self.matrix((data, indices, indptr), shape=(n, n))
+
+
+class Value(Field):
+    """A number, a word, or a dict of them. A whole number also fixes the length of the axis of its name."""
+
+    WORDS: ClassVar = {int: "a whole number", float: "a number", bool: "True or False", str: "a word"}
+
+    def __init__(self, kind: type, *, optional: bool = False, source: str | None = None) -> None:
+        super().__init__(optional=optional, source=source)
+        self.kind = kind
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        content.values[name] = to_plain(value) if self.kind is dict else self.kind(value)
+
+    def read(self, name: str, content: Content) -> Any:
+        value = content.values[name]
+        value = from_plain(value) if self.kind is dict else value
+        kinds: Any = (int, float) if self.kind is float else self.kind
+        if not isinstance(value, kinds) or isinstance(value, bool) != (self.kind is bool):
+            words = self.WORDS.get(self.kind, "named values")
+            raise FileFormatError(f"expected {words} for {content.prefix}{name}, got {value!r}. {DAMAGED}")
+        if self.kind is int:
+            content.sizes[name] = value
+        return self.kind(value)
+
+
+class Record(Field):
+    """An object that `as_dict` makes plain, and the function that makes it again."""
+
+    def __init__(self, build: Callable[[Any], Any], *, optional: bool = False) -> None:
+        super().__init__(optional=optional)
+        self.build = build
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        content.values[name] = value.as_dict()
+
+    def read(self, name: str, content: Content) -> Any:
+        return self.build(content.values[name])
+
+
+class Part(Field):
+    """An object of one of several classes, with the fields that each of them stores."""
+
+    def __init__(self, classes: Mapping[Any, Fields], *, optional: bool = False) -> None:
+        super().__init__(optional=optional)
+        self.classes = classes
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        inner = content.inner(name)
+        inner.values["class"] = type(value).__name__
+        pack_fields(value, self.classes[type(value)], inner)
+
+    def read(self, name: str, content: Content) -> Any:
+        inner = content.inner(name)
+        kinds = {kind.__name__: kind for kind in self.classes}
+        kind = kinds.get(inner.values.get("class", ""))
+        if kind is None:
+            raise FileFormatError(f"expected {inner.prefix}class to be one of {list(kinds)}. {DAMAGED}")
+        return kind(**unpack_fields(self.classes[kind], inner))
+
+
+class Parts(Part):
+    """A list of such objects; axes are those of each object on its own."""
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        content.values[name] = {"length": len(value)}
+        for at, item in enumerate(value):
+            super().write(str(at), item, content.inner(name))
+
+    def read(self, name: str, content: Content) -> Any:
+        inner = content.inner(name)
+        length = Value(int).read("length", inner)
+        found, sizes = [], dict(content.sizes)
+        for at in range(length):
+            inner.sizes = dict(sizes)
+            found.append(super().read(str(at), inner))
+        return found
+
+
+def pack_fields(owner: Any, fields: Fields, content: Content) -> None:
+    """Store the declared attributes of an object."""
+    for name, stored in fields.items():
+        source = stored.source or name
+        if stored.optional and not hasattr(owner, source):
+            continue
+        value = getattr(owner, source)
+        if value is None:
+            content.values[name] = None
+        else:
+            stored.write(name, value, content)
+
+
+def unpack_fields(fields: Fields, content: Content) -> dict[str, Any]:
+    """Return the attributes that `pack_fields` stored, after checking them."""
+    found = {}
+    for name, stored in fields.items():
+        if stored.is_in(name, content):
+            found[name] = stored.read(name, content)
+        elif not stored.optional:
+            raise FileFormatError(f"{content.prefix}{name} is missing. {DAMAGED}")
+        elif name in content.values:
+            found[name] = None
+    return found
+
+
+def check_indices(name: str, indices: Any, length: int) -> None:
+    """Reject indices of rows or columns that do not exist."""
+    if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < length):
+        raise FileFormatError(f"indices in {name} exceed the {length} that exist. {DAMAGED}")
+
+
+def to_plain(value: Any) -> Any:
+    """Turn a value into what JSON can hold."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    # JSON knows lists only; other containers are marked.
+    if isinstance(value, list):
+        return [to_plain(item) for item in value]
+    if isinstance(value, tuple):
+        return {"tuple": [to_plain(item) for item in value]}
+    if isinstance(value, range):
+        return {"range": [value.start, value.stop, value.step]}
+    if isinstance(value, set | frozenset):
+        return {"set": sorted((to_plain(item) for item in value), key=repr)}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: to_plain(item) for key, item in value.items()}}
+    raise NotPlainError
+
+
+def from_plain(value: Any) -> Any:
+    """Return what `to_plain` was given."""
+    if isinstance(value, list):
+        return [from_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "dict":
+        return {str(key): from_plain(item) for key, item in content.items()}
+    if kind == "range":
+        return range(*content)
+    return {"tuple": tuple, "set": frozenset}[kind](from_plain(item) for item in content)
+
+
+class NotPlainError(Exception):
+    """A value that JSON cannot hold."""
 
 
 class SavableEstimator(BaseEstimator, ABC):

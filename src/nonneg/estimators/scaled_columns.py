@@ -1,127 +1,23 @@
-"""Fitted components applied to new data, with columns divided by a scale that the fit found."""
+"""Column scales: what the columns of X are divided by, and which of them dominate the loss."""
 
 from __future__ import annotations
 
-import logging
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arrays import is_non_numpy, to_device, to_float64
-from nonneg._devices import device_work
-from nonneg._threads import threads
+from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray
-from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.data.views import ScaledMatrix
-from nonneg.estimators._base import input_data
-from nonneg.estimators.online import OnlineEstimator
-from nonneg.estimators.preparation import beta_loss_of, lower_bound_statement, penalties_of
-from nonneg.estimators.stored_fields import Fields, StoredArray
 from nonneg.exceptions import UnsupportedInputError
-from nonneg.iteration.progress import logger
-from nonneg.solvers.encoding import encode
 
 SCALES = ("max", "std", "sum")
 # Columns dominate if a tenth of them, and no more than three, hold 95% of what the loss measures: proline
 # among the 13 columns of wine (98%), two areas among the 30 of breast cancer; no pixels of digits.
 _NEARLY_ALL, _PART, _MOST, _FEWEST = 0.95, 0.1, 3, 4
-
-
-class ScalingEstimator(OnlineEstimator):
-    """An estimator that may divide the columns of X by a scale; components are in the unit of X."""
-
-    scale: str | None
-    transform_max_iter: int | None
-    column_scale_: FloatArray
-    _stored: ClassVar[Fields] = {
-        **OnlineEstimator._stored,
-        "column_scale_": StoredArray("n_features_in_", nonnegative=True, optional=True),
-    }
-
-    def _scaled(self, data: DataMatrix, *, reset: bool = False) -> DataMatrix:
-        """Divide the columns; `reset` takes their scale from these data."""
-        if reset:
-            self.__dict__.pop("column_scale_", None)
-            if self.scale is not None:
-                self.column_scale_ = column_scale(data, self.scale)
-        return scaled_columns(data, getattr(self, "column_scale_", None))
-
-    def _scaled_H(self, H: Any, power: int) -> Any:
-        """Multiply the columns of H by a power of the scale: 1 to the unit of X, -1 from it."""
-        scale = getattr(self, "column_scale_", None)
-        if scale is None or H is None:
-            return H
-        if is_non_numpy(H):
-            return H * to_device(scale**power, H, H.dtype)
-        H = np.asarray(H)
-        return H * (scale**power).astype(H.dtype if H.dtype.kind == "f" else np.float64)
-
-    def _log_dominant_columns(self, data: DataMatrix, beta: float) -> None:
-        # One more pass over the data, for those who look.
-        if not logger.isEnabledFor(logging.INFO) or self.scale is not None:
-            return
-        if found := dominant_columns(data, beta):
-            names = getattr(self, "feature_names_in_", None)
-            said = ", ".join(str(at if names is None else names[at]) for at in found[0])
-            logger.info(
-                "%s: %.1f%% of what the loss measures is in %d of %d columns (%s), so the others hardly "
-                "count. scale='max' balances them.",
-                type(self).__name__, 100 * found[1], len(found[0]), data.shape[1], said,
-            )  # fmt: skip
-
-    def transform(self, X: Any, mask: Any = None) -> Any:
-        """Transform the data X: minimize the objective over W for the fitted H.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data. Never modified.
-        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
-            True where observed.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            Transformed data W, of the same array type as X.
-        """
-        check_is_fitted(self)
-        beta = beta_loss_of(self)
-        data = self._scaled(input_data(self, X, reset=False, mask=mask, positive=beta <= 0))
-        with threads(self.n_jobs), device_work(data):
-            W, _ = encode(
-                data,
-                data.to_device(self._scaled_H(self.components_, -1).T),
-                beta=beta,
-                penalties=penalties_of(self, data),
-                max_iter=self.transform_max_iter,
-            )
-        return data.to_caller(W)
-
-    def certify(self, X: Any, *, sample_weight: Any = None, mask: Any = None) -> Certificate:
-        """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The training data.
-        sample_weight, mask : array, optional
-            Those passed to `fit`.
-
-        Returns
-        -------
-        Certificate
-            The certificate with the statement "eckart-young-bound", which costs as much as a few iterations.
-        """
-        check_is_fitted(self)
-        data = self._scaled(input_data(self, X, reset=False, sample_weight=sample_weight, mask=mask))
-        with threads(self.n_jobs):
-            statement = lower_bound_statement(self, data, self._scaled_H(self.components_, -1))
-        self.certificate_ = getattr(self, "certificate_", Certificate()).with_statements([statement])
-        return self.certificate_
 
 
 def column_scale(data: DataMatrix, kind: str) -> FloatArray:

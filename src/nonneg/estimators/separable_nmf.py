@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -16,17 +17,16 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import SampleArray
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import FactorizingEstimator, input_data
-from nonneg.estimators.stored_fields import Fields, Sparse, StoredArray, Value
+from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
+from nonneg.estimators.saving import Fields, Sparse, StoredArray, Value
 from nonneg.iteration import Progress
 from nonneg.separable.registry import METHODS
 from nonneg.separable.select import select_anchors
 from nonneg.separable.vertices import vertices_of
 from nonneg.separable.weights import anchor_factors, anchor_weights
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
 
-
+@dataclass(eq=False, repr=False)
 class SeparableNMF(FactorizingEstimator):
     r"""Separable factorization, X ~ W H with rows of X as rows of H: pure pixels, anchor words, pure nodes.
 
@@ -130,6 +130,25 @@ class SeparableNMF(FactorizingEstimator):
     True
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    method: str = "auto"
+    method_params: Mapping[str, Any] | None = None
+    init: Any = None
+    tol: float | None = None
+    max_iter: int | None = None
+    sum_to_one: bool | str = "auto"
+    energy: float | None = None
+    normalize: str | None = None
+    reduce: int | None = None
+    centered: bool = False
+    merge: float | None = None
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     missing = "error"
     # Points, and so components, may have negative entries.
     _stored: ClassVar[Fields] = {
@@ -142,6 +161,7 @@ class SeparableNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ITERATION_CONSTRAINTS,
         "n_components": [*COUNT, None],
         # Names are looked up in the registry, which knows the near ones.
         "method": [str],
@@ -155,51 +175,7 @@ class SeparableNMF(FactorizingEstimator):
         "reduce": [*COUNT, None],
         "centered": ["boolean"],
         "merge": [Interval(Real, 0, None, closed="neither"), None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        method: str = "auto",
-        method_params: Mapping[str, Any] | None = None,
-        init: Any = None,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        sum_to_one: bool | str = "auto",
-        energy: float | None = None,
-        normalize: str | None = None,
-        reduce: int | None = None,
-        centered: bool = False,
-        merge: float | None = None,
-        random_state: Seed = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.method_params = method_params
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.sum_to_one = sum_to_one
-        self.energy = energy
-        self.normalize = normalize
-        self.reduce = reduce
-        self.centered = centered
-        self.merge = merge
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nonneg._arrays import is_non_numpy, to_device, to_float64, to_numpy
+from nonneg._arrays import is_dask, is_non_numpy, to_device, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
+from nonneg.data.annotated import is_anndata
 from nonneg.data.door import Request, wrap
-from nonneg.estimators._base import FactorizingEstimator
-from nonneg.estimators.frame_input import input_frames, number_of_axes
-from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
-from nonneg.exceptions import FileFormatError, ShapeError
+from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator
+from nonneg.estimators.saving import Fields, Record, StoredArray, Value
+from nonneg.exceptions import (
+    DataTypeError,
+    FileFormatError,
+    InvalidDataError,
+    NonFiniteDataError,
+    ShapeError,
+)
 from nonneg.iteration import Progress
 from nonneg.transforms.encoding import (
     activations_per_frame,
@@ -34,9 +43,8 @@ from nonneg.transforms.encoding import (
 from nonneg.transforms.options import METHODS
 from nonneg.transforms.selection import TransformChoice, learn_frames
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
 
-
+@dataclass(eq=False, repr=False)
 class TransformNMF(FactorizingEstimator):
     r"""NMF of a spectrogram whose transform is learned: TL-NMF and JD+NMF of Zhang, Soubies and Fevotte.
 
@@ -144,6 +152,24 @@ class TransformNMF(FactorizingEstimator):
     'dct'
     """
 
+    n_components: int = 2
+    _: KW_ONLY
+    method: str = "auto"
+    eps0: float | str = "auto"
+    n_init: int = 1
+    init: Any = None
+    cross_initialize: bool = False
+    max_iter: int = 200
+    tol: float = 1e-7
+    average_frames: int = 1
+    averaging: str = "moving"
+    method_params: dict[str, Any] | None = None
+    random_state: Seed = None
+    verbose: int = 0
+    n_jobs: int | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     missing = "error"
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
@@ -153,60 +179,17 @@ class TransformNMF(FactorizingEstimator):
         "choice_": Record(TransformChoice.from_dict, optional=True),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ITERATION_CONSTRAINTS,
         "n_components": COUNT,
         "method": [StrOptions({"auto", *METHODS})],
         "eps0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_init": COUNT,
         "init": [StrOptions({"random", "jd", "dct"}), "array-like", tuple, None],
         "cross_initialize": ["boolean"],
-        "max_iter": COUNT,
-        "tol": [Interval(Real, 0, None, closed="left")],
         "average_frames": COUNT,
         "averaging": [StrOptions({"moving", "block"})],
         "method_params": [dict, None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        method: str = "auto",
-        eps0: float | str = "auto",
-        n_init: int = 1,
-        init: Any = None,
-        cross_initialize: bool = False,
-        max_iter: int = 200,
-        tol: float = 1e-7,
-        average_frames: int = 1,
-        averaging: str = "moving",
-        method_params: dict[str, Any] | None = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.eps0 = eps0
-        self.n_init = n_init
-        self.init = init
-        self.cross_initialize = cross_initialize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.average_frames = average_frames
-        self.averaging = averaging
-        self.method_params = method_params
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -401,3 +384,89 @@ class TransformNMF(FactorizingEstimator):
             raise FileFormatError(
                 f"expected an orthogonal transform of {len(atoms)} atoms and eps0 >= 0. The file is damaged."
             )
+
+
+def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Array:
+    """Check frames and return them with an axis of realizations."""
+    who = type(estimator).__name__
+    if is_dask(X):
+        raise DataTypeError(
+            f"{who} needs all frames at once: expected an array, got a Dask array. Compute it."
+        )
+    if is_anndata(X):
+        raise DataTypeError(
+            f"{who} learns a transform of frames of a signal: expected an array, got an AnnData object. Use "
+            "NMF for the genes of cells."
+        )
+    if not is_non_numpy(X):
+        if number_of_axes(X) >= 3:
+            X = _real_array(X)
+        else:
+            # The finite entries are checked below, where a wrong one is named by its place.
+            X = validate_data(
+                estimator, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
+            )
+    if getattr(X, "requires_grad", False):
+        X = X.detach()
+    if len(X.shape) == 2:
+        X = X[None, :, :]
+    if len(X.shape) != 3:
+        raise ShapeError(
+            f"Expected frames of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length), "
+            f"got {tuple(X.shape)}."
+        )
+    n_realizations, n_frames, length = (int(side) for side in X.shape)
+    if n_realizations == 0 or n_frames == 0:
+        raise InvalidDataError(
+            f"Found array with shape {(n_realizations, n_frames, length)}: {who} needs at least one "
+            "realization and one frame."
+        )
+    if reset:
+        _check_sizes(n_frames, length)
+        estimator.n_features_in_ = length
+    elif length != estimator.n_features_in_:
+        raise ShapeError(
+            f"X has {length} features, but {who} is expecting {estimator.n_features_in_} features as input."
+        )
+    _check_finite(X, who)
+    return X
+
+
+def _check_sizes(n_frames: int, length: int) -> None:
+    # In scikit-learn's words too: a frame is a sample there, and what is in it are features.
+    if length < 2:
+        raise InvalidDataError(
+            f"Expected frames of at least two samples, got n_features={length}: a transform of one sample "
+            f"is trivial."
+        )
+    if n_frames < 2:
+        raise InvalidDataError(
+            f"Expected at least two frames, got n_samples={n_frames}: any transform fits one. Use shorter "
+            "frames or a smaller hop."
+        )
+
+
+def number_of_axes(X: Any) -> int:
+    """Return how many axes an input has."""
+    if sp.issparse(X) or hasattr(X, "iloc"):
+        return 2
+    return len(X.shape) if hasattr(X, "shape") else np.asarray(X).ndim
+
+
+def _real_array(X: Any) -> Any:
+    X = np.asarray(X)
+    if X.dtype.kind not in "biuf":
+        what = "Complex data" if X.dtype.kind == "c" else f"Data of dtype {X.dtype}"
+        raise DataTypeError(f"{what} not supported: expected frames of real numbers.")
+    return X if X.dtype == np.float32 else X.astype(np.float64)
+
+
+def _check_finite(X: Array, who: str) -> None:
+    xp = array_namespace(X)
+    if bool(xp.all(xp.isfinite(X))):
+        return
+    wrong = np.argwhere(~np.isfinite(np.asarray(X.tolist() if not isinstance(X, np.ndarray) else X)))[0]
+    raise NonFiniteDataError(
+        f"Input X contains NaN or infinity: {who} found one in realization {wrong[0]}, frame {wrong[1]}, "
+        f"sample {wrong[2]}. Replace it, or cut that part of the signal out."
+    )

@@ -21,7 +21,7 @@ from nonneg.applications.audio.spectrogram import (
 )
 from nonneg.applications.audio.stft import STFT
 from nonneg.estimators import NMF, TransformNMF
-from nonneg.estimators.stored_fields import Part, StoredArray, Value
+from nonneg.estimators.saving import Part, StoredArray, Value
 from nonneg.exceptions import InvalidParameterError
 from nonneg.transforms.options import METHODS as TRANSFORM_METHODS
 

@@ -32,8 +32,7 @@ from nonneg.applications.audio.sources import (
 from nonneg.applications.audio.stft import STFT
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators import NMF, TransformNMF
-from nonneg.estimators.saving import Model, SavableEstimator
-from nonneg.estimators.stored_fields import Fields, Names, StoredArray, Value
+from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray, Value
 from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 from nonneg.iteration import Progress
 

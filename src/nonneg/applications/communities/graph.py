@@ -16,7 +16,7 @@ from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
 from nonneg._warnings import warn_user
 from nonneg.data.csr_arrays import scipy_matrix
-from nonneg.estimators.stored_fields import Names, Part, Sparse, StoredArray, Value
+from nonneg.estimators.saving import Names, Part, Sparse, StoredArray, Value
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,

@@ -43,8 +43,7 @@ from nonneg.applications.communities.methods import (
 )
 from nonneg.applications.communities.number import CommunityCount, count_communities
 from nonneg.certificates.certificate import Certificate
-from nonneg.estimators.saving import SavableEstimator
-from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
+from nonneg.estimators.saving import Fields, Record, SavableEstimator, StoredArray, Value
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,

@@ -23,8 +23,7 @@ from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estim
 from nonneg.applications.hyperspectral.pixels import ImagePixels
 from nonneg.applications.hyperspectral.proposals import fixed_sample
 from nonneg.certificates.certificate import Certificate
-from nonneg.estimators.saving import SavableEstimator
-from nonneg.estimators.stored_fields import Fields, Record, StoredArray, Value
+from nonneg.estimators.saving import Fields, Record, SavableEstimator, StoredArray, Value
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.io.cube import as_cube
 from nonneg.iteration import Progress

@@ -18,8 +18,7 @@ from nonneg.certificates.certificate import Certificate
 from nonneg.consensus.result import RankConsensus
 from nonneg.data import as_data_matrix
 from nonneg.estimators.consensus_nmf import ConsensusNMF
-from nonneg.estimators.saving import Model, SavableEstimator
-from nonneg.estimators.stored_fields import Fields, Names, StoredArray
+from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties

@@ -48,8 +48,7 @@ from nonneg.applications.topics.methods import METHODS, Task, document_weights, 
 from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
 from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.estimators.saving import SavableEstimator
-from nonneg.estimators.stored_fields import (
+from nonneg.estimators.saving import (
     DAMAGED,
     Content,
     Field,
@@ -57,6 +56,7 @@ from nonneg.estimators.stored_fields import (
     Names,
     Part,
     Record,
+    SavableEstimator,
     StoredArray,
     Value,
 )
