@@ -22,6 +22,21 @@ def documented_and_actual(path: Path) -> list[tuple[str, object, object]]:
     return list(_pairs(path))
 
 
+def _fields(node: ast.AST) -> dict[str, ast.expr]:
+    """Return the parameters of an estimator, which is a data class."""
+    if not (isinstance(node, ast.ClassDef) and node.name.endswith("NMF") and node.decorator_list):
+        return {}
+    fields = [part for part in node.body if isinstance(part, ast.AnnAssign) and part.value is not None]
+    return {part.target.id: part.value for part in fields}
+
+
+def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    places = [*arguments.posonlyargs, *arguments.args]
+    defaults = dict(zip(places[::-1], arguments.defaults[::-1], strict=False))
+    defaults |= dict(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
+    return {place.arg: default for place, default in defaults.items() if default is not None}
+
+
 def _pairs(path: Path) -> Iterator[tuple[str, object, object]]:
     """Yield names with their documented and their actual defaults, where both are literals."""
     # A default that is not documented is None, as a parameter that is optional.
@@ -31,14 +46,11 @@ def _pairs(path: Path) -> Iterator[tuple[str, object, object]]:
             found = [part for part in node.body if getattr(part, "name", "") == "__init__"]
         else:
             found = [node] if isinstance(node, ast.FunctionDef) else []
-        text = ast.get_docstring(node) if found else None
-        if text is None or not isinstance(found[0], ast.FunctionDef):
+        fields = _fields(node)
+        text = ast.get_docstring(node) if found or fields else None
+        if text is None or not (fields or isinstance(found[0], ast.FunctionDef)):
             continue
-        arguments = found[0].args
-        places = [*arguments.posonlyargs, *arguments.args]
-        defaults = dict(zip(places[::-1], arguments.defaults[::-1], strict=False))
-        defaults |= dict(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
-        actual = {place.arg: default for place, default in defaults.items() if default is not None}
+        actual = fields or _defaults(found[0].args)
         for match in DOCUMENTED.finditer(text):
             names, text_of_all = match["names"].split(", "), match["values"] or "None"
             several = re.split(", | and ", text_of_all)
