@@ -18,9 +18,6 @@ from nonneg import NMF, factorize
 from nonneg.data import as_data_matrix
 from nonneg.data.chunk_advice import chunk_advice
 from nonneg.exceptions import LostRowsError, NonnegWarning
-from nonneg.iteration import History, Run, StopReason
-from nonneg.losses.penalties import Penalties
-from nonneg.solvers.recovery import solve
 from nonneg.solvers.registry import SOLVERS
 
 da = pytest.importorskip("dask.array")
@@ -343,31 +340,6 @@ def test_advice_comes_once_with_the_fit():
     with pytest.warns(NonnegWarning, match="split by columns"):
         data._advise([])
     data._advise([])
-
-
-def test_w_is_computed_anew_where_all_copies_are_lost(monkeypatch):
-    """A solver that lost W goes on from its last H, with what is left of the iterations."""
-    calls = []
-    monkeypatch.setattr("nonneg.solvers.recovery.encode", lambda data, Ht, **_: (f"W of {Ht}", None))
-
-    def solver(data, W, Ht, *, max_iter, **options):
-        calls.append((W, Ht, max_iter))
-        history = History()
-        for n in range(1, min(max_iter, 3) + 1):
-            history.record(n, 0.1 * n, {"loss": 10.0 / (n + 5 * len(calls))})
-        state = type("State", (), {"W": W, "Ht": f"H{len(calls)}"})
-        if len(calls) == 1:
-            error = LostRowsError()
-            error.run = Run(state, 3, StopReason.STALLED, history, "")
-            raise error
-        return Run(state, 2, StopReason.MAX_ITER, History({"n_iter": [1, 2], "seconds": [0.1, 0.2]}), "")
-
-    with pytest.warns(NonnegWarning, match="in iteration 4. W is recomputed"):
-        run = solve(solver, None, "W0", "H0", beta=2.0, penalties=Penalties(), max_iter=5)
-    assert calls == [("W0", "H0", 5), ("W of H1", "H1", 2)]
-    assert run.n_iter == 5
-    assert run.history.n_iter == [1, 2, 3, 4, 5]
-    assert run.history.seconds == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
 
 
 def test_restarts_go_on_where_all_copies_are_lost(X):

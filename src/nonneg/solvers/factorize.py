@@ -22,7 +22,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
-from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, LostRowsError
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
@@ -33,7 +33,7 @@ from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.numbers import check_numbers, free_components, warn_of_one_sided_l1
-from nonneg.solvers.recovery import solve
+from nonneg.solvers.recovery import continued
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
 from nonneg.solvers.restarts import Restart, best_run
 from nonneg.solvers.result import FactorizationResult, returned
@@ -250,10 +250,12 @@ def run_factorization(
         if n_init == 1:
             with phase(f"{caller}: computing the initialization", verbose):
                 only = begin(0, generator(rng))
-            best = solve(
-                SOLVERS[name].run, data, only.W, only.Ht, progress=reporter(caller, verbose),
-                checkpoint=only.saved if folder is not None else None, **only.options, **run_options,
-            )  # fmt: skip
+            options = {"checkpoint": only.saved if folder is not None else None} | only.options | run_options
+            options["progress"] = reporter(caller, verbose)
+            try:
+                best = SOLVERS[name].run(data, only.W, only.Ht, **options)
+            except LostRowsError as lost:
+                best = continued(lost, SOLVERS[name].run, data, only.W, only.Ht, **options)
             del only  # on a GPU, its memory serves the encoding
         else:
             best = best_run(

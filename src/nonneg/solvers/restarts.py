@@ -21,12 +21,13 @@ from nonneg._threads import current_threads, parallel_for
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
+from nonneg.exceptions import LostRowsError
 from nonneg.initializers.random import random_inits
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.recovery import solve
+from nonneg.solvers.recovery import continued
 from nonneg.solvers.registry import SOLVERS, choose_solver
 from nonneg.solvers.together import advance_together
 
@@ -303,17 +304,12 @@ class Cohort:
     def advance_one(self, each: Restart, until: int) -> None:
         """Continue one restart by its solver."""
         # The order of the components is drawn once per restart, not once per round.
-        options = copy.deepcopy(each.options)
-        each.run = solve(
-            SOLVERS[self.solver].run,
-            self.data,
-            each.W,
-            each.Ht,
-            max_iter=until,
-            callback=self.callback,
-            checkpoint=each.saved,
-            **self.options,
-            **options,
-        )
+        options = self.options | copy.deepcopy(each.options)
+        options |= {"max_iter": until, "callback": self.callback, "checkpoint": each.saved}
+        run = SOLVERS[self.solver].run
+        try:
+            each.run = run(self.data, each.W, each.Ht, **options)
+        except LostRowsError as lost:
+            each.run = continued(lost, run, self.data, each.W, each.Ht, **options)
         if isinstance(each.saved, Paused) and each.saved.found and each.saved.found[1] < each.run.n_iter:
             each.saved = Paused(each.run)  # after a loss it knows the iterations since then only
