@@ -296,12 +296,12 @@ def overhead(chunks: int, workers: int) -> dict[str, Any]:
     from nonneg.data import cluster as passes
 
     def apart(places: Any, _: Any) -> list[list[int]]:
-        return [[group] for group in range(len(places))]
+        return [[chunk] for chunk in range(len(places))]
 
     found: dict[str, Any] = {}
     with cluster(workers, "1500MB") as client:
         for name, parts in (("by_threads", passes.bundles), ("by_chunks", apart)):
-            passes.bundles, passes.group_size = parts, lambda *_: 1
+            passes.bundles = parts
             data = as_data_matrix(dask_data(chunks, chunks, 1))
             data.map_reduce_rows(_nothing, n_out=0)
             before, taken = client.run_on_scheduler(_seconds), []

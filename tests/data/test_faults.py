@@ -90,8 +90,7 @@ def test_kills_change_no_digit(kills, dask_processes, X, undisturbed):
 
 
 @pytest.mark.slow
-def test_kills_while_copies_travel_change_no_digit(X, undisturbed):
-    """With three workers, the copies of a pass are on their way when the next one begins."""
+def test_kills_of_one_of_three_workers_change_no_digit(X, undisturbed):
     from benchmarks.cluster import cluster
 
     killed = []
@@ -168,7 +167,7 @@ def test_a_moment_without_workers_changes_no_digit(X, undisturbed):
     killed = []
 
     def callback(progress):
-        if progress.n_iter == 13:  # some passes after the rows were copied to the scheduler
+        if progress.n_iter == 13:  # some passes after the rows went to the scheduler
             kill(client, 0)
             killed.append(progress.n_iter)
 

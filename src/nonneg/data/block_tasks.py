@@ -97,15 +97,10 @@ class Rows:
         items: list[Any],
         members: Sequence[Sequence[int]],
         depth: int = 0,
-        copies: frozenset[Rows] = frozenset(),
     ) -> None:
         self.items = items
         self.members = members  # the chunks of each item
         self.depth = depth  # passes that would have to be repeated, see `cluster.py`
-        self.copies = copies  # kept alive while that may happen
-        # If these are copies that may still be on their way: what they were made of, and the other copies.
-        self.before: Rows | None = None
-        self.twins: Sequence[str] = ()
         self.places = {chunk: item for item, one in enumerate(members) for chunk in one}
 
     def of(self, chunks: Sequence[int]) -> list[Any]:
@@ -130,38 +125,30 @@ def _load_linear_algebra(device: Any) -> None:
         torch.linalg.cholesky_ex(torch.ones((1, 1), device=device))
 
 
-def make_blocks(
-    first: int, entries: Sequence[Any], weights: Sequence[Any], masks: Sequence[Any]
-) -> tuple[Block, ...]:
-    """Wrap the chunks of a group."""
-    chunks = zip(entries, weights, masks, strict=True)
-    return tuple(make_block(first + at, *chunk) for at, chunk in enumerate(chunks))
-
-
 def size_of(block: Block) -> tuple[int, float | None]:
     """Return the number of bytes of a block, and those that are free on its GPU, where it is on one."""
     on_device = is_cuda_tensor(block.values)
     return block.__sizeof__(), free_memory(block.values.device) if on_device else None
 
 
-def as_result(first: int, rows: Sequence[Any]) -> Result:
-    """Return rows of a group that did not come out of a pass as if they had."""
-    return Result({first + at: (one,) for at, one in enumerate(rows)}, {})
+def as_result(chunk: int, rows: Any) -> Result:
+    """Return rows of a chunk that did not come out of a pass as if they had."""
+    return Result({chunk: (rows,)}, {})
 
 
 def run_blocks(work: Work, counts: str, *given: Any) -> Result:
-    """Do the work of a pass with some groups of blocks and the rows that belong to them.
+    """Do the work of a pass with some blocks and the rows that belong to them.
 
-    `counts` says how many groups, and how many results of each state, follow: all in one row, because a list
+    `counts` says how many blocks, and how many results of each state, follow: all in one row, because a list
     takes more room in the scheduler than all that is in it.
     """
     left = iter(given)
-    groups, *results = [[next(left) for _ in range(int(number))] for number in counts.split()]
+    blocks, *results = [[next(left) for _ in range(int(number))] for number in counts.split()]
     states = [{chunk: rows for result in state for chunk, rows in result.rows.items()} for state in results]
     rows: dict[int, tuple[Any, ...]] = {}
     sums: dict[tuple[int, int], tuple[Any, ...]] = {}
     forms: tuple[tuple[int, Any], ...] = ()
-    for block in (block for group in groups for block in group):
+    for block in blocks:
         before = [states[state][block.chunk][index] for state, index in work.picks]
         rows[block.chunk], small, forms = _run_block(block, before, work.function, work.shared)
         _add(sums, 0, work.ranks[block.chunk], small)
@@ -241,7 +228,7 @@ def load_and_run(
     chunk: int, entries: Any, weights: Any, mask: Any, work: Work, counts: str, *states: Result
 ) -> Result:
     """Do the same with a chunk that is not kept in memory."""
-    return run_blocks(work, f"1 {counts}", (make_block(chunk, entries, weights, mask),), *states)
+    return run_blocks(work, f"1 {counts}", make_block(chunk, entries, weights, mask), *states)
 
 
 def flattened(lists: Sequence[Sequence[Any]]) -> list[Any]:
@@ -318,14 +305,13 @@ def pick(result: Result, chunk: int, index: int, library: str) -> Any:
     return from_torch(rows, cupy.empty(0))
 
 
-def take(blocks: Sequence[Block], at: int, rows: Any) -> Any:
-    """Return some rows of a block in a group as a NumPy array."""
-    return to_numpy(blocks[at].matrix.take_rows(rows))
+def take(block: Block, rows: Any) -> Any:
+    """Return some rows of a block as a NumPy array."""
+    return to_numpy(block.matrix.take_rows(rows))
 
 
-def hosted(blocks: Sequence[Block], at: int) -> Block:
-    """Return a block in a group in NumPy's or SciPy's container."""
-    block = blocks[at]
+def hosted(block: Block) -> Block:
+    """Return a block in NumPy's or SciPy's container."""
     if isinstance(block.values, np.ndarray):
         return block
     matrix = on_host(block.matrix)

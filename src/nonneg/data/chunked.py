@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from operator import getitem
 from typing import TYPE_CHECKING, Any
@@ -31,18 +31,26 @@ from nonneg.data.block_tasks import (
     flattened,
     hosted,
     load_and_run,
-    make_blocks,
+    make_block,
     pick,
     same,
     take,
     total_of,
 )
-from nonneg.data.chunk_advice import GOOD_BYTES, chunk_advice
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction
 from nonneg.exceptions import NonnegWarning, ShapeError
 
 if TYPE_CHECKING:
     from nonneg.data.cluster import Cluster
+
+# Dask's scheduler handles a few thousand tasks a second: this many take some seconds in every iteration.
+MOST_TASKS = 10_000
+# Beside the chunk itself a worker holds, for each of its threads, what is being loaded and rows of W.
+CHUNKS_PER_THREAD = 3
+# Chunks of this size take tens of milliseconds, far more than the millisecond that a task costs.
+GOOD_BYTES = 128e6
+# Rows that are moved together from several workers: below this size nobody notices.
+SMALL_BYTES = 100e6
 
 
 def _register_torch() -> None:
@@ -141,10 +149,9 @@ class ChunkedMatrix(BlockedMatrix):
             self._advise([])
             return None
         held = self._held
-        if held is None or held.client is not client or held.is_lost or held.is_outgrown:
-            from nonneg.data.cluster import Cluster
+        if held is None or held.client is not client or held.is_lost:
+            from nonneg.data.cluster import Cluster, worker_sizes
             from nonneg.data.connection import SendFromGPU, check_versions
-            from nonneg.data.placement import worker_sizes
 
             check_versions(client)
             if self.library in ("torch", "cupy"):
@@ -169,7 +176,7 @@ class ChunkedMatrix(BlockedMatrix):
             blocks = W.to_delayed().ravel().tolist()
             call = dask.delayed(as_result, pure=False)
             if cluster is None:
-                rows = Rows([call(chunk, [block]) for chunk, block in enumerate(blocks)], self._single())
+                rows = Rows([call(chunk, block) for chunk, block in enumerate(blocks)], self._single())
             else:
                 rows = cluster.rows_of(blocks)
             index = 0
@@ -210,8 +217,6 @@ class ChunkedMatrix(BlockedMatrix):
             for chunk, item in rows.places.items()
         }
         graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
-        # The copies of the rows live as long as anything that is computed from this array.
-        graph.layers[name].nonneg_rows = rows
         meta = _empty(self.library, columns, dtype)
         array = da.Array(graph, name, (self.row_chunks, (columns,)), meta=meta)
         array._nonneg_rows = (cluster, rows, index)
@@ -237,16 +242,16 @@ class ChunkedMatrix(BlockedMatrix):
         """Yield the chunks one by one, computed in this process."""
         cluster = self._cluster
         if cluster is not None and cluster.blocks is not None:
-            for group, at in cluster.chunk_places:
-                yield cluster.client.submit(hosted, cluster.blocks[group], at, pure=False).result().matrix
+            for block in cluster.blocks:
+                yield cluster.client.submit(hosted, block, pure=False).result().matrix
             return
         fetch = dask.delayed(hosted, pure=False)
         for chunk in range(len(self._entries)):
-            yield fetch(self._made(chunk), 0).compute().matrix
+            yield fetch(self._made(chunk)).compute().matrix
 
     def _made(self, chunk: int) -> Any:
         parts = (self._entries, self._weights, self._masks)
-        return dask.delayed(make_blocks, pure=False)(chunk, *(part[chunk : chunk + 1] for part in parts))
+        return dask.delayed(make_block, pure=False)(chunk, *(part[chunk] for part in parts))
 
     def select(self, rows: IntArray) -> ChunkedMatrix:
         """Return the given rows as data of their own; chunk by chunk, if they are in order."""
@@ -276,11 +281,10 @@ class ChunkedMatrix(BlockedMatrix):
         parts = []
         for block, at in wanted:
             if cluster is not None and cluster.blocks is not None:
-                group, place = cluster.chunk_places[block]
-                held = cluster.blocks[group]
+                held = cluster.blocks[block]
             else:
-                held, place = self._made(block), 0
-            parts.append(call(held, place, index[at] - self._edges[block]))
+                held = self._made(block)
+            parts.append(call(held, index[at] - self._edges[block]))
         found = dask.compute(*parts)
         order = np.argsort(np.concatenate([at for _, at in wanted]), kind="stable")
         return np.concatenate(found)[order]
@@ -301,3 +305,43 @@ def _empty(library: str, columns: int, dtype: Any) -> Any:
 
         return cupy.empty((0, columns), dtype=dtype)
     return np.empty((0, columns), dtype=dtype)
+
+
+def chunk_advice(
+    row_chunks: Sequence[int],
+    shape: tuple[int, int],
+    n_column_chunks: int,
+    itemsize: int,
+    workers: Sequence[tuple[int, int]],
+) -> list[str]:
+    """Return what is wrong with the chunks, with remedies; `workers` are pairs of memory and threads."""
+    n_rows, n_columns = shape
+    row_bytes = n_columns * itemsize
+    good = max(1, round(GOOD_BYTES / row_bytes))
+    if workers and n_rows * row_bytes < GOOD_BYTES * sum(threads for _, threads in workers):
+        good = max(1, -(-n_rows // sum(threads for _, threads in workers)))
+    found = []
+    if n_column_chunks > 1 and n_rows * row_bytes > SMALL_BYTES:
+        found.append(
+            f"X is split by columns into {n_column_chunks} parts, which have to be joined before rows can "
+            f"be processed. Split it by rows only: X.rechunk(({good}, -1)), or when it is loaded."
+        )
+    n_tasks = len(row_chunks) * 9 // 8 + 1
+    if n_tasks > MOST_TASKS:
+        found.append(
+            f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: a pass "
+            f"that loads them takes {n_tasks} tasks, but Dask handles only a few thousand per second. If X "
+            f"does "
+            "not fit in the memory of the workers, every iteration is such a pass. Use larger chunks: "
+            f"X.rechunk(({good}, -1))."
+        )
+    limits = [memory / threads for memory, threads in workers if memory]
+    largest = max(row_chunks, default=0) * row_bytes
+    if limits and CHUNKS_PER_THREAD * largest > min(limits):
+        fitting = max(1, int(min(limits) / (2 * CHUNKS_PER_THREAD * row_bytes)))
+        found.append(
+            f"The largest chunk of X has {largest / 1e6:.0f} MB, but a worker has {min(limits) / 1e6:.0f} "
+            f"MB of memory per thread: it needs {CHUNKS_PER_THREAD} times the "
+            f"chunk. Use smaller chunks, X.rechunk(({min(fitting, good)}, -1)), or workers with more memory."
+        )
+    return found

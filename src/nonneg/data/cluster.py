@@ -1,38 +1,40 @@
 """Passes over chunked data on the workers of a Dask cluster, whose scheduler does not grow with the passes.
 
-Neighboring chunks are loaded in groups. A pass is one task for each thread, over the groups on its worker. It
-depends on them, on one small task that fetches the shared arguments (H among them) from the scheduler, and on
-the rows of W that an earlier pass left beside the chunks. Small results are added in a tree on the workers,
-and one of them comes to the client.
+A pass is one task for each thread, over the chunks on its worker. It depends on them, on one small task that
+fetches the shared arguments (H among them) from the scheduler, and on the rows of W that an earlier pass left
+beside the chunks. Small results are added in a tree on the workers, and one of them comes to the client.
 
-If W depended on its predecessor for good, the scheduler would remember every pass, and a lost worker would
-cost all of them. So after some passes the rows are *detached*: a task without dependencies takes them over
-on the worker where they are, and a second worker gets a copy while the next pass runs (the scheduler, where
-there is only one). If one of the two is lost, Dask runs its task again, which finds the other copy, or, where
-that was on its way, waits until Dask has repeated the pass that made the rows. The passes since then are
-repeated for the lost chunks alone. The answer is the same to the last digit. If both are lost,
-`LostRowsError` is raised and the caller recomputes W for the last H.
+A lost worker is Dask's to replace: it runs the tasks again whose results are gone. If W depended on its
+predecessor for good, the scheduler would remember every pass, and a lost worker would cost all of them. So
+after some passes the rows are *detached*: they go through the client to the scheduler, which keeps them, and
+tasks without dependencies take their place. The answer is the same to the last digit, whatever is lost.
+`LostRowsError` is raised where the cluster was restarted, and the caller recomputes W for the last H.
 
 Dask keeps its last thousand messages to each worker, and so the tasks in them. Therefore these are few, and
-large values are not in them.
+large values are not in them: tasks get them by name.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import time
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import dask
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-from distributed import futures_of, wait
+from distributed import futures_of, get_worker, wait
+from distributed.protocol import Serialize, to_serialize
+from distributed.protocol.pickle import dumps, loads
+from distributed.utils import sync
 
+from nonneg._arrays import to_numpy
 from nonneg.data.block_tasks import (
     Result,
     Rows,
@@ -41,33 +43,25 @@ from nonneg.data.block_tasks import (
     flattened,
     load_and_run,
     make_block,
-    make_blocks,
+    mapped,
     run_blocks,
     same,
     size_of,
     sum_tree,
 )
 from nonneg.data.matrix import RowFunction
-from nonneg.data.placement import bundles, group_size, moves, passes_at_risk, shares, worker_sizes
-from nonneg.data.row_copies import free_tasks, packed, store, stored, take_over, unpacked
 from nonneg.exceptions import LostRowsError, NonnegError
 
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
-# Passes after which the rows of a single worker are copied: the scheduler gets all of W. For more workers see
-# `passes_at_risk`.
-LONE_PASSES = 10
-# Workers from which copies travel during the next pass. When one of two is lost, the other loads its chunks
-# and does all of the current pass, which takes two iterations; to repeat one before it would be a third.
-FEWEST_BESIDE = 3
-# Seconds for which copies are awaited; they take as long as sending W once.
-LONGEST_WAIT = 30.0
-LOOK_SECONDS = 0.2  # between two looks whether all workers are there
+# Passes after which rows are detached. W then travels once, and a lost worker costs at most so many passes
+# over its chunks, which the others share.
+DETACHED_PASSES = 10
 # Seconds until tasks that Dask forgot are looked for, and at most between two searches. A worker takes longer
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
 NO_WORKERS = 600.0  # seconds without a worker after which a fit ends; a batch system may take minutes for one
-KINDS = ("shared", "pass", "small", "sum", "rows", "copy")  # of tasks
+KINDS = ("shared", "pass", "small", "sum", "packed", "rows")  # of tasks
 
 
 class Cluster:
@@ -76,14 +70,12 @@ class Cluster:
     def __init__(self, client: Any, entries: list[Any], weights: list[Any], masks: list[Any]) -> None:
         self.client = client
         self.entries, self.weights, self.masks = entries, weights, masks
-        self.group_size = 1
-        self.blocks: list[Any] | None = None  # futures of the groups, where they are kept in memory
-        self.places: list[str | None] = [None] * len(entries)  # the worker of each kept group
+        self.blocks: list[Any] | None = None  # futures of the chunks, where they are kept in memory
+        self.places: list[str | None] = [None] * len(entries)  # the worker of each kept chunk
         self.ranks: Sequence[int] = range(len(entries))  # of the chunks, in the tree of sums
         self.workers: dict[str, int] = {}  # threads of the workers, as of the last pass
-        self.moved: list[Any] = []  # groups that went to another worker since the last pass
+        self.moved: list[Any] = []  # chunks that went to another worker since the last pass
         self.is_lost = False  # whether the cluster forgot all of it
-        self.is_outgrown = False  # whether there are more threads than groups for them
         self._asking = ThreadPoolExecutor(1)
         self._name = uuid.uuid4().hex[:12]
         self._count = count()
@@ -107,42 +99,20 @@ class Cluster:
             self.workers = self.client.nthreads()
             # What is in the workers' memory already stays where it is.
             placed = not futures_of(self.entries) and self.workers
-            if placed:
-                self.group_size = group_size(len(self.entries), self.workers)
             with _quietly():
-                made = self._place() if placed else self._make(range(self.n_groups))
+                made = self._place() if placed else self._make(range(len(self.entries)))
                 self.blocks = self.client.compute(made)
             self._finish(self.blocks)
             self._free(self.blocks)
             self._find_blocks()
             if not placed:  # neighbors on one worker, so that their sums need not travel
-                order = sorted(range(self.n_groups), key=lambda group: (str(self.places[group]), group))
+                order = sorted(range(len(self.places)), key=lambda chunk: (str(self.places[chunk]), chunk))
                 self.ranks = np.argsort(order).tolist()
         return self.blocks is not None
 
-    @property
-    def n_groups(self) -> int:
-        """The number of groups of chunks."""
-        return -(-len(self.entries) // self.group_size)
-
-    @property
-    def chunk_places(self) -> list[tuple[int, int]]:
-        """The group of every chunk, and its place in it."""
-        return [divmod(chunk, self.group_size) for chunk in range(len(self.entries))]
-
-    def _members(self, group: int) -> slice:
-        return slice(group * self.group_size, (group + 1) * self.group_size)
-
-    def _chunks(self, groups: Sequence[int]) -> list[int]:
-        chunks = range(len(self.entries))
-        return [chunk for group in groups for chunk in chunks[self._members(group)]]
-
-    def _make(self, groups: Sequence[int]) -> list[Any]:
-        call = dask.delayed(make_blocks, pure=False)
-        parts = (self.entries, self.weights, self.masks)
-        return [
-            call(group * self.group_size, *(part[self._members(group)] for part in parts)) for group in groups
-        ]
+    def _make(self, chunks: Sequence[int]) -> list[Any]:
+        call = dask.delayed(make_block, pure=False)
+        return [call(at, self.entries[at], self.weights[at], self.masks[at]) for at in chunks]
 
     def run(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
@@ -163,32 +133,10 @@ class Cluster:
         if not summed.forms:
             return Rows([], []), summed
         depth = 1 + max((state.depth for state in states), default=0)
-        made = Rows(items, members, depth, frozenset().union(*(state.copies for state in states)))
         if len(self.workers) > 1:
             self._unbind([item.key for item in items])
-        return self._secured(made), summed
-
-    def _secured(self, made: Rows) -> Rows:
-        # Now, and not with the next pass: until here the workers hold the states as well. Then they let go of
-        # them, and where Dask had moved a task to the worker with the copy, both would be lost with it.
-        if len(self.workers) > 1:
-            n_passes = passes_at_risk(self.n_groups, self.workers)
-        else:
-            n_passes = LONE_PASSES
-        due = made.depth >= n_passes
-        there = [self._await(copies.items, patient=due) for copies in made.copies]
-        if None in there:
-            return made  # copies of the rows before these are on their way
-        apart = all(there) and all(self._are_apart(made, copies) for copies in made.copies)
-        if apart:
-            for copies in made.copies:
-                self._settle(copies)
-        return self._detach(made) if due or not apart else made
-
-    def _settle(self, copies: Rows) -> None:
-        if copies.before is not None:
-            copies.before = None
-            self._unbind(copies.twins)
+        made = Rows(items, members, depth)
+        return self._detached(made) if depth >= DETACHED_PASSES else made, summed
 
     def _submit(
         self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
@@ -203,12 +151,12 @@ class Cluster:
             results = self._load_and_run(work, states)
             graph, keys = [], []
         else:
-            parts = bundles(self.places, self.workers)
-            members = [self._chunks(part) for part in parts]
-            results = keys = [f"nonneg-pass-{name}-{index}" for index in range(len(parts))]
-            for one, part, chunks in zip(keys, parts, members, strict=True):
-                given = [[self.blocks[group] for group in part], *(state.of(chunks) for state in states)]
-                graph.append(({one: (run_blocks, key, *flattened(given))}, self._bound(self.places[part[0]])))
+            members = bundles(self.places, self.workers)
+            results = keys = [f"nonneg-pass-{name}-{index}" for index in range(len(members))]
+            for one, chunks in zip(keys, members, strict=True):
+                given = [[self.blocks[at] for at in chunks], *(state.of(chunks) for state in states)]
+                task = {one: (run_blocks, key, *flattened(given))}
+                graph.append((task, self._bound(self.places[chunks[0]])))
         sums, last = sum_tree(name, results)
         *made, total = launch(self.client, [*graph, (sums, {})], [*keys, last])
         return made or results, members, total
@@ -238,40 +186,19 @@ class Cluster:
     def _new_name(self) -> str:
         return f"{self._name}-{next(self._count)}"
 
-    def _detach(self, rows: Rows) -> Rows:
+    def _detached(self, rows: Rows) -> Rows:
         name = self._new_name()
-        if len(self.workers) < 2:
-            # The scheduler keeps the copies.
-            values = self.client.gather(self.client.map(packed, rows.items, pure=False))
-            keys = [f"nonneg-rows-{name}-{index}" for index in range(len(values))]
-            for key, value in zip(keys, values, strict=True):
-                store(self.client, key, value)
-            return Rows(launch(self.client, [(dict.fromkeys(keys, (unpacked,)), {})], keys), rows.members)
-        # Keys are chosen here, because each of the two copies names the other. Each kind of task has its own
-        # prefix: Dask does not move tasks of a kind that takes no time.
-        holders = self.client.who_has(rows.items)
-        where = [next(iter(holders.get(item.key, ())), None) for item in rows.items]
-        ring = sorted(self.workers)
-        keys, graph, members = [], [], []
-        for at, holder in enumerate(dict.fromkeys(where)):
-            inside = [index for index, place in enumerate(where) if place == holder]
-            members.append([chunk for index in inside for chunk in rows.members[index]])
-            old = " ".join(rows.items[index].key for index in inside)
-            one, other = f"nonneg-rows-{name}-{at}", f"nonneg-copy-{name}-{at}"
-            # The next worker around: each keeps copies for one other. No other may take these tasks.
-            neighbor = ring[(ring.index(holder) + 1) % len(ring)] if holder in ring else ring[0]
-            graph.append(({one: (take_over, f"{old} {other}")}, self._bound(holder)))
-            graph.append(({other: (take_over, f"{old} {one}")}, {"workers": [neighbor]}))
-            keys += [one, other]
-        futures = launch(self.client, graph, keys)
-        twins = Rows(futures[1::2], members)
-        twins.before, twins.twins = rows, keys[::2]
-        made = Rows(futures[::2], members, copies=frozenset({twins}))
-        if len(self.workers) < FEWEST_BESIDE:
-            # The rows stay as they were, and the next pass tries again, if a worker is lost meanwhile.
-            if not (self._await(futures, patient=True) and self._are_apart(made, twins)):
-                return rows
-            self._settle(twins)
+        calls = {f"nonneg-packed-{name}-{at}": (packed, item) for at, item in enumerate(rows.items)}
+        values = self.client.gather(launch(self.client, [(calls, {})], list(calls)))
+        keys = [f"nonneg-rows-{name}-{index}" for index in range(len(values))]
+        graph = []
+        for key, value, members in zip(keys, values, rows.members, strict=True):
+            store(self.client, key, value)
+            graph.append(({key: (unpacked,)}, self._bound(self.places[members[0]])))
+        made = Rows(launch(self.client, graph, keys), rows.members)
+        if len(self.workers) > 1:
+            self._finish(made.items)
+            self._unbind(keys)
         return made
 
     def _free(self, futures: list[Any]) -> None:
@@ -296,48 +223,20 @@ class Cluster:
                 self._free(futures)
                 seconds = min(2 * seconds, LAST_SEARCH)
 
-    def _await(self, futures: list[Any], patient: bool) -> bool | None:
-        """Tell whether copies are there; None if they may still come and nobody is to wait for them."""
-        look = time.monotonic()
-        end = look + LONGEST_WAIT
-        while (states := {one.status for one in futures}) != {"finished"}:
-            now = time.monotonic()
-            if states - {"finished", "pending"} or now > end:
-                return False
-            if now > look:
-                look = now + LOOK_SECONDS
-                if not set(self.workers) <= set(self.client.nthreads()):
-                    return False
-            if not patient:
-                return None
-            time.sleep(0.002)
-        return True
-
-    def _are_apart(self, rows: Rows, copies: Rows) -> bool:
-        # Dask may move a task to the worker where the other copy is, and a worker may be gone.
-        places = self.client.who_has([*rows.items, *copies.items])
-        pairs = {(rows.places[chunk], at) for at, inside in enumerate(copies.members) for chunk in inside}
-        return all(
-            (there := places.get(copies.items[other].key, ()))
-            and not set(there) >= set(places.get(rows.items[one].key, ()))
-            for one, other in pairs
-        )
-
     def rows_of(self, blocks: list[Any]) -> Rows:
         """Return the rows of an array that did not come out of a pass."""
         call = dask.delayed(as_result, pure=False)
         with _quietly():
-            members = [self._chunks([group]) for group in range(self.n_groups)]
-            items = [call(inside[0], [blocks[chunk] for chunk in inside]) for inside in members]
-            return Rows(self.client.compute(items), members)
+            items = [call(chunk, block) for chunk, block in enumerate(blocks)]
+            return Rows(self.client.compute(items), [[chunk] for chunk in range(len(items))])
 
     def _place(self) -> list[Any]:
-        # Consecutive groups on one worker, so that their sums need not travel. They are bound loosely, with
+        # Consecutive chunks on one worker, so that their sums need not travel. They are bound loosely, with
         # all that they depend on, until they are loaded.
         blocks: list[Any] = []
-        for worker, groups in shares(self.n_groups, self.workers):
+        for worker, chunks in shares(len(self.entries), self.workers):
             with dask.annotate(workers=[worker], allow_other_workers=True):
-                blocks += self._make(groups)
+                blocks += self._make(chunks)
         return blocks
 
     def _find_blocks(self) -> None:
@@ -349,12 +248,11 @@ class Cluster:
         # Workers that joined or came back get their part of the kept chunks.
         changed = workers != self.workers
         self.workers = workers
-        self.is_outgrown = self.group_size > 1 and sum(workers.values()) > self.n_groups
         if self.blocks is None or not workers or not (changed or None in self.places):
             return
         self._find_blocks()
         if None in self.places:
-            return  # groups are being computed again; the next pass looks once more
+            return  # chunks are being computed again; the next pass looks once more
         for index, target in moves(self.places, workers):
             moved = self.client.submit(
                 same,
@@ -377,3 +275,100 @@ def launch(client: Any, graph: list[tuple[dict[str, Any], dict[str, Any]]], keys
 def _quietly() -> Any:
     # H and rows of W travel inside of tasks on purpose: a task can be run again, what is scattered cannot.
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "100GB"})
+
+
+def worker_sizes(client: Any) -> list[tuple[int, int]]:
+    """Return memory limit (0: none) and number of threads of every worker."""
+    workers = client.scheduler_info()["workers"].values()
+    return [(int(worker["memory_limit"] or 0), int(worker["nthreads"])) for worker in workers]
+
+
+def shares(n_chunks: int, workers: dict[str, int]) -> list[tuple[str, range]]:
+    """Return consecutive chunks for each worker, in proportion to its threads."""
+    edges = np.cumsum([0, *workers.values()]) * n_chunks / sum(workers.values())
+    cuts = np.round(edges).astype(int).tolist()
+    return [(one, range(*cut)) for one, cut in zip(workers, pairwise(cuts), strict=True)]
+
+
+def bundles(places: Sequence[str | None], workers: dict[str, int]) -> list[list[int]]:
+    """Return the chunks that one task works on: a part of those on a worker for each of its threads."""
+    held: dict[str, list[int]] = {}
+    found: list[list[int]] = []
+    for chunk, place in enumerate(places):
+        if place in workers:
+            held.setdefault(str(place), []).append(chunk)
+        else:
+            found.append([chunk])  # it is being loaded again, on whatever workers
+    for worker, chunks in held.items():
+        found += [part.tolist() for part in np.array_split(chunks, min(workers[worker], len(chunks)))]
+    return sorted(found)
+
+
+def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[int, str]]:
+    """Return which chunks go to which workers, so that each has a part in proportion to its threads."""
+    held: dict[str, list[int]] = {worker: [] for worker in workers}
+    for index, place in enumerate(places):
+        if place in held:
+            held[place].append(index)
+    found: list[tuple[int, str]] = []
+    while True:
+        most = max(held, key=lambda worker: len(held[worker]) / workers[worker])
+        least = min(held, key=lambda worker: (len(held[worker]) + 1) / workers[worker])
+        if (len(held[least]) + 1) / workers[least] >= len(held[most]) / workers[most]:
+            return found
+        index = held[most].pop()
+        held[least].append(index)
+        found.append((index, least))
+
+
+def store(client: Any, key: str, value: Any) -> None:
+    """Let the scheduler keep a value for the task of this name, until that is forgotten."""
+    client.set_metadata([key], to_serialize(dumps(value)))
+
+
+def stored() -> Any:
+    """Return the value that the scheduler keeps for the task that runs."""
+    worker = get_worker()
+    key = worker.get_current_task()
+    found = sync(worker.loop, worker.scheduler.get_metadata, keys=[key], default=None)
+    if found is None:
+        raise LostRowsError()
+    return loads(found.data if isinstance(found, Serialize) else found)  # as it was, within one process
+
+
+def packed(result: Result) -> tuple[Any, Any]:
+    """Return rows as NumPy arrays, which pass through a client that has no GPU, and where they belong."""
+    first = next(iter(result.rows.values()))[0]
+    return mapped(to_numpy, result.rows), None if isinstance(first, np.ndarray) else _place_of(first)
+
+
+def _place_of(array: Any) -> tuple[str, str]:
+    return type(array).__module__.partition(".")[0], str(array.device)
+
+
+def unpacked() -> Result:
+    """Return rows that the scheduler keeps to where they were."""
+    rows, place = stored()
+    if place is None:
+        return Result(rows, {})
+    library, device = place
+    xp = importlib.import_module(library)
+    options = {"device": device} if library == "torch" else {}
+    return Result(mapped(lambda array: xp.asarray(array, **options), rows), {})
+
+
+def free_tasks(keys: Sequence[str], dask_scheduler: Any) -> None:
+    """On the scheduler: let tasks and all that they depend on run anywhere, if they are done or forgotten."""
+    found = {dask_scheduler.tasks[key] for key in keys if key in dask_scheduler.tasks}
+    left = list(found)
+    while left:
+        new = left.pop().dependencies - found
+        found |= new
+        left += new
+    bound = [one for one in found if one.loose_restrictions and one.worker_restrictions]
+    # Not those that are about to run: they are where they should be.
+    bound = [one for one in bound if one.state in ("memory", "released", "no-worker")]
+    for one in bound:
+        one.worker_restrictions = None
+    forgotten = {one.key: "processing" for one in bound if one.state == "no-worker"}
+    dask_scheduler.transitions(forgotten, stimulus_id=f"nonneg-free-{time.time()}")
