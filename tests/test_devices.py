@@ -13,9 +13,8 @@ from sklearn.base import clone
 
 import nonneg._devices as devices
 from nonneg import NMF, factorize, load, non_negative_factorization, open_matrix
-from nonneg.data import as_data_matrix, device_blocks, device_stream
-from nonneg.data.device_blocks import DeviceStream
-from nonneg.data.device_stream import DeviceStreamedMatrix
+from nonneg.data import as_data_matrix, device_stream
+from nonneg.data.device_stream import DeviceStream, DeviceStreamedMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
@@ -42,8 +41,7 @@ def gpu(torch, monkeypatch):
 @pytest.fixture
 def small_gpu(gpu, monkeypatch):
     """A device with so little memory that 60 x 40 numbers are streamed, in blocks of a few rows."""
-    for module in (device_blocks, device_stream):
-        monkeypatch.setattr(module, "free_memory", lambda device: 12 * 4 * 40 * 8.0)
+    monkeypatch.setattr(device_stream, "free_memory", lambda device: 12 * 4 * 40 * 8.0)
     return gpu
 
 
@@ -316,8 +314,7 @@ def test_an_iteration_reads_the_data_once(small_gpu, low_rank):
 @pytest.mark.torch
 def test_compressed_iterations_of_streamed_data(gpu, monkeypatch, rng, tmp_path):
     X = rng.gamma(1.0, size=(300, 3)) @ rng.gamma(1.0, size=(3, 200)) + 0.01 * rng.random((300, 200))
-    for module in (device_blocks, device_stream):
-        monkeypatch.setattr(module, "free_memory", lambda device: 12 * 20 * 200 * 8.0)
+    monkeypatch.setattr(device_stream, "free_memory", lambda device: 12 * 20 * 200 * 8.0)
     monkeypatch.setattr("nonneg.solvers.acceleration.SMALLEST", 0.0)
     used = []
     of = importlib.import_module("nonneg.solvers.acceleration").compressed

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._arrays import to_numpy
-from nonneg.data import device_blocks, device_stream
+from nonneg.data import device_stream
 from nonneg.data.device_stream import (
     DeviceStreamedMatrix,
     copied,
@@ -55,7 +55,7 @@ def test_sparse_data_that_do_not_fit_are_refused(X):
 @pytest.mark.parametrize("kind", ["float32", "float64", ">f4", ">f8", "int16", "bool"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_arrays_of_any_type_are_copied(kind, order, torch, monkeypatch):
-    monkeypatch.setattr(device_blocks, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(device_stream, "BLOCK_BYTES", 100)
     X = np.asarray(np.arange(24).reshape(8, 3) % 2, dtype=kind, order=order)
     found = copied(X, torch.device("cpu"))
     assert found.dtype == (torch.float32 if kind == "float32" else torch.float64)
@@ -80,7 +80,7 @@ def test_sparse_matrices_are_copied_with_their_repeated_entries_added(kind, form
 
 
 def test_a_stream_says_the_same_as_the_processor(X, torch, monkeypatch):
-    monkeypatch.setattr(device_blocks, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(device_stream, "BLOCK_BYTES", 100)
     X[3, 2] = np.nan
     options = {"weights": np.linspace(1.0, 2.0, 11), "missing": "mask"}
     found = DeviceStreamedMatrix(ArrayRows(X, "X"), torch.device("cpu"), **options)

@@ -7,15 +7,14 @@ import pytest
 import scipy.sparse as sp
 from tests.references.containers import SPARSE_TENSOR, TORCH, as_container, plain
 
-from nonneg.data import as_data_matrix, device_blocks
+from nonneg.data import as_data_matrix, device_stream
 from nonneg.data import streamed as streamed_module
 from nonneg.data.compressed import compressed
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.gram_operator import apply_gram, gram_matrix
 from nonneg.data.matrix import rows_only
-from nonneg.data.row_norms import scaled_rows
 from nonneg.data.streamed import StreamedMatrix
-from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
+from nonneg.data.views import ScaledMatrix, can_be_transposed, scaled_rows, transposed
 from nonneg.exceptions import UnsupportedInputError
 from nonneg.io import stored as stored_module
 from nonneg.io.memory import written_bytes
@@ -42,7 +41,7 @@ def mask(rng):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(stored_module, "_BLOCK_BYTES", 4 * N_COLUMNS * 8)
-    monkeypatch.setattr(device_blocks, "BLOCK_BYTES", 4 * N_COLUMNS * 8)
+    monkeypatch.setattr(device_stream, "BLOCK_BYTES", 4 * N_COLUMNS * 8)
 
 
 def matrix(X, form, weights=None, mask=None, missing="error"):

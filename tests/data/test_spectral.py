@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from nonneg._arrays import to_float64
 from nonneg.data import as_data_matrix
 from nonneg.data import eckart_young as bound_module
-from nonneg.data import singular_values as values_module
 from nonneg.data import spectral as spectral_module
 from nonneg.data.eckart_young import eckart_young_bound
-from nonneg.data.lanczos import block_lanczos
-from nonneg.data.singular_values import leading_singular_values
-from nonneg.data.spectral import leading_vectors, numerical_noise, truncated_svd
+from nonneg.data.gram_operator import block_lanczos
+from nonneg.data.spectral import leading_singular_values, leading_vectors, numerical_noise, truncated_svd
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -51,7 +49,7 @@ def lanczos(monkeypatch):
     """Take the route of many columns, however few there are."""
     monkeypatch.setattr(spectral_module, "DENSE_COLUMNS", 0)
     monkeypatch.setattr(spectral_module, "_DENSE_LIMIT", 0)
-    monkeypatch.setattr(values_module, "FORM_LIMIT", 0)
+    monkeypatch.setattr(spectral_module, "FORM_LIMIT", 0)
 
 
 @pytest.fixture
@@ -280,9 +278,9 @@ def test_to_numpy_takes_every_namespace(xp):
 def test_singular_values_come_from_the_shorter_side(shape, container, rng, monkeypatch):
     X = np.where(rng.random(shape) < 0.4, rng.random(shape), 0.0)
     orders = []
-    formed = values_module.gram_matrix
+    formed = spectral_module.gram_matrix
     monkeypatch.setattr(
-        values_module, "gram_matrix", lambda data: orders.append(data.shape[1]) or formed(data)
+        spectral_module, "gram_matrix", lambda data: orders.append(data.shape[1]) or formed(data)
     )
     found = leading_singular_values(as_data_matrix(CONTAINERS[container](X)), 20)
     np.testing.assert_allclose(found, np.linalg.svd(X, compute_uv=False)[:20], rtol=1e-11)
@@ -291,9 +289,9 @@ def test_singular_values_come_from_the_shorter_side(shape, container, rng, monke
 
 def test_the_gram_matrix_is_formed_only_where_it_is_the_cheaper_way(rng):
     tall = as_data_matrix(rng.random((20_000, 300)))
-    assert values_module.gram_is_cheaper(tall, 65)
-    assert not values_module.gram_is_cheaper(as_data_matrix(rng.random((2000, 1500))), 2)
-    assert not values_module.gram_is_cheaper(
+    assert spectral_module.gram_is_cheaper(tall, 65)
+    assert not spectral_module.gram_is_cheaper(as_data_matrix(rng.random((2000, 1500))), 2)
+    assert not spectral_module.gram_is_cheaper(
         as_data_matrix(sp.random_array((3000, 5000), random_state=rng)), 65
     )
 
@@ -304,21 +302,3 @@ def test_small_values_of_many_columns_are_as_exact_as_those_of_few(rng, lanczos)
     true = np.geomspace(1.0, 1e-5, 30)
     found = leading_singular_values(as_data_matrix((left * true) @ right.T), 30)
     np.testing.assert_allclose(found, true, rtol=1e-4)
-
-
-@pytest.mark.parametrize(("smallest", "again"), [(1e-5, 1), (0.5, 0), (0.0, 1)])
-@pytest.mark.parametrize("route", ["gram", "lanczos"])
-def test_only_small_values_are_decomposed_again(route, smallest, again, rng, request, monkeypatch):
-    if route == "lanczos":
-        request.getfixturevalue("lanczos")
-    left, right = (np.linalg.qr(rng.standard_normal((n, 5)))[0] for n in (40, 30))
-    true = np.array([1.0, 0.9, 0.8, 0.7, smallest])
-    resolved, calls = values_module.resolve_small_singular_values, []
-    monkeypatch.setattr(
-        values_module,
-        "resolve_small_singular_values",
-        lambda *given: calls.append(given) or resolved(*given),
-    )
-    data = as_data_matrix((left * true) @ right.T)
-    np.testing.assert_allclose(leading_singular_values(data, 5), true, rtol=1e-4, atol=1e-8)
-    assert len(calls) == again

@@ -7,8 +7,14 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.data import as_data_matrix
-from nonneg.data.row_norms import normalized_rows, row_norms, scaled_rows
-from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
+from nonneg.data.views import (
+    ScaledMatrix,
+    can_be_transposed,
+    normalized_rows,
+    row_norms,
+    scaled_rows,
+    transposed,
+)
 from nonneg.exceptions import UnknownNameError, UnsupportedInputError
 
 CONTAINERS = {

@@ -14,8 +14,7 @@ from scipy.linalg import solve_triangular
 
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.gram_operator import apply_gram
-from nonneg.data.lanczos import Float64Array
+from nonneg.data.gram_operator import Float64Array, apply_gram
 from nonneg.data.matrix import DataMatrix, LocalMatrix, float64_sum
 from nonneg.data.views import BlockView
 from nonneg.kernels.rows import gram_of

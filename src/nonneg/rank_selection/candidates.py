@@ -12,9 +12,8 @@ from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix
-from nonneg.data.row_norms import normalized_rows
-from nonneg.data.singular_values import leading_singular_values
-from nonneg.data.spectral import numerical_noise
+from nonneg.data.spectral import leading_singular_values, numerical_noise
+from nonneg.data.views import normalized_rows
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.rank_selection.result import RankResult
 

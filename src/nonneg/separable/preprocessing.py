@@ -10,7 +10,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import IntArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.row_norms import normalized_rows
+from nonneg.data.views import normalized_rows
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 from nonneg.separable.near_duplicates import representatives
 from nonneg.separable.reduction import principal_directions, projected
