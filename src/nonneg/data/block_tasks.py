@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from dask.array.dispatch import concatenate_lookup
 
 from nonneg._arrays import from_torch, is_cuda_tensor, on_gpu, to_device, to_numpy
 from nonneg._devices import free_memory
@@ -22,6 +23,16 @@ FAN_IN = 8  # results that one task adds up
 # cache. Between 2 and 8 MB a pass over 100 MB took 15% less (Neoverse-N1).
 PART_BYTES = 4e6
 _LOADING = threading.Lock()
+
+
+def _register_torch() -> None:
+    # So that Dask can join tensors when W is computed, here or on a worker; it knows CuPy's arrays by itself.
+    import torch
+
+    concatenate_lookup.register(torch.Tensor, torch.cat)
+
+
+concatenate_lookup.register_lazy("torch", _register_torch)
 
 
 class Block:

@@ -18,7 +18,6 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import numpy as array_api_numpy
-from dask.array.dispatch import concatenate_lookup
 from dask.highlevelgraph import HighLevelGraph
 
 from nonneg._arrays import to_numpy
@@ -51,16 +50,6 @@ CHUNKS_PER_THREAD = 3
 GOOD_BYTES = 128e6
 # Rows that are moved together from several workers: below this size nobody notices.
 SMALL_BYTES = 100e6
-
-
-def _register_torch() -> None:
-    # So that Dask can join tensors when W is computed; it knows CuPy's arrays by itself.
-    import torch
-
-    concatenate_lookup.register(torch.Tensor, torch.cat)
-
-
-concatenate_lookup.register_lazy("torch", _register_torch)
 
 
 def current_client(array: Any) -> Any:
