@@ -142,7 +142,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         whole = [
             r for some in by_name.values() if {r["candidate"] for r in some} == {*CANDIDATES} for r in some
         ]
-        families = {name: [r for r in whole if r["collection"] in some] for name, some in FAMILIES.items()}
+        families: dict[str, list[Record]] = {
+            name: [r for r in whole if r["collection"] in some] for name, some in FAMILIES.items()
+        }
         families = {name: some for name, some in families.items() if some} or {QUICK: [*fits]}
         shown = [_by_family(families), _by_collection(fits), _means(families)]
     if chosen:

@@ -85,7 +85,7 @@ def test_preprocessing_and_options_reach_the_method(data):
     with pytest.raises(UnknownNameError, match=r"'xray' does not accept variants.*Did you mean 'variant'"):
         SeparableNMF(5, method="xray", method_params={"variants": "rand"}).fit(np.abs(data.X))
     with pytest.raises(InvalidParameterError, match="mu must be a finite number above 0"):
-        SeparableNMF(5, method_params={"mu": 0}).fit(data.X)
+        SeparableNMF(5, method="merit", method_params={"mu": 0}).fit(data.X)
     with pytest.raises(NegativeDataError, match="SeparableNMF"):
         SeparableNMF(5, method="xray").fit(-data.X)
     with pytest.raises(UnknownNameError, match="Did you mean 'snpa'"):
