@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -9,7 +10,7 @@ from typing import Any, TypeAlias
 from nonneg._typing import FloatArray
 
 NEAR = 0.05
-"""A published value is met within this fraction of it, or within two of our standard deviations."""
+"""A published value is met within this fraction of it, or within two standard errors of our mean."""
 WHOLE = "whole"
 
 
@@ -39,6 +40,7 @@ class Measured:
     published_spread: float | None = None
     sign: str = ""  # put before the value, such as ">" if runs hit a limit before the target
     remark: str = ""  # put after it, such as "3 of 5 reached it"
+    n_draws: int = 1  # behind the mean
     agrees: bool | None = None  # with the published one, by a test of its own; None: by `is_met`
 
     def is_met(self) -> bool | None:
@@ -47,7 +49,8 @@ class Measured:
             return None
         if self.agrees is not None:
             return self.agrees
-        return abs(self.value - self.published) <= max(NEAR * abs(self.published), 2 * (self.spread or 0.0))
+        error = (self.spread or 0.0) / math.sqrt(self.n_draws)
+        return abs(self.value - self.published) <= max(NEAR * abs(self.published), 2 * error)
 
 
 @dataclass(frozen=True)

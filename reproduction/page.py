@@ -26,7 +26,7 @@ from reproduction.experiment import Experiment, flat_records
 PAGE = "index.md"
 MARKER = "<!-- python -m reproduction writes everything below this line -->"
 COMMITTED = Path(__file__).parents[1] / "docs" / "reproduced"
-RULE = f"within {100 * NEAR:g}%, two standard deviations, or the sampling error of a share"
+RULE = f"within {100 * NEAR:g}%, two standard errors of the mean, or the sampling error of a share"
 _WORDS = {True: "holds", False: "fails", None: "not decided"}
 
 

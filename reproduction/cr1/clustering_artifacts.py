@@ -39,7 +39,9 @@ def scores_table(caption: str, records: Sequence[Record], published: Published |
         beside = (published or {}).get(method, {})
         for measure in MEASURES:
             mean, spread = mean_and_spread([record[measure] for record in group])
-            row[measure] = Measured(mean, spread, beside.get(measure), beside.get(f"{measure}_std"))
+            row[measure] = Measured(
+                mean, spread, beside.get(measure), beside.get(f"{measure}_std"), n_draws=len(group)
+            )
         if "n_iter" in group[0]:
             row["n_iter"] = round(mean_and_spread([record["n_iter"] for record in group])[0] or 0)
             row["error"] = mean_and_spread([record["error"] for record in group])[0]

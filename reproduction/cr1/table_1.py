@@ -179,7 +179,7 @@ def _time(group: Sequence[Record], n: int, name: str) -> Measured:
     runs = [record for record in group if record["algorithm"] == name]
     reached = [record["seconds"] for record in runs if record["outcome"] == "reached"]
     remark = "" if len(reached) == len(runs) else f"({len(reached)} of {len(runs)} reached it)"
-    return Measured(*mean_and_spread(reached), *_published(n, name), remark=remark)
+    return Measured(*mean_and_spread(reached), *_published(n, name), remark=remark, n_draws=max(1, len(reached)))
 
 
 def _ratios(group: Sequence[Record], name: str) -> tuple[list[float], bool]:
@@ -196,7 +196,8 @@ def _ratios(group: Sequence[Record], name: str) -> tuple[list[float], bool]:
 def _ratio(group: Sequence[Record], n: int, name: str) -> Measured:
     ratios, all_reached = _ratios(group, name)
     mean, spread = mean_and_spread(ratios)
-    return Measured(mean, spread, _published_ratio(n, name), sign="" if all_reached else ">")
+    sign = "" if all_reached else ">"
+    return Measured(mean, spread, _published_ratio(n, name), sign=sign, n_draws=max(1, len(ratios)))
 
 
 def _endings(records: Sequence[Record]) -> str:

@@ -144,7 +144,9 @@ def _first_points(records: Sequence[Record], published: Any) -> list[Artifact]:
         for measure in MEASURES:
             mean, spread = mean_and_spread([record[measure] for record in group])
             target = beside.get(method, {})
-            row[measure] = Measured(mean, spread, target.get(measure), target.get(f"{measure}_std"))
+            row[measure] = Measured(
+                mean, spread, target.get(measure), target.get(f"{measure}_std"), n_draws=len(group)
+            )
         rows.append(row)
     columns = {"method": "method", "points": "first points"} | {measure: measure for measure in MEASURES}
     caption = f"{name}: cr1-nmf from {n_points} first documents, evenly spread over the collection."

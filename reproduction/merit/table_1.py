@@ -94,7 +94,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
 def _mean(groups: dict[tuple[Any, ...], list[dict[str, Any]]], k: int, measure: str, name: str) -> Measured:
     unit = UNIT.get(measure, 1.0)
     values = [unit * record[measure] for record in groups.get((k, name), [])]
-    return Measured(*mean_and_spread(values), published=published(k, measure, name))
+    return Measured(
+        *mean_and_spread(values), published=published(k, measure, name), n_draws=max(1, len(values))
+    )
 
 
 def _falls(rates: Sequence[Any]) -> bool | None:

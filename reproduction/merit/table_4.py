@@ -95,7 +95,7 @@ def _cell(
     if method == "fast-gradient" and values:
         return Measured(max(values), published=theirs, remark=f"best of {len(values)} weights")
     mean, spread = mean_and_spread(values)
-    return Measured(mean, spread, published=theirs)
+    return Measured(mean, spread, published=theirs, n_draws=max(1, len(values)))
 
 
 def _main_table(groups: dict[tuple[Any, ...], list[dict[str, Any]]], names: Sequence[str]) -> Table:

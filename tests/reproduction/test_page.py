@@ -83,11 +83,14 @@ def test_every_published_value_is_judged_or_the_page_says_why_not(name):
             assert "Not comparable: these values, because" in said
 
 
-def test_a_published_value_is_met_within_5_percent_or_two_standard_deviations():
+def test_a_published_value_is_met_within_5_percent_or_two_standard_errors():
     assert Measured(1.049, published=1.0).is_met()
     assert not Measured(1.06, published=1.0).is_met()
     assert Measured(1.19, 0.1, published=1.0).is_met()
     assert not Measured(1.21, 0.1, published=1.0).is_met()
+    # 147 +- 100 over ten draws once counted as 9.4, by the standard deviation of the draws.
+    assert not Measured(147.0, 100.0, published=9.4, n_draws=10).is_met()
+    assert Measured(1.06, 0.1, published=1.0, n_draws=10).is_met()
     assert not Measured(1.0, published=1.0, agrees=False).is_met()
     assert Measured(1.0).is_met() is Measured(None, published=1.0).is_met() is None
 
@@ -96,7 +99,7 @@ def test_the_judgment_counts_every_cell_and_gives_reasons():
     rows = [{"a": Measured(x, published=1.0), "b": Measured(2.0, published=x), "c": 3.0} for x in (1.0, 1.1)]
     table = Table("", {"a": "A", "b": "B", "c": "C"}, rows, not_comparable={"b": "the unit differs"})
     assert page.judgment(table) == (
-        "Published values met (within 5%, two standard deviations, or the sampling error of a share): "
+        "Published values met (within 5%, two standard errors of the mean, or the sampling error of a share): "
         "A 1 of 2. Not comparable: B, because the unit differs."
     )
     assert page.judgment(Table("", {"c": "C"}, rows)) == ""

@@ -457,6 +457,9 @@ def unpack_model(content: Content, classes: Classes) -> Any:
         params[key.removeprefix(start)] = content.arrays.pop(key)
     if unknown := sorted(set(params) - set(kind._get_param_names())):
         raise FileFormatError(f"the file sets parameters that {name} does not have: {unknown}.")
+    # A file must not choose a path that a later fit writes to; `pack_model` stores neither.
+    if foreign := [key for key in NOT_STORED if params.get(key) is not None]:
+        raise FileFormatError(f"the file sets {' and '.join(foreign)}, which saved models never contain.")
     model = kind(**params)
     if hasattr(model, "_parameter_constraints"):
         model._validate_params()
