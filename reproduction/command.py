@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             terminal.say(f"{name.ljust(width)}  {title}")
         return 0
     from reproduction.device import use_device
-    from reproduction.page import write_page
+    from reproduction.page import PAGE, write_index, write_page
     from reproduction.trials import read_trials, run_trials
 
     out = options.out or (QUICK_OUTPUT if options.quick else OUTPUT)
@@ -112,6 +112,8 @@ def run(options: argparse.Namespace) -> int:
             terminal.note(f"{experiment.name}: there are no records of finished trials in {folder}")
         if not whole:
             return INTERRUPTED
+    if (out / PAGE).is_file():
+        write_index(out)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from reproduction.artifacts import (
 )
 from reproduction.curves import curve_panels
 from reproduction.experiment import Experiment, flat_records
+from reproduction.registry import TITLES
 
 PAGE = "index.md"
 MARKER = "<!-- python -m reproduction writes everything below this line -->"
@@ -47,6 +49,29 @@ def write_page(
         ]
         text = "\n\n".join(part for part in parts if part)
         (fresh / PAGE).write_text(text + "\n", encoding="utf-8")
+
+
+def write_index(folder: Path) -> None:
+    """Write the list of pages in a folder below the introduction of its index, each with what its page found."""
+    rows = []
+    for name, title in TITLES.items():
+        if not (path := folder / name / PAGE).is_file():
+            continue
+        text = path.read_text(encoding="utf-8")
+        said = re.findall(r"^- \*\*(holds|fails|not decided)\*\*", text, re.MULTILINE)
+        met = [int(n) for counts in re.findall(r"^Published values met \(.*?\): (.*?)\.", text, re.MULTILINE)
+               for pair in re.findall(r"(\d+) of (\d+)", counts) for n in pair]  # fmt: skip
+        published = f"{sum(met[::2])} of {sum(met[1::2])}" if met else ""
+        link = f"[{name}]({name}/{PAGE})"
+        rows.append(
+            {"page": link, "title": title, "holds": f"{said.count('holds')} of {len(said)}", "met": published}
+        )
+    headings = {"page": "page", "title": "about", "holds": "claims that hold", "met": "published values met"}
+    above = (folder / PAGE).read_text(encoding="utf-8").partition(MARKER)[0]
+    pages = "\n".join(f"{row['page'].split('](')[1][:-4]}" for row in rows)
+    table = markdown_table(rows, headings, right={"holds", "met"})
+    listed = f"```{{toctree}}\n:hidden:\n\n{pages}\n```"
+    (folder / PAGE).write_text(f"{above}{MARKER}\n\n{table}\n\n{listed}\n", encoding="utf-8")
 
 
 def introduction(experiment: Experiment, folder: Path) -> str:

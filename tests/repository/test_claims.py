@@ -50,3 +50,32 @@ def test_an_invented_number_is_noticed():
     record = (ROOT / "docs" / "benchmarks" / "gpu.md").read_text("utf-8")
     assert states(record, "5.74 ms")
     assert not states(record, "6.03 ms")
+
+
+PAPERS = sorted((ROOT / "docs" / "papers").glob("[!i]*.md"))
+
+
+@pytest.mark.parametrize("page", PAPERS, ids=lambda page: page.stem)
+def test_counts_on_the_pages_of_the_papers_are_those_of_the_reproduced_pages(page):
+    for line in page.read_text("utf-8").splitlines():
+        links = re.findall(r"\]\((\.\./reproduced/.*?)\)", line)
+        said = re.search(r"(\w+: )?(\d+) of (\d+) claims hold", line)
+        if not links or not said:
+            continue
+        counted = [(page.parent / link).read_text("utf-8") for link in links]
+        holds = [len(re.findall(r"^- \*\*holds", text, re.MULTILINE)) for text in counted]
+        every = [len(re.findall(r"^- \*\*(?:holds|fails|not decided)", text, re.MULTILINE)) for text in counted]
+        assert (int(said[2]), int(said[3])) in list(zip(holds, every, strict=True)), line
+
+
+def test_the_index_of_reproduced_pages_follows_from_them(tmp_path):
+    page = pytest.importorskip("reproduction.page")
+    folder = ROOT / "docs" / "reproduced"
+    for path in folder.glob("*/*/index.md"):
+        copy = tmp_path / path.relative_to(folder)
+        copy.parent.mkdir(parents=True)
+        copy.write_text(path.read_text("utf-8"), encoding="utf-8")
+    index = (folder / "index.md").read_text("utf-8")
+    (tmp_path / "index.md").write_text(index, encoding="utf-8")
+    page.write_index(tmp_path)
+    assert (tmp_path / "index.md").read_text("utf-8") == index
