@@ -52,7 +52,7 @@ def write_page(
 
 
 def write_index(folder: Path) -> None:
-    """Write the list of pages in a folder below the introduction of its index, each with what its page found."""
+    """Write the list of pages below the introduction of a folder's index, each with what it found."""
     rows = []
     for name, title in TITLES.items():
         if not (path := folder / name / PAGE).is_file():

@@ -179,7 +179,9 @@ def _time(group: Sequence[Record], n: int, name: str) -> Measured:
     runs = [record for record in group if record["algorithm"] == name]
     reached = [record["seconds"] for record in runs if record["outcome"] == "reached"]
     remark = "" if len(reached) == len(runs) else f"({len(reached)} of {len(runs)} reached it)"
-    return Measured(*mean_and_spread(reached), *_published(n, name), remark=remark, n_draws=max(1, len(reached)))
+    return Measured(
+        *mean_and_spread(reached), *_published(n, name), remark=remark, n_draws=max(1, len(reached))
+    )
 
 
 def _ratios(group: Sequence[Record], name: str) -> tuple[list[float], bool]:

@@ -163,7 +163,10 @@ def test_a_pickle_is_refused_and_not_run(model, tmp_path):
         ({"format_version": 99}, "written by a newer nonneg.*Upgrade"),
         ({"params": {"n_components": -1}}, "'n_components' parameter of NMF"),
         ({"params": {"shell": "rm"}}, r"parameters that NMF does not have: \['shell'\]"),
-        ({"params": {"n_components": 3, "checkpoint": "elsewhere"}}, "sets checkpoint, which saved models never"),
+        (
+            {"params": {"n_components": 3, "checkpoint": "elsewhere"}},
+            "sets checkpoint, which saved models never",
+        ),
         ({"format_version": 2}, "written by an older nonneg.*again"),
         ({"n_features_in_": 4}, r"expected nonnegative components_ of shape \(3, 4\)"),
         ({"n_iter_": "x"}, "expected a whole number for n_iter_"),

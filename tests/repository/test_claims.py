@@ -26,7 +26,7 @@ def claims(page: Path) -> set[str]:
 
 
 def states(record: str, claim: str) -> bool:
-    """Tell whether a record has the number, also as thousandths or as a share, to the digits that are written."""
+    """Tell whether a record has the number, to the digits that are written; also in thousandths or as a share."""
     digits = re.match(r"[\d.]+", claim)[0].rstrip(".")
     last = 0.5 * 10.0 ** -len(digits.partition(".")[2])
     numbers = {float(text) for text in re.findall(r"(?<![\w.])\d+(?:\.\d+)?", record)}
@@ -64,7 +64,9 @@ def test_counts_on_the_pages_of_the_papers_are_those_of_the_reproduced_pages(pag
             continue
         counted = [(page.parent / link).read_text("utf-8") for link in links]
         holds = [len(re.findall(r"^- \*\*holds", text, re.MULTILINE)) for text in counted]
-        every = [len(re.findall(r"^- \*\*(?:holds|fails|not decided)", text, re.MULTILINE)) for text in counted]
+        every = [
+            len(re.findall(r"^- \*\*(?:holds|fails|not decided)", text, re.MULTILINE)) for text in counted
+        ]
         assert (int(said[2]), int(said[3])) in list(zip(holds, every, strict=True)), line
 
 

@@ -99,8 +99,8 @@ def test_the_judgment_counts_every_cell_and_gives_reasons():
     rows = [{"a": Measured(x, published=1.0), "b": Measured(2.0, published=x), "c": 3.0} for x in (1.0, 1.1)]
     table = Table("", {"a": "A", "b": "B", "c": "C"}, rows, not_comparable={"b": "the unit differs"})
     assert page.judgment(table) == (
-        "Published values met (within 5%, two standard errors of the mean, or the sampling error of a share): "
-        "A 1 of 2. Not comparable: B, because the unit differs."
+        "Published values met (within 5%, two standard errors of the mean, or the sampling error of a "
+        "share): A 1 of 2. Not comparable: B, because the unit differs."
     )
     assert page.judgment(Table("", {"c": "C"}, rows)) == ""
 
