@@ -26,7 +26,7 @@ def claims(page: Path) -> set[str]:
 
 
 def states(record: str, claim: str) -> bool:
-    """Tell whether a record has the number, to the digits that are written; also in thousandths or as a share."""
+    """Tell whether a record has the number, to the digits written; also in thousandths or as a share."""
     digits = re.match(r"[\d.]+", claim)[0].rstrip(".")
     last = 0.5 * 10.0 ** -len(digits.partition(".")[2])
     numbers = {float(text) for text in re.findall(r"(?<![\w.])\d+(?:\.\d+)?", record)}
