@@ -12,11 +12,7 @@ import pytest
 import nonneg
 from nonneg._arguments import (
     checked_checkpoint,
-    checked_count,
-    checked_nonnegative,
     checked_verbose,
-    is_count,
-    is_number,
 )
 from nonneg.applications import MixedMembership, SourceSeparation, TopicModel
 from nonneg.exceptions import InvalidParameterError
@@ -82,27 +78,3 @@ def test_all_say_the_same() -> None:
                 FUNCTIONS[name](**given)
             said.add(str(caught.value))
     assert len(said) == 2
-
-
-@pytest.mark.parametrize("value", [True, np.nan, "1", None, 1j, [1.0], np.True_], ids=repr)
-def test_what_is_no_real_number(value: Any) -> None:
-    assert not is_number(value)
-    with pytest.raises(InvalidParameterError, match="eps must be a finite number of at least 0"):
-        checked_nonnegative("eps", value)
-
-
-def test_numbers_and_their_ends() -> None:
-    assert all(is_number(value) for value in (0, -1.5, np.inf, np.float32(2), np.int8(3)))
-    assert [checked_nonnegative("eps", value) for value in (0, 0.5, np.float32(2))] == [0.0, 0.5, 2.0]
-    for value in (-1e-300, np.inf, -np.inf):
-        with pytest.raises(InvalidParameterError, match="finite number of at least 0"):
-            checked_nonnegative("eps", value)
-
-
-def test_counts_begin_at_one_unless_told_otherwise() -> None:
-    assert [is_count(value) for value in (0, 1, 2, np.int64(1), 1.0, True)] == [False, True, True, True, 0, 0]
-    assert [is_count(value, 3) for value in (2, 3)] == [False, True]
-    assert checked_count("k", np.int64(1)) == 1
-    assert checked_count("k", 0, 0) == 0
-    with pytest.raises(InvalidParameterError, match="k must be an integer of at least 1, got 0"):
-        checked_count("k", 0)

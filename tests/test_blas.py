@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from nonneg import NMF, _blas
+from nonneg import NMF
 from nonneg._blas import single_threaded_blas, single_threaded_products
 from nonneg._threads import threads
 
@@ -128,20 +128,6 @@ assert counts() == before
     assert done.returncode == 0, done.stderr
 
 
-def test_whether_all_libraries_are_held():
-    with single_threaded_blas():
-        pass
-    assert not _blas.is_held()
-    with single_threaded_blas():
-        assert _blas.is_held()
-        sys.modules["nonneg_test_of_blas"] = sys  # a module may bring a library
-        try:
-            assert not _blas.is_held()
-        finally:
-            del sys.modules["nonneg_test_of_blas"]
-        assert _blas.is_held()
-
-
 class Library:
     """A library with a number of threads."""
 
@@ -154,30 +140,3 @@ class Library:
     def set_num_threads(self, count):
         self.count = count
         self.set_to.append(count)
-
-
-@pytest.mark.parametrize("layer", ["openmp", "pthreads"])
-def test_every_thread_holds_and_frees_what_counts_for_it(layer, monkeypatch):
-    library = Library(layer)
-    monkeypatch.setattr(_blas, "_libraries", {layer: library})
-    monkeypatch.setattr(_blas, "_before", [])
-    monkeypatch.setattr(_blas, "_n_users", 0)
-    monkeypatch.setattr(_blas, "_own", _blas._Own())
-    monkeypatch.setattr(_blas, "_find_libraries", lambda: None)
-    seen = []
-
-    def fit():
-        with single_threaded_blas(), single_threaded_blas():
-            seen.append(library.count)
-        seen.append(library.count)
-
-    thread = threading.Thread(target=fit)
-    thread.start()
-    thread.join()
-    fit()
-    assert seen == [1, 5, 1, 5]
-    assert library.set_to == [1, 5, 1, 5]
-    # A child of a fork counts anew.
-    monkeypatch.setattr(_blas, "_n_users", 3)
-    _blas._after_fork_in_child()
-    assert _blas._n_users == 0

@@ -73,43 +73,6 @@ def test_small_work_stays_on_the_calling_thread():
     assert found == [threading.get_ident()]
 
 
-def test_the_work_decides_how_many_threads_are_woken(monkeypatch):
-    per_thread = _threads.RATE * _threads.WORTH * 1e-5
-    with threads(16):
-        found = [_threads.threads_for(work * per_thread, 1e-5) for work in (0.5, 3.9, 4.1, 101, 1e4)]
-    assert found == [1, 1, 2, 10, 16]
-    with threads(1):
-        assert _threads.threads_for(1e12, 1e-5) == 1
-        assert _threads.team_size(1e12) == 1
-
-
-def test_the_work_decides_the_size_of_a_team():
-    with threads(64):
-        found = [_threads.team_size(work) for work in (0.0, 0.99e5, 1e5, 4.1e5, 1e9)]
-    assert found == [1, 1, 10, 20, 64]
-
-
-@pytest.mark.parametrize("n_jobs", [2, 5])
-def test_what_is_measured_decides_who_works_and_not_on_which_ranges(n_jobs, monkeypatch):
-    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
-    monkeypatch.setattr(_threads, "available_threads", lambda: n_jobs)
-
-    def work(start, stop):
-        time.sleep(0.001)
-        return start, stop, current_threads(), threading.get_ident()
-
-    found = {}
-    for waking in (0.0, 1e-4, 1.0):
-        monkeypatch.setattr(_threads, "waking_seconds", lambda waking=waking: waking)
-        with threads(n_jobs):
-            found[waking] = parallel_for(work, 1000, chunk_size=1, operations=4e6)
-            assert current_threads() == n_jobs
-    assert len({tuple(part[:3] for part in parts) for parts in found.values()}) == 1
-    assert {part[2] for part in found[0.0]} == {1}
-    n_threads = [len({part[3] for part in parts}) for parts in found.values()]
-    assert n_threads == [n_jobs, 2, 1]
-
-
 def test_callers_side_by_side_share_the_cores(monkeypatch):
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     monkeypatch.setattr(_threads, "available_threads", lambda: 4)
@@ -206,32 +169,6 @@ def test_workers_of_joblib_share_the_cores():
     # A number that the user has set for all processes comes first.
     share = int(os.environ.get("OMP_NUM_THREADS", max(1, joblib.cpu_count() // 2)))
     assert found == [min(share, available_threads())] * 2
-
-
-def test_measurements_are_kept_per_machine(monkeypatch, tmp_path):
-    monkeypatch.setattr(_cores, "user_cache", lambda: tmp_path / "cache")
-    assert _cores.remembered("thing", lambda: 3.0) == 3.0
-    assert _cores.remembered("thing", lambda: 4.0) == 3.0
-    (file,) = (tmp_path / "cache" / "machine").iterdir()
-    file.write_text("broken")
-    assert _cores.remembered("thing", lambda: 5.0) == 5.0
-    assert _cores.remembered("thing", lambda: 6.0) == 5.0
-
-
-def test_a_cache_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(_cores, "user_cache", lambda: tmp_path / "file")
-    assert _cores.remembered("thing", lambda: 3.0) == 3.0
-
-    def no_home():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(_cores, "user_cache", no_home)
-    assert _cores.remembered("thing", lambda: 4.0) == 4.0
-
-
-def test_the_measured_cost_is_in_bounds():
-    assert _threads.QUICK_WAKING <= _threads._measure_waking() <= 2.5e-4
 
 
 def test_a_pool_inside_the_pool_stays_on_its_thread():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from nonneg import NMF, ConeNMF, SeparableNMF
-from nonneg.data.dense import DenseMatrix
+from nonneg import NMF
 
 SETTINGS = {"n_components": 4, "max_iter": 20, "tol": 0}
 
@@ -153,19 +152,3 @@ def test_single_precision_agrees_with_double(loss, low_rank):
     fits = [NMF(4, beta_loss=loss, max_iter=30, tol=0).fit(low_rank.astype(t)) for t in ("f4", "f8")]
     assert fits[0].components_.dtype == np.float32
     assert fits[0].reconstruction_err_ == pytest.approx(fits[1].reconstruction_err_, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [NMF(3, max_iter=3, tol=0), ConeNMF(3), SeparableNMF(3, method="spa")],
-    ids=lambda model: type(model).__name__,
-)
-def test_the_entries_are_checked_once(model, monkeypatch):
-    shapes = []
-    compute = DenseMatrix._compute_extremes
-    monkeypatch.setattr(
-        DenseMatrix, "_compute_extremes", lambda data: shapes.append(data.shape) or compute(data)
-    )
-    X = np.random.default_rng(0).random((40, 8))
-    model.fit(X)
-    assert shapes.count(X.shape) == 1

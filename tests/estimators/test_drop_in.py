@@ -204,19 +204,3 @@ def test_in_a_pipeline_and_a_search(digits):
         NMF(max_iter=300, tol=1e-3), {"n_components": [2, 6]}, scoring=error, cv=2, error_score="raise"
     )
     assert search.fit(X).best_params_ == {"n_components": 6}
-
-
-def test_parameters_are_stored_as_given_and_cloned():
-    model = NMF(3, random_state=np.random.RandomState(0), callback=len)
-    assert clone(model).get_params()["callback"] is len
-    assert model.set_params(tol=0.5).tol == 0.5
-    assert clone(model).get_params().keys() == model.get_params().keys()
-
-
-def test_same_seed_same_bytes(low_rank):
-    fits = [NMF(4, init="random", random_state=3, max_iter=400).fit(low_rank).components_ for _ in range(2)]
-    np.testing.assert_array_equal(*fits)
-    other = NMF(4, init="random", random_state=4, max_iter=400).fit(low_rank).components_
-    assert not np.array_equal(fits[0], other)
-    for seed in (np.random.RandomState(0), np.random.default_rng(0), None):
-        NMF(2, init="random", random_state=seed, max_iter=400, tol=1e-2).fit(low_rank)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import warnings
 from functools import partial
@@ -115,32 +114,3 @@ def test_wrong_parameters_are_refused_by_name(rng):
         non_negative_factorization(X, tol=-1)
     with pytest.raises(DataTypeError, match="W should have the same dtype as X"):
         non_negative_factorization(X, X.astype(np.float32), X, init="custom")
-
-
-@pytest.mark.parametrize(
-    ("beta", "solver", "convex", "plain"),
-    [
-        (0.9, "mu", False, False),
-        (1.0, "mu", True, False),
-        (1.5, "mu", True, False),
-        (2.0, "cd", True, False),
-        (2.0, "mu", True, False),
-        (2.1, "mu", False, True),
-        (3.0, "mu", False, True),
-    ],
-)
-def test_what_a_loss_asks_of_the_run(beta, solver, convex, plain, monkeypatch, rng):
-    module = importlib.import_module("nonneg.estimators.functional")
-    seen, run = {}, module.run_factorization
-    monkeypatch.setattr(
-        module, "run_factorization", lambda *given, **more: seen.update(more) or run(*given, **more)
-    )
-    X = rng.random((8, 5)) + 0.1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        non_negative_factorization(
-            X, n_components=2, beta_loss=beta, solver=solver, max_iter=3, random_state=0
-        )
-    assert seen["final_encoding"] is convex
-    assert seen["solver_options"] == ({"extrapolate": False} if plain else None)
-    assert seen["caller"] == "non_negative_factorization"

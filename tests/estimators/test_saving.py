@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import nonneg
-from nonneg import NMF
-from nonneg.estimators.saving import FORMAT_VERSION, _array_parameter
+from nonneg import NMF, ConeNMF, ConsensusNMF, IntegrativeNMF, SeparableNMF
+from nonneg.estimators.saving import FORMAT_VERSION
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError, UnsafeFileError
 
 
@@ -234,8 +234,39 @@ def test_other_archives_are_refused(tmp_path):
         nonneg.load(path)
 
 
-def test_words_are_saved_as_text_and_other_objects_are_not():
-    words = np.array(["a", "bc"], dtype=object)
-    assert _array_parameter(words).dtype.kind == "U"
-    assert _array_parameter(words.reshape(1, 2)) is None
-    assert _array_parameter(np.array([{}], dtype=object)) is None
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ConeNMF(3),
+        ConsensusNMF([2, 3], n_init=3, max_iter=20, random_state=0),
+        IntegrativeNMF(3, max_iter=5),
+        SeparableNMF(3, method="merit", max_iter=20),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_every_array_of_a_file_is_checked(estimator, low_rank, tmp_path):
+    path = tmp_path / "m.npz"
+    estimator.fit(low_rank).save(path)
+    saved = path.read_bytes()
+    with np.load(path) as stored:
+        arrays = {name: stored[name] for name in stored.files if name != "header"}
+    assert len(arrays) >= 5
+    for name, array in arrays.items():
+        another_type = np.ones(len(array)) if array.dtype.kind == "U" else array.astype(complex)
+        for wrong in (another_type, array[None]):
+            path.write_bytes(saved)
+            rewritten(path, **{name: wrong})
+            with pytest.raises(FileFormatError, match="damaged"):
+                nonneg.load(path)
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+def test_entries_outside_of_a_saved_sparse_matrix_are_refused(part, low_rank, tmp_path):
+    path = tmp_path / "m.npz"
+    SeparableNMF(3, method="merit", max_iter=20).fit(low_rank).save(path)
+    with np.load(path) as stored:
+        array = stored[f"coefficients_.{part}"]
+    rewritten(path, **{f"coefficients_.{part}": array + len(low_rank)})
+    with pytest.raises(FileFormatError, match="damaged"):
+        nonneg.load(path)

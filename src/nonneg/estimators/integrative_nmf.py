@@ -335,16 +335,8 @@ class IntegrativeNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : list of arrays or AnnData objects, dict of them by name, or one array or AnnData
-            As in `fit`.
-        y : Any
-            Ignored.
-        batch : array of shape (n_samples,), optional
-            As in `fit`.
-        batch_key : str, optional
-            As in `fit`.
-        sample_weight : array of shape (n_samples,), optional
-            As in `fit`.
+        X, y, batch, batch_key, sample_weight : Any
+            See `fit`.
 
         Returns
         -------
@@ -448,14 +440,8 @@ class IntegrativeNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : list of arrays or AnnData objects, dict of them by name, or one array or AnnData
-            As in `transform`.
-        y : Any
-            Ignored.
-        batch : str, int or array of shape (n_samples,), optional
-            As in `transform`.
-        batch_key : str, optional
-            As in `transform`.
+        X, y, batch, batch_key : Any
+            See `transform`; `y` is ignored.
         sample_weight : array of shape (n_samples,), optional
             Sample weights, as in `fit`.
 

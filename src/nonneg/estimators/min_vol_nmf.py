@@ -192,10 +192,8 @@ class MinVolNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never modified.
-        y : Any
-            Ignored.
+        X, y : Any
+            See `fit`.
 
         Returns
         -------

@@ -314,20 +314,8 @@ class NMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data. Never modified.
-        y : Any
-            Ignored.
-        W : array of shape (n_samples, n_components), optional
-            Initial W.
-        H : array of shape (n_components, n_features), optional
-            Initial H.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
-        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
-            True where observed.
-        frozen_components : sequence of int, optional
-            Rows of `H` that are kept fixed.
+        X, y, W, H, sample_weight, mask, frozen_components : Any
+            See `fit`.
 
         Returns
         -------

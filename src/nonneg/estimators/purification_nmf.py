@@ -271,12 +271,8 @@ class PurificationNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never changed.
-        y : Any
-            Ignored.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
+        X, y, sample_weight : Any
+            See `fit`.
 
         Returns
         -------

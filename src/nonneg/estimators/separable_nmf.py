@@ -210,10 +210,8 @@ class SeparableNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never modified.
-        y : Any
-            Ignored.
+        X, y : Any
+            See `fit`.
 
         Returns
         -------

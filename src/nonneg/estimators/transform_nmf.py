@@ -223,10 +223,8 @@ class TransformNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
-            The frames, of any sign; never changed.
-        y : Any
-            Ignored.
+        X, y : Any
+            See `fit`.
 
         Returns
         -------
