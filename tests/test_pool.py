@@ -47,20 +47,8 @@ def test_idle_helpers_are_taken_first(pool):
 
 def test_no_core_is_given_twice_and_none_below_zero(pool):
     assert pool.enter(0) == []
-    pool.in_team = 9
+    pool.enter(9)
     assert pool.enter(3) == []
-
-
-def test_one_team_works_at_a_time(pool):
-    assert _threads.enter_team(3)
-    assert (pool.n_callers, pool.in_team) == (1, 2)
-    assert not _threads.enter_team(2)
-    assert len(pool.enter(9)) == 0  # two callers and two helpers of the team
-    pool.leave()
-    _threads.leave_team()
-    assert (pool.n_callers, pool.in_team) == (0, 0)
-    assert _threads.enter_team(1)
-    _threads.leave_team()
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.0, "2", True, False, math.nan])

@@ -6,11 +6,15 @@
 
 #include <cstdint>
 
+#include "beta_divergence.hpp"
 #include "blas.hpp"
 #include "block_pivoting.hpp"
 #include "csr.hpp"
 #include "factor_update.hpp"
 #include "hals.hpp"
+#include "kl_coordinate.hpp"
+#include "kl_newton.hpp"
+#include "newton_targets.hpp"
 #include "pool.hpp"
 #include "products.hpp"
 #include "row_grams.hpp"
@@ -24,6 +28,7 @@ struct IndexedOperations {
   decltype(&nonneg::listed_grams<T, I>) listed_grams;
   decltype(&nonneg::csr_times<T, I, I>) csr_times;
   decltype(&nonneg::csr_sampled_product<T, I, I>) csr_sampled_product;
+  decltype(&nonneg::kl_passes<T, I>) kl_passes;
 };
 
 template <class T>
@@ -37,6 +42,13 @@ struct Operations {
   decltype(&nonneg::absolute_sum<T>) absolute_sum;
   decltype(&nonneg::product_sum<T>) product_sum;
   decltype(&nonneg::extrapolate<T>) extrapolate;
+  decltype(&nonneg::newton_targets<T>) newton_targets;
+  decltype(&nonneg::kl_newton<T>) kl_newton;
+  decltype(&nonneg::ratio_terms<T>) ratio_terms;
+  decltype(&nonneg::row_losses<T>) row_losses;
+  decltype(&nonneg::column_losses<T>) column_losses;
+  decltype(&nonneg::newton_terms<T>) newton_terms;
+  decltype(&nonneg::line_search<T>) line_search;
   IndexedOperations<T, std::int32_t> narrow;
   IndexedOperations<T, std::int64_t> wide;
 };
