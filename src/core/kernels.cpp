@@ -28,10 +28,12 @@ constexpr Operations<T> operations{&blas_gemm<T>,
                                    &column_losses<T>,
                                    &newton_terms<T>,
                                    &line_search<T>,
+                                   &cap_rows<T>,
+                                   &dominating_diagonal<T>,
                                    indexed<T, std::int32_t>,
                                    indexed<T, std::int64_t>};
 
-const Table table{operations<double>, operations<float>};
+const Table table{operations<double>, operations<float>, &l1_rows};
 
 PyModuleDef definition{PyModuleDef_HEAD_INIT, NONNEG_NAME, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <stdexcept>
 
@@ -364,6 +365,42 @@ void kl_passes_(Vector<const I> indptr, Vector<const I> indices, Vector<const T>
                             residuals.data(), n_threads);
 }
 
+// Returns squared norms; see row_caps.hpp.
+template <class T>
+nb::tuple cap_rows_(Matrix<const T> offset, Matrix<T> product, Matrix<T> split, Matrix<T> dual, Vector<T> caps, double relax,
+                    double tau, double unit, int n_threads) {
+  expect_same_shape(offset, product);
+  expect_same_shape(split, product);
+  expect_same_shape(dual, product);
+  expect(rows(caps) == rows(product), "there must be one cap per row");
+  std::array<double, 4> sums;
+  {
+    nb::gil_scoped_release release;
+    sums = operations<T>().cap_rows(offset.data(), product.data(), split.data(), dual.data(), caps.data(), rows(product),
+                                    columns(product), relax, tau, unit, n_threads);
+  }
+  return nb::make_tuple(sums[0], sums[1], sums[2], sums[3]);
+}
+
+template <class T>
+void dominating_diagonal_(Matrix<T> C, Vector<const T> weights, int64_t max_steps, int n_threads) {
+  expect(rows(C) == columns(C) && rows(weights) == rows(C), "the matrix must be square, with one weight per row");
+  nb::gil_scoped_release release;
+  operations<T>().dominating_diagonal(C.data(), weights.data(), rows(C), max_steps, n_threads);
+}
+
+void l1_rows_(Matrix<const double> A, Matrix<const double> targets, Matrix<int64_t> bases, Matrix<double> out,
+              Matrix<double> dual, Vector<int64_t> n_pivots, double tol, int64_t max_pivots, int n_threads) {
+  const int64_t m = rows(A), n = columns(A);
+  expect(rows(targets) == n && columns(targets) == n && rows(bases) == n && columns(bases) == n, "targets and bases must be n x n");
+  expect(rows(out) == n && columns(out) == m && rows(dual) == n && columns(dual) == n && rows(n_pivots) == n,
+         "the results do not fit");
+  for (int64_t at = 0; at < n * n; ++at) expect(0 <= bases.data()[at] && bases.data()[at] < m, "a basis names no row of A");
+  nb::gil_scoped_release release;
+  table->l1_rows(A.data(), m, n, targets.data(), bases.data(), out.data(), dual.data(), n_pivots.data(), tol, max_pivots,
+                 n_threads);
+}
+
 void* address_in(nb::handle capsule, const char* name) {
   void* address = PyCapsule_GetPointer(capsule.ptr(), name);
   if (!address) throw nb::python_error();
@@ -412,6 +449,8 @@ void bind(nb::module_& m) {
   m.def("column_losses", &column_losses_<T>);
   m.def("newton_terms", &newton_terms_<T>);
   m.def("line_search", &line_search_<T>);
+  m.def("cap_rows", &cap_rows_<T>);
+  m.def("dominating_diagonal", &dominating_diagonal_<T>);
   m.def("kl_passes", &kl_passes_<T, std::int32_t>);
   m.def("kl_passes", &kl_passes_<T, int64_t>);
 }
@@ -420,6 +459,7 @@ void bind(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   m.def("use", &use);
+  m.def("l1_rows", &l1_rows_);
   m.def("instruction_sets", [] {
     nb::list found;
 #if defined(__x86_64__) && defined(__GNUC__)

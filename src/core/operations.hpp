@@ -10,13 +10,16 @@
 #include "blas.hpp"
 #include "block_pivoting.hpp"
 #include "csr.hpp"
+#include "dominating_diagonal.hpp"
 #include "factor_update.hpp"
 #include "hals.hpp"
 #include "kl_coordinate.hpp"
 #include "kl_newton.hpp"
+#include "l1_simplex.hpp"
 #include "newton_targets.hpp"
 #include "pool.hpp"
 #include "products.hpp"
+#include "row_caps.hpp"
 #include "row_grams.hpp"
 
 namespace nonneg {
@@ -49,6 +52,8 @@ struct Operations {
   decltype(&nonneg::column_losses<T>) column_losses;
   decltype(&nonneg::newton_terms<T>) newton_terms;
   decltype(&nonneg::line_search<T>) line_search;
+  decltype(&nonneg::cap_rows<T>) cap_rows;
+  decltype(&nonneg::dominating_diagonal<T>) dominating_diagonal;
   IndexedOperations<T, std::int32_t> narrow;
   IndexedOperations<T, std::int64_t> wide;
 };
@@ -56,6 +61,7 @@ struct Operations {
 struct Table {
   Operations<double> float64;
   Operations<float> float32;
+  decltype(&nonneg::l1_rows) l1_rows;
 };
 
 constexpr const char* table_name = "nonneg.operations";
