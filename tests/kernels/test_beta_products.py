@@ -151,7 +151,10 @@ def test_sweeps_are_those_of_array_code(dtype, tolerance, l1, l2, counts, rng):
 
 
 def test_array_code_solves_rows(counts, rng):
-    csr, other = (counts.indptr, counts.indices, counts.data), rng.random((50, 5)) * (rng.random((50, 5)) < 0.6)
+    csr, other = (
+        (counts.indptr, counts.indices, counts.data),
+        rng.random((50, 5)) * (rng.random((50, 5)) < 0.6),
+    )
     options = {"max_rounds": 100, "max_sweeps": 6, "shrink": 0.1, "tol": 1e-9}
     found, _, residuals = kernels.kl_passes(csr, np.ones((80, 5)), other, other.sum(0), **options)
     own = (None, 0.0, 0.0, *options.values(), 1.0)
@@ -180,7 +183,9 @@ def test_float32_equals_array_code(beta, n, rng):
         found, wanted = (getattr(kernel, name)(x, v, beta, FLOOR) for kernel in (kernels, portable))
         np.testing.assert_allclose(found, wanted, **close)
     for found, wanted in zip(
-        kernels.newton_terms(x, v, None, beta, FLOOR), portable.newton_terms(x, v, None, beta, FLOOR), strict=True
+        kernels.newton_terms(x, v, None, beta, FLOOR),
+        portable.newton_terms(x, v, None, beta, FLOOR),
+        strict=True,
     ):
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, wanted, **close)

@@ -12,8 +12,8 @@ from nonneg._compiled import core
 from nonneg._threads import BLAS, team_size
 from nonneg.kernels.newton_targets.array_api import LEAST_DIAGONAL
 
-# Rows of a tile of the core, and the largest number of groups of tiles with sums of their own: four for each of
-# sixteen threads.
+# Rows of a tile of the core, and the largest number of groups of tiles with sums of their own: four for each
+# of sixteen threads.
 TILE, GROUPS = 128, 64
 
 
@@ -50,8 +50,8 @@ def tiled_newton_pass(
         core().kl_newton(
             np.ascontiguousarray(data.raw_rows(), dtype=dtype), weights, W, before, float(momentum), fraction,
             Ht, H, squares, means, np.ascontiguousarray(correlations, dtype=dtype), l1, l2, lower_bound,
-            tiny * LEAST_DIAGONAL, tiny, float(info.max) ** 0.25, shortest, tries, tiles, new, at_start, at_end,
-            total, sums, curvatures, gram, team_size(BLAS * 12.0 * n_rows * n * k),
+            tiny * LEAST_DIAGONAL, tiny, float(info.max) ** 0.25, shortest, tries, tiles, new, at_start,
+            at_end, total, sums, curvatures, gram, team_size(BLAS * 12.0 * n_rows * n * k),
         )  # fmt: skip
     start = 0.0 if momentum else at_start
     return new, (start, at_end, sums, curvatures, gram, total.astype(dtype))

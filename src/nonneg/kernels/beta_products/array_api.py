@@ -16,8 +16,8 @@ from nonneg.kernels.grams import DenseGrams
 from nonneg.kernels.nonzeros import array_api as nonzeros
 from nonneg.kernels.sparse_products import row_sums, rows_of_entries, sampled_product, sparse_times
 
-# Entries of the Hessians of rows that are solved together, and what is added to their diagonals, relative to the
-# largest entry: components that repeat make them singular.
+# Entries of the Hessians of rows that are solved together, and what is added to their diagonals, relative to
+# the largest entry: components that repeat make them singular.
 HESSIANS, RIDGE = 1 << 24, 1e-11
 
 

@@ -80,8 +80,9 @@ def kl_passes(
     logs, residuals = np.empty(n_rows), np.empty(n_rows)
     core().kl_passes(
         np.ascontiguousarray(indptr), np.ascontiguousarray(indices, dtype=indptr.dtype), data, out,
-        _like(other, out), _like(np.atleast_2d(sums), out), order, l1, l2, max_rounds, max_sweeps, shrink, tol,
-        float(np.finfo(out.dtype).tiny * 1e10), 1.0 / unit, logs, residuals, team_size(8.0 * len(data) * k),
+        _like(other, out), _like(np.atleast_2d(sums), out), order, l1, l2, max_rounds, max_sweeps, shrink,
+        tol, float(np.finfo(out.dtype).tiny * 1e10), 1.0 / unit, logs, residuals,
+        team_size(8.0 * len(data) * k),
     )  # fmt: skip
     return out, logs, residuals
 

@@ -1,4 +1,4 @@
-"""Projection onto matrices whose diagonal bounds their rows: by the compiled core for NumPy arrays, else by array code."""
+"""Projection onto matrices whose diagonal bounds their rows: by the compiled core, or array code."""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ def newton_targets(
     compiled = core() if is_float_array(factor) else None
     if compiled is not None:
         n_rows, k = factor.shape
-        arrays = (np.ascontiguousarray(a, dtype=factor.dtype) for a in (factor, gradient, diagonal, correlations))
+        arrays = (
+            np.ascontiguousarray(a, dtype=factor.dtype) for a in (factor, gradient, diagonal, correlations)
+        )
         turns = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
         direction, notes = np.empty((n_rows, k), factor.dtype), np.empty((4, n_rows), factor.dtype)
         least = float(np.finfo(factor.dtype).smallest_normal) * array_api.LEAST_DIAGONAL
