@@ -9,7 +9,7 @@ using namespace nonneg;
 
 template <class T, class I>
 constexpr IndexedOperations<T, I> indexed{&hals_listed<T, I>, &listed_grams<T, I>, &csr_times<T, I, I>,
-                                          &csr_sampled_product<T, I, I>};
+                                          &csr_sampled_product<T, I, I>, &kl_passes<T, I>};
 
 template <class T>
 constexpr Operations<T> operations{&blas_gemm<T>,
@@ -21,10 +21,19 @@ constexpr Operations<T> operations{&blas_gemm<T>,
                                    &absolute_sum<T>,
                                    &product_sum<T>,
                                    &extrapolate<T>,
+                                   &newton_targets<T>,
+                                   &kl_newton<T>,
+                                   &ratio_terms<T>,
+                                   &row_losses<T>,
+                                   &column_losses<T>,
+                                   &newton_terms<T>,
+                                   &line_search<T>,
+                                   &cap_rows<T>,
+                                   &dominating_diagonal<T>,
                                    indexed<T, std::int32_t>,
                                    indexed<T, std::int64_t>};
 
-const Table table{operations<double>, operations<float>};
+const Table table{operations<double>, operations<float>, &l1_rows};
 
 PyModuleDef definition{PyModuleDef_HEAD_INIT, NONNEG_NAME, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <stdexcept>
 
@@ -244,6 +245,162 @@ void extrapolate(Vector<const T> x, Vector<const T> old, double momentum, Vector
   operations<T>().extrapolate(x.data(), old.data(), momentum, out.data(), rows(x), n_threads);
 }
 
+template <class T>
+void newton_targets_(Matrix<const T> factor, Matrix<const T> gradient, Matrix<const T> diagonal, Matrix<const T> correlations,
+                     Vector<const int64_t> order, double l1, double l2, double least, Matrix<T> direction, Matrix<T> notes,
+                     int n_threads) {
+  const int64_t n = rows(factor), k = columns(factor);
+  for (const auto* array : {&gradient, &diagonal}) expect_same_shape(*array, factor);
+  expect_same_shape(direction, factor);
+  expect(rows(correlations) == k && columns(correlations) == k, "correlations must be k x k");
+  expect(rows(notes) == 4 && columns(notes) == n, "notes must be 4 x n");
+  expect_components(order, k);
+  nb::gil_scoped_release release;
+  operations<T>().newton_targets(factor.data(), gradient.data(), diagonal.data(), correlations.data(), n, k, order.data(),
+                                 rows(order), l1, l2, least, direction.data(), notes.data(), n_threads);
+}
+
+// What is added to: at_start, at_end, total, sums, curvatures, gram; see kl_newton.hpp.
+template <class T>
+void kl_newton_(Matrix<const T> x, Vector<const T> weights, Matrix<const T> W, Matrix<const T> before, double momentum,
+                double fraction, Matrix<const T> Ht, Matrix<const T> H, Matrix<const T> squares, Vector<const T> means,
+                Matrix<const T> correlations, double l1, double l2, double lower_bound, double least, double tiny,
+                double most, double shortest, int tries, int64_t tiles, Matrix<T> new_W, Vector<double> at_start,
+                Vector<double> at_end, Vector<double> total, Matrix<T> sums, Matrix<T> curvatures, Matrix<T> gram,
+                int n_threads) {
+  const int64_t n_rows = rows(x), n = columns(x), k = columns(W);
+  expect(rows(W) == n_rows && rows(weights) == n_rows, "there must be one row and one weight per row of the data");
+  expect_same_shape(before, W);
+  expect_same_shape(new_W, W);
+  expect(rows(Ht) == n && columns(Ht) == k && rows(H) == k && columns(H) == n, "Ht must be n x k, H its transpose");
+  expect_same_shape(squares, Ht);
+  expect_same_shape(sums, Ht);
+  expect(rows(correlations) == k && columns(correlations) == k && rows(means) == k && rows(total) == k, "there must be k means");
+  expect(rows(curvatures) == n && columns(curvatures) == k + 1 && rows(gram) == k && columns(gram) == k,
+         "curvatures must be n x (k + 1), gram k x k");
+  expect(rows(at_start) == n && rows(at_end) == n && tiles > 0, "there must be one loss per column");
+  nb::gil_scoped_release release;
+  const KlNewton<T> pass{n_rows, n, k, x.data(), weights.data(), W.data(), before.data(), momentum, fraction, Ht.data(), H.data(),
+                         squares.data(), means.data(), correlations.data(), l1, l2, lower_bound, least, tiny, most, shortest,
+                         tries, tiles, new_W.data(), at_start.data(), at_end.data(), total.data(), sums.data(),
+                         curvatures.data(), gram.data()};
+  operations<T>().kl_newton(pass, n_threads);
+}
+
+template <class T>
+BetaBlock<T> beta_block(const Matrix<const T>& x, const T* v, const Matrix<const T>& weights, double beta, double lower_bound) {
+  expect(columns(weights) == columns(x) && (rows(weights) == 1 || rows(weights) == rows(x)), "weights do not fit");
+  return {x.data(), v, weights.data(), rows(weights) > 1, rows(x), columns(x), beta, static_cast<T>(lower_bound)};
+}
+
+template <class T>
+void ratio_terms_(Matrix<const T> x, Matrix<T> v, std::optional<Matrix<T>> power, double beta, double lower_bound) {
+  expect_same_shape(x, v);
+  expect(power ? rows(*power) == rows(x) && columns(*power) == columns(x) : beta == 1, "power must have the shape of x");
+  nb::gil_scoped_release release;
+  operations<T>().ratio_terms(x.data(), v.data(), power ? power->data() : nullptr, rows(x) * columns(x), beta,
+                              static_cast<T>(lower_bound));
+}
+
+template <class T>
+void row_losses_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights, double beta, double lower_bound,
+                 Vector<double> losses) {
+  expect_same_shape(x, v);
+  expect(rows(losses) == rows(x), "there must be one loss per row");
+  const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
+  nb::gil_scoped_release release;
+  operations<T>().row_losses(block, losses.data());
+}
+
+template <class T>
+void column_losses_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights, Vector<const double> row_weights, double beta,
+                    double lower_bound, Vector<double> losses) {
+  expect_same_shape(x, v);
+  expect(rows(losses) == columns(x) && rows(row_weights) == rows(x), "there must be one loss per column, one weight per row");
+  const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
+  nb::gil_scoped_release release;
+  operations<T>().column_losses(block, row_weights.data(), losses.data());
+}
+
+template <class T>
+void newton_terms_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights, double beta, double lower_bound,
+                   double curvature_bound, Vector<const bool> exact, Matrix<T> slope, Matrix<T> curvature) {
+  expect_same_shape(x, v);
+  expect_same_shape(x, slope);
+  expect_same_shape(x, curvature);
+  expect(rows(exact) == rows(x), "there must be one flag per row");
+  const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
+  nb::gil_scoped_release release;
+  operations<T>().newton_terms(block, curvature_bound, exact.data(), slope.data(), curvature.data());
+}
+
+template <class T>
+void line_search_(Matrix<const T> x, Matrix<T> v, Matrix<const T> d, Matrix<const T> weights, double beta, double lower_bound,
+                  Vector<const double> linear, Vector<const double> quadratic, Vector<const double> slopes, int tries,
+                  Vector<double> steps) {
+  expect_same_shape(x, v);
+  expect_same_shape(x, d);
+  for (const auto* array : {&linear, &quadratic, &slopes}) expect(rows(*array) == rows(x), "there must be one number per row");
+  expect(rows(steps) == rows(x), "there must be one step per row");
+  const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
+  nb::gil_scoped_release release;
+  operations<T>().line_search(block, v.data(), d.data(), linear.data(), quadratic.data(), slopes.data(), tries, steps.data());
+}
+
+template <class T, class I>
+void kl_passes_(Vector<const I> indptr, Vector<const I> indices, Vector<const T> data, Matrix<T> factor, Matrix<const T> other,
+                Matrix<const T> sums, Vector<const int64_t> order, double l1, double l2, int64_t max_rounds, int max_sweeps,
+                double shrink, double tol, double lower_bound, double inverse_unit, Vector<double> logs,
+                Vector<double> residuals, int n_threads) {
+  const int64_t n = rows(factor), k = columns(factor);
+  expect_pattern(indptr, indices, n);
+  expect(rows(data) == rows(indices), "there must be one index per entry");
+  expect(columns(other) == k && columns(sums) == k && (rows(sums) == 1 || rows(sums) == n), "other or sums do not fit");
+  expect(rows(logs) == n && rows(residuals) == n, "there must be one number per row");
+  expect_components(order, k);
+  nb::gil_scoped_release release;
+  const KlCoordinate<T> problem{other.data(), sums.data(), rows(sums) > 1, k, order.data(), rows(order), l1, l2, max_rounds,
+                                max_sweeps, shrink, tol, lower_bound, inverse_unit};
+  indexed<T, I>().kl_passes(problem, indptr.data(), indices.data(), data.data(), n, factor.data(), logs.data(),
+                            residuals.data(), n_threads);
+}
+
+// Returns squared norms; see row_caps.hpp.
+template <class T>
+nb::tuple cap_rows_(Matrix<const T> offset, Matrix<T> product, Matrix<T> split, Matrix<T> dual, Vector<T> caps, double relax,
+                    double tau, double unit, int n_threads) {
+  expect_same_shape(offset, product);
+  expect_same_shape(split, product);
+  expect_same_shape(dual, product);
+  expect(rows(caps) == rows(product), "there must be one cap per row");
+  std::array<double, 4> sums;
+  {
+    nb::gil_scoped_release release;
+    sums = operations<T>().cap_rows(offset.data(), product.data(), split.data(), dual.data(), caps.data(), rows(product),
+                                    columns(product), relax, tau, unit, n_threads);
+  }
+  return nb::make_tuple(sums[0], sums[1], sums[2], sums[3]);
+}
+
+template <class T>
+void dominating_diagonal_(Matrix<T> C, Vector<const T> weights, int64_t max_steps, int n_threads) {
+  expect(rows(C) == columns(C) && rows(weights) == rows(C), "the matrix must be square, with one weight per row");
+  nb::gil_scoped_release release;
+  operations<T>().dominating_diagonal(C.data(), weights.data(), rows(C), max_steps, n_threads);
+}
+
+void l1_rows_(Matrix<const double> A, Matrix<const double> targets, Matrix<int64_t> bases, Matrix<double> out,
+              Matrix<double> dual, Vector<int64_t> n_pivots, double tol, int64_t max_pivots, int n_threads) {
+  const int64_t m = rows(A), n = columns(A);
+  expect(rows(targets) == n && columns(targets) == n && rows(bases) == n && columns(bases) == n, "targets and bases must be n x n");
+  expect(rows(out) == n && columns(out) == m && rows(dual) == n && columns(dual) == n && rows(n_pivots) == n,
+         "the results do not fit");
+  for (int64_t at = 0; at < n * n; ++at) expect(0 <= bases.data()[at] && bases.data()[at] < m, "a basis names no row of A");
+  nb::gil_scoped_release release;
+  table->l1_rows(A.data(), m, n, targets.data(), bases.data(), out.data(), dual.data(), n_pivots.data(), tol, max_pivots,
+                 n_threads);
+}
+
 void* address_in(nb::handle capsule, const char* name) {
   void* address = PyCapsule_GetPointer(capsule.ptr(), name);
   if (!address) throw nb::python_error();
@@ -284,12 +441,25 @@ void bind(nb::module_& m) {
   m.def("absolute_sum", &absolute_sum<T>);
   m.def("product_sum", &product_sum<T>);
   m.def("extrapolate", &extrapolate<T>);
+  m.def("newton_targets", &newton_targets_<T>);
+  m.def("kl_newton", &kl_newton_<T>);
+  m.def("ratio_terms", &ratio_terms_<T>, nb::arg("x"), nb::arg("v"), nb::arg("power").none(), nb::arg("beta"),
+        nb::arg("lower_bound"));
+  m.def("row_losses", &row_losses_<T>);
+  m.def("column_losses", &column_losses_<T>);
+  m.def("newton_terms", &newton_terms_<T>);
+  m.def("line_search", &line_search_<T>);
+  m.def("cap_rows", &cap_rows_<T>);
+  m.def("dominating_diagonal", &dominating_diagonal_<T>);
+  m.def("kl_passes", &kl_passes_<T, std::int32_t>);
+  m.def("kl_passes", &kl_passes_<T, int64_t>);
 }
 
 }  // namespace
 
 NB_MODULE(_core, m) {
   m.def("use", &use);
+  m.def("l1_rows", &l1_rows_);
   m.def("instruction_sets", [] {
     nb::list found;
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -6,13 +6,20 @@
 
 #include <cstdint>
 
+#include "beta_divergence.hpp"
 #include "blas.hpp"
 #include "block_pivoting.hpp"
 #include "csr.hpp"
+#include "dominating_diagonal.hpp"
 #include "factor_update.hpp"
 #include "hals.hpp"
+#include "kl_coordinate.hpp"
+#include "kl_newton.hpp"
+#include "l1_simplex.hpp"
+#include "newton_targets.hpp"
 #include "pool.hpp"
 #include "products.hpp"
+#include "row_caps.hpp"
 #include "row_grams.hpp"
 
 namespace nonneg {
@@ -24,6 +31,7 @@ struct IndexedOperations {
   decltype(&nonneg::listed_grams<T, I>) listed_grams;
   decltype(&nonneg::csr_times<T, I, I>) csr_times;
   decltype(&nonneg::csr_sampled_product<T, I, I>) csr_sampled_product;
+  decltype(&nonneg::kl_passes<T, I>) kl_passes;
 };
 
 template <class T>
@@ -37,6 +45,15 @@ struct Operations {
   decltype(&nonneg::absolute_sum<T>) absolute_sum;
   decltype(&nonneg::product_sum<T>) product_sum;
   decltype(&nonneg::extrapolate<T>) extrapolate;
+  decltype(&nonneg::newton_targets<T>) newton_targets;
+  decltype(&nonneg::kl_newton<T>) kl_newton;
+  decltype(&nonneg::ratio_terms<T>) ratio_terms;
+  decltype(&nonneg::row_losses<T>) row_losses;
+  decltype(&nonneg::column_losses<T>) column_losses;
+  decltype(&nonneg::newton_terms<T>) newton_terms;
+  decltype(&nonneg::line_search<T>) line_search;
+  decltype(&nonneg::cap_rows<T>) cap_rows;
+  decltype(&nonneg::dominating_diagonal<T>) dominating_diagonal;
   IndexedOperations<T, std::int32_t> narrow;
   IndexedOperations<T, std::int64_t> wide;
 };
@@ -44,6 +61,7 @@ struct Operations {
 struct Table {
   Operations<double> float64;
   Operations<float> float32;
+  decltype(&nonneg::l1_rows) l1_rows;
 };
 
 constexpr const char* table_name = "nonneg.operations";

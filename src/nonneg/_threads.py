@@ -39,7 +39,7 @@ WORTH = 4.0
 # Seconds that waking a thread takes on a quick machine, and the least that is measured. Ranges rest on it: on
 # what is measured rests only how many threads share them, so that no digit depends on the load of a machine.
 QUICK_WAKING = 2.0**-17
-# A compiled task (`kernels.team`) does not wait for the interpreter: seconds that one more thread costs, and
+# A task of the compiled core does not wait for the interpreter: seconds that one more thread costs, and
 # operations below which the task is left to the calling thread.
 AWAKE, SMALLEST_TASK = 5e-7, 1e5
 
@@ -144,13 +144,12 @@ class _Pool:
         self.idle: list[_Helper] = []
         self.n_helpers = 0
         self.n_callers = 0
-        self.in_team = 0  # helpers of `kernels.team`
 
     def enter(self, wanted: int) -> list[_Helper]:
         """Count a caller and return the helpers it gets."""
         with self.lock:
             self.n_callers += 1
-            busy = self.n_helpers - len(self.idle) + self.in_team
+            busy = self.n_helpers - len(self.idle)
             free = available_threads() - self.n_callers - busy
             count = max(0, min(wanted, free))
             helpers = [self.idle.pop() for _ in range(min(count, len(self.idle)))]
@@ -166,28 +165,6 @@ class _Pool:
 
 
 _pool = _Pool()
-
-
-def enter_worker() -> None:
-    """Mark the calling thread as a helper, whose kernels use no further threads."""
-    _in_worker.busy = True
-
-
-def enter_team(wanted: int) -> bool:
-    """Count the caller of the one team and its helpers; False where others are at work."""
-    pool = _pool
-    with pool.lock:
-        if pool.n_callers:
-            return False
-        pool.n_callers, pool.in_team = 1, wanted - 1
-        return True
-
-
-def leave_team() -> None:
-    """Remove the caller of the team and its helpers from the count."""
-    pool = _pool
-    with pool.lock:
-        pool.n_callers, pool.in_team = pool.n_callers - 1, 0
 
 
 def _forget_pool() -> None:

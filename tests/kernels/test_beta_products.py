@@ -130,11 +130,85 @@ def test_coordinate_sweeps_reach_the_optimality_conditions(counts, rng):
     assert np.mean(factor == 0) > 0.1
 
 
+DTYPES = [(np.float64, 1e-9), (np.float32, 2e-3)]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.4, 0.3)])
+def test_sweeps_are_those_of_array_code(dtype, tolerance, l1, l2, counts, rng):
+    csr = (counts.indptr, counts.indices.astype(np.int32), counts.data.astype(dtype))
+    factor, other = (rng.random(shape).astype(dtype) for shape in ((80, 5), (50, 5)))
+    factor[:9], factor[:, 1], other[:, 2] = 0, 0, 0
+    for order in (None, np.array([4, 0, 2])):
+        for sums in (other.sum(0), rng.random((80, 5)).astype(dtype) + 10):
+            options = (order, l1, l2, 2, 3, 0.1, 0.0, 2.0)
+            names = ("order", "l1", "l2", "max_rounds", "max_sweeps", "shrink", "tol", "unit")
+            found = kernels.kl_passes(csr, factor, other, sums, **dict(zip(names, options, strict=True)))
+            wanted = portable.kl_passes(csr, factor, other, sums, *options)
+            for one, two in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(one, two, rtol=tolerance, atol=tolerance)
+    assert not factor[:9].any()  # inputs are not modified
+
+
+def test_array_code_solves_rows(counts, rng):
+    csr, other = (
+        (counts.indptr, counts.indices, counts.data),
+        rng.random((50, 5)) * (rng.random((50, 5)) < 0.6),
+    )
+    options = {"max_rounds": 100, "max_sweeps": 6, "shrink": 0.1, "tol": 1e-9}
+    found, _, residuals = kernels.kl_passes(csr, np.ones((80, 5)), other, other.sum(0), **options)
+    own = (None, 0.0, 0.0, *options.values(), 1.0)
+    wanted, _, own_residuals = portable.kl_passes(csr, np.ones((80, 5)), other, other.sum(0), *own)
+    assert max(residuals.max(), own_residuals.max()) <= 1e-9
+    losses = [kl_objective(counts.toarray(), W, other, 0.0, 0.0) for W in (found, wanted)]
+    np.testing.assert_allclose(*losses, rtol=1e-9)
+
+
+def test_no_rows():
+    csr = np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(0)
+    for kernel, rest in ((kernels, ()), (portable, (None, 0.0, 0.0, 1, 1, 0.0, 0.0, 1.0))):
+        factor, logs, residuals = kernel.kl_passes(csr, np.zeros((0, 3)), np.ones((4, 3)), np.ones(3), *rest)
+        assert (factor.shape, logs.shape, residuals.shape) == ((0, 3), (0,), (0,))
+    empty = np.zeros((0, 4))
+    assert kernels.row_losses(empty, empty, 1.0, FLOOR).shape == (0,)
+    np.testing.assert_array_equal(kernels.column_losses(empty, empty, 0.0, FLOOR), np.zeros(4))
+
+
+@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("n", [1, 3, 17])
+def test_float32_equals_array_code(beta, n, rng):
+    x, v = (rng.gamma(1.0, size=(5, n)).astype(np.float32) + np.float32(0.1) for _ in range(2))
+    close = {"rtol": 2e-5, "atol": 2e-5}
+    for name in ("row_losses", "column_losses"):
+        found, wanted = (getattr(kernel, name)(x, v, beta, FLOOR) for kernel in (kernels, portable))
+        np.testing.assert_allclose(found, wanted, **close)
+    for found, wanted in zip(
+        kernels.newton_terms(x, v, None, beta, FLOOR),
+        portable.newton_terms(x, v, None, beta, FLOOR),
+        strict=True,
+    ):
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, wanted, **close)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_a_missing_number_is_not_lost(beta, block):
+    x, v, _, _ = block
+    for array in (x, v):
+        kept, array[2, 5] = array[2, 5], np.nan
+        losses = kernels.row_losses(x, v, beta, FLOOR)
+        assert np.flatnonzero(np.isnan(losses)).tolist() == [2]
+        assert np.isnan(kernels.newton_terms(x, v, None, beta, FLOOR)[0][2, 5])
+        if beta != 2:  # where the first term is x
+            assert np.isnan(kernels.ratio_terms(x, v.copy(), beta, FLOOR)[0][2, 5])
+        array[2, 5] = kept
+
+
 def test_coordinate_sweeps_do_not_depend_on_threads(counts, rng):
     big = sp.csr_array(sp.vstack([counts] * 40))
     factor, other = rng.random((3200, 5)), rng.random((50, 5))
     results = []
-    for n_jobs in (1, 2):
+    for n_jobs in (1, 3):
         with threads(n_jobs):
             results.append(
                 kernels.kl_passes(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.kernels.dominating_diagonal import dominating_diagonal
+from nonneg._threads import threads
+from nonneg.kernels.dominating_diagonal import MAX_STEPS, array_api, dominating_diagonal
 
 
 def by_sorting(C, w):
@@ -75,3 +76,18 @@ def test_the_answer_can_be_written_in_place():
     np.testing.assert_array_equal(C, before)
     assert dominating_diagonal(C, w, out=C) is C
     np.testing.assert_array_equal(C, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [0, 1, 33, 130])
+def test_odd_sizes_on_one_and_three_threads(n, dtype):
+    rng = np.random.default_rng(n)
+    C, w = rng.normal(size=(n, n)).astype(dtype), rng.random(n).astype(dtype)
+    results = []
+    for n_jobs in (1, 3):
+        with threads(n_jobs):
+            results.append(dominating_diagonal(C, w))
+    assert results[0].dtype == dtype
+    assert results[0].tobytes() == results[1].tobytes()
+    expected = array_api.dominating_diagonal(C, w, MAX_STEPS)
+    np.testing.assert_allclose(results[0], expected, atol=1e-12 if dtype == np.float64 else 1e-5)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.references.purification import smallest_infinity_norm
 
+from nonneg._threads import threads
 from nonneg.kernels.l1_simplex import PERTURBATION, initial_bases, minimum_l1_rows
 from nonneg.kernels.l1_simplex.array_api import l1_rows
 
@@ -87,3 +88,12 @@ def test_many_pivots_stay_accurate():
     assert found.n_pivots.max() > 80  # the inverse is computed anew now and then
     assert np.abs(A @ found.dual.T).max() <= 1 + 1e-8
     np.testing.assert_allclose(np.abs(found.rows).sum(axis=1), np.diagonal(found.dual), rtol=1e-7)
+
+
+def test_threads_change_no_digit():
+    A = normal(np.random.default_rng(6), 90, 17)
+    results = []
+    for n_jobs in (1, 3):
+        with threads(n_jobs):
+            results.append([part.tobytes() for part in minimum_l1_rows(A)])
+    assert results[0] == results[1]

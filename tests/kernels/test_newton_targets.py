@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nonneg._threads import threads
 from nonneg.kernels.batched_kl import batched_targets
 from nonneg.kernels.newton_targets import array_api, newton_targets
 
@@ -23,6 +24,22 @@ def test_compiled_equals_portable(order, rng):
     assert np.abs(found[0]).max() > 0
     if order is not None:
         assert not found[0][:, [1, 3, 4]].any()
+
+
+@pytest.mark.parametrize(("n_rows", "k"), [(0, 3), (1, 1), (129, 7), (700, 33)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_odd_sizes_and_threads(n_rows, k, dtype, rng):
+    factor, gradient, diagonal = (rng.random((n_rows, k)).astype(dtype) for _ in range(3))
+    correlations = (np.eye(k) + 1).astype(dtype) / 2
+    arguments = factor, gradient - dtype(0.5), diagonal + dtype(0.1), correlations, None, 0.3, 0.2
+    results = []
+    for n_jobs in (1, 3):
+        with threads(n_jobs):
+            results.append(newton_targets(*arguments))
+    tolerance = 1e-9 if dtype == np.float64 else 2e-3
+    for one, three, wanted in zip(*results, array_api.newton_targets(*arguments), strict=True):
+        assert one.tobytes() == three.tobytes()
+        np.testing.assert_allclose(one, wanted, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("batched", [False, True])

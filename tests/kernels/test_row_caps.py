@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nonneg._threads import threads
 from nonneg.kernels.row_caps import array_api, cap_rows
 
 torch = pytest.importorskip("torch")
@@ -46,3 +47,17 @@ def test_portable_caps_equal_the_compiled_ones(dtype):
     np.testing.assert_allclose(sums, others, rtol=tol)
     for one, other in zip((*given[1:], caps), tensors[1:], strict=True):
         np.testing.assert_allclose(one, other.numpy(), atol=10 * tol)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 33), (130, 17)])
+def test_odd_sizes_on_one_and_three_threads(shape):
+    results = []
+    for n_jobs in (1, 3):
+        given, caps = arrays(np.random.default_rng(2), max(shape[0], 1), shape[1])
+        given, caps = [array[: shape[0]] for array in given], caps[: shape[0]]
+        others = [array.copy() for array in (*given, caps)]
+        with threads(n_jobs):
+            sums = cap_rows(*given, caps, relax=1.6, tau=2.0)
+        np.testing.assert_allclose(sums, array_api.cap_rows(*others, relax=1.6, tau=2.0), rtol=1e-10)
+        results.append((sums, *(array.tobytes() for array in (*given, caps))))
+    assert results[0] == results[1]

@@ -15,6 +15,7 @@ import numpy as np
 
 from nonneg._arrays import is_cuda_tensor
 from nonneg._blas import single_threaded_blas
+from nonneg._compiled import core
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
@@ -23,6 +24,7 @@ from nonneg.iteration.captured import RECORDED_ENTRIES, Captured, factor_entries
 from nonneg.iteration.lookahead import AHEAD_ENTRIES, Descent, read_later
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
+from nonneg.kernels.kl_newton import tiled_newton_pass
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
@@ -82,7 +84,7 @@ class NewtonProblem:
     free: IntArray | None
     extrapolate: bool
     unit: float  # about the sum of a row of the data
-    tiled: bool = False  # whether a pass is one compiled call per thread
+    tiled: bool = False  # whether a pass is one call of the compiled core
 
     @cached_property
     def total_weight(self) -> float:
@@ -144,9 +146,7 @@ class NewtonProblem:
     def tiled_pass(
         self, state: NewtonState, Ht: Array, means: Array, momentum: float
     ) -> tuple[SampleArray, tuple[Any, ...]]:
-        """Do what `newton_pass` does in one compiled call per thread."""
-        from nonneg.kernels.kl_newton import tiled_newton_pass  # loads numba
-
+        """Do what `newton_pass` does in one call of the compiled core."""
         W, sums = tiled_newton_pass(
             self.data,
             state.W,
@@ -300,7 +300,7 @@ def scaled_newton(
     mean = data.mean() + loss.offset
     unit = data.shape[1] * mean if mean > 0 else 1.0
     extrapolate = bool(options.get("extrapolate", True))
-    tiled = beta == 1.0 and not loss.offset and _is_dense_numpy(data)
+    tiled = beta == 1.0 and not loss.offset and _is_dense_numpy(data) and core() is not None
     problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, tiled)
     ahead = data.container == "array" and factor_entries(W, Ht) <= AHEAD_ENTRIES
     descent = Descent(problem.candidates, ahead=ahead)

@@ -10,16 +10,16 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from nonneg.kernels.beta_products import array_api
+from nonneg._arrays import is_float_array
+from nonneg._compiled import core
+from nonneg.kernels.beta_products import array_api, compiled
 
 # A line search tries at most this many steps for a row.
 TRIES = 6
 
 
 def _implementation(x: Any, mask: Any = None) -> ModuleType:
-    from nonneg.kernels.beta_products import numba
-
-    return numba if numba.is_supported(x, mask) else array_api
+    return compiled if mask is None and is_float_array(x) and core() is not None else array_api
 
 
 def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
@@ -158,8 +158,6 @@ def kl_passes(
     -----
     A sweep costs about 8 nnz k operations. Rows are independent.
     """
-    from nonneg.kernels.beta_products import kl_coordinate
-
-    return kl_coordinate.kl_passes(
+    return _implementation(factor).kl_passes(
         csr, factor, other, sums, order, l1, l2, max_rounds, max_sweeps, shrink, tol, unit
     )

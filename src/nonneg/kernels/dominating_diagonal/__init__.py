@@ -1,9 +1,14 @@
-"""Projection onto matrices whose diagonal bounds their rows: compiled for NumPy arrays, else portable."""
+"""Projection onto matrices whose diagonal bounds their rows: by the compiled core, or array code."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from nonneg._arrays import is_float_array
+from nonneg._compiled import core
+from nonneg._threads import team_size
 from nonneg.kernels.dominating_diagonal import array_api
 
 # Newton's method ends after a few steps; this bounds it in any case.
@@ -33,8 +38,17 @@ def dominating_diagonal(coefficients: Any, weights: Any, *, out: Any = None) -> 
     is the root of a concave piecewise linear function, which Newton's method finds in a few passes over the
     row, without sorting.
     """
-    from nonneg.kernels.dominating_diagonal import numba  # loaded with the first fit, not with the package
-
-    if not numba.is_supported(coefficients):
-        return array_api.dominating_diagonal(coefficients, weights, MAX_STEPS)
-    return numba.dominating_diagonal(coefficients, weights, MAX_STEPS, out)
+    compiled = core() if is_float_array(coefficients) else None
+    if compiled is None or (out is not None and not (is_float_array(out) and out.flags.c_contiguous)):
+        found = array_api.dominating_diagonal(coefficients, weights, MAX_STEPS)
+        if out is None:
+            return found
+        out[...] = found
+        return out
+    if out is None:
+        out = np.array(coefficients, order="C")
+    elif out is not coefficients:
+        out[...] = coefficients
+    weights = np.ascontiguousarray(weights, dtype=out.dtype)
+    compiled.dominating_diagonal(out, weights, MAX_STEPS, team_size(10.0 * out.size))
+    return out

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from nonneg._threads import parallel_for
+from nonneg._compiled import core
+from nonneg._threads import parallel_for, team_size
 from nonneg._typing import FloatArray, IntArray
 from nonneg.kernels.l1_simplex import array_api
 
@@ -54,23 +55,24 @@ def minimum_l1_rows(
     have changed sign, and the last of these leaves. A pivot costs 2 m n + 3 n^2 operations; from the solution
     of a similar A few are needed, often none. Rows are independent and run on the threads of the pool.
     """
-    from nonneg.kernels.l1_simplex import numba  # loaded with the first run, not with the package
-
     A = np.ascontiguousarray(A, dtype=np.float64)
     m, n = A.shape
-    bases = initial_bases(A) if bases is None else np.array(bases, dtype=np.int64)
+    bases = initial_bases(A) if bases is None else np.array(bases, dtype=np.int64, order="C")
     found = L1Rows(np.zeros((n, m)), np.zeros((n, n)), bases, np.zeros(n, dtype=np.int64))
     # The same perturbation in every call, so that an earlier basis is one of the same problem.
     targets = np.eye(n) + PERTURBATION * np.random.default_rng(0).uniform(0.5, 1.0, (n, n))
     limit = 50 * n if max_pivots is None else max_pivots
-    implementation = numba if numba.is_supported(A) else array_api
+    compiled, operations = core(), 4.0 * n * n * (m + n)
+    if compiled is not None:
+        compiled.l1_rows(
+            A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, team_size(operations)
+        )
+        return found
 
     def work(start: int, stop: int) -> None:
-        implementation.l1_rows(
-            A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, start, stop
-        )
+        array_api.l1_rows(A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, start, stop)
 
-    parallel_for(work, n, chunk_size=1, operations=4.0 * n * n * (m + n))
+    parallel_for(work, n, chunk_size=1, operations=operations)
     return found
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import on_gpu
+from nonneg._arrays import is_float_array, on_gpu
+from nonneg._compiled import core
+from nonneg._threads import team_size
 from nonneg.kernels.newton_targets import array_api
 
 
@@ -38,10 +40,18 @@ def newton_targets(
     linear, quadratic, slopes : array of shape (n_rows,)
         The penalty along the step is ``linear t + quadratic t^2 / 2``; derivatives of the whole at 0.
     """
-    if isinstance(factor, np.ndarray):
-        from nonneg.kernels.newton_targets import numba
-
-        return numba.newton_targets(factor, gradient, diagonal, correlations, order, l1, l2)
+    compiled = core() if is_float_array(factor) else None
+    if compiled is not None:
+        n_rows, k = factor.shape
+        arrays = (
+            np.ascontiguousarray(a, dtype=factor.dtype) for a in (factor, gradient, diagonal, correlations)
+        )
+        turns = np.arange(k) if order is None else np.asarray(order, dtype=np.int64)
+        direction, notes = np.empty((n_rows, k), factor.dtype), np.empty((4, n_rows), factor.dtype)
+        least = float(np.finfo(factor.dtype).smallest_normal) * array_api.LEAST_DIAGONAL
+        threads = team_size(8.0 * n_rows * k * k)
+        compiled.newton_targets(*arrays, turns, l1, l2, least, direction, notes, threads)
+        return direction, *notes
     if on_gpu(factor):
         from nonneg.kernels.newton_targets import triton
 

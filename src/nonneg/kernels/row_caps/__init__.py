@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg._threads import parallel_for
+from nonneg._arrays import is_float_array
+from nonneg._compiled import core
+from nonneg._threads import team_size
 from nonneg._typing import Array
 from nonneg.kernels.row_caps import array_api
 from nonneg.kernels.row_caps.array_api import ROUNDINGS
@@ -49,25 +51,12 @@ def cap_rows(
     Costs a few passes over every row: Newton's method on the piecewise linear sum, from the last cap, ends
     after a finite number of steps and mostly two or three.
     """
-    from nonneg.kernels.row_caps import numba  # loaded with the first fit, not with the package
-
-    if not numba.is_supported(product):
-        return array_api.cap_rows(offset, product, split, dual, caps, relax=relax, tau=tau)
     arrays = (offset, product, split, dual, caps)
-    numbers = numba.constants(product.dtype, relax, tau, ROUNDINGS * np.finfo(product.dtype).eps)
-
-    def work(start: int, stop: int) -> tuple[float, float, float, float]:
-        found: tuple[float, float, float, float] = numba.cap_rows(*arrays, numbers, start, stop)
-        return found
-
-    # Sums over fixed blocks, so that they do not depend on the number of threads.
-    def blocks(start: int, stop: int) -> list[tuple[float, float, float, float]]:
-        return [work(first, min(first + BLOCK, stop)) for first in range(start, stop, BLOCK)]
-
-    parts = parallel_for(blocks, len(caps), chunk_size=BLOCK, operations=8.0 * product.size)
-    sums = [sum(values) for values in zip(*(one for part in parts for one in part), strict=True)]
-    return sums[0], sums[1], sums[2], sums[3]
-
-
-# Rows that one call of the compiled loop takes: 16 threads still share the 100 rows of a small problem.
-BLOCK = 4
+    compiled = core() if is_float_array(product) else None
+    if compiled is None or not all(array.flags.c_contiguous for array in arrays):
+        return array_api.cap_rows(*arrays, relax=relax, tau=tau)
+    unit = float(ROUNDINGS * np.finfo(product.dtype).eps)
+    sums: tuple[float, float, float, float] = compiled.cap_rows(
+        *arrays, relax, tau, unit, team_size(8.0 * product.size)
+    )
+    return sums
