@@ -9,7 +9,8 @@ using namespace nonneg;
 
 template <class T, class I>
 constexpr IndexedOperations<T, I> indexed{&hals_listed<T, I>, &listed_grams<T, I>, &csr_times<T, I, I>,
-                                          &csr_sampled_product<T, I, I>};
+                                          &csr_sampled_product<T, I, I>, &update_cosines<T, SparseRows<T, I>>,
+                                          &cluster_products<T, SparseRows<T, I>>};
 
 template <class T>
 constexpr Operations<T> operations{&blas_gemm<T>,
@@ -21,10 +22,16 @@ constexpr Operations<T> operations{&blas_gemm<T>,
                                    &absolute_sum<T>,
                                    &product_sum<T>,
                                    &extrapolate<T>,
+                                   &simplex_pivoting<T>,
+                                   &guess_centroids<T>,
+                                   &update_cosines<T, DenseRows<T>>,
+                                   &cluster_products<T, DenseRows<T>>,
+                                   &sums_of_squares<T>,
+                                   &sum_of_solutions<T>,
                                    indexed<T, std::int32_t>,
                                    indexed<T, std::int64_t>};
 
-const Table table{operations<double>, operations<float>};
+const Table table{operations<double>, operations<float>, {&transform_step, &equalize, &batch_objectives}};
 
 PyModuleDef definition{PyModuleDef_HEAD_INIT, NONNEG_NAME, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 

@@ -8,12 +8,20 @@
 
 #include "blas.hpp"
 #include "block_pivoting.hpp"
+#include "cluster_products.hpp"
 #include "csr.hpp"
+#include "data_rows.hpp"
 #include "factor_update.hpp"
+#include "frame_rows.hpp"
 #include "hals.hpp"
+#include "majorization_equalization.hpp"
+#include "nearest_centroid.hpp"
 #include "pool.hpp"
 #include "products.hpp"
 #include "row_grams.hpp"
+#include "shifted_tridiagonal.hpp"
+#include "simplex.hpp"
+#include "transforms.hpp"
 
 namespace nonneg {
 
@@ -24,6 +32,8 @@ struct IndexedOperations {
   decltype(&nonneg::listed_grams<T, I>) listed_grams;
   decltype(&nonneg::csr_times<T, I, I>) csr_times;
   decltype(&nonneg::csr_sampled_product<T, I, I>) csr_sampled_product;
+  decltype(&nonneg::update_cosines<T, SparseRows<T, I>>) update_cosines;
+  decltype(&nonneg::cluster_products<T, SparseRows<T, I>>) cluster_products;
 };
 
 template <class T>
@@ -37,13 +47,27 @@ struct Operations {
   decltype(&nonneg::absolute_sum<T>) absolute_sum;
   decltype(&nonneg::product_sum<T>) product_sum;
   decltype(&nonneg::extrapolate<T>) extrapolate;
+  decltype(&nonneg::simplex_pivoting<T>) simplex_pivoting;
+  decltype(&nonneg::guess_centroids<T>) guess_centroids;
+  decltype(&nonneg::update_cosines<T, DenseRows<T>>) update_cosines;
+  decltype(&nonneg::cluster_products<T, DenseRows<T>>) cluster_products;
+  decltype(&nonneg::sums_of_squares<T>) sums_of_squares;
+  decltype(&nonneg::sum_of_solutions<T>) sum_of_solutions;
   IndexedOperations<T, std::int32_t> narrow;
   IndexedOperations<T, std::int64_t> wide;
+};
+
+// Operations of transform learning, in float64 alone.
+struct TransformOperations {
+  decltype(&nonneg::transform_step) step;
+  decltype(&nonneg::equalize) equalize;
+  decltype(&nonneg::batch_objectives) objectives;
 };
 
 struct Table {
   Operations<double> float64;
   Operations<float> float32;
+  TransformOperations transforms;
 };
 
 constexpr const char* table_name = "nonneg.operations";
