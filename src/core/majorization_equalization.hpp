@@ -87,8 +87,9 @@ class MajorizationEqualization {
           above[1][0] += x[i] * over_b[i], below[1][0] += x[i] * under_b[i];
           above[1][1] += y[i] * over_b[i], below[1][1] += y[i] * under_b[i];
         }
-        for (std::int64_t r = 0; r <= b - a; ++r)
-          for (std::int64_t s = 0; s <= d - c; ++s) w[(a + r) * k_ + c + s] *= above[r][s] / (below[r][s] + floor);
+        for (int r = 0; r < 2; ++r)
+          for (int s = 0; s < 2; ++s)
+            if (a + r < m_ && c + s < k_) w[(a + r) * k_ + c + s] *= above[r][s] / (below[r][s] + floor);
       }
     }
   }

@@ -53,7 +53,11 @@ def test_products_with_the_own_vector_equal_the_array_code(block_of, dtype, weig
 
 
 def test_clusters_that_are_not_needed_change_no_other(block_of, rng):
-    block, labels, vectors = block_of(sparse_rows(rng)), rng.integers(-1, 4, size=(400, 1)), rng.random((4, 30))
+    block, labels, vectors = (
+        block_of(sparse_rows(rng)),
+        rng.integers(-1, 4, size=(400, 1)),
+        rng.random((4, 30)),
+    )
     every, all_sums = cluster_products(block, labels, vectors, np.ones(4, dtype=bool))
     active = np.array([True, False, True, True])
     some, sums = cluster_products(block, labels, vectors, active)

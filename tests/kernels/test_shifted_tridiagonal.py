@@ -24,4 +24,6 @@ def test_sums_are_those_of_dense_solves(m, n, rng, monkeypatch):
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], expected, rtol=1e-10, atol=1e-12)
     monkeypatch.setattr(shifted_tridiagonal, "core", lambda: None)
-    np.testing.assert_allclose(shifted_tridiagonal.sum_of_solutions(*problem), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        shifted_tridiagonal.sum_of_solutions(*problem), expected, rtol=1e-10, atol=1e-12
+    )

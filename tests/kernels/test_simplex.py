@@ -11,11 +11,9 @@ from nonneg.kernels import simplex
 from nonneg.kernels.simplex import array_api
 
 
-@pytest.fixture(
-    params=["door", "numpy", "array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
-)
+@pytest.fixture(params=["door", "numpy", "array_api_strict", pytest.param("torch", marks=pytest.mark.torch)])
 def pivoting(request):
-    """`simplex_pivoting` of one version, NumPy arrays in and out; the door takes the core where it was built."""
+    """`simplex_pivoting` of one version, NumPy arrays in and out; the door takes the core."""
     if request.param == "door":
         return simplex.simplex_pivoting
     if request.param == "numpy":

@@ -30,9 +30,9 @@ def sum_of_solutions(
         The sum.
     """
     if (compiled := core()) is None:
-        bands = np.stack([np.append(0.0, beside), diagonal])
+        above = np.append(0.0, beside)
         solutions = (
-            scale * solveh_banded(bands + [[0.0], [shift]], Y, check_finite=False)
+            scale * solveh_banded(np.stack([above, diagonal + shift]), Y, check_finite=False)
             for shift, scale in zip(shifts, scales, strict=True)
         )
         return sum(solutions, start=np.zeros_like(Y))

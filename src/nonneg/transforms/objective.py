@@ -19,6 +19,7 @@ from nonneg._typing import Array
 from nonneg.kernels import frame_rows
 from nonneg.transforms.rotations.line_search import Point
 
+
 def variances(X: Array, data: Any) -> Array:
     """Return the sums of squares over virtual realizations."""
     return frame_rows.sums_of_squares(X, data.n_frames, *data.row_ranges)
@@ -112,7 +113,7 @@ class VarianceObjective(ABC):
         return array_namespace(velocity).sum(self.derivative(point) * velocity, axis=(1, 2))
 
     def _weighted(self, X: Array, V: Array) -> Array:
-        return frame_rows.weighted_rows(X, 2.0 * self.weights(V), *self.data.row_ranges)
+        return frame_rows.weighted_rows(X, 2.0 * self.weights(V), self.data.row_ranges[1])
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,7 @@ def sums_of_squares(
     return sums
 
 
-def weighted_rows(
-    X: Array, weights: Array, offsets: IntArray | None = None, counts: IntArray | None = None
-) -> Array:
+def weighted_rows(X: Array, weights: Array, counts: IntArray | None = None) -> Array:
     """Multiply the rows of every frame by its weights.
 
     Parameters
@@ -56,8 +54,8 @@ def weighted_rows(
         The rows; not changed.
     weights : array of shape (batch, n_frames, m)
         One weight for every entry of a frame.
-    offsets, counts : array of int of shape (n_frames,), optional
-        First row and number of rows of each frame.
+    counts : array of int of shape (n_frames,), optional
+        Number of rows of each frame.
 
     Returns
     -------

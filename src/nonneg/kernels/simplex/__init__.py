@@ -72,7 +72,7 @@ def simplex_pivoting(
 
 
 def _accurate_inverse(gram: FloatArray) -> FloatArray | None:
-    """Return the inverse, or None where it has lost more than half of its digits: a refinement restores these."""
+    """Return the inverse, or None where it lost more digits than a refinement restores: half of them."""
     try:
         inverse = np.linalg.inv(np.asarray(gram, dtype=np.float64))
     except np.linalg.LinAlgError:

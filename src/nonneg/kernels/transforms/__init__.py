@@ -152,9 +152,7 @@ def tl_step(
     new = np.empty((batch, m, n)), np.empty((batch, m * (m - 1) // 2, n))
     cost = 12.0 * h.size * m * n_nmf_updates + 4.0 * batch * columns.size * m
     options = (n_nmf_updates, n_rotation_updates, max_trials, team_size(cost))
-    core().transform_step(
-        columns, eps0, transforms, before, after, (w, h), moments, new, measures, *options
-    )
+    core().transform_step(columns, eps0, transforms, before, after, (w, h), moments, new, measures, *options)
     return TLStep(
         transforms,
         after.swapaxes(1, 2),
@@ -201,9 +199,7 @@ def jd_step(
     before = np.ascontiguousarray(frames.swapaxes(1, 2))
     after, measures = np.empty_like(before), np.empty((4, batch))
     options = (0, n_rotation_updates, max_trials, team_size(2.0 * columns.size * m * batch))
-    core().transform_step(
-        columns, eps0, transforms, before, after, None, None, None, measures, *options
-    )
+    core().transform_step(columns, eps0, transforms, before, after, None, None, None, measures, *options)
     named: dict[str, FloatArray] = dict(zip(("L", *ROTATION_MEASURES), measures, strict=True))
     return JDStep(transforms, after.swapaxes(1, 2), named)
 
