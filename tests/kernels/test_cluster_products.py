@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from nonneg._compiled import core
 from nonneg._threads import threads
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseMatrix
@@ -66,6 +67,7 @@ def test_clusters_that_are_not_needed_change_no_other(block_of, rng):
     cluster_products(block, labels, vectors, np.zeros(4, dtype=bool))  # no work is no error
 
 
+@pytest.mark.skipif(core() is None, reason="the core was not built")
 def test_sums_do_not_depend_on_the_threads(block_of, rng):
     X, labels = sparse_rows(rng, n_rows=20_001), rng.integers(0, 3, size=(20_001, 1))
     found = []
