@@ -9,7 +9,9 @@ using namespace nonneg;
 
 template <class T, class I>
 constexpr IndexedOperations<T, I> indexed{&hals_listed<T, I>, &listed_grams<T, I>, &csr_times<T, I, I>,
-                                          &csr_sampled_product<T, I, I>, &kl_passes<T, I>};
+                                          &csr_sampled_product<T, I, I>, &kl_passes<T, I>,
+                                          &update_cosines<T, SparseRows<T, I>>,
+                                          &cluster_products<T, SparseRows<T, I>>};
 
 template <class T>
 constexpr Operations<T> operations{&blas_gemm<T>,
@@ -30,10 +32,16 @@ constexpr Operations<T> operations{&blas_gemm<T>,
                                    &line_search<T>,
                                    &cap_rows<T>,
                                    &dominating_diagonal<T>,
+                                   &simplex_pivoting<T>,
+                                   &guess_centroids<T>,
+                                   &update_cosines<T, DenseRows<T>>,
+                                   &cluster_products<T, DenseRows<T>>,
+                                   &sums_of_squares<T>,
+                                   &sum_of_solutions<T>,
                                    indexed<T, std::int32_t>,
                                    indexed<T, std::int64_t>};
 
-const Table table{operations<double>, operations<float>, &l1_rows};
+const Table table{operations<double>, operations<float>, &l1_rows, {&transform_step, &equalize, &batch_objectives}};
 
 PyModuleDef definition{PyModuleDef_HEAD_INIT, NONNEG_NAME, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 

@@ -2,11 +2,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "operations.hpp"
 
@@ -401,6 +403,189 @@ void l1_rows_(Matrix<const double> A, Matrix<const double> targets, Matrix<int64
                  n_threads);
 }
 
+template <class T>
+void simplex_pivoting_(Matrix<T> factor, Matrix<const double> gram, Matrix<const double> projector,
+                       Matrix<const double> full, Matrix<const T> cross, Vector<bool> unsolved, int64_t max_pivots,
+                       int n_threads) {
+  const int64_t n = rows(factor), k = columns(factor);
+  expect_same_shape(factor, cross);
+  expect_same_shape(factor, full);
+  expect(rows(gram) == k && columns(gram) == k && rows(projector) == k && columns(projector) == k, "gram must be k x k");
+  expect(rows(unsolved) == n, "there must be one flag per row");
+  nb::gil_scoped_release release;
+  operations<T>().simplex_pivoting(factor.data(), gram.data(), projector.data(), full.data(), cross.data(), unsolved.data(),
+                                   n, k, max_pivots, n_threads);
+}
+
+template <class T>
+void guess_centroids_(Matrix<const T> data, Vector<const T> inverse_norms, Matrix<const T> centroids, Matrix<T> scores,
+                      Vector<const T> enough, int64_t n_guesses, Vector<int64_t> labels, Vector<T> cosines) {
+  const int64_t n = rows(data), k = rows(centroids);
+  expect(k > 0 && columns(centroids) == columns(data) && rows(enough) == k, "centroids and rows do not fit");
+  expect(rows(inverse_norms) == n && rows(scores) == n && columns(scores) == k, "there must be k scores per row");
+  expect(rows(labels) == n && rows(cosines) == n, "there must be one label and cosine per row");
+  nb::gil_scoped_release release;
+  operations<T>().guess_centroids({data.data(), n, columns(data)}, inverse_norms.data(), centroids.data(), k, scores.data(),
+                                  enough.data(), n_guesses, labels.data(), cosines.data());
+}
+
+// Dense rows, or those of a CSR matrix with so many columns.
+template <class T>
+DenseRows<T> data_rows(const Matrix<const T>& data, int64_t n_rows, int64_t n_columns) {
+  expect(rows(data) == n_rows && columns(data) == n_columns, "the rows have another shape");
+  return {data.data(), n_rows, n_columns};
+}
+template <class T, class I>
+SparseRows<T, I> data_rows(const Vector<const I>& indptr, const Vector<const I>& indices, const Vector<const T>& data,
+                           int64_t n_rows, int64_t n_columns) {
+  expect_pattern(indptr, indices, n_rows);
+  expect(rows(data) == rows(indices), "there must be one index per entry");
+  return {indptr.data(), indices.data(), data.data(), n_rows, n_columns};
+}
+
+template <class T, class Rows, class Operation>
+void update_cosines_(const Rows& data, const Operation& operation, const Vector<const T>& inverse_norms,
+                     const Matrix<const T>& centroids, const std::optional<Vector<const double>>& rates, double shift,
+                     const Vector<double>& nearest, const Vector<int64_t>& n_compared, int n_threads) {
+  const int64_t n = data.n_rows;
+  expect(rows(inverse_norms) == n && rows(n_compared) == n && (!rates || rows(*rates) == n), "there must be one per row");
+  for (int64_t i = 0; i < n; ++i) expect(n_compared.data()[i] >= 0, "n_compared must not be negative");
+  nb::gil_scoped_release release;
+  operation(data, inverse_norms.data(), centroids.data(), rows(centroids), rates ? rates->data() : nullptr, shift,
+            nearest.data(), n_compared.data(), n_threads);
+}
+template <class T>
+void update_cosines_dense(Matrix<const T> data, Vector<const T> inverse_norms, Matrix<const T> centroids,
+                          std::optional<Vector<const double>> rates, double shift, Vector<double> nearest,
+                          Vector<int64_t> n_compared, int n_threads) {
+  update_cosines_<T>(data_rows<T>(data, rows(nearest), columns(centroids)), operations<T>().update_cosines, inverse_norms,
+                     centroids, rates, shift, nearest, n_compared, n_threads);
+}
+template <class T, class I>
+void update_cosines_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<const T> data,
+                           Vector<const T> inverse_norms, Matrix<const T> centroids,
+                           std::optional<Vector<const double>> rates, double shift, Vector<double> nearest,
+                           Vector<int64_t> n_compared, int n_threads) {
+  update_cosines_<T>(data_rows<T, I>(indptr, indices, data, rows(nearest), columns(centroids)),
+                     indexed<T, I>().update_cosines, inverse_norms, centroids, rates, shift, nearest, n_compared, n_threads);
+}
+
+template <class T, class Rows, class Operation>
+void cluster_products_(const Rows& data, const Operation& operation, const Vector<const int64_t>& order,
+                       const Matrix<const int64_t>& pieces, const Matrix<const T>& vectors,
+                       const std::optional<Vector<const T>>& weights, const Vector<T>& products, const Matrix<T>& totals,
+                       int n_threads) {
+  const int64_t n = data.n_rows, n_pieces = columns(pieces);
+  const int64_t *starts = pieces.data(), *stops = starts + n_pieces, *owners = stops + n_pieces;
+  expect(rows(order) == n && (!weights || rows(*weights) == n), "there must be one per row");
+  expect(rows(pieces) == 3 && rows(totals) == n_pieces && columns(totals) == data.n_columns, "there must be a sum per piece");
+  for (int64_t i = 0; i < n; ++i) expect(0 <= order.data()[i] && order.data()[i] < n, "order names a row that does not exist");
+  for (int64_t p = 0; p < n_pieces; ++p)
+    expect(0 <= starts[p] && stops[p] <= n && 0 <= owners[p] && owners[p] < rows(vectors), "a piece does not exist");
+  nb::gil_scoped_release release;
+  operation(data, order.data(), starts, stops, owners, n_pieces, vectors.data(), weights ? weights->data() : nullptr,
+            products.data(), totals.data(), n_threads);
+}
+template <class T>
+void cluster_products_dense(Matrix<const T> data, Vector<const int64_t> order, Matrix<const int64_t> pieces,
+                            Matrix<const T> vectors, std::optional<Vector<const T>> weights, Vector<T> products,
+                            Matrix<T> totals, int n_threads) {
+  cluster_products_<T>(data_rows<T>(data, rows(products), columns(vectors)), operations<T>().cluster_products, order, pieces,
+                       vectors, weights, products, totals, n_threads);
+}
+template <class T, class I>
+void cluster_products_sparse(Vector<const I> indptr, Vector<const I> indices, Vector<const T> data,
+                             Vector<const int64_t> order, Matrix<const int64_t> pieces, Matrix<const T> vectors,
+                             std::optional<Vector<const T>> weights, Vector<T> products, Matrix<T> totals, int n_threads) {
+  cluster_products_<T>(data_rows<T, I>(indptr, indices, data, rows(products), columns(vectors)),
+                       indexed<T, I>().cluster_products, order, pieces, vectors, weights, products, totals, n_threads);
+}
+
+template <class A, class B>
+void expect_same_cube(const A& a, const B& b) {
+  expect(a.shape(0) == b.shape(0) && a.shape(1) == b.shape(1) && a.shape(2) == b.shape(2), "the arrays must have the same shape");
+}
+template <class A>
+int64_t depth(const A& array) {
+  return static_cast<int64_t>(array.shape(2));
+}
+
+template <class T>
+void sums_of_squares_(Cube<const T> X, Vector<const int64_t> offsets, Vector<const int64_t> counts, Cube<T> out,
+                      int n_threads) {
+  expect(rows(offsets) == rows(counts), "there must be one count per frame");
+  for (int64_t i = 0; i < rows(offsets); ++i)
+    expect(offsets.data()[i] >= 0 && counts.data()[i] > 0 && offsets.data()[i] + counts.data()[i] <= columns(X),
+           "a frame has rows that do not exist");
+  expect(rows(out) == rows(X) && columns(out) == rows(offsets) && depth(out) == depth(X), "there must be a sum per frame");
+  nb::gil_scoped_release release;
+  operations<T>().sums_of_squares(X.data(), rows(X), columns(X), depth(X), offsets.data(), counts.data(), rows(offsets),
+                                  out.data(), n_threads);
+}
+template <class T>
+void sum_of_solutions_(Vector<const T> diagonal, Vector<const T> beside, Vector<const T> shifts, Vector<const T> scales,
+                       Matrix<const T> Y, Matrix<T> out, int n_threads) {
+  expect_same_shape(Y, out);
+  expect(rows(diagonal) == rows(Y) && rows(beside) + 1 == rows(Y), "the matrix and the right-hand sides do not fit");
+  expect(rows(shifts) == rows(scales), "there must be one scale per shift");
+  nb::gil_scoped_release release;
+  operations<T>().sum_of_solutions(diagonal.data(), beside.data(), rows(Y), shifts.data(), scales.data(), rows(shifts),
+                                   Y.data(), columns(Y), out.data(), n_threads);
+}
+
+// The updates of majorization_equalization.hpp.
+void equalize_(Cube<const double> V, double eps0, Cube<double> w, Cube<double> h, int64_t n_updates, Cube<double> inverse,
+               std::optional<Matrix<double>> measures, int n_threads) {
+  const int64_t batch = rows(w), m = columns(w), k = depth(w), n = depth(h);
+  expect(rows(V) == batch || rows(V) == 1, "there must be data for all, or for each of the batch");
+  expect(columns(V) == m && depth(V) == n && rows(h) == batch && columns(h) == k, "data and factors do not fit");
+  expect(rows(inverse) == batch && columns(inverse) == m && depth(inverse) == n, "inverse must have the shape of the model");
+  expect(!measures || (rows(*measures) == 3 && columns(*measures) == batch), "there must be three measures");
+  nb::gil_scoped_release release;
+  table->transforms.equalize(V.data(), rows(V), eps0, w.data(), h.data(), batch, m, n, k, n_updates, inverse.data(),
+                             measures ? measures->data() : nullptr, n_threads);
+}
+
+void objectives_(Cube<const double> V, double eps0, Cube<const double> inverse, Matrix<double> measures, int n_threads) {
+  expect_same_cube(V, inverse);
+  expect(rows(measures) == 3 && columns(measures) == rows(V), "there must be three measures");
+  nb::gil_scoped_release release;
+  table->transforms.objectives(V.data(), eps0, inverse.data(), rows(V), columns(V) * depth(V), measures.data(), n_threads);
+}
+
+// An iteration of transforms.hpp; `factors` are w and h, `moments` power and cross power of the frames.
+using CubePair = std::pair<Cube<double>, Cube<double>>;
+void transform_step_(Cube<const double> v, double eps0, Cube<double> transforms, Cube<const double> frames,
+                     Cube<double> new_frames, std::optional<CubePair> factors, std::optional<CubePair> moments,
+                     std::optional<CubePair> new_moments, Matrix<double> measures, int64_t n_nmf_updates, int64_t n_rotations,
+                     int64_t max_trials, int n_threads) {
+  const int64_t batch = rows(transforms), n_realizations = rows(v), m = columns(v), n = depth(v);
+  expect(columns(transforms) == m && depth(transforms) == m, "transforms must be m x m");
+  expect(rows(frames) == batch && columns(frames) == m && depth(frames) == n_realizations * n, "frames must be m x (R n)");
+  expect_same_cube(frames, new_frames);
+  expect(rows(measures) == (factors ? 6 : 4) && columns(measures) == batch, "there must be a row per measure");
+  expect(factors.has_value() == new_moments.has_value(), "factors come with new moments");
+  for (const auto& pair : {moments, new_moments})
+    expect(!pair || (rows(pair->first) == batch && columns(pair->first) == m && depth(pair->first) == n &&
+                     rows(pair->second) == batch && columns(pair->second) == m * (m - 1) / 2 && depth(pair->second) == n),
+           "moments have another shape");
+  TransformStep step{};
+  step.v = v.data(), step.batch = batch, step.n_realizations = n_realizations, step.m = m, step.n = n, step.eps0 = eps0;
+  step.n_nmf_updates = n_nmf_updates, step.n_rotations = n_rotations, step.max_trials = max_trials;
+  step.transforms = transforms.data(), step.frames = frames.data(), step.new_frames = new_frames.data();
+  if (factors) {
+    const auto& [w, h] = *factors;
+    expect(rows(w) == batch && columns(w) == m && rows(h) == batch && columns(h) == depth(w) && depth(h) == n,
+           "factors have another shape");
+    step.k = depth(w), step.w = w.data(), step.h = h.data();
+    step.new_power = new_moments->first.data(), step.new_cross = new_moments->second.data();
+  }
+  if (moments) step.power = moments->first.data(), step.cross = moments->second.data();
+  step.measures = measures.data();
+  nb::gil_scoped_release release;
+  table->transforms.step(step, n_threads);
+}
+
 void* address_in(nb::handle capsule, const char* name) {
   void* address = PyCapsule_GetPointer(capsule.ptr(), name);
   if (!address) throw nb::python_error();
@@ -453,6 +638,16 @@ void bind(nb::module_& m) {
   m.def("dominating_diagonal", &dominating_diagonal_<T>);
   m.def("kl_passes", &kl_passes_<T, std::int32_t>);
   m.def("kl_passes", &kl_passes_<T, int64_t>);
+  m.def("simplex_pivoting", &simplex_pivoting_<T>);
+  m.def("guess_centroids", &guess_centroids_<T>);
+  m.def("update_cosines", &update_cosines_dense<T>);
+  m.def("update_cosines", &update_cosines_sparse<T, std::int32_t>);
+  m.def("update_cosines", &update_cosines_sparse<T, int64_t>);
+  m.def("cluster_products", &cluster_products_dense<T>);
+  m.def("cluster_products", &cluster_products_sparse<T, std::int32_t>);
+  m.def("cluster_products", &cluster_products_sparse<T, int64_t>);
+  m.def("sums_of_squares", &sums_of_squares_<T>);
+  m.def("sum_of_solutions", &sum_of_solutions_<T>);
 }
 
 }  // namespace
@@ -471,6 +666,9 @@ NB_MODULE(_core, m) {
 #endif
     return found;
   });
+  m.def("equalize", &equalize_);
+  m.def("objectives", &objectives_);
+  m.def("transform_step", &transform_step_);
   bind<double>(m);
   bind<float>(m);
 }

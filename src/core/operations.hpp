@@ -9,18 +9,26 @@
 #include "beta_divergence.hpp"
 #include "blas.hpp"
 #include "block_pivoting.hpp"
+#include "cluster_products.hpp"
 #include "csr.hpp"
 #include "dominating_diagonal.hpp"
+#include "data_rows.hpp"
 #include "factor_update.hpp"
+#include "frame_rows.hpp"
 #include "hals.hpp"
 #include "kl_coordinate.hpp"
 #include "kl_newton.hpp"
 #include "l1_simplex.hpp"
 #include "newton_targets.hpp"
+#include "majorization_equalization.hpp"
+#include "nearest_centroid.hpp"
 #include "pool.hpp"
 #include "products.hpp"
 #include "row_caps.hpp"
 #include "row_grams.hpp"
+#include "shifted_tridiagonal.hpp"
+#include "simplex.hpp"
+#include "transforms.hpp"
 
 namespace nonneg {
 
@@ -32,6 +40,8 @@ struct IndexedOperations {
   decltype(&nonneg::csr_times<T, I, I>) csr_times;
   decltype(&nonneg::csr_sampled_product<T, I, I>) csr_sampled_product;
   decltype(&nonneg::kl_passes<T, I>) kl_passes;
+  decltype(&nonneg::update_cosines<T, SparseRows<T, I>>) update_cosines;
+  decltype(&nonneg::cluster_products<T, SparseRows<T, I>>) cluster_products;
 };
 
 template <class T>
@@ -54,14 +64,28 @@ struct Operations {
   decltype(&nonneg::line_search<T>) line_search;
   decltype(&nonneg::cap_rows<T>) cap_rows;
   decltype(&nonneg::dominating_diagonal<T>) dominating_diagonal;
+  decltype(&nonneg::simplex_pivoting<T>) simplex_pivoting;
+  decltype(&nonneg::guess_centroids<T>) guess_centroids;
+  decltype(&nonneg::update_cosines<T, DenseRows<T>>) update_cosines;
+  decltype(&nonneg::cluster_products<T, DenseRows<T>>) cluster_products;
+  decltype(&nonneg::sums_of_squares<T>) sums_of_squares;
+  decltype(&nonneg::sum_of_solutions<T>) sum_of_solutions;
   IndexedOperations<T, std::int32_t> narrow;
   IndexedOperations<T, std::int64_t> wide;
+};
+
+// Operations of transform learning, in float64 alone.
+struct TransformOperations {
+  decltype(&nonneg::transform_step) step;
+  decltype(&nonneg::equalize) equalize;
+  decltype(&nonneg::batch_objectives) objectives;
 };
 
 struct Table {
   Operations<double> float64;
   Operations<float> float32;
   decltype(&nonneg::l1_rows) l1_rows;
+  TransformOperations transforms;
 };
 
 constexpr const char* table_name = "nonneg.operations";

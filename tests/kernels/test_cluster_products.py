@@ -1,4 +1,4 @@
-"""Products of rows with the vector of their cluster: the compiled kernel against the array code."""
+"""Products of rows with the vector of their cluster: the compiled core against the array code."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg._threads import current_threads, threads
+from nonneg._compiled import core
+from nonneg._threads import threads
+from nonneg.data.dense import DenseMatrix
+from nonneg.data.sparse import SparseMatrix
+from nonneg.kernels.cluster_products import array_api, cluster_products
 from nonneg.kernels.cluster_products.array_api import one_hot
-from nonneg.kernels.cluster_products.numba import cluster_products
 
 
-@pytest.fixture(params=["dense", "csr"])
-def form(request):
-    """Turn a dense array into what the kernels read."""
-    if request.param == "dense":
-        return np.ascontiguousarray
+@pytest.fixture(params=["dense", "int32", "int64"])
+def block_of(request):
+    """Make a block of rows of a dense array, or a sparse one with these indices."""
 
-    def to_csr(X):
+    def block(X, weights=None):
+        if request.param == "dense":
+            return DenseMatrix(X, np, weights=weights)
         csr = sp.csr_array(X)
-        return csr.indptr, csr.indices, csr.data
+        csr.indptr, csr.indices = csr.indptr.astype(request.param), csr.indices.astype(request.param)
+        return SparseMatrix(csr, weights=weights)
 
-    return to_csr
+    return block
 
 
 def sparse_rows(rng, n_rows=400, n_columns=30, dtype=np.float64):
@@ -33,41 +37,46 @@ def sparse_rows(rng, n_rows=400, n_columns=30, dtype=np.float64):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_products_with_the_own_vector_equal_the_portable_twin(form, dtype, weighted, rng):
-    X = sparse_rows(rng, dtype=dtype)
-    labels = rng.integers(-1, 6, size=400)
-    vectors = rng.random((6, 30)).astype(dtype)
-    weights = rng.random(400).astype(dtype) if weighted else None
-    active = np.array([True, True, False, True, True, True])
-    products, sums = cluster_products(form(X), labels, vectors, weights, active)
+@pytest.mark.parametrize("n_rows", [1, 2, 399])
+def test_products_with_the_own_vector_equal_the_array_code(block_of, dtype, weighted, n_rows, rng):
+    X, labels = sparse_rows(rng, n_rows, dtype=dtype), rng.integers(-1, 6, size=(n_rows, 1))
+    vectors, weights = rng.random((6, 30)), rng.random(n_rows).astype(dtype) if weighted else None
+    block = block_of(X, weights)
+    products, sums = cluster_products(block, labels, vectors, np.ones(6, dtype=bool))
     assert products.dtype == sums.dtype == dtype
-    own = one_hot(labels[:, None], X @ vectors.T, 6)
-    own[:, 2] = 0.0
-    tolerance = {"rtol": 1e-4 if dtype == np.float32 else 1e-12, "atol": 1e-6}
-    np.testing.assert_allclose(products, own.sum(axis=1), **tolerance)
+    known = array_api.cluster_products(block, labels, vectors.astype(dtype))
+    own = one_hot(labels, X @ vectors.T, 6)
     wanted = (own if weights is None else own * weights[:, None]).T @ X
-    np.testing.assert_allclose(sums, wanted, **tolerance)
+    tolerance = {"rtol": 1e-4 if dtype == np.float32 else 1e-12, "atol": 1e-6}
+    for one, other, plain in zip((products, sums), known, (own.sum(axis=1)[:, None], wanted), strict=True):
+        np.testing.assert_allclose(one, plain, **tolerance)
+        np.testing.assert_allclose(other, plain, **tolerance)
 
 
-def test_sums_do_not_depend_on_the_threads(form, rng, monkeypatch):
-    monkeypatch.setattr("nonneg._threads.threads_for", lambda *_: current_threads())
-    X, labels, vectors = sparse_rows(rng), rng.integers(0, 3, size=400), rng.random((3, 30))
+def test_clusters_that_are_not_needed_change_no_other(block_of, rng):
+    block, labels, vectors = (
+        block_of(sparse_rows(rng)),
+        rng.integers(-1, 4, size=(400, 1)),
+        rng.random((4, 30)),
+    )
+    every, all_sums = cluster_products(block, labels, vectors, np.ones(4, dtype=bool))
+    active = np.array([True, False, True, True])
+    some, sums = cluster_products(block, labels, vectors, active)
+    np.testing.assert_array_equal(sums[active], all_sums[active])
+    np.testing.assert_array_equal(some[labels != 1], every[labels != 1])
+    cluster_products(block, labels, vectors, np.zeros(4, dtype=bool))  # no work is no error
+
+
+@pytest.mark.skipif(core() is None, reason="the core was not built")
+def test_sums_do_not_depend_on_the_threads(block_of, rng):
+    X, labels = sparse_rows(rng, n_rows=20_001), rng.integers(0, 3, size=(20_001, 1))
     found = []
     for n_threads in (1, 2, 5):
         with threads(n_threads):
-            found.append(cluster_products(form(X), labels, vectors, None, np.ones(3, dtype=bool)))
+            found.append(cluster_products(block_of(X), labels, np.full((3, 30), 0.5), np.ones(3, dtype=bool)))
     for products, sums in found[1:]:
         np.testing.assert_array_equal(products, found[0][0])
         np.testing.assert_array_equal(sums, found[0][1])
-
-
-def test_no_active_cluster_is_no_work(form, rng):
-    X = sparse_rows(rng, n_rows=10)
-    products, sums = cluster_products(
-        form(X), np.zeros(10, dtype=int), np.ones((1, 30)), None, np.zeros(1, dtype=bool)
-    )
-    assert not products.any()
-    assert not sums.any()
 
 
 def test_one_hot_takes_one_entry_for_whatever_cluster(xp):

@@ -1,24 +1,34 @@
-"""Sums and products over the rows of frames: compiled, in Triton, and in array code."""
+"""Sums and products over the rows of frames: the compiled core and array code."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from nonneg._threads import threads
 from nonneg.kernels import frame_rows
 from nonneg.kernels.frame_rows import array_api
-from nonneg.kernels.frame_rows import numba as compiled
 
 
-def test_compiled_is_the_array_code(rng):
-    counts = rng.integers(1, 5, 91)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("batch", "n_frames", "m"), [(1, 1, 1), (2, 91, 50), (3, 700, 7)])
+def test_the_door_gives_the_array_code(batch, n_frames, m, dtype, rng):
+    counts = rng.integers(1, 5, n_frames)
+    counts[0] = 3  # more rows than frames
     offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    X, weights = rng.standard_normal((2, int(counts.sum()), 50)), rng.random((2, 91, 50))
-    assert compiled.is_supported(X, weights)
-    V = frame_rows.sums_of_squares(X, 91, offsets, counts)
-    assert np.allclose(V, array_api.sums_of_squares(X, 91, offsets), rtol=1e-13)
-    expected = array_api.weighted_rows(X, weights, counts)
-    assert np.allclose(frame_rows.weighted_rows(X, weights, offsets, counts), expected, rtol=1e-13)
-    assert np.allclose(expected, X * np.repeat(weights, counts, axis=1))
+    X = rng.standard_normal((batch, int(counts.sum()), m)).astype(dtype)
+    weights = rng.random((batch, n_frames, m)).astype(dtype)
+    found = []
+    for n_threads in (1, 3):
+        with threads(n_threads):
+            sums = frame_rows.sums_of_squares(X, n_frames, offsets, counts)
+            found.append((sums, frame_rows.weighted_rows(X, weights, counts)))
+    expected = array_api.sums_of_squares(X, n_frames, offsets), array_api.weighted_rows(X, weights, counts)
+    for one, three, known in zip(*found, expected, strict=True):
+        assert one.dtype == dtype
+        np.testing.assert_array_equal(one, three)
+        np.testing.assert_allclose(one, known, rtol=1e-13 if dtype == np.float64 else 1e-6)
+    np.testing.assert_allclose(expected[1], X * np.repeat(weights, counts, axis=1))
 
 
 def test_realizations_one_after_the_other(rng):

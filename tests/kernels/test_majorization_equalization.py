@@ -1,29 +1,31 @@
-"""Updates of the factors: compiled, in Triton, and in array code."""
+"""Updates of the factors: the compiled core and array code."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from nonneg._threads import threads
 from nonneg.kernels.majorization_equalization import array_api, update_factors
-from nonneg.kernels.majorization_equalization import numba as compiled
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 6])
-def test_compiled_is_the_array_code(k, rng):
-    V = rng.standard_normal((2, 91, 50)) ** 2
-    A, B = rng.random((2, 91, k)) + 1.0, rng.random((2, k, 50))
+@pytest.mark.parametrize(("k", "n", "m"), [(1, 1, 1), (2, 91, 50), (3, 7, 5), (6, 91, 51), (12, 33, 18)])
+def test_the_door_gives_the_array_code(k, n, m, rng):
+    V = rng.standard_normal((5, n, m)) ** 2
+    A, B = rng.random((5, n, k)) + 1.0, rng.random((5, k, m))
     B /= B.sum(axis=2, keepdims=True)
     before = A.copy(), B.copy()
-    assert compiled.is_supported(V, k, 1e-3)
-    found = update_factors(V, 1e-3, A, B, 4)
+    with threads(1):
+        found = update_factors(V, 1e-3, A, B, 4)
+    with threads(3):
+        three = update_factors(V, 1e-3, A, B, 4)
     assert np.array_equal(A, before[0])
     assert np.array_equal(B, before[1])
     known = array_api.update_factors(V, 1e-3, A, B, 4)
-    assert np.allclose(found[0], known[0], rtol=1e-11)
-    assert np.allclose(found[1], known[1], rtol=1e-11)
-    assert np.allclose(found[2], 1.0 / (known[0] @ known[1] + 1e-3), rtol=1e-10)
-    assert np.allclose(known[2], 1.0 / (known[0] @ known[1] + 1e-3), rtol=1e-14)
+    for one, other, expected in zip(found, three, known, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, expected, rtol=1e-10)
+    np.testing.assert_allclose(known[2], 1.0 / (known[0] @ known[1] + 1e-3), rtol=1e-14)
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.3])

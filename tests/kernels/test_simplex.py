@@ -8,18 +8,20 @@ from tests.references.simplex import simplex_kkt, simplex_row
 
 from nonneg._threads import threads
 from nonneg.kernels import simplex
+from nonneg.kernels.simplex import array_api
 
 
-@pytest.fixture(
-    params=["compiled", "numpy", "array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
-)
-def pivoting(request, monkeypatch):
-    """`simplex_pivoting` of one version, NumPy arrays in and out."""
-    # Tensors in host memory are handed to the compiled kernel.
-    compiled = request.param in ("compiled", "torch")
-    monkeypatch.setattr("nonneg.kernels.simplex.numba.SMALL_SIMPLEX", 0 if compiled else 10**9)
-    if request.param in ("compiled", "numpy"):
+@pytest.fixture(params=["door", "numpy", "array_api_strict", pytest.param("torch", marks=pytest.mark.torch)])
+def pivoting(request):
+    """`simplex_pivoting` of one version, NumPy arrays in and out; the door takes the core."""
+    if request.param == "door":
         return simplex.simplex_pivoting
+    if request.param == "numpy":
+
+        def plain(gram, cross, *, start=None, max_pivots=None):
+            return array_api.simplex_pivoting(start, gram, cross, max_pivots or 20 + 5 * cross.shape[1])
+
+        return plain
     xp = pytest.importorskip(request.param)
 
     def portable(gram, cross, *, start=None, **options):
@@ -95,14 +97,28 @@ def test_rows_that_need_more_exchanges_than_allowed_are_flagged(pivoting):
     assert simplex_kkt(some, gram, cross) < 1e-11
 
 
-def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr("nonneg.kernels.simplex.numba.SMALL_SIMPLEX", 0)
-    gram, cross = problem(30, n_rows=3000)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("k", "n_rows"), [(1, 7), (4, 0), (9, 33), (30, 3000)])
+def test_threads_change_nothing(k, n_rows, dtype):
+    gram, cross = problem(k, n_rows=n_rows)
+    cross = np.asfortranarray(cross, dtype=dtype)
     with threads(1):
         one, _ = simplex.simplex_pivoting(gram, cross)
-    with threads(2):
-        two, _ = simplex.simplex_pivoting(gram, cross)
-    np.testing.assert_array_equal(one, two)
+    with threads(3):
+        three, flags = simplex.simplex_pivoting(gram, cross)
+    np.testing.assert_array_equal(one, three)
+    assert one.shape == cross.shape
+    assert one.dtype == dtype
+    assert not flags.any()
+
+
+def test_nan_stays_in_its_row(pivoting):
+    gram, cross = problem(5)
+    expected, _ = pivoting(gram, cross, start=np.ones((40, 5)))
+    cross[3, 1] = np.nan
+    rows, flags = pivoting(gram, cross, start=np.ones((40, 5)))
+    assert flags[3] or np.isnan(rows[3]).any()
+    np.testing.assert_allclose(np.delete(rows, 3, axis=0), np.delete(expected, 3, axis=0), atol=1e-12)
 
 
 def test_the_input_is_not_changed(pivoting):

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._compiled import core
+from nonneg._threads import ENTRY, team_size
 from nonneg._typing import Array
 from nonneg.kernels import frame_rows
 from nonneg.transforms.rotations.line_search import Point
-
-# Variances below which compiled logarithms are not worth loading numba; as in
-# `kernels.majorization_equalization`.
-COMPILED_ENTRIES = 1 << 12
 
 
 def variances(X: Array, data: Any) -> Array:
@@ -53,16 +51,13 @@ def full_objective(V: Array, inverse: Array, eps0: float) -> Array:
 
 def objectives(V: Array, inverse: Array, eps0: float) -> tuple[Array, Array, Array]:
     """Return C, L and I with one logarithm of the variances and one of the model."""
-    long = V.shape[1] * V.shape[2] >= COMPILED_ENTRIES
-    if long and all(
+    compiled = core()
+    if compiled is not None and all(
         isinstance(a, np.ndarray) and a.dtype == np.float64 and a.flags.carray for a in (V, inverse)
     ):
-        # Not at the top: numba takes a quarter of a second to load.
-        from nonneg.kernels.transforms.objectives_numba import measured
-
-        found = [measured(v, eps0, one, np.empty_like(v)) for v, one in zip(V, inverse, strict=True)]
-        C, L, part = np.asarray(found).T
-        return C, L, part
+        measures = np.empty((3, len(V)))
+        compiled.objectives(V, eps0, inverse, measures, team_size(ENTRY * V.size))
+        return measures[0], measures[1], measures[2]
     xp = array_namespace(V)
     shifted = V + eps0
     logs, model_logs = xp.log(shifted), xp.log(inverse)
@@ -118,7 +113,7 @@ class VarianceObjective(ABC):
         return array_namespace(velocity).sum(self.derivative(point) * velocity, axis=(1, 2))
 
     def _weighted(self, X: Array, V: Array) -> Array:
-        return frame_rows.weighted_rows(X, 2.0 * self.weights(V), *self.data.row_ranges)
+        return frame_rows.weighted_rows(X, 2.0 * self.weights(V), self.data.row_ranges[1])
 
 
 @dataclass(frozen=True)

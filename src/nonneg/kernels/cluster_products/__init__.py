@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import numpy_view
-from nonneg._typing import FloatArray
+from nonneg._compiled import core
+from nonneg._threads import team_size
+from nonneg._typing import FloatArray, IntArray
 from nonneg.kernels.cluster_products import array_api
+from nonneg.kernels.data_rows import core_rows
+
+# A cluster is summed in pieces of at least this many rows, and all clusters in about this many pieces: enough
+# to keep the threads busy, few enough for their sums to stay small. They fix the order of summation.
+MIN_PIECE_ROWS, MAX_PIECES = 64, 64
 
 
 def cluster_products(block: Any, labels: Any, vectors: FloatArray, active: Any) -> tuple[Any, Any]:
@@ -32,14 +39,33 @@ def cluster_products(block: Any, labels: Any, vectors: FloatArray, active: Any) 
     sums : array of shape (k, n_columns)
         In the precision of the data.
     """
-    from nonneg.kernels.cluster_products import numba  # loaded with the first fit, not with the package
-
-    rows = block.raw_rows()
-    if not numba.is_supported(rows):
+    rows = core_rows(block)
+    if rows is None:
         return array_api.cluster_products(block, labels, vectors)
-    dtype = rows.dtype if isinstance(rows, np.ndarray) else rows[2].dtype
-    weights = None if block.weights is None else numpy_view(block.weights)
-    products, sums = numba.cluster_products(
-        rows, numpy_view(labels)[:, 0], vectors.astype(dtype, copy=False), weights, active
-    )
+    dtype = rows[-1].dtype
+    weights = None if block.weights is None else np.ascontiguousarray(numpy_view(block.weights), dtype=dtype)
+    own = np.ascontiguousarray(vectors, dtype=dtype)
+    order, pieces = _pieces(numpy_view(labels)[:, 0], active)
+    products = np.zeros(len(order), dtype=dtype)
+    totals = np.zeros((pieces.shape[1], own.shape[1]), dtype=dtype)
+    threads = team_size(4.0 * rows[-1].size)
+    core().cluster_products(*rows, order, pieces, own, weights, products, totals, threads)
+    sums = np.zeros(own.shape, dtype=dtype)
+    for total, cluster in zip(totals, pieces[2], strict=True):
+        sums[cluster] += total
     return block.to_device(products[:, None]), sums
+
+
+def _pieces(labels: IntArray, active: Any) -> tuple[IntArray, IntArray]:
+    """Return rows in the order of their clusters, and starts, stops and clusters of pieces of active ones."""
+    k = len(active)
+    narrow = labels.astype(np.int16) if k < 2**15 else labels  # NumPy sorts short integers in linear time
+    order = np.argsort(narrow, kind="stable")
+    counts = np.bincount(labels[labels >= 0], minlength=k)
+    ends = np.cumsum(counts) + (len(labels) - counts.sum())  # rows of no cluster come first
+    step = max(MIN_PIECE_ROWS, -(-len(labels) // MAX_PIECES))
+    pieces = [np.empty((3, 0), dtype=np.int64)]
+    for cluster in np.flatnonzero(active):
+        cuts = np.arange(ends[cluster] - counts[cluster], ends[cluster], step)
+        pieces.append(np.stack([cuts, np.minimum(cuts + step, ends[cluster]), np.full(len(cuts), cluster)]))
+    return order, np.concatenate(pieces, axis=1)

@@ -6,10 +6,11 @@ The rows of a batch have shape (batch, n_rows, m). With `offsets` and `counts` t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from nonneg._arrays import is_float_array
+from nonneg._compiled import core
+from nonneg._threads import ENTRY, team_size
 from nonneg._typing import Array, IntArray
 from nonneg.kernels.frame_rows import array_api
 
@@ -35,14 +36,16 @@ def sums_of_squares(
     """
     if X.shape[1] == n_frames:
         return X * X
-    if offsets is not None and (compiled := _compiled(X)) is not None:
-        return compiled.sums_of_squares(X, offsets, counts)
-    return array_api.sums_of_squares(X, n_frames, offsets)
+    compiled = core() if is_float_array(X) and X.flags.c_contiguous else None
+    if compiled is None or offsets is None or counts is None:
+        return array_api.sums_of_squares(X, n_frames, offsets)
+    sums = np.empty((len(X), n_frames, X.shape[2]), dtype=X.dtype)
+    first, number = (np.ascontiguousarray(array, dtype=np.int64) for array in (offsets, counts))
+    compiled.sums_of_squares(X, first, number, sums, team_size(ENTRY * X.size))
+    return sums
 
 
-def weighted_rows(
-    X: Array, weights: Array, offsets: IntArray | None = None, counts: IntArray | None = None
-) -> Array:
+def weighted_rows(X: Array, weights: Array, counts: IntArray | None = None) -> Array:
     """Multiply the rows of every frame by its weights.
 
     Parameters
@@ -51,8 +54,8 @@ def weighted_rows(
         The rows; not changed.
     weights : array of shape (batch, n_frames, m)
         One weight for every entry of a frame.
-    offsets, counts : array of int of shape (n_frames,), optional
-        First row and number of rows of each frame.
+    counts : array of int of shape (n_frames,), optional
+        Number of rows of each frame.
 
     Returns
     -------
@@ -61,16 +64,4 @@ def weighted_rows(
     """
     if X.shape[1] == weights.shape[1]:
         return X * weights
-    if offsets is not None and (compiled := _compiled(X, weights)) is not None:
-        return compiled.weighted_rows(X, weights, offsets, counts)
     return array_api.weighted_rows(X, weights, counts)
-
-
-def _compiled(*arrays: Any) -> Any:
-    """Return the compiled implementation where it supports the arrays, else None."""
-    if not isinstance(arrays[0], np.ndarray):
-        return None
-    # Not at the top: numba takes a quarter of a second to load.
-    from nonneg.kernels.frame_rows import numba as compiled
-
-    return compiled if compiled.is_supported(*arrays) else None

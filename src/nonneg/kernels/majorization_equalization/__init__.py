@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from nonneg._compiled import core
+from nonneg._threads import team_size
 from nonneg._typing import Array
 from nonneg.kernels.majorization_equalization import array_api
+
+# One division of the core serves four entries of a model: their product must not underflow.
+LEAST_EPS0 = 1e-75
+# With more components the products of BLAS are faster.
+MOST_COMPONENTS = 12
 
 
 def update_factors(
@@ -40,10 +49,26 @@ def update_factors(
     .. [1] Fevotte & Idier (2011), Neural Computation 23(9): algorithms for NMF with the beta-divergence.
     .. [2] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF, Algorithm 3.
     """
-    if not l1 and isinstance(V, np.ndarray):
-        # Not at the top: numba takes a quarter of a second to load.
-        from nonneg.kernels.majorization_equalization import numba as compiled
+    if l1 or not _is_supported(V, components.shape[1], eps0):
+        return array_api.update_factors(V, eps0, activations, components, n_updates, l1)
+    # The core has the frames last.
+    data = np.ascontiguousarray(V.swapaxes(1, 2))
+    w, h = (np.array(factor.swapaxes(1, 2), order="C") for factor in (components, activations))
+    inverse = np.empty((len(h), *data.shape[1:]))
+    threads = team_size(12.0 * h.size * w.shape[1] * n_updates)
+    core().equalize(data, eps0, w, h, n_updates, inverse, None, threads)
+    new_activations, new_components, new_inverse = (
+        np.ascontiguousarray(array.swapaxes(1, 2)) for array in (h, w, inverse)
+    )
+    return new_activations, new_components, new_inverse
 
-        if compiled.is_supported(V, components.shape[1], eps0):
-            return compiled.update_factors(V, eps0, activations, components, n_updates)
-    return array_api.update_factors(V, eps0, activations, components, n_updates, l1)
+
+def _is_supported(V: Any, n_components: int, eps0: float) -> bool:
+    """Tell whether V is a batch in NumPy's float64, with few components and a safe eps0."""
+    return (
+        core() is not None
+        and isinstance(V, np.ndarray)
+        and V.dtype == np.float64
+        and n_components <= MOST_COMPONENTS
+        and eps0 >= LEAST_EPS0
+    )

@@ -1,14 +1,27 @@
 """The centroid with the largest cosine to every row: found for all rows, or only as far as a search needs it.
 
-The compiled kernels read rows in host memory, dense or sparse (`LocalMatrix.raw_rows`). Other arrays are
-served by products with the centroids.
+The compiled core reads rows in host memory, dense or sparse (`LocalMatrix.raw_rows`), and needs only some of
+the products. Other arrays are served by products with the centroids.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, tensor_view
+from nonneg._compiled import core
+from nonneg._threads import parallel_for, team_size
+from nonneg._typing import FloatArray, IntArray
+from nonneg.kernels.data_rows import core_rows
 from nonneg.kernels.nearest_centroid import array_api
+
+# The constants below change the speed alone, no result.
+# Guesses at the nearest centroid: this many per row, from one run of columns in ten, each as long as a cache
+# line. They are tried on a block of rows first, and do not pay with few columns or centroids.
+GUESSES, RUN, ONE_RUN_IN = 4, 8, 10
+BLOCK_ROWS, MIN_COLUMNS, MIN_CENTROIDS = 256, 400, 8
 
 
 def update_cosines(
@@ -46,19 +59,22 @@ def update_cosines(
     Returns
     -------
     nearest, n_compared : array of shape (n_rows, 1)
-        Updated. Which rows are skipped depends on the number of threads; the row of the largest gain does
-        not.
+        Updated.
     """
-    from nonneg.kernels.nearest_centroid import numba  # loaded with the first fit, not with the package
-
-    rows = block.raw_rows()
-    if numba.is_supported(rows):
-        return numba.update_cosines(
-            rows, inverse_norms, centroids, nearest, n_compared, rates=rates, shift=shift
-        )
-    # All rows were compared with all centroids but the newest one.
-    products = block.times(centroids[-1:, :].T)
-    return array_api.update_cosines(products, inverse_norms, nearest), n_compared
+    rows = core_rows(block)
+    if rows is None:
+        # All rows were compared with all centroids but the newest one.
+        products = block.times(centroids[-1:, :].T)
+        return array_api.update_cosines(products, inverse_norms, nearest), n_compared
+    dtype = rows[-1].dtype
+    scales, units = (
+        np.ascontiguousarray(numpy_view(array), dtype=dtype) for array in (inverse_norms, centroids)
+    )
+    rates = None if rates is None else np.ascontiguousarray(numpy_view(rates), dtype=np.float64).ravel()
+    cosines, counts = (np.array(numpy_view(array)) for array in (nearest, n_compared))
+    options = (rates, float(shift), cosines.ravel(), counts.ravel(), team_size(2.0 * rows[-1].size))
+    core().update_cosines(*rows, scales.ravel(), units, *options)
+    return (tensor_view(cosines), tensor_view(counts)) if is_cpu_tensor(nearest) else (cosines, counts)
 
 
 def nearest_centroids(block: Any, inverse_norms: Any, centroids: Any) -> tuple[Any, Any]:
@@ -80,11 +96,80 @@ def nearest_centroids(block: Any, inverse_norms: Any, centroids: Any) -> tuple[A
     cosines : array of shape (n_rows, 1)
         0 for rows of zeros.
     """
-    from nonneg.kernels.nearest_centroid import numba
-
-    rows = block.raw_rows()
-    if numba.can_prune(rows, inverse_norms, centroids):
-        found = numba.nearest_centroids(rows, inverse_norms, centroids)
+    if can_prune(block, inverse_norms, centroids):
+        found = pruned_centroids(block.raw_rows(), inverse_norms, centroids)
         if found is not None:
             return found
     return array_api.nearest_centroids(block.times(centroids.T), inverse_norms)
+
+
+def can_prune(block: Any, inverse_norms: Any, centroids: Any) -> bool:
+    """Tell whether bounds may save products with the centroids: dense rows, many columns and centroids."""
+    rows = core_rows(block)
+    return (
+        rows is not None
+        and len(rows) == 1
+        and is_float_array(inverse_norms)
+        and len(centroids) >= MIN_CENTROIDS
+        and centroids.shape[1] >= MIN_COLUMNS
+        and len(rows[0]) >= 4 * BLOCK_ROWS
+    )
+
+
+def pruned_centroids(
+    rows: FloatArray, inverse_norms: FloatArray, centroids: FloatArray
+) -> tuple[IntArray, FloatArray] | None:
+    """Return labels and cosines, with products for the rows that bounds do not decide; None if few are."""
+    # A tenth of the columns, those in which the centroids differ most, says which centroids a row is probably
+    # near to. If its angle to one of them is less than half of that one's angle to every other centroid, no
+    # other can be nearer (the triangle inequality for angles, as in Elkan, 2003). A few rows show first
+    # whether that decides most of them.
+    centroids = np.ascontiguousarray(centroids)
+    scales = np.ascontiguousarray(inverse_norms[:, 0], dtype=rows.dtype)
+    columns = _discriminative_columns(centroids)
+    some = np.ascontiguousarray(centroids[:, columns].T)
+    lengths = 0.5 * np.sum(some * some, axis=0)
+    enough = _excluding_cosines(centroids)
+    labels, cosines = np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=rows.dtype)
+
+    def prune(start: int, stop: int) -> None:
+        for first in range(start, stop, BLOCK_ROWS):
+            at = slice(first, min(first + BLOCK_ROWS, stop))
+            # By the distances in these columns.
+            scores = (np.take(rows[at], columns, axis=1) @ some) * scales[at, None] - lengths
+            core().guess_centroids(
+                rows[at], scales[at], centroids, scores, enough, GUESSES, labels[at], cosines[at]
+            )
+
+    prune(0, BLOCK_ROWS)
+    if np.mean(labels[:BLOCK_ROWS] >= 0) < 0.5:
+        return None
+    parallel_for(
+        lambda start, stop: prune(start + BLOCK_ROWS, stop + BLOCK_ROWS),
+        len(rows) - BLOCK_ROWS,
+        chunk_size=BLOCK_ROWS,
+        operations=3.0 * rows.size,
+    )
+    rest = np.flatnonzero(labels < 0)
+    products = rows[rest] @ centroids.T
+    labels[rest] = np.argmax(products, axis=1)
+    cosines[rest] = np.max(products, axis=1) * scales[rest]
+    return np.where(inverse_norms > 0, labels[:, None], -1), cosines[:, None]
+
+
+def _excluding_cosines(centroids: FloatArray) -> FloatArray:
+    """Return, for each centroid, the cosine above which a row is nearer to it than to any other."""
+    between = centroids @ centroids.T
+    np.fill_diagonal(between, -1.0)
+    half = 0.5 * np.arccos(np.clip(between.max(axis=1), -1.0, 1.0))
+    # Cosines carry rounding errors of the order of `margin` squared; an angle near zero one of its root.
+    margin = 8.0 * float(np.finfo(centroids.dtype).eps) ** 0.5
+    return np.where(half > 2.0 * margin, np.cos(half - margin), 2.0).astype(centroids.dtype)
+
+
+def _discriminative_columns(centroids: FloatArray) -> IntArray:
+    """Return the tenth of the columns in which the centroids differ most, in runs as long as a cache line."""
+    n_runs = centroids.shape[1] // RUN
+    spread = np.var(centroids[:, : n_runs * RUN], axis=0).reshape(n_runs, RUN).sum(axis=1)
+    runs = np.sort(np.argsort(spread)[-max(1, n_runs // ONE_RUN_IN) :])
+    return (runs[:, None] * RUN + np.arange(RUN)).ravel()

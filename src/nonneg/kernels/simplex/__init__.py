@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
+import numpy as np
+
+from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, tensor_view
+from nonneg._compiled import core
+from nonneg._threads import team_size
+from nonneg._typing import FloatArray
 from nonneg.kernels.simplex import array_api
 
 
@@ -47,8 +52,30 @@ def simplex_pivoting(
             numpy_view(gram), numpy_view(cross), start=guess, max_pivots=max_pivots
         )
         return tensor_view(rows), tensor_view(flags)
-    from nonneg.kernels.simplex import numba
-
     max_pivots = 20 + 5 * cross.shape[1] if max_pivots is None else max_pivots
-    implementation = numba if numba.is_supported(cross) else array_api
-    return implementation.simplex_pivoting(start, gram, cross, max_pivots)
+    compiled = core() if is_float_array(cross) else None
+    inverse = None if compiled is None else _accurate_inverse(gram)
+    if compiled is None or inverse is None:
+        return array_api.simplex_pivoting(start, gram, cross, max_pivots)
+    n_rows, k = cross.shape
+    gram = np.ascontiguousarray(gram, dtype=np.float64)
+    # The minimizers with free signs and sum 1, and their derivative by c.
+    sums = inverse.sum(axis=1)
+    projector = np.ascontiguousarray(inverse - np.outer(sums, sums) / sums.sum())
+    full = np.ascontiguousarray(cross.astype(np.float64) @ projector + sums / sums.sum())
+    rows = np.array(full if start is None else start, dtype=cross.dtype, order="C")
+    unsolved = np.zeros(n_rows, dtype=bool)
+    threads = team_size(float(n_rows) * k * k * k / 8)
+    targets = np.ascontiguousarray(cross)
+    compiled.simplex_pivoting(rows, gram, projector, full, targets, unsolved, max_pivots, threads)
+    return rows, unsolved
+
+
+def _accurate_inverse(gram: FloatArray) -> FloatArray | None:
+    """Return the inverse, or None where it lost more digits than a refinement restores: half of them."""
+    try:
+        inverse = np.linalg.inv(np.asarray(gram, dtype=np.float64))
+    except np.linalg.LinAlgError:
+        return None
+    condition = np.linalg.norm(gram, 1) * np.linalg.norm(inverse, 1)
+    return inverse if condition * np.sqrt(np.finfo(np.float64).eps) < 1 else None

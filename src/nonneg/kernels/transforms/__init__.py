@@ -1,4 +1,4 @@
-"""Whole iterations of TL-NMF and JD+NMF for small problems: one restart at a time, on the pool's threads.
+"""Whole iterations of TL-NMF and JD+NMF for small problems: one restart at a time, in the compiled core.
 
 The twin is the array code of `nonneg.transforms`, which serves any size, type and device. Arrays have the
 axes of its states. Those that come out are views of arrays with the frames last, which the next call takes
@@ -7,12 +7,12 @@ without a copy.
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nonneg._threads import parallel_for
+from nonneg._compiled import core
+from nonneg._threads import team_size
 from nonneg._typing import FloatArray
 
 # Above this length products of BLAS are faster than loops over the rows of a small matrix.
@@ -25,9 +25,6 @@ LEAST_EPS0 = 1e-75
 
 FIT_MEASURES = ("C", "L", "I")
 ROTATION_MEASURES = ("gradient", "step", "search_succeeded")
-
-# Room to work in, kept from one iteration to the next.
-_buffers = threading.local()
 
 
 class TLStep(NamedTuple):
@@ -60,7 +57,7 @@ class NMFStep(NamedTuple):
 
 
 def is_supported(array: Any, eps0: float | None = None, n_components: int | None = None) -> bool:
-    """Tell whether the compiled kernels take a problem.
+    """Tell whether the compiled core was built and takes a problem.
 
     Parameters
     ----------
@@ -77,7 +74,8 @@ def is_supported(array: Any, eps0: float | None = None, n_components: int | None
         For float64 in NumPy, few and short frames, and an eps0 that keeps the model away from zero.
     """
     return (
-        isinstance(array, np.ndarray)
+        core() is not None
+        and isinstance(array, np.ndarray)
         and array.dtype == np.float64
         and array.shape[-1] <= LONGEST
         and array.size <= LARGEST
@@ -147,49 +145,20 @@ def tl_step(
     -----
     A search ends where only rounding is left to gain, as in `strong_wolfe`.
     """
-    from nonneg.kernels.majorization_equalization import numba as updates
-    from nonneg.kernels.transforms import numba as compiled
-
     batch, m, n = len(transform), columns.shape[1], columns.shape[2]
-    transforms, w, h = (
-        np.array(transform, order="C"),
-        updates.transposed(components),
-        updates.transposed(activations),
-    )
+    transforms, w, h = np.array(transform, order="C"), _turned(components), _turned(activations)
     before = np.ascontiguousarray(frames.swapaxes(1, 2))
-    after, inverse, facts = np.empty_like(before), np.empty((batch, m, n)), np.empty((6, batch))
-    V, cross = _empty_moments(batch, m, n) if moments is None else moments
-    new = _empty_moments(batch, m, n)
-
-    def work(start: int, stop: int) -> None:
-        part, workspace = (start, stop), _workspace(columns)
-        if moments is None:
-            compiled.moment_range(before, workspace[2][0], V, cross, *part)
-        updates.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, *part)
-        compiled.rotate_range(
-            columns,
-            eps0,
-            True,
-            transforms,
-            (before, after),
-            (V, new[0], cross, new[1]),
-            inverse,
-            n_rotation_updates,
-            max_trials,
-            facts[3:],
-            workspace,
-            *part,
-        )
-        compiled.measure_range(new[0], eps0, inverse, facts, *part)
-
-    cost = 12.0 * h[0].size * m * n_nmf_updates + 4.0 * columns.size * m
-    parallel_for(work, batch, chunk_size=1, operations=cost * batch)
+    after, measures = np.empty_like(before), np.empty((6, batch))
+    new = np.empty((batch, m, n)), np.empty((batch, m * (m - 1) // 2, n))
+    cost = 12.0 * h.size * m * n_nmf_updates + 4.0 * batch * columns.size * m
+    options = (n_nmf_updates, n_rotation_updates, max_trials, team_size(cost))
+    core().transform_step(columns, eps0, transforms, before, after, (w, h), moments, new, measures, *options)
     return TLStep(
         transforms,
         after.swapaxes(1, 2),
         h.swapaxes(1, 2),
         w.swapaxes(1, 2),
-        dict(zip(FIT_MEASURES + ROTATION_MEASURES, facts, strict=True)),
+        dict(zip(FIT_MEASURES + ROTATION_MEASURES, measures, strict=True)),
         new,
     )
 
@@ -225,36 +194,14 @@ def jd_step(
     JDStep
         New arrays; those given are not changed.
     """
-    from nonneg.kernels.transforms import numba as compiled
-
-    batch, m, n = len(transform), columns.shape[1], columns.shape[2]
+    batch, m = len(transform), columns.shape[1]
     transforms = np.array(transform, order="C")
     before = np.ascontiguousarray(frames.swapaxes(1, 2))
-    after, inverse, facts = np.empty_like(before), np.empty((batch, m, n)), np.empty((4, batch))
-    V, cross = _empty_moments(batch, m, n)
-
-    def work(start: int, stop: int) -> None:
-        part, workspace = (start, stop), _workspace(columns)
-        compiled.moment_range(before, workspace[2][0], V, cross, *part)
-        compiled.rotate_range(
-            columns,
-            eps0,
-            False,
-            transforms,
-            (before, after),
-            (V, V, cross, cross),
-            inverse,
-            n_rotation_updates,
-            max_trials,
-            facts[1:],
-            workspace,
-            *part,
-        )
-        compiled.likelihood_range(V, eps0, facts[0], *part)
-
-    parallel_for(work, batch, chunk_size=1, operations=2.0 * columns.size * m * batch)
-    measures: dict[str, FloatArray] = dict(zip(("L", *ROTATION_MEASURES), facts, strict=True))
-    return JDStep(transforms, after.swapaxes(1, 2), measures)
+    after, measures = np.empty_like(before), np.empty((4, batch))
+    options = (0, n_rotation_updates, max_trials, team_size(2.0 * columns.size * m * batch))
+    core().transform_step(columns, eps0, transforms, before, after, None, None, None, measures, *options)
+    named: dict[str, FloatArray] = dict(zip(("L", *ROTATION_MEASURES), measures, strict=True))
+    return JDStep(transforms, after.swapaxes(1, 2), named)
 
 
 def nmf_step(
@@ -285,37 +232,14 @@ def nmf_step(
     NMFStep
         New arrays; those given are not changed.
     """
-    from nonneg.kernels.majorization_equalization import numba as updates
-    from nonneg.kernels.transforms import numba as compiled
-
-    w, h = updates.transposed(components), updates.transposed(activations)
+    w, h = _turned(components), _turned(activations)
     V = np.ascontiguousarray(variances.swapaxes(1, 2))
-    inverse, facts = np.empty((len(h), *V.shape[1:])), np.empty((3, len(h)))
-
-    def work(start: int, stop: int) -> None:
-        updates.equalize_range(V, eps0, w, h, n_nmf_updates, inverse, start, stop)
-        compiled.measure_range(V, eps0, inverse, facts, start, stop)
-
-    cost = 12.0 * h[0].size * V.shape[1] * n_nmf_updates
-    parallel_for(work, len(h), chunk_size=1, operations=cost * len(h))
-    return NMFStep(h.swapaxes(1, 2), w.swapaxes(1, 2), dict(zip(FIT_MEASURES, facts, strict=True)))
+    inverse, measures = np.empty((len(h), *V.shape[1:])), np.empty((3, len(h)))
+    threads = team_size(12.0 * h.size * V.shape[1] * n_nmf_updates)
+    core().equalize(V, eps0, w, h, n_nmf_updates, inverse, measures, threads)
+    return NMFStep(h.swapaxes(1, 2), w.swapaxes(1, 2), dict(zip(FIT_MEASURES, measures, strict=True)))
 
 
-def _empty_moments(batch: int, m: int, n: int) -> tuple[FloatArray, FloatArray]:
-    return np.empty((batch, m, n)), np.empty((batch, m * (m - 1) // 2, n))
-
-
-def _workspace(columns: FloatArray) -> tuple[FloatArray, ...]:
-    """Return this thread's workspace for three points of a search and for small matrices."""
-    if getattr(_buffers, "shape", None) != columns.shape:
-        _, m, n = columns.shape
-        _buffers.shape = columns.shape
-        _buffers.workspace = (
-            np.empty((3, m, m)),
-            np.empty((10, m, m)),
-            np.empty((3, *columns.shape)),
-            np.empty((4, m, n)),
-            np.empty((3, m * (m - 1) // 2, n)),
-        )
-    workspace: tuple[FloatArray, ...] = _buffers.workspace
-    return workspace
+def _turned(array: FloatArray) -> FloatArray:
+    """Return a contiguous copy with the last two axes exchanged."""
+    return np.array(array.swapaxes(1, 2), order="C")

@@ -14,6 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array, FloatArray
+from nonneg.kernels.shifted_tridiagonal import sum_of_solutions
 from nonneg.transforms.rotations.group import (
     TAYLOR_NORM,
     negligible,
@@ -250,10 +251,8 @@ class _Tridiagonal:
         self, coordinates: FloatArray, t: float, shifts: FloatArray, scales: FloatArray
     ) -> FloatArray:
         """Return Q times the sum of scales (shifts + t^2 T)^-1 times coordinates."""
-        from nonneg.kernels.shifted_tridiagonal import sum_of_solutions
-
-        found = np.empty_like(coordinates)
-        sum_of_solutions(t * t * self.diagonal, t * t * self.beside, shifts, scales, coordinates, found)
+        squared = t * t
+        found = sum_of_solutions(squared * self.diagonal, squared * self.beside, shifts, scales, coordinates)
         return self.reflected(found, "N")
 
     def is_accurate(self, t: float) -> bool:

@@ -1,1 +1,0 @@
-"""Rotations of small transforms: compiled matrix functions."""
