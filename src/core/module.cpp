@@ -501,6 +501,21 @@ void cluster_products_sparse(Vector<const I> indptr, Vector<const I> indices, Ve
                        indexed<T, I>().cluster_products, order, pieces, vectors, weights, products, totals, n_threads);
 }
 
+template <class T>
+void threshold_decode_(Matrix<const T> X, Matrix<const T> inverse, Vector<const T> threshold, Vector<const T> reference,
+                       int rule, std::optional<Vector<const T>> weights, Vector<double> sums, int n_threads) {
+  const int64_t n = rows(inverse);
+  expect(columns(inverse) == columns(X) && columns(X) > 0, "samples and inverse do not fit");
+  expect(rows(threshold) == n && rows(reference) == n && n > 0, "there must be a threshold and a reference per feature");
+  expect(!weights || rows(*weights) == rows(X), "there must be one weight per sample");
+  expect(0 <= rule && rule <= 2, "there is no such rule");
+  const ThresholdDecode<T> problem{X.data(), rows(X), columns(X), n, inverse.data(), threshold.data(), reference.data(),
+                                   static_cast<DecodeRule>(rule), weights ? weights->data() : nullptr, sums.data()};
+  expect(rows(sums) == problem.n_sums(), "the sums have another length");
+  nb::gil_scoped_release release;
+  operations<T>().threshold_decode(problem, n_threads);
+}
+
 template <class A, class B>
 void expect_same_cube(const A& a, const B& b) {
   expect(a.shape(0) == b.shape(0) && a.shape(1) == b.shape(1) && a.shape(2) == b.shape(2), "the arrays must have the same shape");
@@ -646,6 +661,7 @@ void bind(nb::module_& m) {
   m.def("cluster_products", &cluster_products_dense<T>);
   m.def("cluster_products", &cluster_products_sparse<T, std::int32_t>);
   m.def("cluster_products", &cluster_products_sparse<T, int64_t>);
+  m.def("threshold_decode", &threshold_decode_<T>);
   m.def("sums_of_squares", &sums_of_squares_<T>);
   m.def("sum_of_solutions", &sum_of_solutions_<T>);
 }

@@ -28,6 +28,7 @@
 #include "row_grams.hpp"
 #include "shifted_tridiagonal.hpp"
 #include "simplex.hpp"
+#include "threshold_decode.hpp"
 #include "transforms.hpp"
 
 namespace nonneg {
@@ -68,6 +69,7 @@ struct Operations {
   decltype(&nonneg::guess_centroids<T>) guess_centroids;
   decltype(&nonneg::update_cosines<T, DenseRows<T>>) update_cosines;
   decltype(&nonneg::cluster_products<T, DenseRows<T>>) cluster_products;
+  decltype(&nonneg::threshold_decode<T>) threshold_decode;
   decltype(&nonneg::sums_of_squares<T>) sums_of_squares;
   decltype(&nonneg::sum_of_solutions<T>) sum_of_solutions;
   IndexedOperations<T, std::int32_t> narrow;

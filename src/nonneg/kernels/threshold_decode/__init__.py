@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from nonneg._arrays import is_float_array
+from nonneg._compiled import core
+from nonneg._threads import BLAS, team_size
 from nonneg._typing import Array, FloatArray
 from nonneg.kernels.threshold_decode import array_api
 from nonneg.kernels.threshold_decode.sums import DecodedSums
+
+RULES = ("unshifted", "shifted", "linear")
+"""In the order of the core."""
 
 
 def decoded_sums(
@@ -35,7 +43,17 @@ def decoded_sums(
     DecodedSums
         NumPy arrays of float64; the products are in the dtype of X.
     """
-    from nonneg.kernels.threshold_decode import numba  # loaded with the first run, not with the package
-
-    implementation = numba if numba.is_supported(X) else array_api
-    return implementation.decoded_sums(X, inverse, threshold, reference, rule, sample_weight)
+    compiled = core() if is_float_array(X) and X.shape[1] else None
+    if compiled is None:
+        return array_api.decoded_sums(X, inverse, threshold, reference, rule, sample_weight)
+    (n_rows, m), n = X.shape, len(inverse)
+    rows, right, cut, shift = (
+        np.ascontiguousarray(array, dtype=X.dtype) for array in (X, inverse, threshold, reference)
+    )
+    weights = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=X.dtype)
+    sizes = [(n + 1) ** 2, (n + 1) * m, n, n, n]
+    sums = np.empty(sum(sizes))
+    threads = team_size(BLAS * 4.0 * n_rows * m * n)
+    compiled.threshold_decode(rows, right, cut, shift, RULES.index(rule), weights, sums, threads)
+    gram, cross, *counts = np.split(sums, np.cumsum(sizes[:-1]))
+    return DecodedSums(gram.reshape(n + 1, n + 1), cross.reshape(n + 1, m), *counts)
