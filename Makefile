@@ -54,10 +54,9 @@ test-floors: $(VENV)-floors/.ready ## all tests with the oldest supported versio
 	@# Old libraries warn about newer ones below them.
 	$(ONE_THREAD) $(VENV)-floors/bin/python -m pytest -n $(JOBS) --dist worksteal -W default::DeprecationWarning $(ARGS)
 
-coverage: $(TESTED) $(VENV)/.ready-coverage ## all tests, and the statements that none of them runs; those of kernels by their tests in plain Python
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=nonneg --cov-report= $(ARGS)
-	NUMBA_DISABLE_JIT=1 $(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -W ignore::RuntimeWarning \
-	  --cov=nonneg --cov-append --cov-report=term-missing:skip-covered --cov-report=html:$(VENV)/coverage tests/kernels tests/transforms
+coverage: $(TESTED) $(VENV)/.ready-coverage ## all tests, and the statements that none of them runs
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=nonneg \
+	  --cov-report=term-missing:skip-covered --cov-report=html:$(VENV)/coverage $(ARGS)
 	@echo $(VENV)/coverage/index.html
 
 axe: $(VENV)/.ready-axe ## fetch axe-core, with which tests check the accessibility of reports; skipped without it

@@ -28,7 +28,7 @@ seconds = time.perf_counter() - start
 ESTIMATOR = IMPORT.replace("import nonneg\n", "from nonneg import NMF\n")
 
 FIRST_FIT = """
-import numba, numpy, scipy.sparse, sklearn.decomposition
+import numpy, scipy.sparse, sklearn.decomposition
 from sklearn.datasets import load_digits
 X = load_digits().data
 import time

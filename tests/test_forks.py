@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -28,35 +26,6 @@ def exit_code_of_child(work):
         finally:
             os._exit(2)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def test_a_fork_during_a_compilation_ends():
-    # The compiler holds its lock and takes that of LLVM again and again; a fork that waits for the first with
-    # the second in hand would never end.
-    code = """
-import os, threading, time
-import llvmlite.binding
-import nonneg.kernels.jit
-from numba.core.compiler_lock import global_compiler_lock
-begun = threading.Event()
-def compile():
-    with global_compiler_lock:
-        begun.set()
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
-            llvmlite.binding.get_default_triple()
-thread = threading.Thread(target=compile)
-thread.start()
-begun.wait()
-child = os.fork()
-if child == 0:
-    with global_compiler_lock:
-        os._exit(0 if llvmlite.binding.get_default_triple() else 1)
-thread.join()
-raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=60, check=False)
-    assert done.returncode == 0
 
 
 def test_locks_taken_in_another_order_do_not_stop_a_fork(monkeypatch):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 
 from nonneg._typing import FloatArray
-from nonneg.kernels.jit import jit
 
 N_SWEEPS = 500
 PRIOR_OF_WORDS = 0.1
@@ -29,7 +29,7 @@ def gibbs_lda(counts: Any, k: int, seed: int, n_sweeps: int = N_SWEEPS) -> tuple
     return topics / topics.sum(axis=1, keepdims=True), memberships / memberships.sum(axis=1, keepdims=True)
 
 
-@jit()
+@numba.njit(nogil=True)
 def _sweep(documents, words, in_documents, in_topics, prior, prior_of_words, n_sweeps, rng):
     """Draw the topic of every token again, given all others, and count."""
     n_tokens, (n_words, k) = len(words), in_topics.shape

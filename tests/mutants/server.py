@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 LIBRARIES = """
-    scipy.io scipy.linalg scipy.optimize scipy.signal scipy.sparse.linalg scipy.stats numba.typed pandas torch
+    scipy.io scipy.linalg scipy.optimize scipy.signal scipy.sparse.linalg scipy.stats pandas torch
     sklearn.cluster sklearn.decomposition sklearn.utils.estimator_checks matplotlib.pyplot
     dask.array distributed
 """
@@ -47,10 +47,8 @@ def run(request: dict[str, Any]) -> int:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
-    import numba
     import pytest
 
-    numba.config.CACHE_DIR = request["environment"]["NUMBA_CACHE_DIR"]
     sys.dont_write_bytecode = True
     words = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark"]
     files = dict.fromkeys(test.partition("::")[0] for test in request["tests"])

@@ -84,7 +84,7 @@ def test_importing_every_module_changes_no_global_state():
         + textwrap.dedent(
             """
             import importlib, pkgutil
-            import numba, scipy.sparse.linalg, scipy.linalg, scipy.io, scipy.optimize
+            import scipy.sparse.linalg, scipy.linalg, scipy.io, scipy.optimize
             import sklearn.decomposition, sklearn.datasets, sklearn.utils.estimator_checks, threadpoolctl
             for name in ("dask.array", "distributed", "pandas", "matplotlib.figure", "h5py"):
                 try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from nonneg.iteration.checkpoint import Checkpoint, check_factors
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter, SilentReporter
 from nonneg.iteration.stopping import Never, StoppingRule, StopReason, sentence_of
-from nonneg.kernels import clock
 
 State = TypeVar("State")
 
@@ -111,9 +111,9 @@ def iterate(
     try:
         while n_iter < max_iter and not finished:
             check_interrupt()
-            started = clock.seconds()
+            started = time.perf_counter()
             new, measures = step(state)
-            elapsed = clock.seconds() - started
+            elapsed = time.perf_counter() - started
             rows = [_evaluate(row) for row in (measures if isinstance(measures, list) else [measures])]
             # Ctrl-C until here leaves state and history as they were after the last iteration.
             state = new

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Protocol
 
 from nonneg._arguments import checked_verbose
 from nonneg.iteration.history import History
-from nonneg.kernels import clock
 
 logger = logging.getLogger("nonneg")
 PATIENCE = 1.0  # seconds after which a person wonders what happens
@@ -89,7 +88,7 @@ class LineReporter:
     def __init__(self, name: str, interval: float | None = None) -> None:
         self.name = name
         self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
-        self._started = clock.seconds()
+        self._started = time.perf_counter()
         self._shown = -math.inf  # the clock may have started with the machine
         self._line = ""
         self._first = 0  # iterations of an earlier run
@@ -103,7 +102,7 @@ class LineReporter:
     def update(self, progress: Progress, max_iter: int) -> None:
         """Rewrite the line."""
         now = time.monotonic()
-        elapsed = max(clock.seconds() - self._started, 1e-9)
+        elapsed = max(time.perf_counter() - self._started, 1e-9)
         losses = progress.history.loss
         loss = f"loss {losses[-1]:.6g}, " if losses and not hasattr(losses[-1], "shape") else ""
         rate = (progress.n_iter - self._first) / elapsed

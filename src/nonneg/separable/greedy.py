@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,6 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.greedy import GreedyRule, GreedySelection, greedy_selection
 from nonneg.iteration import History, StopReason
-from nonneg.kernels import clock
 from nonneg.separable.result import SelectionResult
 
 
@@ -34,13 +34,13 @@ def select_greedily(
     **options: Any,
 ) -> SelectionResult:
     """Run the greedy loop with a scoring rule and return the result."""
-    history, started = History(), clock.seconds()
+    history, started = History(), time.perf_counter()
 
     def plain(score: float) -> float:
         return float(np.sqrt(max(score, 0.0))) if squared else float(score)
 
     def on_pick(index: int, score: float) -> bool:
-        history.record(len(history) + 1, clock.seconds() - started, {"score": plain(score)})
+        history.record(len(history) + 1, time.perf_counter() - started, {"score": plain(score)})
         return False
 
     found: GreedySelection = greedy_selection(data, n_components, rule, on_pick=on_pick, **options)

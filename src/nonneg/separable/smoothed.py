@@ -7,6 +7,7 @@ SVCA. The idea of averaging is that of ALLS, Bhattacharyya & Kannan (2020), SODA
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -18,7 +19,6 @@ from nonneg._ties import first_largest, rounded
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import History, StopReason
-from nonneg.kernels import clock
 from nonneg.separable.reduced_points import (
     ReducedPoints,
     lifted,
@@ -105,14 +105,14 @@ def _smoothed(
     if n_components == 1:
         return replace(spa(data, 1), method=search.method)
     reduced = reduced_points(data, n_components, affine=lift)
-    started, history = clock.seconds(), History()
+    started, history = time.perf_counter(), History()
     first, p = _smoothed_vertices(reduced, n_components, search, n_members, depth, lift)
     if not first:  # all samples are equal
         return replace(spa(data, 1), method=search.method)
     members = [rows for rows, _ in first]
     scores = [score for _, score in first]
     for at, score in enumerate(scores):
-        history.record(at + 1, clock.seconds() - started, {"score": score})
+        history.record(at + 1, time.perf_counter() - started, {"score": score})
     averages = _averages(reduced.points, first, search.aggregate)
     facts = {"n_members": p, "aggregate": search.aggregate, "noise": reduced.noise}
     return averaged_result(reduced, averages, members, search.method, scores, history, n_components, facts)

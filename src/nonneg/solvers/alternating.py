@@ -124,7 +124,7 @@ def takes_whole(block: Any, **shared: Any) -> bool:
     """Tell whether `update_W_block` is faster with a whole chunk than with pieces of it."""
     if not isinstance(getattr(block, "array", None), np.ndarray) or shared["order"] is None:
         return False
-    from nonneg.solvers.fused import takes_chunk  # loads numba
+    from nonneg.solvers.fused import takes_chunk
 
     return takes_chunk(block, **shared)
 
@@ -158,7 +158,7 @@ class AlternatingProblem:
         """Iterations of HALS on NumPy arrays, in two tasks; None for other problems."""
         if self.data.container != "dense" or self.order is None:
             return None
-        from nonneg.solvers.fused import FusedIterations  # loads numba
+        from nonneg.solvers.fused import FusedIterations
 
         return FusedIterations.of(self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import time
 from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,7 +15,6 @@ import numpy as np
 from nonneg._typing import Array
 from nonneg.data import LocalMatrix
 from nonneg.iteration import History, Run, StopReason, iterate, least_squares_rule
-from nonneg.kernels import clock
 from nonneg.kernels.rows import gram_of
 from nonneg.solvers.alternating import (
     SCHEDULE,
@@ -56,9 +56,9 @@ def advance_together(data: Any, options: dict[str, Any], waiting: deque[Any], un
         return tuple(found)
 
     def step(members: tuple[_Member, ...]) -> tuple[tuple[_Member, ...], dict[str, float]]:
-        started = clock.seconds()
+        started = time.perf_counter()
         results = _advanced(data, members)
-        elapsed = (clock.seconds() - started) / len(members)
+        elapsed = (time.perf_counter() - started) / len(members)
         for member, result in zip(members, results, strict=True):
             if member.take(result, elapsed):
                 if stop(member.history):
