@@ -257,11 +257,6 @@ def test_out_of_memory_says_what_to_do(gpu, low_rank, monkeypatch, torch):
         NMF(3, device="cuda").fit(low_rank.astype(np.float32))
     assert "use float32" not in str(found.value)
     assert isinstance(found.value, MemoryError)
-    monkeypatch.undo()
-    model = NMF(3, random_state=0).fit(low_rank)
-    monkeypatch.setattr("nonneg.estimators.scaled_columns.encode", full)
-    with pytest.raises(DeviceMemoryError):
-        model.transform(torch.asarray(low_rank))
 
 
 def test_other_errors_pass_through():
@@ -323,7 +318,7 @@ def test_compressed_iterations_of_streamed_data(gpu, monkeypatch, rng, tmp_path)
         lambda data, *given, **options: used.append(type(data)) or of(data, *given, **options),
     )
     np.save(tmp_path / "X.npy", X)
-    given = {"random_state": 0, "init": "random", "max_iter": 3000, "tol": 1e-8}
+    given = {"random_state": 0, "init": "random", "max_iter": 3000, "tol": 1e-10}
     device = NMF(3, device="cuda", **given).fit(X)
     host = NMF(3, **given).fit(open_matrix(tmp_path / "X.npy", memory="300kB"))  # streamed as well
     assert used == [DeviceStreamedMatrix, StreamedMatrix]

@@ -163,7 +163,7 @@ def test_never_is_never():
 
 def test_a_list_of_measures_is_as_many_iterations_that_share_the_time(monkeypatch):
     ticks = iter(range(0, 100, 6))
-    monkeypatch.setattr("nonneg.iteration.loop.clock", SimpleNamespace(seconds=lambda: float(next(ticks))))
+    monkeypatch.setattr("nonneg.iteration.loop.time", SimpleNamespace(perf_counter=lambda: 1.0 * next(ticks)))
 
     def step(state):
         return replace(state, value=state.value / 8), [{"loss": state.value / 2**n} for n in (1, 2, 3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.solvers import alternating, mu, row_descent
+from nonneg.solvers import alternating, mu
 from nonneg.solvers.extrapolation import (
     LARGEST_FACTOR,
     LOWEST_FRACTION,
@@ -16,7 +16,7 @@ from nonneg.solvers.extrapolation import (
     extrapolate_geometric,
 )
 
-SCHEDULES = [alternating.SCHEDULE, mu.SCHEDULE, row_descent.SCHEDULE]
+SCHEDULES = [alternating.SCHEDULE, mu.SCHEDULE]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
