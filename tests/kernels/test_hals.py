@@ -107,7 +107,7 @@ def test_arrays_in_fortran_order_give_the_same_rows():
     turned = (np.asfortranarray(array) for array in (factor, cross))
     factor_f, cross_f = turned
     rows, _ = hals_passes(factor_f, SharedGram(np.asfortranarray(gram)), cross_f)
-    np.testing.assert_array_equal(rows, expected)
+    np.testing.assert_allclose(rows, expected, rtol=1e-12)
     assert rows.flags.c_contiguous
 
 
