@@ -54,8 +54,8 @@ from nonneg.exceptions import LostRowsError, NonnegError
 
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
-# Passes after which rows are detached. W then travels once, and a lost worker costs at most so many passes
-# over its chunks, which the others share.
+# Passes after which rows are detached. W then travels once, and a lost worker costs at most this number of
+# passes over its chunks, which the others share.
 DETACHED_PASSES = 10
 # Seconds until tasks that Dask forgot are looked for, and at most between two searches. A worker takes longer
 # to start than the first, and a search is short against the second.

@@ -20,8 +20,8 @@ from nonneg.initializers.row_noise import half_normal_rows, noise_projections
 _CUT = 1e-6
 # An initialization needs no more accurate singular vectors.
 _TOL = 1e-6
-# "nndsvd-scaled" fills zeros with this part of an entry of factors whose product has the mean of X. Of 1, 0.1
-# and 0.01, it ends lowest or equal on the choosing sets of docs/reproduced/studies/tables.
+# "nndsvd-scaled" fills zeros with this part of an entry of factors whose product has the mean of X.
+# Not derived: the best of 1, 0.1 and 0.01 on tables (docs/reproduced/studies/tables).
 _FILL = 0.1
 
 
