@@ -41,7 +41,9 @@ def test_an_estimator_takes_x_with_the_names_of_the_variables(adata):
     assert model.score(adata) == pytest.approx(NMF(K).fit(adata.X).score(adata.X))
 
 
-@pytest.mark.parametrize("estimator", [NMF(K), nonneg.ConsensusNMF(K, n_init=2), nonneg.ConeNMF(K)])
+@pytest.mark.parametrize(
+    "estimator", [NMF(K), nonneg.ConsensusNMF(K, n_init=2, density_threshold=2.0), nonneg.ConeNMF(K)]
+)
 def test_data_frames_keep_the_names_of_observations_and_variables(adata, estimator):
     model = clone(estimator).set_output(transform="pandas")
     for chosen in (adata, annotated.matrix(adata, layer="counts", use_highly_variable=True)):
