@@ -224,7 +224,7 @@ def test_memory_beyond_the_data(torch, gpu):
         pytest.skip("there is no GPU")
     n_rows, n_columns, k = 400_000, 300, 40
     X = torch.rand((n_rows, n_columns), device=gpu)
-    allowed = 4 * 4 * (n_rows + n_columns) * k + 256e6
+    factors = 4 * (n_rows + n_columns) * k
     X[:50] @ X[:50].T  # cuBLAS takes memory of its own once
     X.clamp_(min=1e-3)
     too_much = {}
@@ -241,6 +241,8 @@ def test_memory_beyond_the_data(torch, gpu):
         before = torch.cuda.memory_allocated()
         nonneg.NMF(k, solver=solver, beta_loss=beta, max_iter=5, tol=0).fit(X)
         used = torch.cuda.max_memory_allocated() - before
+        # Least squares keep four copies of the factors; the array code of the other losses a dozen.
+        allowed = (4 if beta == 2.0 else 12) * factors + 256e6
         if used > allowed:
             too_much[solver, beta] = used / 1e6
     assert not too_much

@@ -131,7 +131,7 @@ def test_results_are_the_same_bytes_twice(torch, device):
 
 @pytest.mark.parametrize("beta", [0.0, 1.0])
 @pytest.mark.parametrize("solver", [mu, newton])
-def test_recorded_steps_give_the_same_bytes(solver, beta, torch, device, monkeypatch):
+def test_recorded_steps_are_those_of_plain_ones(solver, beta, torch, device, monkeypatch):
     if device.type != "cuda":
         pytest.skip("there is no GPU")
     X = on(torch, device, entries(beta, shape=(300, 90)) + 0.1, np.float32)
@@ -144,8 +144,9 @@ def test_recorded_steps_give_the_same_bytes(solver, beta, torch, device, monkeyp
         results.append(run(X, name, beta, k=5, max_iter=15, **initial((300, 90), k=5)))
         assert bool(records) == bool(limit)
     assert all(graph for graph, _ in records)
-    assert torch.equal(results[0].W, results[1].W)
-    assert results[0].history.loss == results[1].history.loss
+    # cuBLAS may take another algorithm for a product while it is recorded: equal to rounding.
+    torch.testing.assert_close(results[0].W, results[1].W, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(results[0].history.loss, results[1].history.loss, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
