@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import warnings
 
 import pytest
 
-from nonneg import _blas, _cores, _threads
+from nonneg import _blas
 from nonneg._lazy import cached_property
 from nonneg._threads import (
     available_threads,
@@ -73,94 +72,34 @@ def test_small_work_stays_on_the_calling_thread():
     assert found == [threading.get_ident()]
 
 
-def test_callers_side_by_side_share_the_cores(monkeypatch):
-    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
-    monkeypatch.setattr(_threads, "available_threads", lambda: 4)
-    working, most, lock = [], [], threading.Lock()
-    both = threading.Barrier(2, timeout=60)
-
-    def work(start, stop):
-        with lock:
-            working.append(start)
-            most.append(len(working))
-        time.sleep(0.01)
-        with lock:
-            working.pop()
-        return start
-
+def test_callers_side_by_side_get_all_their_results():
     def caller():
         with threads(4):
-            both.wait()
-            found.append(parallel_for(work, 40, chunk_size=1))
+            found.append(parallel_for(lambda start, stop: (time.sleep(0.01), start)[1], 40, chunk_size=1))
 
     found = []
-    callers = [threading.Thread(target=caller) for _ in range(2)]
+    callers = [threading.Thread(target=caller) for _ in range(3)]
     for thread in callers:
         thread.start()
     for thread in callers:
         thread.join()
-    assert found == [[0, 10, 20, 30]] * 2
-    assert 2 <= max(most) <= 5  # the first caller cannot know of the second
-    assert _threads._pool.n_helpers <= 3
-    assert _threads._pool.n_callers == 0
+    assert found == [[0, 10, 20, 30]] * 3
 
 
-def test_threads_are_kept_and_used_again():
-    with threads(2):
-        first, second = (
-            parallel_for(lambda start, stop: threading.get_ident(), 10, chunk_size=1) for _ in range(2)
-        )
-    assert first == second
-
-
-def test_an_interruption_waits_for_the_others(monkeypatch):
-    monkeypatch.setattr(_threads, "available_threads", lambda: 2)
-    finished = []
+def test_an_interruption_waits_for_the_others():
+    begun, finished = threading.Event(), []
 
     def work(start, stop):
-        if start == 0:
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(60)
             raise KeyboardInterrupt
+        begun.set()
         time.sleep(0.05)
         finished.append(start)
 
     with threads(2), pytest.raises(KeyboardInterrupt):
         parallel_for(work, 10, chunk_size=5)
-    assert finished == [5]
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"proc": "0::/\n", "cpu.max": "max 100000\n"}, math.inf),
-        ({"proc": "0::/\n", "cpu.max": "150000 100000\n"}, 2),
-        ({"proc": "0::/a/b\n", "a/cpu.max": "300000 100000\n", "a/b/cpu.max": "max 100000\n"}, 3),
-        ({"proc": "0::/gone\n", "cpu.max": "50000 100000\n"}, 1),
-        (
-            {
-                "proc": "4:memory:/x\n3:cpu,cpuacct:/docker/1\n0::/\n",
-                "cpu/cpu.cfs_quota_us": "250000\n",
-                "cpu/cpu.cfs_period_us": "100000\n",
-            },
-            3,
-        ),
-        (
-            {"proc": "1:cpu:/\n", "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
-            math.inf,
-        ),
-        ({"proc": "nonsense\n", "cpu.max": "what\n"}, math.inf),
-        ({}, math.inf),
-    ],
-)
-def test_quotas_of_containers_are_respected(files, expected, tmp_path):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert _cores.cgroup_quota(tmp_path / "proc", tmp_path) == expected
-
-
-def test_the_quota_limits_the_threads(monkeypatch):
-    monkeypatch.setattr(_cores, "_quota", lambda: 1)
-    assert available_threads() == 1
+    assert len(finished) == 1
 
 
 def test_workers_of_joblib_share_the_cores():
@@ -214,7 +153,7 @@ with threads(2):
         os._exit(0 if good else 1)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    if not hasattr(_threads.os, "fork"):
+    if not hasattr(os, "fork"):
         pytest.skip("this system does not fork")
     done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
     assert done.returncode == 0
@@ -313,7 +252,7 @@ for worker in workers:
     worker.join()
 sys.exit(failed)
 """
-    if not hasattr(_threads.os, "fork"):
+    if not hasattr(os, "fork"):
         pytest.skip("this system does not fork")
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=420, check=False)
     assert done.returncode == 0

@@ -9,8 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from nonneg._cores import user_cache
-from nonneg.datasets.store import read_archive
+from nonneg.datasets.store import read_archive, user_cache
 from nonneg.exceptions import FileFormatError, UnknownNameError
 from reproduction.data.content import Known, differences
 

@@ -22,10 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._cores import user_cache
 from nonneg._typing import IntArray, SparseMatrix
 from nonneg.datasets.dataset import Dataset, Recording
-from nonneg.datasets.store import DatasetNotFoundError, read_archive
+from nonneg.datasets.store import DatasetNotFoundError, read_archive, user_cache
 from nonneg.exceptions import UnknownNameError
 from reproduction.data.catalog import (
     DOWNLOAD_VARIABLE,

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nonneg._forks import guard
-
 _lock = threading.RLock()
 _libraries: dict[str, Any] = {}
 _n_modules = 0
@@ -98,13 +96,15 @@ def _after_fork_in_child() -> None:
     # The other threads that ran a fit are gone.
     global _n_users
     _n_users = 0
+    _lock.release()
 
 
-# No thread may be setting a number while the process forks: OpenBLAS does so under a lock of its own that the
-# child would inherit locked.
-guard(sys.modules[__name__])
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    # No thread may be setting a number while the process forks: OpenBLAS does so under a lock of its own that
+    # the child would inherit locked.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_after_fork_in_child
+    )
 
 
 @contextmanager

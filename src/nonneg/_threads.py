@@ -10,16 +10,17 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import multiprocessing
 import numbers
 import os
 import threading
-import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-import nonneg._cores as _cores
 from nonneg._blas import single_threaded_blas
 from nonneg.exceptions import InvalidParameterError
 
@@ -36,9 +37,8 @@ SMALL_PRODUCT = 2e5
 RATE = 2e9
 # A thread must save this many times what waking it takes: others wait for the interpreter meanwhile.
 WORTH = 4.0
-# Seconds that waking a thread takes on a quick machine, and the least that is measured. Ranges rest on it: on
-# what is measured rests only how many threads share them, so that no digit depends on the load of a machine.
-QUICK_WAKING = 2.0**-17
+# Seconds that waking a thread takes.
+WAKING = 2.0**-17
 # A task of the compiled core does not wait for the interpreter: seconds that one more thread costs, and
 # operations below which the task is left to the calling thread.
 AWAKE, SMALLEST_TASK = 5e-7, 1e5
@@ -48,8 +48,13 @@ _in_worker = threading.local()
 
 
 def available_threads() -> int:
-    """Return the number of cores this process may use."""
-    return _cores.available_cores()
+    """Return the number of cores this process may use, within the quota of its container or worker."""
+    from joblib import cpu_count  # takes longer to load than all else here
+
+    if type(multiprocessing.current_process()).__name__ == "LokyProcess":
+        # joblib sets the variable for each of its workers.
+        return max(1, min(cpu_count(), int(os.environ.get("OMP_NUM_THREADS") or cpu_count())))
+    return int(cpu_count())
 
 
 def current_threads() -> int:
@@ -87,124 +92,23 @@ def serial() -> Iterator[None]:
         _in_worker.busy = before
 
 
-class _Task:
-    """The ranges of a thread, and where their results go."""
-
-    __slots__ = ("done", "error", "function", "ranges", "values")
-
-    def __init__(self, function: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> None:
-        self.function, self.ranges = function, ranges
-        self.values: list[Any] = []
-        self.error: BaseException | None = None
-        self.done = threading.Lock()
-        self.done.acquire()
-
-    def run(self) -> None:
-        try:
-            for start, stop in self.ranges:
-                self.values.append(self.function(start, stop))
-        except BaseException as error:  # raised again by the thread that waits
-            self.error = error
-
-
-class _Helper:
-    """A thread that waits for a task. A lock wakes it in half the time of an executor's queue and futures."""
-
-    def __init__(self, pool: _Pool) -> None:
-        self.pool = pool
-        self.task: _Task | None = None
-        self.ready = threading.Lock()
-        self.ready.acquire()
-        threading.Thread(target=self._work, name="nonneg", daemon=True).start()
-
-    def give(self, task: _Task | None) -> None:
-        """Wake the thread with something to do; with None it ends."""
-        self.task = task
-        self.ready.release()
-
-    def _work(self) -> None:
-        _in_worker.busy = True
-        while True:
-            self.ready.acquire()
-            task, self.task = self.task, None
-            if task is None:
-                return
-            task.run()
-            # Before the caller goes on, so that it finds this thread again.
-            self.pool.idle.append(self)
-            task.done.release()
-            del task  # it holds the arrays of the caller
-
-
-class _Pool:
-    """Helpers for all callers together, never more than there are cores for."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.idle: list[_Helper] = []
-        self.n_helpers = 0
-        self.n_callers = 0
-
-    def enter(self, wanted: int) -> list[_Helper]:
-        """Count a caller and return the helpers it gets."""
-        with self.lock:
-            self.n_callers += 1
-            busy = self.n_helpers - len(self.idle)
-            free = available_threads() - self.n_callers - busy
-            count = max(0, min(wanted, free))
-            helpers = [self.idle.pop() for _ in range(min(count, len(self.idle)))]
-            while len(helpers) < count:
-                helpers.append(_Helper(self))
-                self.n_helpers += 1
-            return helpers
-
-    def leave(self) -> None:
-        """Remove a caller from the count."""
-        with self.lock:
-            self.n_callers -= 1
-
-
-_pool = _Pool()
-
-
-def _forget_pool() -> None:
-    # A forked child inherits the pool without its threads, and a lock that nobody may release.
-    global _pool
-    _pool = _Pool()
+@functools.cache
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, available_threads() - 1), thread_name_prefix="nonneg")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    # A forked child inherits the pool without its threads.
+    os.register_at_fork(after_in_child=_executor.cache_clear)
 
 
-@functools.cache
-def waking_seconds() -> float:
-    """Return what handing work to another thread and waiting for it takes; measured once per machine."""
-    return _cores.remembered("waking", _measure_waking)
-
-
-def _measure_waking() -> float:
-    helper = _Helper(_Pool())
-
-    def once() -> float:
-        task = _Task(lambda start, stop: None, [(0, 0)])
-        begun = time.perf_counter()
-        helper.give(task)
-        task.done.acquire()
-        return time.perf_counter() - begun
-
-    taken = sorted([once() for _ in range(41)][10:])[15]
-    helper.give(None)
-    return min(max(taken, QUICK_WAKING), 2.5e-4)
-
-
-def threads_for(operations: float, waking: float) -> int:
+def threads_for(operations: float) -> int:
     """Return the number of threads that pay off for some operations, up to `current_threads`."""
     most = current_threads()
     if most == 1 or operations == math.inf:
         return most
     # With n threads the work takes w / n and the waking n h: the sum is smallest for n = sqrt(w / h).
-    return max(1, min(most, int(math.sqrt(operations / (RATE * WORTH * waking)))))
+    return max(1, min(most, int(math.sqrt(operations / (RATE * WORTH * WAKING)))))
 
 
 def team_size(operations: float) -> int:
@@ -220,39 +124,34 @@ def parallel_for(
 ) -> list[Result]:
     """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads."""
     blocks = -(-n_rows // chunk_size)
-    n_ranges = min(threads_for(operations, QUICK_WAKING), blocks) if blocks > 1 else 1
+    n_ranges = min(threads_for(operations), blocks) if blocks > 1 else 1
     if n_ranges <= 1:
         return [function(0, n_rows)]
     edges = [min(n_rows, chunk_size * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
-    ranges = list(itertools.pairwise(edges))
-    # The ranges, and with them the results, depend on the number of threads asked for; who works on them, on
-    # the machine and on what others are doing.
-    n_threads = min(n_ranges, threads_for(operations, max(waking_seconds(), QUICK_WAKING)))
-    if n_threads == 1:
-        _in_worker.busy = True  # as `serial` does, in a fraction of its time
-        try:
-            return [function(start, stop) for start, stop in ranges]
-        finally:
-            _in_worker.busy = False
-    pool = _pool
-    # The calling thread takes a share itself: one hand-over less.
-    helpers = pool.enter(n_threads - 1)
-    try:
-        n_threads = 1 + len(helpers)
-        shares = [n_ranges * i // n_threads for i in range(n_threads + 1)]
-        tasks = [_Task(function, ranges[start:stop]) for start, stop in itertools.pairwise(shares)]
-        for helper, task in zip(helpers, tasks[1:], strict=True):
-            helper.give(task)
+    # The ranges, and with them the results, depend on the number of threads that was asked for. Who works on
+    # them does not matter: each thread takes the next one, so the caller does what nobody is free or awake for.
+    waiting = deque(enumerate(itertools.pairwise(edges)))
+    values: dict[int, Result] = {}
+
+    def work() -> None:
         with serial():
-            tasks[0].run()
-        for task in tasks[1:]:
-            task.done.acquire()
+            while waiting:
+                try:
+                    at, (start, stop) = waiting.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                values[at] = function(start, stop)
+
+    helpers = [_executor().submit(work) for _ in range(n_ranges - 1)]
+    try:
+        work()
     finally:
-        pool.leave()
-    for task in tasks:
-        if task.error is not None:
-            raise task.error
-    return [value for task in tasks for value in task.values]
+        waiting.clear()
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
+    return [values[at] for at in range(n_ranges)]
 
 
 def parallel_sum(

@@ -7,7 +7,7 @@ import sys
 from importlib import metadata
 
 from nonneg._compiled import instruction_set
-from nonneg._cores import available_cores
+from nonneg._threads import available_threads
 from nonneg._version import __version__
 
 LIBRARIES = (
@@ -32,7 +32,7 @@ def show_versions() -> None:
     lines = {
         "nonneg": __version__,
         "compiled core": instruction_set(),
-        "cores": str(available_cores()),
+        "cores": str(available_threads()),
         "python": platform.python_version(),
         "platform": platform.platform(),
     }

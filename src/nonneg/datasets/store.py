@@ -9,6 +9,7 @@ state no license.
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nonneg._cores import user_cache
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError, NonnegError
 
@@ -58,6 +58,18 @@ def look_up(file: str, data_home: Home = None) -> Path | None:
 def downloads_allowed() -> bool:
     """Tell whether missing data sets may be downloaded."""
     return os.environ.get(DOWNLOAD_VARIABLE, "").strip().lower() not in {"never", "no", "off", "0", "false"}
+
+
+def user_cache() -> Path:
+    """Return the folder that caches what belongs to this user."""
+    home = Path.home()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(home / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(home / ".cache")
+    return Path(base) / "nonneg"
 
 
 def retrieve(source: Source, folder: str) -> Path:
