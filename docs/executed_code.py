@@ -61,12 +61,8 @@ def run_python(code: str, namespace: dict[str, Any]) -> str:
             # It is the code of our own pages.
             value = eval(compile(ast.Expression(node.value), "<page>", "eval"), namespace)  # noqa: S307
             text = repr(value)
-            # Objects without words of their own, such as axes and displays, say nothing to a reader.
-            if (
-                value is not None
-                and not _ADDRESS.search(text)
-                and not type(value).__name__.endswith("Display")
-            ):
+            # Objects without words of their own, such as axes, say nothing to a reader.
+            if value is not None and not _ADDRESS.search(text) and "<Axes" not in text:
                 print(text)  # noqa: T201 -- into the output of the block
     return out.getvalue()
 

@@ -11,8 +11,7 @@ import nonneg
 from nonneg import NMF, compare_ranks, cone_rank_one, datasets, estimate_rank, factorize
 from nonneg.exceptions import InvalidParameterError, ShapeError
 from nonneg.iteration import History
-from nonneg.plotting import RankDisplay, plot_components, plot_history, plot_rank
-from nonneg.rank_selection.result import RankCurve
+from nonneg.plotting import plot_components, plot_history, plot_rank
 from nonneg.results import Certificate, Statement
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -37,54 +36,47 @@ def _closed():
 
 
 def test_components_as_images(model):
-    display = plot_components(model, image_shape=(3, 4), n_columns=2)
-    assert len(display.axes_) == 3
-    np.testing.assert_array_equal(display.axes_[1].images[0].get_array(), model.components_[1].reshape(3, 4))
+    axes = plot_components(model, image_shape=(3, 4), n_columns=2)
+    assert len(axes) == 3
+    np.testing.assert_array_equal(axes[1].images[0].get_array(), model.components_[1].reshape(3, 4))
 
 
 def test_components_as_bars_show_the_largest_features(model):
     names = [f"gene {at}" for at in range(12)]
-    display = plot_components(model, names=names, n_top=4)
+    axes = plot_components(model, names=names, n_top=4)
     best = np.argsort(-model.components_[2])[:4]
-    assert [label.get_text() for label in display.axes_[2].get_yticklabels()] == [names[at] for at in best]
+    assert [label.get_text() for label in axes[2].get_yticklabels()] == [names[at] for at in best]
     np.testing.assert_allclose(
-        [bar.get_width() for bar in display.axes_[2].patches], model.components_[2][best]
+        [bar.get_width() for bar in axes[2].patches], model.components_[2][best]
     )
 
 
 def test_names_of_the_fit_are_used(X):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=[f"c{at}" for at in range(12)])
-    display = plot_components(NMF(2, random_state=0, max_iter=5, tol=0).fit(table), n_top=2)
-    assert display.axes_[0].get_yticklabels()[0].get_text().startswith("c")
+    axes = plot_components(NMF(2, random_state=0, max_iter=5, tol=0).fit(table), n_top=2)
+    assert axes[0].get_yticklabels()[0].get_text().startswith("c")
 
 
 def test_components_as_curves(model):
-    display = plot_components(model.components_)
-    assert [len(line.get_ydata()) for line in display.axes_[0].lines] == [12, 12, 12]
+    axes = plot_components(model.components_)
+    assert [len(line.get_ydata()) for line in axes[0].lines] == [12, 12, 12]
 
 
 def test_history_over_iterations_and_seconds(model):
-    display = plot_history(model, label="ours")
-    np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), model.history_.loss)
-    again = plot_history(model.result_, ax=display.ax_)
-    assert len(again.ax_.lines) == 2
-    assert plot_history(model.history_, x="seconds").ax_.get_xlabel() == "seconds"
-
-
-def test_displays_print_as_one_line_without_their_arrays(model):
-    assert (
-        repr(plot_components(model, image_shape=(3, 4))) == "ComponentsDisplay(image_shape=(3, 4), n_top=10)"
-    )
-    assert repr(plot_history(model)) == "HistoryDisplay(label='iteration')"
+    axes = plot_history(model, label="ours")
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), model.history_.loss)
+    again = plot_history(model.result_, ax=axes)
+    assert len(again.lines) == 2
+    assert plot_history(model.history_, x="seconds").get_xlabel() == "seconds"
 
 
 def test_rank_has_a_panel_for_each_curve_and_marks_the_choice(X):
     found = compare_ranks(X, k_max=5, rng=0)
-    display = plot_rank(found)
-    assert len(display.axes_) == len(found.estimates)
-    assert set(display.axes_[0].lines[-1].get_xdata()) == {found.rank}
-    assert len(plot_rank(next(iter(found.estimates.values()))).axes_) >= 1
+    axes = plot_rank(found)
+    assert len(axes) == len(found.estimates)
+    assert set(axes[0].lines[-1].get_xdata()) == {found.rank}
+    assert len(plot_rank(next(iter(found.estimates.values())))) >= 1
 
 
 @pytest.mark.parametrize(
@@ -141,15 +133,13 @@ def test_consensus_and_signatures():
     from nonneg.plotting import plot_consensus, plot_signatures
 
     model = ConsensusNMF([2, 3], n_init=4, max_iter=50, random_state=0).fit(planted(2, n=40, m=20)[0])
-    display = plot_consensus(model)
-    assert len(display.axes_) == 3
-    curve, histogram, picture = display.axes_
+    curve, histogram, picture = plot_consensus(model)
     rows = [each.row() for each in model.ranks_]
     for line, name in zip(curve.lines, ("stability", "least_stable"), strict=False):
         np.testing.assert_array_equal(line.get_xdata(), [2, 3])
         np.testing.assert_allclose(line.get_ydata(), [row[name] for row in rows])
     assert set(curve.lines[2].get_xdata()) == {model.n_components_}
-    (errors,) = next(axes for axes in display.figure_.axes if axes.get_ylabel() == "error").lines
+    (errors,) = next(axes for axes in curve.figure.axes if axes.get_ylabel() == "error").lines
     np.testing.assert_allclose(errors.get_ydata(), [row["error"] for row in rows])
     found = next(each for each in model.ranks_ if each.n_components == model.n_components_)
     assert histogram.get_title() == f"{found.n_outliers} of {len(found.density)} are outliers"
@@ -162,7 +152,6 @@ def test_consensus_and_signatures():
     assert picture.images[0].get_clim() == pytest.approx((0.0, np.sqrt(2)))
     assert not picture.get_xticks().size
     assert not picture.get_yticks().size
-    assert repr(display) == f"ConsensusDisplay(rank=2, density_threshold={model.density_threshold})"
     with pytest.raises(InvalidParameterError, match="Expected a fitted ConsensusNMF, got ConsensusNMF"):
         plot_consensus(ConsensusNMF(2))
     figure = plot_signatures(np.full((2, 96), 1 / 96))
@@ -196,30 +185,30 @@ def test_consensus_and_signatures():
 def test_components_stand_in_rows(n_components, n_columns, images, shape):
     components = np.arange(6.0 * n_components).reshape(n_components, 6)
     how = {"image_shape": (2, 3)} if images else {"names": list("abcdef")}
-    display = plot_components(components, n_columns=n_columns, **how)
-    grid = display.axes_[0].get_gridspec()
+    axes = plot_components(components, n_columns=n_columns, **how)
+    grid = axes[0].get_gridspec()
     assert (grid.nrows, grid.ncols) == shape
-    assert len(display.figure_.axes) == len(display.axes_) == n_components  # no empty ones
-    assert [axes.get_title() for axes in display.axes_] == [f"component {at}" for at in range(n_components)]
+    assert len(axes[0].figure.axes) == len(axes) == n_components  # no empty ones
+    assert [each.get_title() for each in axes] == [f"component {at}" for at in range(n_components)]
     # The largest is on top.
-    assert all(axes.yaxis_inverted() for axes in display.axes_)
+    assert all(each.yaxis_inverted() for each in axes)
 
 
 @pytest.mark.parametrize(("n_components", "legend"), [(12, True), (13, False)])
 def test_few_curves_have_a_legend(n_components, legend):
     components = np.arange(3.0 * n_components).reshape(n_components, 3)
-    (axes,) = plot_components(components).axes_
+    (axes,) = plot_components(components)
     assert (axes.get_legend() is not None) is legend
     np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], components)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("feature", "component")
-    assert len(plot_components(components[0]).axes_[0].lines) == 1
+    assert len(plot_components(components[0])[0].lines) == 1
 
 
 def test_ten_features_are_shown_unless_told_otherwise():
     names = [str(at) for at in range(15)]
-    assert len(plot_components(np.ones((2, 15)), names=names).axes_[0].patches) == 10
-    assert len(plot_components(np.ones((2, 15)), names=names, n_top=20).axes_[0].patches) == 15
-    images = plot_components(np.ones((2, 15)), image_shape=(3, 5)).axes_[0]
+    assert len(plot_components(np.ones((2, 15)), names=names)[0].patches) == 10
+    assert len(plot_components(np.ones((2, 15)), names=names, n_top=20)[0].patches) == 15
+    images = plot_components(np.ones((2, 15)), image_shape=(3, 5))[0]
     assert (list(images.get_xticks()), list(images.get_yticks())) == ([], [])
 
 
@@ -232,27 +221,9 @@ def test_losses_over_more_than_a_factor_of_ten_are_logarithmic(loss, scale):
     for at, value in enumerate(loss):
         history.record(at + 1, 0.5 * (at + 1), {"loss": value})
     for x in ("iteration", "seconds"):
-        axes = plot_history(history, x=x).ax_
+        axes = plot_history(history, x=x)
         assert (axes.get_yscale(), axes.get_xlabel(), axes.get_ylabel()) == (scale, x, "loss")
         steps = np.arange(1, len(loss) + 1) * (1.0 if x == "iteration" else 0.5)
         np.testing.assert_allclose(axes.lines[0].get_xydata(), np.column_stack([steps, loss]))
     with pytest.raises(InvalidParameterError, match="a History with a loss, got History"):
         plot_history(History())
-
-
-def test_measures_of_ranks_have_their_spread():
-    curve = RankCurve("error", (2, 3, 4), (0.5, 0.2, 0.3), (0.1, 0.05, 0.0), "smaller")
-    display = RankDisplay([curve, curve], 3).plot()
-    assert len(display.axes_) == 2
-    for axes in display.axes_:
-        assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == (
-            "components",
-            "error",
-            "smaller is better",
-        )
-        np.testing.assert_allclose(axes.lines[0].get_xydata(), [[2, 0.5], [3, 0.2], [4, 0.3]])
-        bars = np.array(axes.collections[0].get_segments())
-        np.testing.assert_allclose(bars[:, :, 1], [[0.4, 0.6], [0.15, 0.25], [0.3, 0.3]])
-        np.testing.assert_array_equal(axes.lines[-1].get_xdata(), 3)
-        ticks = axes.get_xticks()
-        np.testing.assert_array_equal(ticks, np.round(ticks))

@@ -128,8 +128,8 @@ def parallel_for(
     if n_ranges <= 1:
         return [function(0, n_rows)]
     edges = [min(n_rows, chunk_size * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
-    # The ranges, and with them the results, depend on the number of threads that was asked for. Who works on
-    # them does not matter: each thread takes the next one, so the caller does what nobody is free or awake for.
+    # The ranges, and with them the results, depend on the number of threads that was asked for, not on who
+    # works on them. Each thread takes the next one, so that the caller does what no other is awake for.
     waiting = deque(enumerate(itertools.pairwise(edges)))
     values: dict[int, Result] = {}
 

@@ -9,10 +9,9 @@ import nonneg
 
 # What they hold grows while a fit, a report or a drawing is made.
 GROWING = {
-    "applications.consensus_plots.ConsensusDisplay", "cli.terminal.Outcome", "cones.streaming.ConeStream",
-    "data.device_stream._Slot", "estimators.saving.Content", "hyperspectral.abundances.Mixtures",
-    "iteration.checkpoint.Checkpoint", "nonneg.plotting.ComponentsDisplay", "nonneg.plotting.HistoryDisplay",
-    "nonneg.plotting.RankDisplay", "report.records.Record", "solvers.restarts.Restart",
+    "cli.terminal.Outcome", "cones.streaming.ConeStream", "data.device_stream._Slot",
+    "estimators.saving.Content", "hyperspectral.abundances.Mixtures", "iteration.checkpoint.Checkpoint",
+    "report.records.Record", "solvers.restarts.Restart",
 }  # fmt: skip
 
 

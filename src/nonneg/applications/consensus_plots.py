@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,70 +10,10 @@ import numpy as np
 from nonneg._arrays import to_numpy
 from nonneg._optional import import_optional
 from nonneg.applications.signatures.catalog import CHANNELS, SUBSTITUTION_COLORS, SUBSTITUTIONS
-from nonneg.consensus.result import RankConsensus
 from nonneg.exceptions import InvalidParameterError, ShapeError
 
 
-@dataclass
-class ConsensusDisplay:
-    """Stability and error by rank, how far components are from their neighbors, and their distances.
-
-    It is recommended to use :func:`plot_consensus` to create one.
-
-    Parameters
-    ----------
-    ranks : sequence of RankConsensus
-        What was found for each candidate.
-    rank : int
-        The chosen one.
-    density_threshold : float
-        Components farther from their neighbors are outliers.
-    figure_, axes_ : matplotlib Figure and array of Axes
-        Set by `plot`.
-    """
-
-    ranks: Sequence[RankConsensus] = field(repr=False)
-    rank: int
-    density_threshold: float
-    figure_: Any = field(default=None, repr=False)
-    axes_: Any = field(default=None, repr=False)
-
-    def plot(self) -> ConsensusDisplay:
-        """Draw the three panels into a new figure.
-
-        Returns
-        -------
-        ConsensusDisplay
-            Itself, with `figure_` and `axes_`.
-        """
-        pyplot = import_optional("matplotlib.pyplot", extra="report", purpose="Plotting")
-        self.figure_, self.axes_ = pyplot.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
-        curve, histogram, picture = self.axes_
-        rows = [each.row() for each in self.ranks]
-        candidates = [row["n_components"] for row in rows]
-        curve.plot(candidates, [row["stability"] for row in rows], "o-", label="mean stability")
-        curve.plot(candidates, [row["least_stable"] for row in rows], "o--", color="C0", alpha=0.5)
-        curve.axvline(self.rank, linestyle="--", color="gray", linewidth=1)
-        curve.set_xlabel("components")
-        curve.set_ylabel("stability (dashed: least stable)", color="C0")
-        curve.locator_params(axis="x", integer=True)
-        other = curve.twinx()
-        other.plot(candidates, [row["error"] for row in rows], "s-", color="C1")
-        other.set_ylabel("error", color="C1")
-        found = next(each for each in self.ranks if each.n_components == self.rank)
-        histogram.hist(np.minimum(found.density, 1.42), bins=np.linspace(0, 1.42, 60))
-        histogram.axvline(self.density_threshold, linestyle="--", color="black", linewidth=1)
-        histogram.set_title(f"{found.n_outliers} of {len(found.density)} are outliers", fontsize="small")
-        histogram.set_xlabel("mean distance to the nearest components")
-        shown = picture.imshow(found.distances, cmap="Blues_r", vmin=0, vmax=2**0.5)
-        picture.set_title("distances, by cluster", fontsize="small")
-        picture.set_xticks([])
-        picture.set_yticks([])
-        self.figure_.colorbar(shown, ax=picture)
-        return self
-
-
-def plot_consensus(model: Any) -> ConsensusDisplay:
+def plot_consensus(model: Any) -> Any:
     """Plot how the restarts of a consensus agree.
 
     Parameters
@@ -84,14 +23,37 @@ def plot_consensus(model: Any) -> ConsensusDisplay:
 
     Returns
     -------
-    ConsensusDisplay
-        With `figure_` and `axes_`: stability and error by rank, distances of components to their neighbors
+    array of matplotlib Axes
+        Three panels: stability and error by rank, distances of components to their neighbors
         with the threshold that makes outliers, and all distances in the order of the clusters.
     """
     model = getattr(model, "consensus_", model)
     if not hasattr(model, "ranks_"):
         raise InvalidParameterError(f"Expected a fitted ConsensusNMF, got {type(model).__name__}.")
-    return ConsensusDisplay(model.ranks_, model.n_components_, model.density_threshold).plot()
+    pyplot = import_optional("matplotlib.pyplot", extra="report", purpose="Plotting")
+    figure, panels = pyplot.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
+    curve, histogram, picture = panels
+    rows = [each.row() for each in model.ranks_]
+    candidates = [row["n_components"] for row in rows]
+    curve.plot(candidates, [row["stability"] for row in rows], "o-", label="mean stability")
+    curve.plot(candidates, [row["least_stable"] for row in rows], "o--", color="C0", alpha=0.5)
+    curve.axvline(model.n_components_, linestyle="--", color="gray", linewidth=1)
+    curve.set_xlabel("components")
+    curve.set_ylabel("stability (dashed: least stable)", color="C0")
+    curve.locator_params(axis="x", integer=True)
+    other = curve.twinx()
+    other.plot(candidates, [row["error"] for row in rows], "s-", color="C1")
+    other.set_ylabel("error", color="C1")
+    chosen = next(each for each in model.ranks_ if each.n_components == model.n_components_)
+    histogram.hist(np.minimum(chosen.density, 1.42), bins=np.linspace(0, 1.42, 60))
+    histogram.axvline(model.density_threshold, linestyle="--", color="black", linewidth=1)
+    histogram.set_title(f"{chosen.n_outliers} of {len(chosen.density)} are outliers", fontsize="small")
+    histogram.set_xlabel("mean distance to the nearest components")
+    shown = picture.imshow(chosen.distances, cmap="Blues_r", vmin=0, vmax=2**0.5)
+    picture.set_title("distances, by cluster", fontsize="small")
+    picture.set(xticks=[], yticks=[])
+    figure.colorbar(shown, ax=picture)
+    return panels
 
 
 def plot_signatures(model: Any, *, names: Sequence[str] | None = None) -> Any:
