@@ -46,9 +46,7 @@ def test_components_as_bars_show_the_largest_features(model):
     axes = plot_components(model, names=names, n_top=4)
     best = np.argsort(-model.components_[2])[:4]
     assert [label.get_text() for label in axes[2].get_yticklabels()] == [names[at] for at in best]
-    np.testing.assert_allclose(
-        [bar.get_width() for bar in axes[2].patches], model.components_[2][best]
-    )
+    np.testing.assert_allclose([bar.get_width() for bar in axes[2].patches], model.components_[2][best])
 
 
 def test_names_of_the_fit_are_used(X):
