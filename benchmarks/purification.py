@@ -116,10 +116,10 @@ def measure_programs(threads: int) -> dict[str, Any]:
 
 def measure_stream(threads: int, n_samples: int) -> dict[str, Any]:
     """Return the record of one pass over a stream; to be called in a fresh process."""
+    from reproduction.data import purification_model
     from reproduction.purification.perturbation import perturbed_features
 
     from nonneg import purify
-    from nonneg.datasets import purification_model
     from nonneg.metrics import mixing
 
     model = purification_model(STREAM["n_features"], STREAM["n_components"], rng=SEED)

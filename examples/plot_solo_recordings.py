@@ -13,7 +13,6 @@ import numpy as np
 
 from nonneg.applications import SourceSeparation
 from nonneg.applications.audio import STFT
-from nonneg.datasets import instrument_sound
 from nonneg.metrics import separation_scores
 
 # %%
@@ -22,10 +21,32 @@ from nonneg.metrics import separation_scores
 # The piano is on the left and the drums are on the right. The solo recordings are not those of the mixture.
 
 rate, names = 8000, ("piano", "drums")
-parts = [instrument_sound(name, 4.0, rate=rate, rng=at) for at, name in enumerate(names)]
+
+
+def piano(seconds, rng):
+    """Notes of a chord, drawn one by one, with six decaying partials each."""
+    t = np.arange(rate) / rate
+    sound = np.zeros(int((seconds + 1) * rate))
+    for begin in range(0, int(seconds * rate), rate // 2):
+        pitch = rng.choice([262.0, 330.0, 392.0, 523.0])
+        partials = np.arange(1, 7)[:, None]
+        sound[begin : begin + rate] += (
+            np.exp(-(2 + partials) * t) * np.sin(2 * np.pi * partials * pitch * t) / partials
+        ).sum(axis=0)
+    return sound[: int(seconds * rate)]
+
+
+def drums(seconds, rng):
+    """Bursts of noise, four in a second."""
+    t = np.arange(int(seconds * rate)) % (rate // 4) / rate
+    return np.exp(-30 * t) * rng.standard_normal(len(t))
+
+
+rng = np.random.default_rng(0)
+parts = [piano(4.0, rng), drums(4.0, rng)]
 true = np.stack([np.outer([0.9, 0.3], parts[0]), np.outer([0.2, 0.8], parts[1])])
 mixture = true.sum(axis=0)  # (2 channels, n_samples)
-solo = {name: instrument_sound(name, 20.0, rate=rate, rng=10 + at) for at, name in enumerate(names)}
+solo = {"piano": piano(20.0, rng), "drums": drums(20.0, rng)}
 
 # %%
 # Separate

@@ -9,23 +9,14 @@ from nonneg.datasets import (
     load_les_miserables,
     load_samson,
     load_standard_library,
-    middle_points,
     mixed_membership_graph,
     music_notes,
     purification_data,
-    purification_model,
     scene_like,
     separable_dirichlet,
     single_cells,
 )
 from nonneg.datasets.cones import equiangular_directions
-from nonneg.datasets.gaussian_composite import (
-    GaussianCompositeData,
-    GaussianCompositeModel,
-    gaussian_composite,
-    gaussian_composite_model,
-)
-from nonneg.datasets.instruments import instrument_sound
 from reproduction.data.biology import load_leukemia, load_pbmc3k
 from reproduction.data.documents import (
     load_bbc,
@@ -35,6 +26,12 @@ from reproduction.data.documents import (
     load_tdt2,
 )
 from reproduction.data.faces import faces_like
+from reproduction.data.gaussian_composite import (
+    GaussianCompositeData,
+    GaussianCompositeModel,
+    gaussian_composite,
+    gaussian_composite_model,
+)
 from reproduction.data.graphs import (
     load_dblp,
     load_facebook_ego,
@@ -57,7 +54,10 @@ from reproduction.data.images import (
     load_swimmer,
     load_yale_b,
 )
+from reproduction.data.instruments import instrument_sound
 from reproduction.data.low_rank import low_rank_plus_noise
+from reproduction.data.middle_points import middle_points
+from reproduction.data.purification import PurificationModel, purification_model
 from reproduction.data.recordings import load_nonstationary440
 from reproduction.data.text import text_like
 from reproduction.data.weighting import tfidf
@@ -65,6 +65,7 @@ from reproduction.data.weighting import tfidf
 __all__ = [
     "GaussianCompositeData",
     "GaussianCompositeModel",
+    "PurificationModel",
     "circular_cones",
     "equiangular_directions",
     "faces_like",

@@ -11,12 +11,13 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import IntArray
 from nonneg.data import as_data_matrix
-from nonneg.datasets import SeparableData, middle_points, separable_dirichlet
+from nonneg.datasets import SeparableData, separable_dirichlet
 from nonneg.metrics import anchors_found
 from nonneg.separable.merit import published_weight
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
 from nonneg.separable.weights import anchor_weights
+from reproduction.data import middle_points
 from reproduction.device import to_device
 from reproduction.experiment import Setting
 from reproduction.scores import mean_removed_spectral_angle, relative_approximation, success_rate

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.datasets.purification import SMALLEST, TAIL
+from reproduction.data.purification import SMALLEST, TAIL
 
 
 def all_patterns(probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:

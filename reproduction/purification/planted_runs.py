@@ -9,10 +9,10 @@ import numpy as np
 from scipy.linalg import polar
 
 from nonneg._typing import FloatArray
-from nonneg.datasets import PurificationModel, purification_model
 from nonneg.metrics.mixing import mixing
 from nonneg.purification import purify
 from nonneg.purification.certificate import weight_constants
+from reproduction.data import PurificationModel, purification_model
 from reproduction.experiment import Setting
 from reproduction.purification.designs import all_patterns, orthogonal_array
 from reproduction.purification.perturbation import MixingRecorder, perturbed_features

@@ -49,7 +49,7 @@ FIRST_CALL = """
 import sys, time, warnings
 import numpy as np
 from nonneg.applications import SourceSeparation
-from nonneg.datasets import instrument_sound
+from reproduction.data import instrument_sound
 warnings.simplefilter("ignore")
 rate = int(sys.argv[1])
 signal = sum(instrument_sound(name, 10.0, rate=rate, rng=at) for at, name in enumerate(("piano", "drums")))

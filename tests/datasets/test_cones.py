@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.cones.geometry.bounds import expected_error
 from nonneg.datasets import circular_cones
 from nonneg.datasets.cones import equiangular_directions
-from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError
 
 
 @pytest.mark.parametrize(
@@ -171,25 +170,3 @@ def test_arguments_of_cones(name, value):
     options = {"n_samples": 20, "n_features": 30, "n_cones": 3, "rng": 0, name: value}
     with pytest.raises(InvalidParameterError, match=f"{name} must be"):
         circular_cones(**options)
-
-
-@pytest.mark.parametrize(
-    ("lengths", "spread"), [("half-normal", 2**0.5), ("uniform", 0.8**0.5), ("constant", 0.0)]
-)
-def test_theorem_6_holds_for_other_lengths_and_proportions(lengths, spread):
-    """Remark 1 of Liu & Tan: unequal probabilities, and squared lengths that are sub-exponential."""
-    angles, proportions = [0.1, 0.2, 0.3], np.array([0.5, 0.3, 0.2])
-    data = circular_cones(
-        20_000, 30, 3, size_angle=angles, lengths=lengths, proportions=proportions, project=False, rng=4
-    )
-    squared = np.square(data.X).sum(axis=1)
-    for cone in range(3):
-        own = squared[data.labels == cone]
-        np.testing.assert_allclose(
-            [own.mean(), own.std()], [cone + 1, (cone + 1) * spread], rtol=0.05, atol=1e-9
-        )
-    along = np.einsum("ij,ij->i", data.X, data.H[data.labels])
-    error = np.sqrt((squared - along**2).sum() / squared.sum())
-    assert error == pytest.approx(expected_error(angles, proportions * [1, 2, 3]), rel=0.02)
-    with pytest.raises(UnknownNameError, match="half-normal"):
-        circular_cones(9, 9, 2, lengths="normal")

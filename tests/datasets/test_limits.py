@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction.data import instrument_sound, low_rank_plus_noise, text_like
+from reproduction.data import low_rank_plus_noise, text_like
 
 from nonneg.datasets import mixed_membership_graph, scene_like, single_cells
 from nonneg.exceptions import InvalidParameterError, ShapeError
@@ -36,14 +36,6 @@ def test_noise_of_a_scene_has_the_signal_to_noise_ratio():
     assert noise.std() == pytest.approx(0.05, rel=0.1)
     neighbors = np.mean(noise[:, :-1] * noise[:, 1:]) / np.mean(noise**2)
     assert neighbors == pytest.approx(0.97 * 0.9, abs=0.03)
-
-
-def test_corrupt_pixels_are_counted():
-    scene = scene_like(**SCENE, n_corrupt=7)
-    assert np.sum(scene.W.sum(axis=1) == 0) == 7
-    assert np.sum(scene_like(**SCENE).W.sum(axis=1) == 0) == 0
-    good = scene.W.sum(axis=1) > 0
-    assert scene.X[~good].max() <= 2 * scene.X[good].max()
 
 
 def test_noise_of_low_rank_has_its_level():
@@ -121,25 +113,6 @@ def test_numbers_of_graphs(options, good):
     assert len(graph.pure_nodes) >= n_pure
     sizes = graph.memberships.sum(axis=0)
     assert sizes @ graph.connectivity @ sizes == pytest.approx(options["mean_degree"] * options["n_nodes"])
-
-
-@pytest.mark.parametrize(
-    ("options", "good"),
-    [
-        ({"seconds": 0.0}, False), ({"seconds": 1e-6}, True), ({"rate": 4000}, True), ({"rate": 3999}, False),
-        ({"tempo": 0.0}, False), ({"tempo": 200.0}, True),
-    ],
-)  # fmt: skip
-def test_numbers_of_sounds(options, good):
-    options = {"seconds": 0.1, "rate": 4000} | options
-    if not good:
-        with pytest.raises(
-            InvalidParameterError, match="Expected seconds above 0, a rate of at least 4000 Hz"
-        ):
-            instrument_sound("piano", rng=0, **options)
-        return
-    sound = instrument_sound("piano", rng=0, **options)
-    assert len(sound) == max(1, round(options["seconds"] * options["rate"]))
 
 
 def test_documents_have_a_word_at_least():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import middle_points
 
-from nonneg.datasets import middle_points, separable_dirichlet
+from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import InvalidParameterError
 
 

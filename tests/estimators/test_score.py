@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reproduction.data import gaussian_composite
 from sklearn.metrics import mean_gamma_deviance, mean_poisson_deviance, mean_squared_error
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from nonneg import NMF, ConeNMF, MinVolNMF, PurificationNMF, SeparableNMF, TransformNMF
-from nonneg.datasets import circular_cones, gaussian_composite, purification_data
+from nonneg.datasets import circular_cones, purification_data
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError
 
 X = circular_cones(90, 20, 3, size_angle=0.2, rng=0).X

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.fft
+from reproduction.data import gaussian_composite
 from tests.references.objectives import beta_divergence
 
 import nonneg
 from nonneg import TransformNMF, learn_transform, metrics
-from nonneg.datasets import gaussian_composite
 from nonneg.exceptions import (
     DataTypeError,
     FileFormatError,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import purification_model
 from reproduction.purification.perturbation import perturbed_features
 from tests.references.containers import FILE_FORMS, MAIN_FORMS, as_container, plain
 from tests.references.purification import purify_with_truth
 
 from nonneg import purify
-from nonneg.datasets import purification_model
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from reproduction.data import middle_points
 from scipy.optimize import nnls
 
 from nonneg import SeparableNMF, select_anchors
-from nonneg.datasets import middle_points, separable_dirichlet
+from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import FileFormatError, NonnegError, UnsupportedError
 from nonneg.separable.auto import Judge
 

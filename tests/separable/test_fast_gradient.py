@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import middle_points
 from tests.references.containers import TORCH, as_container
 
 from nonneg.data import as_data_matrix
-from nonneg.datasets import middle_points, separable_dirichlet
+from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import UnsupportedInputError
 from nonneg.leastsquares.projections import onto_dominating_diagonal
 from nonneg.separable import fast_gradient as fast_gradient_module

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import middle_points
 from tests.references.containers import FORMS, as_container
 
 from nonneg.data import as_data_matrix
-from nonneg.datasets import middle_points, separable_dirichlet
+from nonneg.datasets import separable_dirichlet
 from nonneg.separable import METHODS, select_anchors
 from nonneg.separable.vca import _with_constant
 

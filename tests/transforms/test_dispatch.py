@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import gaussian_composite
 
 from nonneg._compiled import core
 from nonneg._threads import threads
-from nonneg.datasets import gaussian_composite
 from nonneg.kernels import transforms as kernels
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step, compiled_step

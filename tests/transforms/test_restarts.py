@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import gaussian_composite
 from tests.transforms.cases import composite_frames
 
 from nonneg import joint_diagonalize, learn_transform
 from nonneg._threads import threads
-from nonneg.datasets import gaussian_composite
 from nonneg.transforms import LoopOptions, frame_covariances
 from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step
 from nonneg.transforms.initialization import initial_state

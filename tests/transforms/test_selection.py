@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import gaussian_composite
 
 from nonneg import TransformNMF, learn_transform, load
-from nonneg.datasets import gaussian_composite
 from nonneg.transforms.initialization import dct_matrix
 from nonneg.transforms.rotations.group import random_orthogonal
 from nonneg.transforms.selection import held_out_blocks

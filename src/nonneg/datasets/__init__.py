@@ -9,20 +9,8 @@ from nonneg.datasets.cells import CellData, single_cells
 from nonneg.datasets.communities import CommunityGraph, mixed_membership_graph
 from nonneg.datasets.cones import circular_cones
 from nonneg.datasets.dataset import Dataset, PlantedData, Recording
-from nonneg.datasets.gaussian_composite import (
-    GaussianCompositeData,
-    GaussianCompositeModel,
-    gaussian_composite,
-    gaussian_composite_model,
-)
-from nonneg.datasets.instruments import instrument_sound
 from nonneg.datasets.music_notes import MusicNotesData, music_notes
-from nonneg.datasets.purification import (
-    PurificationData,
-    PurificationModel,
-    purification_data,
-    purification_model,
-)
+from nonneg.datasets.purification import PurificationData, purification_data
 from nonneg.datasets.real import (
     load_armstrong,
     load_bbc,
@@ -31,7 +19,7 @@ from nonneg.datasets.real import (
     load_samson,
 )
 from nonneg.datasets.scene import scene_like
-from nonneg.datasets.separable import SeparableData, middle_points, separable_dirichlet
+from nonneg.datasets.separable import SeparableData, separable_dirichlet
 from nonneg.datasets.standard_library import load_standard_library
 from nonneg.datasets.store import DatasetNotFoundError
 
@@ -40,29 +28,21 @@ __all__ = [
     "CommunityGraph",
     "Dataset",
     "DatasetNotFoundError",
-    "GaussianCompositeData",
-    "GaussianCompositeModel",
     "MusicNotesData",
     "PlantedData",
     "PurificationData",
-    "PurificationModel",
     "Recording",
     "SeparableData",
     "circular_cones",
-    "gaussian_composite",
-    "gaussian_composite_model",
-    "instrument_sound",
     "load_armstrong",
     "load_bbc",
     "load_brca_sbs96",
     "load_les_miserables",
     "load_samson",
     "load_standard_library",
-    "middle_points",
     "mixed_membership_graph",
     "music_notes",
     "purification_data",
-    "purification_model",
     "scene_like",
     "separable_dirichlet",
     "single_cells",

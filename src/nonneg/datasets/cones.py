@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -13,17 +13,10 @@ from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.datasets.dataset import PlantedData
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError, ShapeError
 
 # Draws with a negative entry are rejected; where this many fail, the angle is too large.
 MAX_DRAWS = 100
-SQUARED_LENGTHS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
-    "rayleigh": lambda rng, n: rng.standard_exponential(n),
-    "half-normal": lambda rng, n: rng.standard_normal(n) ** 2,
-    "uniform": lambda rng, n: 3.0 * rng.random(n) ** 2,
-    "constant": lambda rng, n: np.ones(n),
-}
-"""Names of distributions of lengths -> draws of their squares, of mean 1."""
 # In the paper the angle between two axes exceeds four times the size angle by this (section VI-A).
 EXTRA_ANGLE = 0.01
 
@@ -34,37 +27,12 @@ def equiangular_directions(
     angle: float,
     *,
     rng: Seed = None,
-    dtype: npt.DTypeLike = np.float64,
 ) -> FloatArray:
-    """Return nonnegative unit vectors with equal pairwise angles.
+    """Return nonnegative unit vectors, one per row, with equal pairwise angles in (0, pi / 2].
 
-    Parameters
-    ----------
-    n_directions : int
-        Number of vectors.
-    n_features : int
-        Their length; at least `n_directions`.
-    angle : float
-        The angle between any two, in radians, above 0 and at most pi / 2.
-    rng : None, int or numpy.random.Generator
-        Random number generator or seed: the first vector is proportional to 0.5 plus uniform numbers.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
-
-    Returns
-    -------
-    array of shape (n_directions, n_features)
-        One vector per row.
-
-    Raises
-    ------
-    InvalidParameterError
-        If there are no such vectors, or all of 100 draws had a negative entry.
-
-    Notes
-    -----
-    Each vector is the shortest one with the given cosines to the ones before, plus a vector orthogonal to
-    all of them with entry 1 where the first part is smallest, scaled to unit length.
+    The first is proportional to 0.5 plus uniform numbers. Each other one is the shortest vector with this
+    cosine to the ones before, plus a vector orthogonal to all of them with entry 1 where the first part is
+    smallest, scaled to unit length.
     """
     n_directions = checked_count("n_directions", n_directions)
     n_features = checked_count("n_features", n_features)
@@ -82,7 +50,7 @@ def equiangular_directions(
     for _ in range(MAX_DRAWS):
         directions = _draw_directions(n_directions, n_features, np.cos(angle), rng)
         if directions is not None:
-            return directions.astype(dtype)
+            return directions
     raise InvalidParameterError(
         f"{MAX_DRAWS} draws did not give {n_directions} nonnegative vectors of length {n_features} at "
         f"{angle:.4g} radians from one another. Use a smaller angle, fewer vectors or more features."
@@ -119,7 +87,6 @@ def circular_cones(
     size_angle: float | Sequence[float] = 0.2,
     between_angle: float | None = None,
     mean_squared_lengths: float | Sequence[float] | None = None,
-    lengths: str = "rayleigh",
     proportions: Sequence[float] | None = None,
     project: bool = True,
     noise: float = 0.0,
@@ -143,10 +110,8 @@ def circular_cones(
         The angle between any two axes. By default three times the largest size angle plus the second largest
         plus 0.01 (``4 size_angle + 0.01`` for equal ones), as the paper's geometric assumption requires.
     mean_squared_lengths : float or sequence of float, optional
-        The means 1 / lambda_k of the squared lengths of the points; by default 1, 2, 3, ... cone by cone.
-    lengths : {"rayleigh", "half-normal", "uniform", "constant"}, default "rayleigh"
-        The distribution of the lengths. The squares of Rayleigh lengths are exponential, as in Theorem 6;
-        all of them are sub-Gaussian, to which Remark 1 extends it.
+        The means 1 / lambda_k of the squared lengths of the points, which are exponential; by default 1, 2,
+        3, ... cone by cone.
     proportions : sequence of float, optional
         The probabilities of the cones, up to scale; equal by default.
     project : bool, default True
@@ -167,7 +132,7 @@ def circular_cones(
     Notes
     -----
     The cone of a point is drawn by `proportions`, its angle to the axis uniformly from ``(0, size_angle)``,
-    its length from the distribution `lengths`. Directions at that angle are uniform on the circle of
+    its length from a Rayleigh distribution. Directions at that angle are uniform on the circle of
     the first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and
     the length is restored.
 
@@ -184,8 +149,6 @@ def circular_cones(
         n_cones,
     )
     noise = checked_nonnegative("noise", noise)
-    if lengths not in SQUARED_LENGTHS:
-        raise UnknownNameError.of("lengths", lengths, SQUARED_LENGTHS)
     rng = generator(rng)
     if between_angle is None:
         between_angle = 3 * sizes.max() + np.sort(sizes)[-2:][0] + EXTRA_ANGLE
@@ -195,7 +158,7 @@ def circular_cones(
     else:
         parts = _one_each("proportions", proportions, n_cones)
         labels = rng.choice(n_cones, size=n_samples, p=parts / parts.sum())
-    radii = np.sqrt(means[labels] * SQUARED_LENGTHS[lengths](rng, n_samples))
+    radii = np.sqrt(means[labels] * rng.standard_exponential(n_samples))
     angles = rng.uniform(0.0, sizes[labels], size=n_samples)
     X = rng.standard_normal((n_samples, n_features))
     X[:, 0] = 0.0

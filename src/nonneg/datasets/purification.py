@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
-WEIGHTS = ("binary", "uniform", "heavy")
+WEIGHTS = ("binary", "uniform")
 FEATURES = ("sparse", "uniform", "signed")
-NOISES = ("none", "adversarial", "correlated", "unbiased")
-# Heavy-tailed weights follow a power law with this exponent on [SMALLEST, 1].
-TAIL, SMALLEST = 1.5, 0.05
+NOISES = ("none", "adversarial", "unbiased")
 # Sign patterns of adversarial noise: few, so that they do not average out.
 PATTERNS = 5
 
@@ -45,100 +41,8 @@ class PurificationData:
     noise: float
 
 
-@dataclass(frozen=True)
-class PurificationModel:
-    """A distribution of samples from which any number can be drawn.
-
-    Attributes
-    ----------
-    H : array of shape (n_components, n_features)
-        The true features.
-    probabilities : array of shape (n_components,)
-        The probability that each weight is nonzero.
-    weights : {"binary", "uniform", "heavy"}
-        The distribution of the nonzero weights.
-    noise : {"none", "adversarial", "correlated", "unbiased"}
-        The noise model.
-    level : float
-        Bound of the l1 norm of a sample's noise.
-    directions : array of shape (k, n_features)
-        Sign patterns of the biased noise.
-    """
-
-    H: FloatArray
-    probabilities: FloatArray
-    weights: str
-    noise: str
-    level: float
-    directions: FloatArray
-
-    def draw(self, n_samples: int, rng: Seed = None, dtype: npt.DTypeLike = np.float64) -> PurificationData:
-        """Draw samples.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of samples.
-        rng : None, int or numpy.random.Generator
-            Random number generator or seed.
-        dtype : dtype, default float64
-            Data type of the entries, float32 or float64.
-
-        Returns
-        -------
-        PurificationData
-            Independent samples.
-        """
-        n_samples = checked_count("n_samples", n_samples, 0)
-        rng = generator(rng)
-        n, m = self.H.shape
-        W = (rng.random((n_samples, n)) < self.probabilities).astype(np.float64)
-        if self.weights == "uniform":
-            W *= rng.random((n_samples, n))
-        elif self.weights == "heavy":
-            lost = rng.random((n_samples, n)) * (1.0 - SMALLEST**TAIL)
-            W *= SMALLEST * (1.0 - lost) ** (-1.0 / TAIL)
-        X = W @ self.H
-        if self.noise == "unbiased":
-            X += self.level / m * rng.uniform(-1.0, 1.0, X.shape)
-        elif self.noise == "adversarial":
-            X += self.level / m * self.directions[rng.integers(len(self.directions), size=n_samples)]
-        elif self.noise == "correlated":
-            # The pattern follows from the weights: that of the largest one, which is what hurts most.
-            X += self.level / m * self.directions[np.argmax(W, axis=1)] * (W.max(axis=1, keepdims=True) > 0)
-        return PurificationData(X.astype(dtype), self.H.astype(dtype), W.astype(dtype), self.level)
-
-    def batches(
-        self, n_samples: int, batch_size: int, rng: Seed = None, dtype: npt.DTypeLike = np.float64
-    ) -> Iterator[FloatArray]:
-        """Draw a stream of samples in batches.
-
-        Parameters
-        ----------
-        n_samples : int
-            Total number of samples.
-        batch_size : int
-            Number of samples per batch.
-        rng : None, int or numpy.random.Generator
-            Random number generator or seed.
-        dtype : dtype, default float64
-            Data type of the entries.
-
-        Yields
-        ------
-        array of shape (batch_size, n_features)
-            The next samples; the last batch may be smaller.
-        """
-        n_samples, batch_size = (
-            checked_count("n_samples", n_samples, 0),
-            checked_count("batch_size", batch_size),
-        )
-        rng = generator(rng)
-        for start in range(0, n_samples, batch_size):
-            yield self.draw(min(batch_size, n_samples - start), rng, dtype).X
-
-
-def purification_model(
+def purification_data(
+    n_samples: int = 4000,
     n_features: int = 100,
     n_components: int = 20,
     *,
@@ -147,109 +51,79 @@ def purification_model(
     features: Any = "sparse",
     noise: str = "none",
     noise_level: float = 0.0,
-    proportions: Any = None,
     rng: Seed = None,
-) -> PurificationModel:
-    """Return a distribution that satisfies assumptions (A1) and (A2), with noise (N1) or (N2).
-
-    Parameters
-    ----------
-    n_features : int, default 100
-        Length m of a sample.
-    n_components : int, default 20
-        Number n of true features.
-    sparsity : float, default 3
-        Expected number s of nonzero weights, at most n: each is nonzero with probability s / n.
-    weights : {"binary", "uniform", "heavy"}, default "binary"
-        Nonzero weights are 1, uniform on [0, 1], or follow a power law of exponent 1.5 on [0.05, 1].
-    features : {"sparse", "uniform", "signed"} or array of shape (n_components, n_features), default "sparse"
-        "sparse": a tenth of the entries is uniform and one more is large; "uniform": all are uniform;
-        "signed": all are normal. Rows are scaled to l1 norm one. An array is used as given.
-    noise : {"none", "adversarial", "correlated", "unbiased"}, default "none"
-        "adversarial": (N1) with one of five fixed sign patterns, drawn for each sample; "correlated": (N1)
-        with a pattern that follows from the weights; "unbiased": (N2), independent and uniform.
-    noise_level : float, default 0
-        Bound of the l1 norm of a sample's noise: entries are at most ``noise_level / n_features``.
-    proportions : array of shape (n_components,), optional
-        Factors of the probabilities of the weights, for uneven second moments.
-    rng : None, int or numpy.random.Generator
-        Random number generator or seed.
-
-    Returns
-    -------
-    PurificationModel
-        The distribution.
-    """
-    if weights not in WEIGHTS:
-        raise UnknownNameError.of("weights", weights, WEIGHTS)
-    if noise not in NOISES:
-        raise UnknownNameError.of("noise", noise, NOISES)
-    n_features = checked_count("n_features", n_features)
-    n_components = checked_count("n_components", n_components)
-    noise_level = checked_nonnegative("noise_level", noise_level)
-    if noise == "none" and noise_level > 0:
-        raise InvalidParameterError(
-            f"noise_level={noise_level:g} contradicts noise='none'. Choose a noise model: "
-            f"{', '.join(NOISES[1:])}."
-        )
-    if not 0 < checked_nonnegative("sparsity", sparsity) <= n_components:
-        raise InvalidParameterError(
-            f"sparsity must be above 0 and at most n_components={n_components}, got {sparsity}."
-        )
-    rng = generator(rng)
-    H = _features(features, n_components, n_features, rng)
-    probabilities = np.full(n_components, sparsity / n_components)
-    if proportions is not None:
-        given = np.asarray(proportions, dtype=np.float64)
-        probabilities = probabilities * (given if given.shape == (n_components,) else np.nan)
-        if not ((probabilities > 0) & (probabilities <= 1)).all():
-            raise InvalidParameterError(
-                f"proportions must be {n_components} positive numbers that keep s / n times each at most 1."
-            )
-    n_patterns = n_components if noise == "correlated" else PATTERNS
-    directions = rng.choice([-1.0, 1.0], size=(n_patterns, n_features))
-    return PurificationModel(H, probabilities, weights, noise, noise_level, directions)
-
-
-def purification_data(
-    n_samples: int = 4000, n_features: int = 100, n_components: int = 20, *, rng: Seed = None, **options: Any
 ) -> PurificationData:
-    """Draw samples of the purification model.
+    """Return samples that satisfy assumptions (A1) and (A2), with noise (N1) or (N2).
 
     Parameters
     ----------
     n_samples : int, default 4000
         Number of samples.
     n_features : int, default 100
-        Length of a sample.
+        Length m of a sample.
     n_components : int, default 20
-        Number of true features.
+        Number n of true features.
+    sparsity : float, default 3
+        Expected number s of nonzero weights, at most n: each is nonzero with probability s / n.
+    weights : {"binary", "uniform"}, default "binary"
+        Nonzero weights are 1, or uniform on [0, 1].
+    features : {"sparse", "uniform", "signed"} or array of shape (n_components, n_features), default "sparse"
+        "sparse": a tenth of the entries is uniform and one more is large; "uniform": all are uniform;
+        "signed": all are normal. Rows are scaled to l1 norm one. Those of an array stay as they are, so that
+        further samples of the same features can be drawn.
+    noise : {"none", "adversarial", "unbiased"}, default "none"
+        "adversarial": (N1) with one of five fixed sign patterns, drawn for each sample; "unbiased": (N2),
+        independent and uniform.
+    noise_level : float, default 0
+        Bound of the l1 norm of a sample's noise: entries are at most ``noise_level / n_features``.
     rng : None, int or numpy.random.Generator
         Random number generator or seed.
-    **options : Any
-        Passed to `purification_model`.
 
     Returns
     -------
     PurificationData
         Samples, true features and true weights.
     """
+    for name, value, known in (("weights", weights, WEIGHTS), ("noise", noise, NOISES)):
+        if value not in known:
+            raise UnknownNameError.of(name, value, known)
+    n_samples = checked_count("n_samples", n_samples, 0)
+    m, n = checked_count("n_features", n_features), checked_count("n_components", n_components)
+    noise_level = checked_nonnegative("noise_level", noise_level)
+    if noise == "none" and noise_level > 0:
+        raise InvalidParameterError(
+            f"noise_level={noise_level:g} contradicts noise='none'. Choose a noise model: "
+            f"{', '.join(NOISES[1:])}."
+        )
+    if not 0 < checked_nonnegative("sparsity", sparsity) <= n:
+        raise InvalidParameterError(f"sparsity must be above 0 and at most n_components={n}, got {sparsity}.")
     rng = generator(rng)
-    return purification_model(n_features, n_components, rng=rng, **options).draw(n_samples, rng)
+    H = true_features(features, n, m, rng)
+    patterns = rng.choice([-1.0, 1.0], size=(PATTERNS, m))
+    W = (rng.random((n_samples, n)) < sparsity / n).astype(np.float64)
+    if weights == "uniform":
+        W *= rng.random((n_samples, n))
+    X = W @ H
+    if noise == "unbiased":
+        X += noise_level / m * rng.uniform(-1.0, 1.0, X.shape)
+    elif noise == "adversarial":
+        X += noise_level / m * patterns[rng.integers(PATTERNS, size=n_samples)]
+    return PurificationData(X, H, W, noise_level)
 
 
-def _features(given: Any, n: int, m: int, rng: np.random.Generator) -> FloatArray:
-    if not isinstance(given, str):
-        H = np.array(given, dtype=np.float64)
+def true_features(features: Any, n: int, m: int, rng: np.random.Generator) -> FloatArray:
+    """Return n true features of length m: drawn by name, or the array."""
+    if not isinstance(features, str):
+        H = np.array(features, dtype=np.float64)
         if H.shape != (n, m):
             raise ShapeError(f"Expected features of shape ({n}, {m}), got {H.shape}.")
         return H
-    if given not in FEATURES:
-        raise UnknownNameError.of("features", given, FEATURES)
-    if given == "sparse":
+    if features not in FEATURES:
+        raise UnknownNameError.of("features", features, FEATURES)
+    if features == "sparse":
         H = rng.random((n, m)) * (rng.random((n, m)) < 0.1)
         H[np.arange(n), rng.integers(m, size=n)] += 0.5
-    elif given == "uniform":
+    elif features == "uniform":
         H = rng.random((n, m))
     else:
         H = rng.normal(size=(n, m))

@@ -85,8 +85,8 @@ def separable_dirichlet(
     The setting of figures 4 and 5 and table I of the MERIT paper. Points are drawn in blocks: a million
     of them need little more memory than they occupy.
     """
-    _check_counts(n_samples, n_features, n_components)
-    _check_ratio(snr)
+    check_counts(n_samples, n_features, n_components)
+    check_ratio(snr)
     if not is_number(alpha) or not 0 < alpha < math.inf:
         raise InvalidParameterError(f"alpha must be a finite number above 0, got {alpha!r}.")
     rng = generator(rng)
@@ -115,74 +115,16 @@ def separable_dirichlet(
     return SeparableData(X, H.astype(dtype), W, anchors, math.sqrt(noise), found)
 
 
-def middle_points(
-    n_features: int = 50,
-    n_components: int = 10,
-    *,
-    snr: float | None = None,
-    rng: Seed = None,
-    dtype: npt.DTypeLike = np.float64,
-) -> SeparableData:
-    """Return anchors and the midpoints of all pairs of them, which the noise pushes outward.
-
-    Parameters
-    ----------
-    n_features : int, default 50
-        Length of a point.
-    n_components : int, default 10
-        Number of anchors K; there are ``K (K + 1) / 2`` points.
-    snr : float, optional
-        Signal-to-noise ratio in dB: ``10 log10`` of the squared norm of the clean points over that of the
-        noise. None adds none.
-    rng : None, int or numpy.random.Generator
-        Random number generator or seed.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
-
-    Returns
-    -------
-    SeparableData
-        The points in random order.
-
-    Notes
-    -----
-    The setting of figures 2 and 3 of the MERIT paper and of section 4.1 of Gillis & Luce (2018). Anchors have
-    uniform entries scaled to sum to one. The noise is not random: every midpoint moves away from the mean
-    of the anchors, in proportion to its distance from it, and the anchors stay clean.
-    """
-    _check_counts(max(n_components, 1), n_features, n_components)
-    _check_ratio(snr)
-    rng = generator(rng)
-    H = rng.random((n_components, n_features))
-    H /= H.sum(axis=1, keepdims=True)
-    first, second = np.triu_indices(n_components, k=1)
-    n_samples = n_components + len(first)
-    W = np.zeros((n_samples, n_components))
-    W[:n_components] = np.eye(n_components)
-    middle = np.arange(n_components, n_samples)
-    W[middle, first] = W[middle, second] = 0.5
-    clean = W @ H
-    noise = np.zeros_like(clean)
-    if snr is not None and len(first):
-        outward = clean[n_components:] - H.mean(axis=0)
-        size = np.linalg.norm(clean) / 10.0 ** (snr / 20.0)
-        noise[n_components:] = outward * (size / np.linalg.norm(outward))
-    order = rng.permutation(n_samples)
-    X = (clean + noise)[order]
-    anchors = np.argsort(order)[:n_components].astype(np.intp)
-    size = float(np.linalg.norm(noise))
-    found = math.inf if size == 0 else 20.0 * math.log10(float(np.linalg.norm(clean)) / size)
-    return SeparableData(X.astype(dtype), H.astype(dtype), W[order].astype(dtype), anchors, size, found)
-
-
-def _check_ratio(snr: Any) -> None:
+def check_ratio(snr: Any) -> None:
+    """Refuse what is no signal-to-noise ratio."""
     if snr is not None and (not is_number(snr) or not math.isfinite(snr)):
         raise InvalidParameterError(
             f"snr must be None, for no noise, or a finite number of decibels, got {snr!r}."
         )
 
 
-def _check_counts(n_samples: int, n_features: int, n_components: int) -> None:
+def check_counts(n_samples: int, n_features: int, n_components: int) -> None:
+    """Refuse shapes that separable data cannot have."""
     if not 1 <= n_components <= n_samples or n_features < 1:
         raise InvalidParameterError(
             f"Expected at least one feature and from 1 to n_samples={n_samples} anchors, got "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.data import instrument_sound
 
 from nonneg.applications import SourceSeparation
-from nonneg.datasets import instrument_sound
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,

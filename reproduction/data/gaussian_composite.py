@@ -61,22 +61,7 @@ class GaussianCompositeModel:
     def draw(
         self, n_realizations: int = 1, rng: Seed = None, dtype: npt.DTypeLike = np.float64
     ) -> GaussianCompositeData:
-        """Draw realizations.
-
-        Parameters
-        ----------
-        n_realizations : int, default 1
-            Number of realizations.
-        rng : None, int or numpy.random.Generator
-            Random number generator or seed.
-        dtype : dtype, default float64
-            Data type of the entries, float32 or float64.
-
-        Returns
-        -------
-        GaussianCompositeData
-            Independent realizations of all frames.
-        """
+        """Draw independent realizations of all frames."""
         if n_realizations < 1:
             raise InvalidParameterError(f"n_realizations must be at least 1, got {n_realizations}.")
         scales = np.sqrt(self.variances)
@@ -96,31 +81,9 @@ def gaussian_composite_model(
     transform: FloatArray | None = None,
     rng: Seed = None,
 ) -> GaussianCompositeModel:
-    """Return a Gaussian composite model with factors drawn from a Gamma distribution.
+    """Return a model whose factors have Gamma(shape, scale) entries (section V-A of the paper).
 
-    Parameters
-    ----------
-    n_frames : int, default 50
-        Number N of frames.
-    frame_length : int, default 10
-        Length M of a frame.
-    n_components : int, default 5
-        Number K of components.
-    shape, scale : float, default 1.0 and 2.0
-        Of the Gamma distribution of all entries of both factors.
-    transform : array of shape (frame_length, frame_length), optional
-        An orthogonal matrix; the type-II DCT by default.
-    rng : None, int or numpy.random.Generator
-        Random number generator or seed.
-
-    Returns
-    -------
-    GaussianCompositeModel
-        The model; its components sum to 1 and its activations carry the scale.
-
-    References
-    ----------
-    .. [1] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF, section V-A.
+    The transform is the type-II DCT by default. Components sum to 1 and activations carry the scale.
     """
     if min(n_frames, frame_length, n_components) < 1:
         raise InvalidParameterError(
@@ -147,30 +110,7 @@ def gaussian_composite(
     transform: FloatArray | None = None,
     rng: Seed = None,
 ) -> GaussianCompositeData:
-    """Draw realizations of a new Gaussian composite model.
-
-    Parameters
-    ----------
-    n_realizations : int, default 1
-        Number S of realizations.
-    n_frames : int, default 50
-        Number N of frames.
-    frame_length : int, default 10
-        Length M of a frame.
-    n_components : int, default 5
-        Number K of components.
-    shape, scale : float, default 1.0 and 2.0
-        Of the Gamma distribution of all entries of both factors.
-    transform : array of shape (frame_length, frame_length), optional
-        An orthogonal matrix; the type-II DCT by default.
-    rng : None, int or numpy.random.Generator
-        Random number generator or seed.
-
-    Returns
-    -------
-    GaussianCompositeData
-        Frames and their ground truth.
-    """
+    """Draw realizations of a new Gaussian composite model; see `gaussian_composite_model`."""
     rng = generator(rng)
     model = gaussian_composite_model(
         n_frames, frame_length, n_components, shape=shape, scale=scale, transform=transform, rng=rng

@@ -29,40 +29,15 @@ def instrument_sound(
     rng: Seed = None,
     dtype: npt.DTypeLike = np.float64,
 ) -> FloatArray:
-    """Return a recording of one synthetic instrument that plays random notes.
+    """Return a recording of one synthetic instrument that plays random notes, of root mean square 0.1.
 
-    Parameters
-    ----------
-    instrument : str
-        "piano": struck notes of slightly inharmonic, decaying partials; "plucked": Karplus-Strong strings;
-        "marimba": struck bars, whose overtones are far apart; "violin": sustained notes with vibrato;
-        "flute": sustained notes of few partials, with breath; "brass": notes that grow brighter as they grow
-        louder; "organ": sustained chords; "bass": low notes; "drums": kick, snare and hi-hat, made of
-        decaying sines and bursts of noise; "congas": membranes of three pitches; "speech": a pulse train
-        through the formants of vowels, with fricative noise and pauses.
-    seconds : float, default 8
-        The length.
-    rate : int, default 16000
-        Sampling rate in hertz.
-    tempo : float, optional
-        Beats per minute, for instruments that play together; drawn by default. Voices, violins, flutes and
-        organs do not keep time.
-    rng : None, int or numpy.random.Generator
-        Draws notes, times, loudness and noise.
-    dtype : dtype, default float64
-        Data type of the samples, float32 or float64.
-
-    Returns
-    -------
-    array of shape (n_samples,)
-        With a root mean square of 0.1.
-
-    Examples
-    --------
-    >>> from nonneg.datasets import instrument_sound
-    >>> mixture = sum(instrument_sound(name, 2.0, rng=at) for at, name in enumerate(("piano", "drums")))
-    >>> mixture.shape
-    (32000,)
+    "piano": struck notes of slightly inharmonic, decaying partials; "plucked": Karplus-Strong strings;
+    "marimba": struck bars, whose overtones are far apart; "violin": sustained notes with vibrato; "flute":
+    sustained notes of few partials, with breath; "brass": notes that grow brighter as they grow louder;
+    "organ": sustained chords; "bass": low notes; "drums": kick, snare and hi-hat, made of decaying sines and
+    bursts of noise; "congas": membranes of three pitches; "speech": a pulse train through the formants of
+    vowels, with fricative noise and pauses. `tempo` is in beats per minute, for instruments that play
+    together; voices, violins, flutes and organs do not keep time.
     """
     if instrument not in _INSTRUMENTS:
         raise UnknownNameError.of("instrument", instrument, _INSTRUMENTS)
