@@ -254,6 +254,7 @@ def test_json_is_alone_on_standard_output(fake, quick_page, array_file, tmp_path
     found = json.loads(shown.out)
     stored = json.loads((tmp_path / "out" / "result.json").read_text())
     assert found.pop("files")[-1] == str(tmp_path / "out" / "report.html")
+    assert stored.pop("files") == ["H.npy", "W.npy", "model.npz"]
     assert found == stored
     assert "2 components explain" in shown.err
 

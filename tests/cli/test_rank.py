@@ -47,7 +47,7 @@ def test_the_whole_job(planted_file, tmp_path, capsys):
     page = (folder / "report.html").read_text()
     for words in (
         "4 components are recommended",
-        "Held-out error by number of components",
+        "Held-out error against components",
         "condition (92)",
     ):
         assert words in page

@@ -178,15 +178,9 @@ def test_the_demo_ends_with_the_path_of_the_report(tmp_path, monkeypatch, capsys
     lines = capsys.readouterr().out.splitlines()
     report = Path(lines[-1].removeprefix("Results: "))
     assert report == Path("nonneg-demo/report.html")
-    assert lines[-2].startswith("nonneg ")
-    assert "; scikit-learn " in lines[-2]
-    assert "Side by side" in report.read_text()
+    assert "data:image/png" in report.read_text()
     record = record_of(report.parent)
     assert record["image_shape"] == [8, 8]
     assert record["result"]["n_components"] == 16
     default = nonneg.NMF(16, random_state=0).fit(load_digits().data)
-    ours, theirs = record["comparison"]["rows"]
     assert record["result"]["n_iter"] == default.n_iter_
-    assert record["result"]["relative_error"] <= ours["relative_error"]
-    assert ours["relative_error"] < 1.02 * theirs["relative_error"]
-    assert theirs["seconds"] > 0

@@ -74,10 +74,6 @@ def test_report_is_one_file_with_sounds_and_escaped_names(separated):
     assert not re.findall(r"(?:src|href)=[\"'](?!data:|#)", page)
     assert "<script" not in page
     assert page.count("<svg") == 7  # recording, sources, templates, activations, curves
-    # Frequencies on a logarithmic axis, and components numbered as for --group.
-    templates = page[page.index("Spectra of the components") :].split("</svg>")[0]
-    assert {">10<", ">100<"} <= set(re.findall(r">\d+<", templates))
-    assert "source 1" in templates
     assert len(re.findall('aria-label="Spectrogram: ', page)) == 3
 
 
@@ -99,9 +95,8 @@ def test_a_chosen_transform_and_a_source_with_all_the_energy_are_told(recording,
 
 def test_recordings_formats_parts_rates_and_earlier_results(recording, tmp_path, capsys):
     out = tmp_path / "out"
-    out.mkdir()
-    for at in (1, 2):  # of an earlier run
-        write_sound(out / f"source-{at}.wav", tones(), RATE)
+    assert separate(recording, "--no-players", *FRAMES, out=out) == 0  # whose files are replaced
+    capsys.readouterr()
     other = tmp_path / "again.flac"
     write_sound(other, tones(0.5), RATE)
     words = [recording, other, "--method", "dct", "--format", "flac", "--no-players", "--components", 3]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from tests.report.browser import CHROMIUM, Shown, axe, shown
+from tests.report.browser import CHROMIUM, axe, shown
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
@@ -38,24 +37,3 @@ def test_the_check_sees_missing_names_and_faint_words(tmp_path):
     faults = " ".join(shown(faint, tmp_path, accessible=True).faults)
     assert "image-alt" in faults
     assert "color-contrast" in faults
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed")
-def test_the_report_of_a_separation_shows_and_plays(tmp_path):
-    for library in ("matplotlib", "soundfile"):
-        pytest.importorskip(library)
-    from nonneg.cli.separate_results import Separated, write_sources
-
-    from nonneg.applications import SourceSeparation
-    from nonneg.applications.audio import Sound
-
-    t = np.arange(600) / 1000
-    signal = np.sin(2 * np.pi * 83 * t) + np.sin(2 * np.pi * 209 * t) * (t > 0.3)
-    model = SourceSeparation(2, frame_length=32, max_iter=5, method="dct", random_state=0)
-    sources = model.fit_separate(signal, 1000)
-    separated = Separated(model, [Sound(signal, 1000, 1, "x.wav")], [sources], 0.1)
-    write_sources(tmp_path / "out", separated)
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    # It would complain if the page forbade itself to play.
-    assert shown(page, tmp_path) == Shown("", pictures=(0, 0), drawings=8, too_wide_by=0, sounds=(3, 3))

@@ -57,25 +57,13 @@ def run(options: argparse.Namespace) -> int:
         W = model.fit_transform(table.X)
         seconds = time.perf_counter() - started
     record = anchors.describe(model, W, table, seconds, title=f"Anchors of {tables.table_name(table)}")
-    headings = {"component": "component", "row": "row", "name": "sample", "value": record.result["measure"],
-                "margin": "margin", "mean_weight": "mean weight"}  # fmt: skip
-    if table.row_names is None:
-        del headings["name"]
-    rows = [{headings[name]: entry[name] for name in headings} for entry in record.details["anchors"]]
-    columns = list(headings)
+    entries = record.details["anchors"]
     record.files = {
         "W.npy": files.array_file(W),
         "H.npy": files.array_file(model.components_),
-        "anchors.csv": files.table_file(
-            columns, [[entry[name] for name in columns] for entry in record.details["anchors"]]
-        ),
+        "anchors.csv": files.table_file(entries[0], [entry.values() for entry in entries]),
     } | files.names_file(table.row_names, table.column_names)
-    terminal.finish(
-        folder,
-        record,
-        terminal.table_text(rows),
-        known=frozenset({"anchors.csv", "W.npy", "H.npy", "names.json"}),
-    )
+    terminal.finish(folder, record)
     return 0
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from nonneg.cli import arguments, terminal
 
-_FILES = frozenset({"memberships.csv", "graph.svg", "graph.gexf", "graph.graphml"})
-"""Files of an earlier run that a new one replaces or removes."""
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML cannot hold
 EXAMPLES = ("lesmis", "karate", "southern-women")
 
@@ -52,7 +50,7 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 --nodes FILE: table of nodes (.csv .tsv) with their names and --labels
 
 [output]
---export FORMAT: also write the graph with memberships, positions and colors for Gephi: gexf, graphml
+--export FORMAT: also write the graph with memberships for Gephi: gexf, graphml
 --quiet
 """
 """The options, as the help shows them."""
@@ -101,8 +99,7 @@ def run(options: argparse.Namespace) -> int:
             f"information {compared['nmi']:.3f}, adjusted Rand index {compared['ari']:.3f}."
         )
     reason = "" if number is None else f"{model.n_communities_} communities: {number.reason}"
-    rows = terminal.table_text(_rows(record))
-    terminal.finish(folder, record, reason, rows, agreement, known=_FILES)
+    terminal.finish(folder, record, reason, agreement)
     return 0
 
 
@@ -173,19 +170,6 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     return said | {"verbose": 0 if options.quiet else 1}
 
 
-def _rows(record: Any) -> list[dict[str, Any]]:
-    """Lay the communities out for the terminal."""
-    return [
-        {
-            "community": entry["community"],
-            "pure node": entry["pure_node"],
-            "size": float(entry["size"]),
-            "strongest members": ", ".join(f"{name} {share:.0%}" for name, share in entry["top"][:4]),
-        }
-        for entry in record.details["communities"]
-    ]
-
-
 def _cells(column: Any) -> list[Any]:
     import numpy as np
 
@@ -199,27 +183,11 @@ def _cells(column: Any) -> list[Any]:
 
 
 def _write_graph(model: Any, path: Path) -> None:
-    """Write the graph with communities, places and colors for Gephi: GEXF or GraphML, as the ending says."""
-    import numpy as np
-
+    """Write the graph with its communities for Gephi: GEXF or GraphML, as the ending says."""
     from nonneg._optional import import_optional
-    from nonneg.report import communities
 
     networkx = import_optional("networkx", extra="graphs", purpose=f"Writing {path.suffix} files")
-    graph, degrees = model.to_networkx(), model.graph_.degrees
-    # The unit in which Gephi draws: edges of about a hundred.
-    places = 500.0 * communities.places_of(model.graph_.undirected, model.memberships_)
-    sizes = 5.0 + 25.0 * np.sqrt(degrees / max(float(degrees.max()), 1e-300))
-    for at, (name, data) in enumerate(zip(model.node_names_, graph.nodes.values(), strict=True)):
-        text = communities.color(int(model.labels_[at]))
-        color = {key: int(text[place : place + 2], 16) for key, place in (("r", 1), ("g", 3), ("b", 5))}
-        x, y = (float(value) for value in places[at])
-        data["label"] = _FORBIDDEN.sub(" ", name)
-        if path.suffix == ".gexf":
-            position = {"x": x, "y": y, "z": 0.0}
-            data["viz"] = {"color": color | {"a": 1.0}, "position": position, "size": float(sizes[at])}
-        else:
-            data |= {"x": x, "y": y, "size": float(sizes[at])} | color
+    graph = model.to_networkx()
     # Names that XML cannot hold are told apart by number.
     if any(_FORBIDDEN.search(name) for name in model.node_names_):
         graph = networkx.convert_node_labels_to_integers(graph)

@@ -8,14 +8,6 @@ from typing import Any
 
 from nonneg.cli import arguments, tables, terminal
 
-FILES = frozenset({
-    "ranks.tsv", "restarts.tsv", "spectra.tsv", "usages.tsv", "gene_scores.tsv", "gene_tpm.tsv",
-    "top_genes.tsv", "usage_by_group.tsv", "signatures.tsv", "exposures.tsv", "exposure_intervals.tsv",
-    "matches.tsv",
-})  # fmt: skip
-"""Files of an earlier run that a new one replaces or removes."""
-
-
 RESTARTS = """
 --restarts N [100]: restarts for each number (default: 100)
 --max-iter
@@ -150,17 +142,7 @@ def run(options: argparse.Namespace) -> int:
     )
     add_tables(record, model, written, "programs")
     copies = tables.write_h5ad(options, model, W, factorized)
-    lines = [
-        {
-            "program": each["number"],
-            "stability": f"{each['stability']:.2f}",
-            "usage": f"{100 * each['usage']:.1f}%",
-            "top genes": ", ".join(name for name, _ in each["top"][:8]),
-        }
-        for each in programs
-    ]
-    said = terminal.table_text(lines)
-    terminal.finish(folder, record, model.rank_reason_, said, known=FILES, others=copies)
+    terminal.finish(folder, record, model.rank_reason_, others=copies)
     return 0
 
 

@@ -91,10 +91,6 @@ def tsv_rows(heading: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Writer:
     return table_file(heading, cells, "\t")
 
 
-FACTORS = frozenset({"W.npy", "H.npy", "W.csv", "H.csv", "examples.npy", NAMES})
-"""Files of an earlier factorization that a new one replaces or removes."""
-
-
 def add_factors(record: Record, table: Table, *, csv: bool) -> None:
     """Add the factors of a fit to the files of its record; as .csv too where the data are a table."""
     W, H, examples = (record.shown[name] for name in ("W", "H", "examples"))

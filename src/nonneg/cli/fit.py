@@ -94,8 +94,8 @@ def run(options: argparse.Namespace) -> int:
     )
     files.add_factors(record, table, csv=options.csv)
     copies = tables.write_h5ad(options, model, W, table.column_names)
-    classes = terminal.table_text(_label_rows(record))
-    terminal.finish(folder, record, fits.label_sentence(record), classes, known=files.FACTORS, others=copies)
+    classes = terminal.table_text(fits.label_rows(record))
+    terminal.finish(folder, record, fits.label_sentence(record), classes, others=copies)
     return 0
 
 
@@ -158,20 +158,6 @@ def _check_image_shape(shape: tuple[int, int] | None, table: Table) -> None:
             f"--image-shape {shape[0]}x{shape[1]} needs {shape[0] * shape[1]} features, but the data have "
             f"{table.X.shape[1]}. Give rows and columns whose product is {table.X.shape[1]}."
         )
-
-
-def _label_rows(record: Any) -> list[dict[str, Any]]:
-    """Lay out the mean share of every component in every class, for the terminal."""
-    from nonneg.report import wording
-
-    labels = record.result.get("labels")
-    if not labels:
-        return []
-    return [
-        {labels["name"]: label, "samples": int(count)}
-        | {f"component {at}": wording.percent(share) for at, share in enumerate(shares)}
-        for label, count, shares in zip(labels["classes"], labels["counts"], labels["shares"], strict=True)
-    ]
 
 
 def _check_labels(labels: Sequence[str] | None, name: str | None) -> None:

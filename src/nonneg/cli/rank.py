@@ -67,13 +67,9 @@ def run(options: argparse.Namespace) -> int:
         ]
     for name, why in comparison.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")
-    headings = {"k": "k", **ranks.HEADINGS, "chosen": "chosen by"}
-    rows = [
-        {headings[name]: row[name] for name in headings if name in row} for row in ranks.rank_rows(record)
-    ]
     reason = comparison.reason[:1].upper() + comparison.reason[1:]
     candidates = record.result["table"]
     heading = candidates[0] if candidates else ["k"]
     record.files["rank.csv"] = files.table_file(heading, [row.values() for row in candidates])
-    terminal.finish(folder, record, reason, terminal.table_text(rows), known=frozenset({"rank.svg"}))
+    terminal.finish(folder, record, reason)
     return 0

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import SourceSeparation
     from nonneg.cli import sound_files
-    from nonneg.report import sounds, wording
+    from nonneg.report import sounds
 
     folder = arguments.output_folder(options, options.files[0], "sources")
     with terminal.warnings_as_notes():
@@ -95,17 +95,7 @@ def run(options: argparse.Namespace) -> int:
         for at, entry in enumerate(record.details["sources"]):
             entry["files"] = [own[at] for own in names]
         record.files = sound_files.sound_files(separated, names, options.format)
-        rows = [
-            {
-                "source": entry["name"],
-                "energy": wording.percent(entry["energy_share"]),
-                "components": wording.ranges(entry["components"]),
-                "strongest frequencies (Hz)": ", ".join(f"{value:.1f}" for value in entry["frequencies"]),
-            }
-            for entry in record.details["sources"]
-        ]
-        known = sound_files.earlier_sounds(folder)
-        terminal.finish(folder, record, terminal.table_text(rows), known=known)
+        terminal.finish(folder, record)
     return 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.cli.consensus import FILES, RESTARTS, add_tables, restart_parameters
+from nonneg.cli.consensus import RESTARTS, add_tables, restart_parameters
 
 OPTIONS = f"""
 file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or transposed
@@ -94,22 +94,8 @@ def run(options: argparse.Namespace) -> int:
         saved=model,
     )  # fmt: skip
     add_tables(record, model.consensus_, written, "signatures")
-    lines = [
-        {
-            "signature": each["number"],
-            "stability": f"{each['stability']:.2f}",
-            "mean exposure": f"{100 * each['usage']:.1f}%",
-            "match": _match(each["match"]),
-        }
-        for each in programs
-    ]
-    said = terminal.table_text(lines)
-    terminal.finish(folder, record, model.rank_reason_, said, known=FILES)
+    terminal.finish(folder, record, model.rank_reason_)
     return 0
-
-
-def _match(match: dict[str, Any] | None) -> str:
-    return "" if match is None else f"{match['name'] or 'none'} ({match['nearest']}: {match['cosine']:.3f})"
 
 
 def _read(path: Path) -> tuple[Any, Any]:

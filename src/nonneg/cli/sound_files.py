@@ -12,17 +12,17 @@ from nonneg._typing import FloatArray
 from nonneg.applications.audio import write_sound
 from nonneg.applications.audio.files import EXACT
 from nonneg.cli import terminal
-from nonneg.exceptions import NonnegError, OutputError
-from nonneg.report.records import RESULT, Writer, read_object
+from nonneg.exceptions import OutputError
+from nonneg.report.folder import earlier_files
+from nonneg.report.records import Writer
 from nonneg.report.sounds import Separated
 
-_SOUND = re.compile(r"(recording-\d+-)?source-\d+\.(wav|flac)")
 _SUBTYPES = ("FLOAT", "DOUBLE", *EXACT)  # samples that sources are written in if the recording has them
 
 
 def check_targets(folder: Path, names: Sequence[Sequence[str]]) -> None:
     """Check that no sounds would be replaced but those of an earlier run, such as training recordings."""
-    own = earlier_sounds(folder)
+    own = earlier_files(folder)
     for name in (name for own_names in names for name in own_names):
         if (folder / name).exists() and name not in own:
             raise OutputError(
@@ -39,19 +39,6 @@ def file_names(names: Sequence[str], n_recordings: int, ending: str) -> list[lis
         stems.append(stem if stem.lower() not in [other.lower() for other in stems] else f"{stem}-{at + 1}")
     before = [""] if n_recordings == 1 else [f"recording-{one + 1}-" for one in range(n_recordings)]
     return [[f"{start}{stem}.{ending}" for stem in stems] for start in before]
-
-
-def earlier_sounds(folder: Path) -> frozenset[str]:
-    """Return the sounds in a folder that an earlier run wrote."""
-    if not folder.is_dir():
-        return frozenset()
-    numbered = {entry.name for entry in folder.iterdir() if _SOUND.fullmatch(entry.name)}
-    try:
-        sources = read_object(folder / RESULT)["sources"]
-        named = {Path(str(name)).name for entry in sources for name in entry["files"]}
-    except (NonnegError, KeyError, TypeError, AttributeError):
-        named = set()
-    return frozenset(numbered | {name for name in named if name.endswith((".wav", ".flac"))})
 
 
 def sound_files(separated: Separated, names: Sequence[Sequence[str]], ending: str) -> dict[str, Writer]:

@@ -164,21 +164,19 @@ def finish(
     folder: Path,
     record: Record,
     *said: str,
-    known: frozenset[str] = frozenset(),
     page: bool = True,
     others: Sequence[Path] = (),
 ) -> None:
-    """Write the results of a run, then say what was found and where it is."""
+    """Write the results of a run, then say what came out, with its table, and where it is."""
     from nonneg.exceptions import MissingDependencyError
     from nonneg.iteration.progress import phase
-    from nonneg.report import wording
     from nonneg.report.folder import write_run
-    from nonneg.report.pages import build_page
+    from nonneg.report.pages import build_page, failures, main_table
     from nonneg.report.records import REPORT
 
     outcome.record = record.as_dict()
     with phase("writing the results and drawing the report", int(not outcome.quiet)):
-        files, failure = write_run(folder, record, build_page if page else None, known=known)
+        files, failure = write_run(folder, record, build_page if page else None)
     outcome.files = [*files, *others]
     if isinstance(failure, MissingDependencyError):
         note(f"note: no report was written. {failure}")
@@ -187,7 +185,7 @@ def finish(
         raise failure
     for hint in record.hints:
         note(f"note: {hint}")
-    for text in (record.answer, *said, *wording.failures(record)):
+    for text in (record.answer, *said, table_text(main_table(record)), *failures(record)):
         if text:
             say(text)
     report = folder / REPORT

@@ -10,10 +10,6 @@ from typing import Any
 
 from nonneg.cli import arguments, terminal
 
-_FILES = frozenset({"topics.csv", "documents.csv", "topics.npy", "over_time.csv"})
-"""Files of an earlier run that a new one replaces or removes."""
-
-
 OPTIONS = """
 files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files with a column of texts, or a
     document-term matrix (.npz .mtx .npy .mat .csv ...)
@@ -90,8 +86,7 @@ def write_topics(
         terminal.note(f"note: {missing}")
     record.files = _files(model, proportions, documents.names, record)
     reason = selection["reason"] if selection else ""
-    said = terminal.table_text(_rows(record))
-    terminal.finish(folder, record, reason, said, known=_FILES)
+    terminal.finish(folder, record, reason)
 
 
 def _inputs(options: argparse.Namespace) -> dict[str, Any]:
@@ -184,26 +179,6 @@ def _stop_words(name: str) -> Any:
         raise FileFormatError(
             f"--stop-words {name} is neither 'english' nor 'none', nor a file of words: {error}"
         ) from error
-
-
-def _rows(record: Any) -> list[dict[str, Any]]:
-    """Lay the topics out for the terminal."""
-    from nonneg.report import wording
-
-    rows = [
-        {
-            "topic": entry["topic"],
-            "name": entry["name"],
-            "proportion": wording.percent(entry["proportion"]),
-            "documents": f"{entry['n_documents']}{' (few)' * entry['few_documents']}",
-            "NPMI": wording.number(entry["npmi"], digits=2),
-            "anchor": entry["anchor"],
-            "words": " ".join(str(word) for word, _ in entry["words"][:8]),
-        }
-        for entry in record.as_dict()["topics"]
-    ]
-    empty = [name for name in ("name", "anchor") if all(row[name] is None for row in rows)]
-    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
 
 
 def _files(model: Any, proportions: Any, names: Sequence[str], record: Any) -> dict[str, Any]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from nonneg.io import Table
     from nonneg.report.records import Record
 
-_KNOWN = frozenset({"W.npy", "W.csv", "documents.csv", "abundances.npy", "abundances.hdr", "abundances.img"})
 _KINDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube", "sound": "sound files"}
 _OPTIONS = {
     "table": (
@@ -111,8 +110,8 @@ def run(options: argparse.Namespace) -> int:
             setattr(saved.model, name, value)
     with terminal.warnings_as_notes():
         kinds = {"table": _of_table, "texts": _of_texts, "cube": _of_cube, "sound": _of_sounds}
-        record, known, copies = kinds[saved.kind](saved, options, folder)
-        terminal.finish(folder, record, known=known, page=False, others=copies)
+        record, copies = kinds[saved.kind](saved, options, folder)
+        terminal.finish(folder, record, page=False, others=copies)
     return 0
 
 
@@ -249,8 +248,8 @@ def _record(
     )
 
 
-Outcome = tuple["Record", frozenset[str], list[Path]]
-"""The record, files of an earlier run that it replaces, and files elsewhere."""
+Outcome = tuple["Record", list[Path]]
+"""The record, and files elsewhere."""
 
 
 def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
@@ -298,7 +297,7 @@ def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
     elif options.csv or table.row_names is not None or table.kind in TABLE_KINDS:
         components = [f"component_{at}" for at in range(W.shape[1])]
         record.files["W.csv"] = factor_file(W, "sample", table.row_names, components)
-    return record, _KNOWN, tables.write_h5ad(options, model, W, table.column_names)
+    return record, tables.write_h5ad(options, model, W, table.column_names)
 
 
 def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
@@ -322,7 +321,7 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
         "W.npy": array_file(W),
         "documents.csv": proportions_file(W, documents.names, saved.model.topic_names_),
     }
-    return record, _KNOWN, []
+    return record, []
 
 
 def _of_cube(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
@@ -354,7 +353,7 @@ def _of_cube(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Ou
     record = _record(saved, W[W[:, 0] == W[:, 0]], source, seconds, error, "pixel", "endmember")
     name = f"abundances.{'hdr' if options.maps == 'envi' else 'npy'}"
     record.files[name] = lambda path: write_maps(path, maps, georeference=cube.georeference)
-    return record, _KNOWN, []
+    return record, []
 
 
 def _compare_bands(given: Any, known: Any) -> None:
@@ -433,4 +432,4 @@ def _of_sounds(saved: SavedModel, options: argparse.Namespace, folder: Path) -> 
         details={"model": {"source": str(saved.path), "class": saved.class_name}, "sources": entries},
         files=sound_files.sound_files(separated, names, ending),
     )
-    return record, sound_files.earlier_sounds(folder), []
+    return record, []

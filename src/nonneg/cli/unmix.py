@@ -14,13 +14,8 @@ if TYPE_CHECKING:
     from nonneg.report.cubes import Scene
 
 REAL = "samson"
-_FILES = frozenset({
-    "abundances.npy", "abundances.hdr", "abundances.img", "residuals.npy", "mask.npy", "endmembers.csv",
-})  # fmt: skip
-"""Files of an earlier run that a new one replaces or removes."""
 _RANGE = (401.0, 889.0)  # wavelengths of its first and last band, in nanometers, as published
 _SIZE = (80, 100, 120)  # of the generated image
-_OWN_LIBRARY = "those of the library"
 
 
 PIXELS = """
@@ -90,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if estimate is not None and not options.quiet:
         terminal.note(f"-k {estimate.recommended}: {estimate.reason}")
     record = cubes.describe(model, scene, seconds)
-    names = record.shown["names"]
+    names = cubes.endmember_names(record)
     places = np.flatnonzero(model.bands_) if model.wavelengths_ is None else in_nanometers(model.wavelengths_)
     # The format in which `--library` reads spectra.
     spectra = zip(places.tolist(), model.endmembers_.T.tolist(), strict=True)
@@ -104,18 +99,7 @@ def run(options: argparse.Namespace) -> int:
     if not model.mask_.all():
         written["mask.npy"] = files.array_file(model.mask_)
     record.files = written
-    headings = {
-        "endmember": "endmember",
-        "row": "row",
-        "column": "column",
-        "mean_abundance": "mean abundance",
-    }
-    library = record.details["library"]
-    if library is not None:
-        headings |= {"name": "best match", "angle": "angle (degrees)"}
-        headings |= {} if library["map_error"] is None else {"map_error": "map error (RMS)"}
-    lines = [{headings[name]: entry[name] for name in headings} for entry in record.details["endmembers"]]
-    terminal.finish(folder, record, terminal.table_text(lines), known=_FILES)
+    terminal.finish(folder, record)
     return 0
 
 
@@ -167,7 +151,7 @@ def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
     library = read_library(options.library).in_bands(cube.kept, cube.wavelengths)
     # A library that does not fit is told before the work, not after it.
     known_spectra(library, cube.kept_wavelengths, int(cube.kept.sum()))
-    return replace(scene, cube=cube, mask=mask, library=library, known_as=_OWN_LIBRARY, truth_maps=None)
+    return replace(scene, cube=cube, mask=mask, library=library)
 
 
 def _numbers(path: Path) -> Any:
@@ -199,15 +183,11 @@ def _generated(n_materials: int, seed: int) -> Scene:
     made = scene_like(rows, columns, bands, n_materials, noise=0.01, rng=seed)
     wavelengths = np.linspace(400.0, 2400.0, bands)
     names = tuple(f"material {at}" for at in range(n_materials))
-    weights = np.asarray(made.W)
-    shares = weights / weights.sum(axis=1, keepdims=True)
     return Scene(
         Cube(made.X.reshape(rows, columns, bands), wavelengths, source="a generated image"),
         f"a generated image of {n_materials} materials",
         n_materials,
         library=SpectralLibrary(names, made.H, wavelengths),
-        known_as="the true ones",
-        truth_maps=shares.reshape(rows, columns, -1),
     )
 
 
@@ -222,13 +202,11 @@ def _real(count: int | None) -> Scene:
     rows, columns = image.sample_shape or (1, len(image.y))
     values = np.asarray(image.X).reshape(rows, columns, -1)
     wavelengths = np.linspace(*_RANGE, values.shape[2])
-    spectra, maps = (image.extras[name] for name in ("endmembers", "abundances"))
+    spectra = image.extras["endmembers"]
     names = image.names or tuple(f"endmember {at}" for at in range(len(spectra)))
     return Scene(
         Cube(values, wavelengths, source=REAL),
         REAL,
         count or len(spectra),
         library=SpectralLibrary(names, spectra, wavelengths),
-        known_as="the published ones",
-        truth_maps=maps.reshape(rows, columns, -1),
     )

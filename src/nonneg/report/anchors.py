@@ -1,8 +1,7 @@
-"""Sections of a search for anchors: the anchors, how clearly they stand out, the weights."""
+"""Blocks of a search for anchors: the anchors, how clearly they stand out, the weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from nonneg.report import elements as html
 from nonneg.report.fits import factor_map, restore
 from nonneg.report.records import Record
 
-__all__ = ["describe", "restore", "sections"]
+__all__ = ["describe", "restore", "sections", "table"]
 
 _N_LISTED = 200  # maximum number of anchors listed
 
@@ -83,42 +82,44 @@ def _ranked(model: Any) -> FloatArray:
     return scores if chosen.best_left is None else np.append(scores, chosen.best_left)
 
 
-def sections(record: Record) -> list[Any]:
-    """Return the sections of the page."""
-    result, names = record.result, record.shown["rows"]
-    measure, entries = result["measure"], record.details["anchors"]
-    named = [] if names is None else ["sample"]
-    headings = ["component", ">row", *named, f">{measure}", ">margin", ">mean weight"]
-    rows = []
-    for entry in entries[:_N_LISTED]:
-        name = [] if names is None else [entry["name"]]
-        numbers = (wording.number(entry[key]) for key in ("value", "margin", "mean_weight"))
-        rows.append([entry["component"], wording.number(entry["row"]), *name, *numbers])
-    # A greedy method measures each sample when it is picked.
-    order = "in the order they were picked" if measure == "score" else "largest first"
-    bars = drawings.ranked_bars(record.details["values"], result["n_anchors"], measure, order)
+def table(record: Record) -> list[dict[str, Any]]:
+    """Return the anchors, one per row."""
+    headings = {
+        "component": "component", "row": "row", "name": "sample", "value": record.result["measure"],
+        "margin": "margin", "mean_weight": "mean weight",
+    }  # fmt: skip
+    if record.shown["rows"] is None:
+        del headings["name"]
     return [
-        html.section(
-            "The anchors",
-            html.paragraph(
-                "Every other sample is a mixture of these. The margin is the difference between an anchor's "
-                f"{measure} and that of the best sample that is not an anchor: a large margin means a clear "
-                "choice."
-            ),
-            html.table(headings, rows),
-        ),
-        html.section("How clearly the anchors stand out", html.figure(bars, _bars_text(result))),
-        html.section(
-            "The weights",
-            html.legend("0 to the maximum of each component"),
-            factor_map(record.shown["W"].T, "sample", names, "How much of each anchor is in each sample"),
-        ),
+        {heading: entry[name] for name, heading in headings.items()}
+        for entry in record.details["anchors"][:_N_LISTED]
     ]
 
 
-def _bars_text(result: Mapping[str, Any]) -> str:
+def sections(record: Record) -> list[Any]:
+    """Return the sections of the page."""
+    result, measure = record.result, record.result["measure"]
+    # A greedy method measures each sample when it is picked.
+    order = "in the order they were picked" if measure == "score" else "largest first"
+    bars = drawings.ranked_bars(record.details["values"], result["n_anchors"], (f"samples, {order}", measure))
+    said = "The anchors are in color, the best of the other samples follow."
     if result["unknown_rank"]:
-        return "The number of anchors was not given; those that were chosen are in color."
-    more = result["measure"] == "score" and result["margin"] is not None
-    others = " They are followed by the best of the other samples." if more else ""
-    return f"The {wording.number(result['n_anchors'])} anchors are in color.{others}"
+        said = "The number of anchors was not given; those that were chosen are in color."
+    return [
+        html.section(
+            "The anchors",
+            "Every other sample is a mixture of these. The margin is the difference between an anchor's "
+            f"{measure} and that of the best sample that is not an anchor: a large margin means a clear "
+            "choice.",
+            table(record),
+        ),
+        html.section("How clearly the anchors stand out", html.figure(bars, said)),
+        html.section(
+            "The weights",
+            html.legend("0 to the maximum of each component"),
+            factor_map(
+                record.shown["W"].T, "sample", record.shown["rows"],
+                "How much of each anchor is in each sample",
+            ),
+        ),
+    ]  # fmt: skip

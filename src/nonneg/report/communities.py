@@ -1,14 +1,12 @@
-"""Sections of overlapping communities: the communities, the graph, connections, the nodes."""
+"""Blocks of overlapping communities: the communities, how many, labels, the graph, connections, the nodes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import block_array, csr_array
 
 from nonneg._html import Raw
@@ -24,7 +22,6 @@ _COLORS = (
     "#2f7ed8", "#e8743b", "#19a979", "#c64f9a", "#8d6cd1", "#d1a417", "#13a4b4", "#b0505a", "#6b8e23",
     "#7a7f87", "#4b5bb5", "#9a6b3f",
 )  # fmt: skip
-_GRAY = "#b9bfc7"  # of nodes without a community
 _N_DRAWN, _N_EDGES, _N_NAMED = 160, 800, 40
 _N_LISTED = 60  # maximum number of nodes listed
 _MOSTLY = 0.9
@@ -47,12 +44,7 @@ def describe(
         # Senders and receivers are two kinds of nodes.
         whole = block_array([[None, graph.adjacency], [graph.adjacency.T, None]])
         outward = conductance(whole, np.concatenate([sending, receiving]))
-    compared = None
-    if labels is not None:
-        by_name = labels if isinstance(labels, dict) else dict(enumerate(labels))
-        keys = model.node_names_ if isinstance(labels, dict) else range(graph.n_nodes)
-        drawn = [str(by_name.get(keys[at]) or "") for at in _drawn_nodes(model)]
-        compared = model.compare(labels).as_dict() | {"name": attribute, "drawn": drawn}
+    compared = None if labels is None else model.compare(labels).as_dict() | {"name": attribute}
     k, top = memberships.shape[1], model.top_nodes(8)
     mostly = int(np.count_nonzero(memberships.max(axis=1) > _MOSTLY))
     data = {
@@ -151,116 +143,78 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     return words
 
 
+def table(record: Record) -> list[dict[str, Any]]:
+    """Return the communities, one per row."""
+    return [
+        {
+            "community": entry["community"],
+            "pure node": entry["pure_node"],
+            "strongest members": html.Names(
+                (f"{name} {share:.0%}", 100 * share) for name, share in entry["top"]
+            ),
+            "size": f"{entry['size']:.1f}",
+            "nodes mainly in it": entry["n_nodes"],
+            "conductance": wording.number(float(entry["conductance"]), digits=2),
+        }
+        for entry in record.as_dict()["communities"]
+    ]
+
+
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
     model, details = record.model, record.as_dict()
-    labels = details["result"]["labels"]
-    n, n_drawn = details["data"]["n_nodes"], len(_drawn_nodes(model))
-    headings = [
-        "community",
-        "pure node",
-        "*strongest members",
-        ">size",
-        ">nodes mainly in it",
-        ">conductance",
-    ]
+    labels, number = details["result"]["labels"], details["result"]["number"]
     rows = [
-        [
-            [html.swatch(color(entry["community"])), entry["community"]],
-            entry["pure_node"],
-            html.chips((f"{name} {share:.0%}", round(100 * share)) for name, share in entry["top"]),
-            f"{entry['size']:.1f}",
-            wording.number(entry["n_nodes"]),
-            wording.number(entry["conductance"], digits=2),
-        ]
-        for entry in details["communities"]
+        row | {"community": [html.swatch(_color(row["community"])), row["community"]]}
+        for row in table(record)
     ]
-    picture = "All nodes."
-    if n_drawn < n:
-        picture = (
-            f"{n_drawn} of {wording.number(n)} nodes: of every community, those with the largest memberships "
-            "and degrees."
-        )
-    ring = f"the ring has the color of its {labels['name']}" if labels else "pure nodes have a ring"
-    return [
-        html.section(
-            "The communities",
-            html.paragraph(
-                "The pure node represents the community. The size is the sum of all memberships; the "
-                "conductance is the fraction of the edge weight that leads out of the community."
-            ),
-            html.table(headings, rows),
-        ),
-        _number(details["result"]["number"]) if details["result"]["number"] else None,
-        _labels(labels) if labels else None,
-        html.section(
-            "The graph",
-            html.paragraph(picture),
-            html.figure(
-                Raw(draw_graph(model, labels)),
-                f"Each node is a pie chart of its memberships; {ring}. Hover to see names and memberships.",
-            ),
-        ),
-        _connections(model),
-        _nodes(model),
-    ]
-
-
-def _number(number: Mapping[str, Any]) -> Raw:
-    curves = [
-        html.figure(
-            drawings.candidate_curve(
-                number["candidates"], values, None, number["estimates"].get(name), _CURVES.get(name, name),
-                "communities",
-            ),
-            wide=False,
-        )
-        for name, values in number["curves"].items()
-    ]  # fmt: skip
-    estimates = html.tiles((name, wording.number(k)) for name, k in number["estimates"].items())
-    return html.section(
-        "How many communities", html.paragraph(number["reason"]), estimates, html.side_by_side(*curves)
+    said = (
+        "The pure node represents the community. The size is the sum of all memberships; the conductance is "
+        "the fraction of the edge weight that leads out of the community."
     )
-
-
-def _matched(labels: Mapping[str, Any]) -> set[tuple[int, int]]:
-    rows, columns = linear_sum_assignment(np.asarray(labels["counts"]), maximize=True)
-    return set(zip(rows.tolist(), columns.tolist(), strict=True))
+    parts = [html.section("The communities", said, rows)]
+    if number:
+        curves = [
+            drawings.curve(
+                number["candidates"], values, ("communities", _CURVES.get(name, name)),
+                mark=number["estimates"].get(name),
+            )
+            for name, values in number["curves"].items()
+        ]  # fmt: skip
+        estimates = html.tiles((name, wording.number(k)) for name, k in number["estimates"].items())
+        parts.append(
+            html.section("How many communities", number["reason"], estimates, html.side_by_side(*curves))
+        )
+    if labels:
+        parts.append(_labels(labels))
+    n, n_drawn = details["data"]["n_nodes"], len(_drawn_nodes(model))
+    which = "All nodes"
+    if n_drawn < n:
+        which = (
+            f"{n_drawn} of {wording.number(n)} nodes: of every community, those with the largest memberships "
+            "and degrees"
+        )
+    caption = f"{which}. The color of a node mixes those of its communities; pure nodes have a ring."
+    parts.append(html.section("The graph", html.figure(Raw(draw_graph(model)), caption)))
+    return [*parts, _connections(model), _nodes(model)]
 
 
 def _labels(labels: Mapping[str, Any]) -> Raw:
-    matched, counts = _matched(labels), labels["counts"]
-    largest = max(1, int(np.max(counts)))
-    rows = []
-    for at, name in enumerate(labels["labels"][:_N_LISTED]):
-        cells = [
-            html.chips(
-                [
-                    (
-                        html.element("b", count) if (at, column) in matched else count,
-                        round(100 * count / largest),
-                    )
-                ]
-            )
-            for column, count in enumerate(counts[at])
-        ]
-        rows.append([name, *cells])
-    skipped = ""
+    largest = max(1, int(np.max(labels["counts"])))
+    rows = [
+        {str(labels["name"]): name}
+        | {str(at): html.Names([(count, 100 * count / largest)]) for at, count in enumerate(counts)}
+        for name, counts in zip(labels["labels"][:_N_LISTED], labels["counts"], strict=False)
+    ]
+    said = f"Nodes by {labels['name']} and main community."
     if labels["n_left_out"]:
-        skipped = f" {wording.counted(labels['n_left_out'], 'node')} without a label or a community left out."
+        said += f" {wording.counted(labels['n_left_out'], 'node')} without a label or a community left out."
     scores = [
         ("normalized mutual information", f"{labels['nmi']:.3f}"),
         ("adjusted Rand index", f"{labels['ari']:.3f}"),
         ("accuracy", wording.percent(labels["accuracy"])),
     ]
-    said = f"Nodes by {labels['name']} and main community; the best matching is in bold.{skipped}"
-    headings = [str(labels["name"]), *(f">{at}" for at in range(len(counts[0])))]
-    return html.section(
-        f"Communities and {labels['name']}",
-        html.tiles(scores),
-        html.paragraph(said),
-        html.table(headings, rows),
-    )
+    return html.section(f"Communities and {labels['name']}", html.tiles(scores), said, rows)
 
 
 def _connections(model: Any) -> Raw:
@@ -285,35 +239,24 @@ def _connections(model: Any) -> Raw:
 def _nodes(model: Any) -> Raw:
     degrees, memberships = model.graph_.degrees, model.memberships_
     shown = np.argsort(-degrees, kind="stable")[:_N_LISTED]
-    largest = np.nan_to_num(memberships[shown], nan=0.0).max(axis=1)
     labels = np.where(model.labels_[shown] < 0, len(degrees), model.labels_[shown])
-    pure, rows = set(model.pure_nodes_.tolist()), []
-    for at in shown[np.lexsort((-degrees[shown], -np.round(largest, 3), labels))].tolist():
-        known = bool(np.isfinite(memberships[at]).all())
-        bar: Any = html.element("span", "no edge", class_="note")
-        if known:
-            parts = [
-                html.element("i", style=f"width: {100 * value:.1f}%; background: {color(j)}")
-                for j, value in enumerate(memberships[at])
-                if value >= 0.005
-            ]
-            bar = html.element("span", parts, class_="mix")
-        name = [
-            model.node_names_[at],
-            [" ", html.element("span", "pure", class_="note")] if at in pure else None,
+    rows = []
+    for at in shown[np.lexsort((-degrees[shown], labels))].tolist():
+        shares = [
+            (f"{share:.0%} of {j}", 100 * share) for j, share in enumerate(memberships[at]) if share >= 0.005
         ]
-        cells = [f"{value:.2f}" if known else wording.number(None) for value in memberships[at]]
-        rows.append([name, wording.number(float(degrees[at])), bar, *cells])
-    said = "By community, largest membership first."
-    if len(rows) < len(degrees):
-        said = f"The {len(rows)} nodes with the largest degrees, by community. memberships.csv has all."
-    headings = ["node", ">degree", "membership", *(f">{at}" for at in range(memberships.shape[1]))]
-    return html.section("The nodes", html.paragraph(said), html.table(headings, rows))
+        mixture: Any = html.Names(sorted(shares, key=lambda pair: -pair[1])) if shares else "no membership"
+        rows.append({"node": model.node_names_[at], "degree": float(degrees[at]), "memberships": mixture})
+    said = (
+        "By community."
+        if len(rows) == len(degrees)
+        else (f"The {len(rows)} nodes with the largest degrees, by community. memberships.csv has all.")
+    )
+    return html.section("The nodes", said, rows)
 
 
-def color(community: int) -> str:
-    """Return the color of a community; gray without one."""
-    return _COLORS[community % len(_COLORS)] if community >= 0 else _GRAY
+def _color(community: int) -> str:
+    return _COLORS[community % len(_COLORS)]
 
 
 def _in_unit(adjacency: SparseMatrix) -> SparseMatrix:
@@ -336,119 +279,43 @@ def _drawn_nodes(model: Any) -> IntArray:
     return np.unique(np.concatenate([model.pure_nodes_, best.ravel()])[: _N_DRAWN + k])
 
 
-def places_of(adjacency: SparseMatrix, memberships: FloatArray) -> FloatArray:
-    """Place nodes near those they are tied to, by networkx; communities begin at corners of a polygon."""
+def draw_graph(model: Any) -> str:
+    """Draw the graph as SVG: nodes in the mixed colors of their communities, placed by networkx."""
     networkx = import_optional("networkx", extra="graphs", purpose="Drawing a graph")
-    n, k = memberships.shape
-    angles = 2 * np.pi * np.arange(k) / k
-    corners = np.column_stack([np.cos(angles), np.sin(angles)])
-    start = np.nan_to_num(memberships, nan=1.0 / k) @ corners
-    start += 0.1 * np.random.default_rng(n).standard_normal((n, 2))
-    if n > 2000:  # the layout compares all pairs of nodes
-        return start
-    graph = networkx.from_scipy_sparse_array(adjacency)
-    layout = networkx.spring_layout(graph, pos=dict(enumerate(start)), iterations=80, seed=0)
-    return np.array([layout[at] for at in range(n)])
-
-
-def draw_graph(model: Any, labels: Mapping[str, Any] | None = None) -> str:
-    """Draw nodes as pies of their communities; rings mark pure nodes, or known labels."""
+    colors = import_optional("matplotlib.colors", extra="report", purpose="The report")
+    collections = import_optional("matplotlib.collections", extra="report", purpose="The report")
     shown = _drawn_nodes(model)
-    memberships, names = model.memberships_[shown], [model.node_names_[at] for at in shown]
+    memberships = np.nan_to_num(model.memberships_[shown], nan=1.0 / model.memberships_.shape[1])
     adjacency = _in_unit(csr_array(model.graph_.undirected[shown][:, shown]))
+    graph = networkx.from_scipy_sparse_array(adjacency)
+    # Communities begin at corners of a polygon.
+    angles = 2 * np.pi * np.arange(memberships.shape[1]) / memberships.shape[1]
+    start = memberships @ np.column_stack([np.cos(angles), np.sin(angles)])
+    start += 0.1 * np.random.default_rng(len(shown)).standard_normal(start.shape)
+    places = networkx.spring_layout(graph, pos=dict(enumerate(start)), iterations=80, seed=0)
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
-    places = places_of(adjacency, memberships)
-    low, high = places.min(axis=0), places.max(axis=0)
-    places = [50.0, 50.0] + (places - low) / np.maximum(high - low, 1e-12) * [900.0, 610.0]
-    sizes = np.sqrt(degrees / max(float(degrees.max(initial=0.0)), 1e-300))
-    radii = 150.0 / math.sqrt(len(shown) + 50.0) * (0.35 + 0.65 * sizes)
+    sizes = (0.1 + 0.9 * degrees / max(float(degrees.max(initial=0.0)), 1e-300)) * 40_000 / (len(shown) + 50)
+    palette = np.array([colors.to_rgb(_color(at)) for at in range(memberships.shape[1])])
+    edges = sorted(graph.edges(data="weight"), key=lambda edge: -edge[2])[:_N_EDGES]
+    whole, (axes,) = drawings.panels(10.4, 7.2)
+    axes.set_axis_off()
+    ends = [(places[one], places[other]) for one, other, _ in edges]
+    widths = [0.4 + 1.6 * weight for _, _, weight in edges]
+    axes.add_collection(collections.LineCollection(ends, linewidths=widths, colors="#8b95a1", alpha=0.35))
     pure = np.isin(shown, model.pure_nodes_)
-    rings = [
-        color(int(np.nan_to_num(row).argmax())) if one else ""
-        for one, row in zip(pure, memberships, strict=True)
-    ]
-    if labels is not None:
-        # Labels have the color of the community that they are matched with.
-        known = {name: color(at) for at, name in enumerate(labels["labels"])}
-        known |= {labels["labels"][row]: color(column) for row, column in _matched(labels)}
-        rings = [known.get(name, "") for name in labels["drawn"]]
-    drawn = zip(places.tolist(), radii, memberships, names, rings, strict=True)
-    nodes = [_node(x, y, radius, row, name, ring) for (x, y), radius, row, name, ring in drawn]
-    order = np.lexsort((-degrees, ~pure))[: _N_NAMED + int(pure.sum())]
-    return str(
-        html.element(
-            "svg", _edges(adjacency, places), nodes, _names(order, places, radii, names, pure),
-            xmlns="http://www.w3.org/2000/svg", role="img", aria_label="The graph", viewBox="0 0 1000 720",
-            font_family="sans-serif",
-        )
-    )  # fmt: skip
-
-
-def _edges(adjacency: SparseMatrix, places: FloatArray) -> list[Raw]:
-    parts = adjacency.tocoo()
-    upper = np.flatnonzero(parts.row < parts.col)
-    drawn = upper[np.argsort(-parts.data[upper], kind="stable")[:_N_EDGES]][::-1]
-    # The more lines, the fainter: together they cover about the same.
-    faint = min(1.0, math.sqrt(250.0 / max(len(drawn), 1)))
-    lines = []
-    for at in drawn:
-        share = math.sqrt(parts.data[at])
-        (x1, y1), (x2, y2) = places[parts.row[at]], places[parts.col[at]]
-        lines.append(
-            html.element(
-                "line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}", stroke="#8b95a1",
-                stroke_opacity=f"{0.08 + (0.07 + 0.55 * share) * faint:.2f}",
-                stroke_width=f"{0.5 + (0.1 + 2.4 * share) * faint:.1f}",
-            )
-        )  # fmt: skip
-    return lines
-
-
-def _node(x: float, y: float, radius: float, shares: FloatArray, name: str, ring: str) -> Raw:
-    known = bool(np.isfinite(shares).all()) and float(shares.sum()) > 0
-    listed = [(at, share) for at, share in enumerate(shares) if known and share >= 0.005]
-    words = ", ".join(f"{share:.0%} of {at}" for at, share in listed)
-    circle = {"cx": f"{x:.1f}", "cy": f"{y:.1f}"}
-    parts = [html.element("title", f"{name}: {words or 'no membership'}")]
-    if ring:
-        parts.append(
-            html.element(
-                "circle", **circle, r=f"{radius + 4:.1f}", fill="none", stroke=ring, stroke_width=2.5
-            )
-        )
-    if len(listed) < 2:
-        fill = color(listed[0][0]) if listed else _GRAY
-        return html.element("g", parts, html.element("circle", **circle, r=f"{radius:.1f}", fill=fill))
-    angle = -math.pi / 2
-    for at, share in listed:
-        share = share / sum(one for _, one in listed)
-        x1, y1 = x + radius * math.cos(angle), y + radius * math.sin(angle)
-        angle += 2 * math.pi * share
-        x2, y2 = x + radius * math.cos(angle), y + radius * math.sin(angle)
-        arc = f"A{radius:.1f} {radius:.1f} 0 {int(share > 0.5)} 1 {x2:.1f} {y2:.1f}Z"
-        parts.append(html.element("path", d=f"M{x:.1f} {y:.1f}L{x1:.1f} {y1:.1f}{arc}", fill=color(at)))
-    return html.element("g", parts)
-
-
-def _names(
-    order: IntArray, places: FloatArray, radii: FloatArray, names: Sequence[str], pure: Any
-) -> list[Raw]:
-    """Write names below their nodes, the first ones first, as long as none covers another."""
-    taken: list[tuple[float, float, float, float]] = []
-    parts = []
-    for at in order.tolist():
-        text = names[at] if len(names[at]) <= 22 else f"{names[at][:21]}…"
-        size, (x, y) = (14 if pure[at] else 11), places[at]
-        half, top = 0.29 * size * len(text), y + radii[at] + (5 if pure[at] else 1)
-        box = (x - half, top, x + half, top + size)
-        if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
-            continue
-        taken.append(box)
-        parts.append(
-            html.element(
-                "text", text, x=f"{x:.1f}", y=f"{top + 0.85 * size:.1f}", text_anchor="middle",
-                font_size=size, fill="var(--ink, #16191d)", stroke="var(--card, #ffffff)",
-                stroke_width=3, paint_order="stroke", stroke_linejoin="round",
-            )
-        )  # fmt: skip
-    return parts
+    points = np.array([places[at] for at in range(len(shown))])
+    rings = ["#16191d" if one else "none" for one in pure]
+    axes.scatter(*points.T, s=sizes, c=memberships @ palette, edgecolors=rings, linewidths=1.5, zorder=3)
+    taken: list[Any] = []
+    for at in np.lexsort((-degrees, ~pure))[:_N_NAMED].tolist():
+        name = model.node_names_[shown[at]]
+        text = name if len(name) <= 22 else f"{name[:21]}…"
+        # The room of a name, as parts of the picture: none covers another.
+        x, y = (points[at] - points.min(axis=0)) / np.maximum(np.ptp(points, axis=0), 1e-12)
+        if all(abs(x - u) > 0.006 * (len(text) + n) or abs(y - v) > 0.04 for u, v, n in taken):
+            taken.append((x, y, len(text)))
+            axes.annotate(
+                text, points[at], (0, -11), textcoords="offset points", ha="center", fontsize=9,
+                color=drawings.INK, zorder=4, parse_math=False,
+            )  # fmt: skip
+    return str(drawings.drawing(whole, "The graph"))

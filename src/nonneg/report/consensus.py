@@ -1,4 +1,4 @@
-"""Sections of a consensus and of mutational signatures: which number, do restarts agree, the programs."""
+"""Blocks of a consensus and of mutational signatures: which number, do restarts agree, the programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nonneg.applications.signatures.catalog import SUBSTITUTION_COLORS
 from nonneg.io import Table
 from nonneg.report import drawings, records, wording
 from nonneg.report import elements as html
+from nonneg.report.fits import group_rows
 from nonneg.report.records import Record
 
 _WORDS = {"consensus": ("program", "programs"), "signatures": ("signature", "signatures")}
 _N_TOP = 20  # genes that are named for a program
 # Components in the clustergram of the record, and in its histogram of densities.
 _N_SHOWN, _N_DENSITIES = 120, 5000
-_ERROR = "#d55e00"
 
 
 def describe(
@@ -152,67 +152,90 @@ def _lead(command: str, data: Mapping[str, Any], result: Mapping[str, Any]) -> s
     return f"{wording.samples(data)}{used}; {restarts}."
 
 
+def table(record: Record) -> list[dict[str, Any]]:
+    """Return the programs, one per row."""
+    one, _ = _WORDS[record.command]
+    rows = []
+    for entry in record.details["programs"]:
+        match = entry.get("match")
+        row = {
+            one: entry["number"],
+            "stability": f"{entry['stability']:.2f}",
+            "restarts": f"{entry['recurrence']:.0%}",
+            "usage": wording.percent(entry["usage"]),
+        }
+        if entry["top"]:
+            row["top genes"] = ", ".join(name for name, _ in entry["top"][:8])
+        if match:
+            row["match"] = f"{match['name'] or 'none'} ({match['nearest']}: {match['cosine']:.3f})"
+        rows.append(row)
+    return rows
+
+
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
     one, many = _WORDS[record.command]
     result, details = record.result, record.details
-    ranks, density, groups = details["ranks"], details["density"], details["groups"]
+    ranks, groups, chosen = details["ranks"], details["groups"], result["n_components"]
+    candidates = [row["n_components"] for row in ranks]
+    curves = [
+        drawings.curve(candidates, [row[name] for row in ranks], (many, what), mark=chosen)
+        for name, what in (
+            ("stability", "mean stability"), ("least_stable", "least stable"), ("error", "error"),
+        )
+    ]  # fmt: skip
     near = details["clustergram"]
-    headings = [f">{many}", ">stability", ">least stable", ">error", ">cophenetic", ">restarts", ">outliers"]
+    alike = 1.0 - np.asarray(near["distances"], dtype=float) / np.sqrt(2.0)
+    labels = [str(label) for label in near["labels"]]
     parts = [
         html.section(
             f"Which number of {many}",
-            html.paragraph(result["reason"]),
-            html.figure(_rank_plot(ranks, result["n_components"], many)),
+            result["reason"],
+            html.side_by_side(*curves) if len(ranks) > 1 else None,
             html.paragraph(
                 f"The stability of a {one} is the mean silhouette of its cluster: 1 if all restarts agree on "
                 "it, 0 or less if it cannot be distinguished from others. The error is that of the consensus "
                 "with refitted usages.",
                 note=True,
             ),
-            html.table(headings, [_rank_row(row, result["n_components"]) for row in ranks]),
+            [_rank_row(row, many, chosen) for row in ranks],
         ),
         html.section(
             "Do the restarts agree?",
-            html.paragraph(
-                f"Each {one} of each restart is compared with all others. Dark squares are clusters of "
-                f"{many} that many restarts found. Those without near neighbors, to the right of the dashed "
-                "line, are outliers and were left out."
-            ),
+            f"Each {one} of each restart is compared with all others. Dark squares are clusters of {many} "
+            "that many restarts found. Those without near neighbors, to the right of the dashed line, are "
+            "outliers and were left out.",
             html.side_by_side(
-                html.figure(_clustergram(near["distances"], near["labels"]), wide=False),
-                html.figure(
-                    _density_plot(density["values"], density["threshold"], result["n_outliers"]), wide=False
+                drawings.heat_map(
+                    alike, f"{many} of all restarts, by cluster", lines=labels, line="cluster", largest=1.0,
+                    ordered=True, width=5.2,
                 ),
+                _density_plot(details["density"], result["n_outliers"]),
             ),
         ),
-        html.section(f"The {many}", [_program(entry, one) for entry in details["programs"]]),
-    ]
+        html.section(f"The {many}", *(_program(entry, one) for entry in details["programs"])),
+    ]  # fmt: skip
     if groups:
-        parts.append(
-            html.section(f"Usage by {groups['by']}", html.figure(_usage_bars(groups["entries"], one)))
-        )
+        entries = ((each["name"], each["n"], each["usage"]) for each in groups["entries"])
+        rows = group_rows(groups["by"] or "group", entries, one)
+        parts.append(html.section(f"Usage by {groups['by']}", f"The mean share of every {one}.", rows))
     if details["tables"]:
-        listed = [
-            html.element("li", html.element("a", name, href=name, download=""), f": {what}")
-            for name, what in details["tables"].items()
-        ]
-        intro = html.paragraph("These files are in the same folder as this page.")
-        parts.append(html.section("Tables", intro, html.element("ul", listed)))
+        intro = "These files are in the same folder as this page."
+        parts.append(html.section("Tables", intro, html.downloads(details["tables"])))
     return parts
 
 
-def _rank_row(row: Mapping[str, Any], chosen: int) -> list[str]:
+def _rank_row(row: Mapping[str, Any], many: str, chosen: int) -> dict[str, Any]:
     k = row["n_components"]
-    return [
-        f"{k}{' ←' * (k == chosen)}",
-        f"{row['stability']:.3f}",
-        f"{row['least_stable']:.3f}",
-        wording.number(row["error"]),
-        wording.number(row["cophenetic"], digits=3),
-        wording.number(row["n_restarts"]),
-        wording.number(row["n_outliers"]),
-    ]
+    return {
+        many: f"{k}{' ←' * (k == chosen)}",
+        "stability": f"{row['stability']:.3f}",
+        "least stable": f"{row['least_stable']:.3f}",
+        "error": row["error"],
+        "cophenetic": wording.number(row["cophenetic"], digits=3),
+        "restarts": row["n_restarts"],
+        "outliers": row["n_outliers"],
+    }
 
 
 def _program(entry: Mapping[str, Any], one: str) -> Raw:
@@ -230,44 +253,17 @@ def _program(entry: Mapping[str, Any], one: str) -> Raw:
     else:
         most = max((value for _, value in entry["top"]), default=1.0) or 1.0
         content = html.paragraph(
-            html.chips((gene, round(100 * max(value, 0.0) / most)) for gene, value in entry["top"])
+            html.Names((gene, 100 * max(value, 0.0) / most) for gene, value in entry["top"])
         )
     headline = [html.badge(f"stability {entry['stability']:.2f}", grade), html.element("h3", name)]
-    heading = html.element("div", headline, class_="headline")
-    body = [heading, html.paragraph(f"{note}.", note=True), content]
-    return html.element("article", body, class_="statement")
+    return html.card(headline, html.paragraph(f"{note}.", note=True), content)
 
 
-def _rank_plot(rows: Sequence[Mapping[str, Any]], chosen: int, what: str) -> Raw:
-    """Draw stability and error by rank, as Alexandrov et al. (2013) do."""
-    ranks = [row["n_components"] for row in rows]
-    whole, (axes,) = drawings.panels(10.4, 3.4)
-    axes.axvline(chosen, color=drawings.FAINT, linewidth=6, zorder=0)
-    (mean,) = axes.plot(
-        ranks, [row["stability"] for row in rows], "o-", color=drawings.ACCENT, label="mean stability"
-    )
-    worst = [row["least_stable"] for row in rows]
-    (least,) = axes.plot(ranks, worst, "o--", color=drawings.ACCENT, alpha=0.6, label="least stable")
-    axes.set_ylim(min(0.0, *worst) - 0.03, 1.05)
-    drawings.label(axes, what, "stability (silhouette)", grid=False)
-    drawings.whole_numbers(axes)
-    other = axes.twinx()
-    (error,) = other.plot(ranks, [row["error"] for row in rows], "s-", color=_ERROR, label="error")
-    other.set_ylabel("error", color=_ERROR)
-    other.tick_params(colors=_ERROR, labelsize=10)
-    other.spines[["top", "left", "bottom"]].set_visible(False)
-    other.spines["right"].set_color(drawings.FAINT)
-    drawings.plain_legend(
-        axes, handles=[mean, least, error], loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3
-    )
-    return drawings.drawing(whole, f"Stability and error by number of {what}")
-
-
-def _density_plot(density: Sequence[float], threshold: float, n_outliers: int) -> Raw:
+def _density_plot(density: Mapping[str, Any], n_outliers: int) -> Raw:
     """Draw how far components are from their neighbors, with the threshold that makes outliers."""
-    values = np.asarray(density, dtype=float)
+    values, threshold = np.asarray(density["values"], dtype=float), density["threshold"]
     top = max(1.0, min(1.42, threshold * 1.1))
-    whole, (axes,) = drawings.panels(5.2, 3.2)
+    whole, (axes,) = drawings.panels(5.2, 4.6)
     axes.hist(np.clip(values, 0.0, top), bins=np.linspace(0.0, top, 51), color=drawings.ACCENT)
     if threshold <= top:
         axes.axvline(threshold, color=drawings.INK, linestyle="--", linewidth=1.2)
@@ -276,56 +272,8 @@ def _density_plot(density: Sequence[float], threshold: float, n_outliers: int) -
     axes.set_title(title, color=drawings.INK, fontsize=11)
     drawings.label(axes, "mean distance to the nearest components", "components", grid=False)
     axes.set_yscale("symlog", linthresh=10)
-    axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:.0f}")
     return drawings.drawing(whole, "Distances of components to their nearest neighbors")
-
-
-def _clustergram(distances: Any, labels: Sequence[int]) -> Raw:
-    """Draw the distances between components, in the order of their clusters."""
-    D, marks = np.asarray(distances, dtype=float), np.asarray(labels)
-    n = len(D)
-    whole, (axes,) = drawings.panels(5.2, 4.6)
-    picture = axes.imshow(
-        D, cmap="Blues_r", vmin=0.0, vmax=1.4142, interpolation="none", extent=(0, n, n, 0), aspect="equal"
-    )
-    edges = np.flatnonzero(np.diff(marks)) + 1
-    middles = [part.mean() for part in np.split(np.arange(n) + 0.5, edges)]
-    names = [str(marks[int(middle)]) for middle in middles]
-    axes.set_xticks(middles, names)
-    axes.set_yticks(middles, names)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    drawings.label(axes, "components of all restarts, by cluster", grid=False)
-    bar = whole.colorbar(picture, ax=axes, shrink=0.8)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=drawings.INK, labelsize=9)
-    bar.set_label("distance", color=drawings.INK)
-    return drawings.drawing(whole, "Distances between the components of all restarts")
-
-
-def _usage_bars(groups: Sequence[Mapping[str, Any]], what: str) -> Raw:
-    """Draw the mean share of each program, one bar per group."""
-    shares = np.array([group["usage"] for group in groups], dtype=float)
-    whole, (axes,) = drawings.panels(10.4, 0.9 + 0.32 * len(groups))
-    left, colors = np.zeros(len(groups)), drawings.COLORS
-    for at in range(shares.shape[1]):
-        axes.barh(
-            np.arange(len(groups)), 100 * shares[:, at], left=100 * left, color=colors[at % len(colors)],
-            height=0.72, edgecolor="white", linewidth=0.6, alpha=1.0 if at < len(colors) else 0.55,
-            label=str(at),
-        )  # fmt: skip
-        left += shares[:, at]
-    names = [str(group["name"])[:24] for group in groups]
-    axes.set_yticks(np.arange(len(groups)), names, parse_math=False)
-    axes.invert_yaxis()
-    axes.set_xlim(0, 100)
-    drawings.label(axes, "share of usage, %", grid=False)
-    columns = 1 + shares.shape[1] // 12
-    drawings.plain_legend(
-        axes, title=what, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9, ncols=columns
-    )
-    return drawings.drawing(whole, f"Mean usage of each {what}")
 
 
 def _signature_bars(signature: Sequence[float], title: str) -> Raw:

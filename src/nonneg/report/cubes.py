@@ -1,4 +1,4 @@
-"""Sections of an unmixed hyperspectral image: the image, the endmembers, the maps."""
+"""Blocks of an unmixed hyperspectral image: the image, the endmembers, the maps."""
 
 from __future__ import annotations
 
@@ -34,19 +34,13 @@ class Scene:
     title: str
     n_endmembers: int | None = None  # how many endmembers are looked for; None to estimate it
     mask: Any = None  # which pixels count
-    library: SpectralLibrary | None = None  # spectra to compare with
-    known_as: str = "those of the library"  # as in "degrees from the true ones"
-    truth_maps: Any = None  # known abundances, in the order of the library
+    library: SpectralLibrary | None = None  # known spectra to compare with
 
 
 def describe(model: Any, scene: Scene, seconds: float) -> Record:
     """Return the record of an unmixed image."""
     fitted, cube, k = model.result_, scene.cube, model.n_endmembers_
     match = None if scene.library is None else model.match(scene.library)
-    names = [f"endmember {at}" for at in range(k)]
-    if match is not None:
-        names = [known or name for known, name in zip(match.names, names, strict=True)]
-    errors = _map_errors(model, scene, match)
     means = np.nanmean(model.abundances_.reshape(-1, k), axis=0)
     places = None if cube.wavelengths is None else in_nanometers(cube.wavelengths)
     shown = preview_bands(cube.wavelengths, cube.shape[2], model.bands_)
@@ -63,7 +57,6 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         "n_unexplained": int(model.unexplained_.sum()),
         "n_bands": int(model.bands_.sum()),
         "bands_left_out": np.flatnonzero(~model.bands_),
-        "scale": cube.scale,
         "preview_bands": shown,
         "preview_wavelengths": None if places is None else places[list(shown)],
     }
@@ -76,64 +69,52 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         "explained": 1.0 - float(model.relative_error_) ** 2,
         "duality_gap": fitted.gap,
         "estimate": None if estimate is None else estimate.as_dict(),
+        "mean_angle": None if match is None else float(np.nanmean(match.angles)),
         "n_iter": fitted.n_iter,
         "stop_reason": records.stop_facts(fitted),
         "seconds": seconds,
     }
-    library = None
-    if match is not None and scene.library is not None:
-        present = [error for error in errors if error is not None]
-        library = {
-            "n_spectra": len(scene.library.names),
-            "known_as": scene.known_as,
-            "mean_angle": float(np.nanmean(match.angles)),
-            "map_error": float(np.sqrt(np.mean(np.square(present)))) if present else None,
-        }
     endmembers = [
         {
             "endmember": at,
             "row": int(model.pure_pixels_[at, 0]),
             "column": int(model.pure_pixels_[at, 1]),
             "mean_abundance": float(means[at]),
-            "name": names[at] if match is not None and match.names[at] else None,
+            "name": None if match is None else match.names[at],
             "angle": None if match is None or match.chosen[at] < 0 else float(match.angles[at]),
             "nearest": None if match is None else match.nearest[at],
-            "map_error": errors[at],
         }
         for at in range(k)
     ]
+    angle = {} if match is None else {"mean angle": f"{result['mean_angle']:.2f}°"}
     return Record(
         "unmix",
         f"Unmixing of {scene.title}",
-        _answer(data, result, library),
+        _answer(data, result),
         _lead(data, result),
-        _tiles(data, result, library),
+        {
+            "endmembers": k,
+            **angle,
+            "relative error": result["relative_error"],
+            "pixels": n_pixels,
+            "time": seconds,
+        },
         data,
         result,
-        details={"endmembers": endmembers, "library": library},
-        shown={"scene": scene, "names": names, "match": match, "wavelengths": places},
+        details={"endmembers": endmembers},
+        shown={"scene": scene, "match": match, "wavelengths": places},
         **records.of_estimator(model),
     )
 
 
-def _map_errors(model: Any, scene: Scene, match: Any) -> list[float | None]:
-    if scene.truth_maps is None or match is None:
-        return [None] * int(model.n_endmembers_)
-    errors: list[float | None] = []
-    for own, at in enumerate(match.chosen):
-        apart = model.abundances_[:, :, own] - scene.truth_maps[:, :, at]
-        errors.append(None if at < 0 else float(np.sqrt(np.nanmean(apart**2))))
-    return errors
-
-
-def _answer(data: Mapping[str, Any], result: Mapping[str, Any], library: Mapping[str, Any] | None) -> str:
+def _answer(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     k = result["n_endmembers"]
     said = (
         f"{wording.counted(k, 'endmember')} explain{'s' * (k == 1)} "
         f"{wording.percent(max(result['explained'], 0.0))} of the squared norm of the image"
     )
-    if library is not None:
-        said += f"; they are {library['mean_angle']:.3g}° from {library['known_as']} on average"
+    if result["mean_angle"] is not None:
+        said += f"; they are {result['mean_angle']:.3g}° from known spectra on average"
     if left := data["n_unexplained"]:
         share = wording.percent(left / data["n_pixels"])
         said += f"; they do not explain {wording.counted(left, 'pixel')} ({share}), hatched in the maps"
@@ -167,84 +148,64 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     return text
 
 
-def _tiles(
-    data: Mapping[str, Any], result: Mapping[str, Any], library: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    compared: dict[str, Any] = {}
-    if library is not None:
-        compared = {"mean angle": f"{library['mean_angle']:.2f}°"}
-        if library["map_error"] is not None:
-            compared["map error (RMS)"] = wording.number(library["map_error"], digits=3)
-    error, seconds = result["relative_error"], result["seconds"]
-    rest = {"relative error": error, "pixels": data["n_pixels"], "time": seconds}
-    return {"endmembers": result["n_endmembers"]} | compared | rest
-
-
 def _pure(result: Mapping[str, Any]) -> bool:
     return result["method"] not in _WITHOUT_PURE_PIXELS and result["how"] not in _WITHOUT_PURE_PIXELS
 
 
+def table(record: Record) -> list[dict[str, Any]]:
+    """Return the endmembers, one per row."""
+    rows = []
+    for entry in record.details["endmembers"]:
+        row = {
+            "endmember": entry["endmember"],
+            "pure pixel"
+            if _pure(record.result)
+            else "purest pixel": f"row {entry['row']}, column {entry['column']}",
+            "mean abundance": wording.percent(entry["mean_abundance"]),
+        }
+        if record.result["mean_angle"] is not None:
+            angle = None if entry["angle"] is None else f"{entry['angle']:.2f}°"
+            row |= {"looks like": entry["name"], "angle": angle, "nearest": entry["nearest"]}
+        rows.append(row)
+    return rows
+
+
+def endmember_names(record: Record) -> list[str]:
+    """Return what the endmembers are called: by the spectra they match, or by number."""
+    return [entry["name"] or f"endmember {entry['endmember']}" for entry in record.details["endmembers"]]
+
+
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
-    details, model = record.as_dict(), record.model
-    scene, names = record.shown["scene"], record.shown["names"]
-    library, pure = details["library"], _pure(details["result"])
-    colors = [drawings.COLORS[at % len(drawings.COLORS)] for at in range(len(names))]
-    labels = names if library is None else [f"{at}: {name}" for at, name in enumerate(names)]
+    details, model, cube = record.as_dict(), record.model, record.shown["scene"].cube
+    colors = [drawings.COLORS[at % len(drawings.COLORS)] for at in range(model.n_endmembers_)]
     step = max(1, -(-max(model.residuals_.shape) // _LONGEST))
-    preview = rgb_preview(scene.cube, mask=model.mask_)[::step, ::step]
+    preview = rgb_preview(cube, mask=model.mask_)[::step, ::step]
     bands, places = details["data"]["preview_bands"], details["data"]["preview_wavelengths"]
-    shown = (
-        ", ".join(f"{place:.0f} nm" for place in places)
-        if places
-        else ", ".join(f"band {at}" for at in bands)
-    )
-    pixels = "the pure pixels" if pure else "the purest pixels"
-    dashed = (
-        "" if library is None else "; dashed: the most similar spectra of the library, at the same brightness"
-    )
-    headings = ["endmember", pixels[4:-1], ">mean abundance"]
-    if library is not None:
-        headings += ["looks like", ">angle", "nearest"]
-        headings += [] if library["map_error"] is None else [">map error (RMS)"]
+    shown = [f"{place:.0f} nm" for place in places] if places else [f"band {at}" for at in bands]
+    pixels = "the pure pixels" if _pure(record.result) else "the purest pixels"
+    known = "; dashed: the most similar known spectra, at the same brightness"
+    caption = f"The spectra of the endmembers{known if record.shown['match'] is not None else ''}."
+    rows = [
+        row | {"endmember": [html.swatch(color), row["endmember"]]}
+        for row, color in zip(table(record), colors, strict=True)
+    ]
+    image = _marked(preview, model.residuals_.shape, model.pure_pixels_, colors)
+    said = f"Red, green and blue are {', '.join(shown)}. Rings mark {pixels}."
     return [
-        html.section(
-            "The image",
-            html.figure(
-                _marked(preview, model.residuals_.shape, model.pure_pixels_, colors),
-                f"Red, green and blue are {shown}. Rings mark {pixels}.",
-                kind="photo",
-            ),
-        ),
-        html.section(
-            "The endmembers",
-            html.figure(_spectra(record, labels, colors), f"The spectra of the endmembers{dashed}."),
-            html.table(headings, [_row(entry, colors, library) for entry in details["endmembers"]]),
-        ),
-        _maps(record, labels, colors, step),
+        html.section("The image", html.figure(image, said, kind="photo")),
+        html.section("The endmembers", html.figure(_spectra(record, colors), caption), rows),
+        _maps(record, colors, step),
     ]
 
 
-def _row(entry: Mapping[str, Any], colors: Sequence[str], library: Mapping[str, Any] | None) -> list[Any]:
-    cells = [
-        [html.swatch(colors[entry["endmember"]]), entry["endmember"]],
-        f"row {entry['row']}, column {entry['column']}",
-        wording.percent(entry["mean_abundance"]),
-    ]
-    if library is not None:
-        angle = wording.number(None) if entry["angle"] is None else f"{entry['angle']:.2f}°"
-        cells += [entry["name"] or wording.number(None), angle, entry["nearest"]]
-        cells += [] if library["map_error"] is None else [wording.number(entry["map_error"], digits=3)]
-    return cells
-
-
-def _maps(record: Record, labels: Sequence[str], colors: Sequence[str], step: int) -> Raw:
+def _maps(record: Record, colors: Sequence[str], step: int) -> Raw:
     model, data = record.model, record.data
     # What is not explained is hatched, as are pixels without data: a map would not be true there.
-    abundances = np.where(model.unexplained_[:, :, None], np.nan, model.abundances_)
+    abundances = np.where(model.unexplained_[:, :, None], np.nan, model.abundances_)[::step, ::step]
     pictures = [
-        html.picture(
-            data_address(picture_png(abundances[::step, ::step, at], 1.0)),
+        (
+            data_address(picture_png(abundances[:, :, at], 1.0)),
             f"abundance of {name}",
             [
                 html.swatch(colors[at]),
@@ -252,72 +213,49 @@ def _maps(record: Record, labels: Sequence[str], colors: Sequence[str], step: in
                 f", {wording.percent(entry['mean_abundance'])}",
             ],
         )
-        for at, (name, entry) in enumerate(zip(labels, record.details["endmembers"], strict=True))
+        for at, (name, entry) in enumerate(
+            zip(endmember_names(record), record.details["endmembers"], strict=True)
+        )
     ]
     worst = float(np.nanmax(model.residuals_)) if np.isfinite(model.residuals_).any() else 0.0
-    residual = html.picture(
+    residual = (
         data_address(picture_png(model.residuals_[::step, ::step], worst)),
         "residual",
         f"residual, relative to the pixel; at most {wording.percent(worst)}",
     )
-    hatched = [
-        what
-        for what, count in (
-            ("pixels without data", data["n_left_out"]),
-            ("pixels that the endmembers do not explain", data["n_unexplained"]),
-        )
-        if count
-    ]
+    hatched = ["pixels without data"] * bool(data["n_left_out"])
+    hatched += ["pixels that the endmembers do not explain"] * bool(data["n_unexplained"])
     said = "Abundance of each endmember in every pixel; the darkest shade is an abundance of one"
     said += f"; {' and '.join(hatched)} are hatched." if hatched else "."
-    kind = f"pictures large{' holes' if hatched else ''}"
-    return html.section(
-        "The maps", html.paragraph(said), html.element("div", pictures[:_N_MAPS], residual, class_=kind)
-    )
+    kind = "large holes" if hatched else "large"
+    return html.section("The maps", said, html.pictures([*pictures[:_N_MAPS], residual], kind))
 
 
-def _spectra(record: Record, names: Sequence[str], colors: Sequence[str]) -> Raw:
+def _spectra(record: Record, colors: Sequence[str]) -> Raw:
     """Draw spectra as lines; bands that were left out are gaps."""
     model, match, places = record.model, record.shown["match"], record.shown["wavelengths"]
-    inside = model.bands_.copy()
-    inside[np.flatnonzero(inside)[0] : np.flatnonzero(inside)[-1] + 1] = True
     x = np.arange(len(model.bands_)) if places is None else places
-    order = np.flatnonzero(inside)[np.argsort(x[inside], kind="stable")]
+    order = np.argsort(x, kind="stable")
     known = None
     if match is not None:
         known = record.shown["scene"].library.at(model.wavelengths_, model.endmembers_.shape[1])
+
+    def line(spectrum: FloatArray) -> tuple[Any, Any]:
+        whole_range = np.full(len(model.bands_), np.nan)
+        whole_range[model.bands_] = spectrum
+        return x[order], whole_range[order]
+
     whole, (axes,) = drawings.panels(10.4, 3.8)
-    for at, line in enumerate(model.endmembers_):
-        axes.plot(
-            *_with_gaps(x[order], _in_all_bands(model, line)[order]),
-            color=colors[at],
-            linewidth=2,
-            label=names[at],
-        )
+    for at, (name, spectrum) in enumerate(zip(endmember_names(record), model.endmembers_, strict=True)):
+        axes.plot(*line(spectrum), color=colors[at], linewidth=2, label=f"{at}: {name}")
         if known is not None and match.chosen[at] >= 0:
             beside = known[match.chosen[at]]
-            beside = beside * float(beside @ line) / max(float(beside @ beside), 1e-300)
-            dashed = _with_gaps(x[order], _in_all_bands(model, beside)[order])
-            axes.plot(*dashed, color=colors[at], linewidth=1.4, linestyle=(0, (4, 3)))
+            beside = beside * float(beside @ spectrum) / max(float(beside @ beside), 1e-300)
+            axes.plot(*line(beside), color=colors[at], linewidth=1.4, linestyle=(0, (4, 3)))
     drawings.label(axes, "band" if places is None else "wavelength, nm", "value")
     axes.set_ylim(bottom=0)
-    drawings.plain_legend(axes, fontsize=9, ncols=max(1, min(4, -(-len(names) // 6))))
+    drawings.plain_legend(axes, fontsize=9, ncols=max(1, min(4, -(-len(colors) // 6))))
     return drawings.drawing(whole, "Spectra of the endmembers")
-
-
-def _in_all_bands(model: Any, spectrum: FloatArray) -> FloatArray:
-    drawn = np.full(len(model.bands_), np.nan)
-    drawn[model.bands_] = spectrum
-    return drawn
-
-
-def _with_gaps(x: Any, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Interrupt a line where bands are missing from the file, such as those of water."""
-    if len(x) < 3:
-        return x, y
-    steps = np.diff(x)
-    gaps = np.flatnonzero(steps > 5 * np.median(steps)) + 1
-    return np.insert(np.asarray(x, dtype=float), gaps, np.nan), np.insert(y, gaps, np.nan)
 
 
 def _marked(preview: Any, shape: Sequence[int], pixels: FloatArray, colors: Sequence[str]) -> Raw:

@@ -71,94 +71,56 @@ def drawing(figure: Any, title: str) -> Raw:
     return Raw(text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))
 
 
+def curve(
+    x: Sequence[float],
+    y: Sequence[float | None],
+    names: tuple[str, str],
+    *,
+    spread: Sequence[float] | None = None,
+    mark: float | None = None,
+) -> Raw:
+    """Draw a measure against something that counts or passes, with its spread, and mark one place."""
+    figure, (axes,) = panels(5.2, 3.0)
+    at, values = (np.array([np.nan if one is None else one for one in side], dtype=float) for side in (x, y))
+    bars = np.zeros(len(at)) if spread is None else np.nan_to_num(np.array(spread, dtype=float))
+    if np.any(bars > 0):
+        axes.fill_between(at, values - bars, values + bars, color=FAINT, linewidth=0)
+    axes.plot(at, values, color=ACCENT, linewidth=2, solid_capstyle="round")
+    for place in np.flatnonzero(at == mark):
+        point = (at[place], values[place])
+        axes.plot(*point, "o", color=ACCENT, markersize=7)
+        axes.annotate(f"{mark:g}", point, (0, 9), textcoords="offset points", ha="center", color=INK)
+    if np.isfinite(values).any() and np.nanmin(values) > 0 and np.nanmax(values) > 10 * np.nanmin(values):
+        axes.set_yscale("log")
+    if np.array_equal(at, np.round(at)):
+        whole_numbers(axes)
+    label(axes, *names)
+    return drawing(figure, f"{names[1][:1].upper()}{names[1][1:]} against {names[0]}")
+
+
 def convergence(history: Mapping[str, Any]) -> list[Raw]:
     """Draw the loss against iterations and against seconds."""
-    losses = history.get("loss", [])
-    return [
-        _loss_curve(losses, history[key], name)
-        for key, name in (("n_iter", "iteration"), ("seconds", "seconds"))
-        if losses and key in history
-    ]
-
-
-def _loss_curve(values: Sequence[float | None], position: Sequence[float], name: str) -> Raw:
-    points = [(at, loss) for at, loss in zip(position, values, strict=True) if loss is not None]
-    x, y = (np.array(side, dtype=float) for side in (zip(*points, strict=True) if points else ((), ())))
-    if name == "seconds":
+    losses = history.get("loss") or []
+    if not losses or "n_iter" not in history:
+        return []
+    curves = [curve(history["n_iter"], losses, ("iterations", "loss"))]
+    if "seconds" in history:
         # Before the first loss is known, factors are initialized: that time is no part of the curve.
-        x, name = x - x[:1], "seconds after the first iteration"
-        if len(x) and x[-1] < 0.5:
-            x, name = 1e3 * x, f"milli{name}"
-    figure, (axes,) = panels(5.2, 3.0)
-    axes.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
-    if len(x):
-        axes.plot(x[-1], y[-1], "o", color=ACCENT, markersize=6)
-        if y.min() > 0 and y.max() > 10 * y.min():
-            axes.set_yscale("log")
-        else:
-            room = 0.08 * (y.max() - y.min()) or 0.05 * abs(y[-1]) or 1.0
-            axes.set_ylim(y.min() - room, y.max() + room)
-    if name == "iteration":
-        whole_numbers(axes)
-    else:
-        axes.set_xlim(left=0.0)
-        axes.locator_params(axis="x", nbins=6)
-    label(axes, name, "loss")
-    return drawing(figure, f"Loss against {name}")
+        passed = np.asarray(history["seconds"], dtype=float) - history["seconds"][0]
+        curves.append(curve(passed, losses, ("seconds after the first iteration", "loss")))
+    return curves
 
 
-def strengths(shares: FloatArray, what: str = "component") -> Raw:
-    """Draw the share of each component, strongest first."""
-    order = np.argsort(-shares, kind="stable")
-    figure, (axes,) = panels(10.4, 2.5)
-    axes.bar(np.arange(len(order)), 100 * shares[order], width=0.78, color=ACCENT)
-    shown = np.arange(0, len(order), max(1, len(order) // 40))
-    axes.set_xticks(shown, [str(order[at]) for at in shown])
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-0.6, max(len(order), 8) - 0.4)  # few bars stay slim
-    label(axes, what, "share, %")
-    return drawing(figure, f"Share of each {what}")
-
-
-def ranked_bars(values: Any, n_chosen: int, measure: str, order: str) -> Raw:
+def ranked_bars(values: Any, n_chosen: int, names: tuple[str, str]) -> Raw:
     """Draw values as bars, those that were chosen in color."""
-    shown = np.asarray(values, dtype=float)[: 2 * n_chosen + 10]
+    shown = np.asarray(values, dtype=float)
     figure, (axes,) = panels(10.4, 2.5)
     places = np.arange(1, len(shown) + 1)
-    axes.bar(places[:n_chosen], shown[:n_chosen], width=0.78, color=ACCENT)
-    axes.bar(places[n_chosen:], shown[n_chosen:], width=0.78, color=INK)
-    axes.axvline(n_chosen + 0.5, color=FAINT, linewidth=1.2)
+    axes.bar(places, shown, width=0.78, color=[ACCENT] * n_chosen + [INK] * (len(shown) - n_chosen))
     axes.set_xlim(0.4, max(len(shown), 8) + 0.6)  # few bars stay slim
     whole_numbers(axes)
-    label(axes, f"samples, {order}", measure)
-    return drawing(figure, f"{measure.capitalize()} of the samples, {order}")
-
-
-def candidate_curve(
-    candidates: Sequence[int],
-    mean: Sequence[float],
-    spread: Sequence[float] | None,
-    chosen: int | None,
-    measure: str,
-    what: str = "components",
-) -> Raw:
-    """Draw a measure of every candidate, with its spread, and mark one."""
-    figure, (axes,) = panels(5.2, 3.0)
-    x, y = (
-        np.array([np.nan if one is None else one for one in side], dtype=float) for side in (candidates, mean)
-    )
-    bars = np.zeros(len(x)) if spread is None else np.nan_to_num(np.array(spread, dtype=float))
-    if np.any(bars > 0):
-        axes.fill_between(x, y - bars, y + bars, color=FAINT, linewidth=0)
-    axes.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
-    for at in np.flatnonzero(x == chosen):
-        axes.plot(x[at], y[at], "o", color=ACCENT, markersize=7)
-        axes.annotate(str(chosen), (x[at], y[at]), (0, 9), textcoords="offset points", ha="center", color=INK)
-    if y.size and np.nanmin(y) > 0 and np.nanmax(y) > 100 * np.nanmin(y):
-        axes.set_yscale("log")
-    whole_numbers(axes)
-    label(axes, what, measure)
-    return drawing(figure, f"{measure[:1].upper()}{measure[1:]} by number of {what}")
+    label(axes, *names)
+    return drawing(figure, f"{names[1].capitalize()} of the {names[0]}")
 
 
 def heat_map(
@@ -168,7 +130,9 @@ def heat_map(
     *,
     ordered: bool = False,
     line: str = "component",
+    lines: Sequence[str] | None = None,
     largest: float | None = None,
+    width: float = 10.4,
 ) -> Raw:
     """Draw a factor with one line per component, each scaled to its own maximum or all to one number."""
     n_components, length = factor.shape
@@ -181,27 +145,21 @@ def heat_map(
     turned = longest * length > 60  # short labels, such as numbers, have room side by side
     # A turned label of ten-point letters takes this many inches below the map.
     room = 0.07 * longest if turned else 0.0
-    figure, (axes,) = panels(10.4, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)) + room)
-    shaded(axes, cells, (-0.5, length - 0.5, n_components - 0.5, -0.5))
+    figure, (axes,) = panels(width, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)) + room)
+    extent = (-0.5, length - 0.5, n_components - 0.5, -0.5)
+    axes.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="none", extent=extent)
     shown = np.arange(0, n_components, max(1, n_components // 20))
-    axes.set_yticks(shown, [str(at) for at in shown])
+    axes.set_yticks(shown, [str(at) if lines is None else lines[at] for at in shown], parse_math=False)
     if labels:
         turn = {"rotation": 60, "ha": "right"} if turned else {}
         axes.set_xticks(range(length), labels, parse_math=False, **turn)
-    elif not ordered:
-        whole_numbers(axes)
-    if ordered:
+    elif ordered:
         axes.set_xticks([])
+    else:
+        whole_numbers(axes)
     axes.tick_params(length=0)
     label(axes, what, line, grid=False)
     return drawing(figure, f"Heat map by {what}")
-
-
-def shaded(axes: Any, cells: Any, extent: tuple[float, ...], **options: Any) -> None:
-    """Draw cells from 0 (light) to 1 (dark)."""
-    axes.imshow(
-        cells, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="none", extent=extent, **options
-    )
 
 
 def averaged(factor: FloatArray, n_bins: int) -> FloatArray:

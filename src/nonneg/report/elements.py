@@ -1,15 +1,25 @@
-"""Elements of the HTML page: text is escaped wherever it enters, so that no name in the data is markup."""
+"""Blocks of the page: text, tables, pictures, curves and files. Text is escaped wherever it enters."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from typing import Any
 
 from nonneg._html import Raw
+from nonneg.report.wording import number
 
 _VOID = frozenset({"img", "br", "meta"})
+_NUMERIC = re.compile(r"[-+\d.\N{EN DASH}].*")  # a text that stands to the right of its column
+
+
+class Names(list[tuple[Any, float]]):
+    """Names with weights in percent: shaded words on the page, a list in the terminal."""
+
+    def __str__(self) -> str:
+        return ", ".join(str(name) for name, _ in self[:8])
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Raw:
@@ -28,25 +38,56 @@ def joined(*children: Any) -> Raw:
     """Return several children as one; lists are taken apart, None is nothing, text is escaped."""
     parts = []
     for child in children:
-        if child is None:
-            continue
         if isinstance(child, Raw):
             parts.append(str(child))
+        elif isinstance(child, Names):
+            parts.append(str(joined([_chip(name, weight) for name, weight in child])))
         elif isinstance(child, list | tuple):
             parts.append(str(joined(*child)))
-        else:
+        elif child is not None:
             parts.append(escape(str(child), quote=False))
     return Raw("".join(parts))
 
 
-def section(heading: str, *children: Any) -> Raw:
-    """Return a section with its heading."""
-    return element("section", element("h2", heading), *children)
+def section(heading: str, *blocks: Any) -> Raw:
+    """Return a section: texts become paragraphs, lists of rows tables, and empty blocks are left out."""
+    return element("section", element("h2", heading), [_block(block) for block in blocks if block])
+
+
+def _block(block: Any) -> Raw:
+    if isinstance(block, Raw):
+        return block
+    return paragraph(block) if isinstance(block, str) else table(block)
 
 
 def paragraph(*children: Any, note: bool = False) -> Raw:
     """Return a paragraph."""
     return element("p", *children, class_="note" if note else None)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Raw:
+    """Return a table with the keys as headings; columns of numbers stand to the right."""
+    headings = list(dict.fromkeys(key for row in rows for key in row))
+    sides = {key: _side([row.get(key) for row in rows]) for key in headings}
+    head = [element("th", key, class_="right" if sides[key] == "right" else None) for key in headings]
+    body = [
+        element("tr", [element("td", _cell(row.get(key)), class_=sides[key]) for key in headings])
+        for row in rows
+    ]
+    whole = element("table", element("thead", element("tr", head)), element("tbody", body))
+    return element("div", whole, class_="scroll", tabindex=0)
+
+
+def _cell(value: Any) -> Any:
+    return number(value) if value is None or isinstance(value, int | float) else value
+
+
+def _side(cells: Sequence[Any]) -> str | None:
+    if any(isinstance(cell, Names) for cell in cells):
+        return "names"
+    texts = [cell for cell in cells if not (cell is None or isinstance(cell, int | float))]
+    plain = (isinstance(cell, str) and not isinstance(cell, Raw) for cell in texts)
+    return "right" if all(plain) and all(map(_NUMERIC.fullmatch, texts)) else None
 
 
 def figure(drawing: Any, caption: Any = None, *, wide: bool = True, kind: str = "") -> Raw:
@@ -60,31 +101,30 @@ def figure(drawing: Any, caption: Any = None, *, wide: bool = True, kind: str = 
     )
 
 
-def side_by_side(*cards: Any) -> Raw:
-    """Return drawings in as many columns as there is room for."""
+def side_by_side(*drawings: Raw) -> Raw | None:
+    """Return drawings on cards, in as many columns as there is room for."""
+    cards = [figure(drawing, wide=False) for drawing in drawings]
     # One drawing alone would fill the page.
-    return element("div", *cards, class_="curves", style="max-width: 560px" if len(cards) == 1 else None)
+    style = "max-width: 560px" if len(cards) == 1 else None
+    return element("div", cards, class_="curves", style=style) if cards else None
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Raw:
-    """Return a table; ">" before a heading puts its column to the right, "*" gives it room for many names."""
-    marks = [heading[:1] if heading[:1] in (">", "*") else "" for heading in headings]
-    sides = [{">": "right", "*": "names"}.get(mark) for mark in marks]
-    head = [
-        element("th", heading[len(mark) :], class_="right" if mark == ">" else None)
-        for heading, mark in zip(headings, marks, strict=True)
+def pictures(entries: Iterable[tuple[str, str, Any]], kind: str = "") -> Raw:
+    """Return a grid of pictures, each an address, its description and a caption."""
+    grid = [
+        element("figure", element("img", src=address, alt=alt), element("figcaption", caption))
+        for address, alt, caption in entries
     ]
-    body = [
-        element("tr", [element("td", cell, class_=side) for cell, side in zip(row, sides, strict=True)])
-        for row in rows
-    ]
-    whole = element("table", element("thead", element("tr", head)), element("tbody", body))
-    return element("div", whole, class_="scroll", tabindex=0)
+    return element("div", grid, class_=f"pictures {kind}".strip())
 
 
-def chips(entries: Iterable[tuple[Any, float]]) -> list[Raw]:
-    """Return names, each shaded by its weight in percent."""
-    return [element("span", name, class_="chip", style=f"--weight: {weight}%") for name, weight in entries]
+def card(headline: Any, *blocks: Any, class_: str = "statement", id_: str | None = None) -> Raw:
+    """Return an article: a headline of badges and a name, then its blocks."""
+    return element("article", element("div", headline, class_="headline"), *blocks, class_=class_, id_=id_)
+
+
+def _chip(name: Any, weight: float) -> Raw:
+    return element("span", name, class_="chip", style=f"--weight: {round(weight)}%")
 
 
 def badge(text: str, grade: str) -> Raw:
@@ -99,18 +139,14 @@ def swatch(color: str) -> Raw:
 
 def tiles(entries: Iterable[tuple[str, str]]) -> Raw:
     """Return numbers with their names."""
-    return element(
-        "dl",
-        [element("div", element("dt", name), element("dd", value)) for name, value in entries],
-        class_="tiles",
-    )
+    boxes = [element("div", element("dt", name), element("dd", value)) for name, value in entries]
+    return element("dl", boxes, class_="tiles")
 
 
 def facts(entries: Iterable[tuple[str, str]]) -> Raw:
     """Return names and values in two columns."""
-    return element(
-        "dl", [[element("dt", name), element("dd", value)] for name, value in entries], class_="facts"
-    )
+    pairs = [[element("dt", name), element("dd", value)] for name, value in entries]
+    return element("dl", pairs, class_="facts")
 
 
 def legend(words: str, before: str = "") -> Raw:
@@ -118,27 +154,12 @@ def legend(words: str, before: str = "") -> Raw:
     return element("p", before, element("span", class_="ramp"), words, class_="legend")
 
 
-def picture(address: str, alt: str, caption: Any) -> Raw:
-    """Return a picture with a caption."""
-    return element("figure", element("img", src=address, alt=alt), element("figcaption", caption))
-
-
-def statement(entry: Mapping[str, Any]) -> Raw:
-    """Return a statement of the certificate."""
-    value = None
-    if entry["number"] is not None:
-        limit = "" if entry["threshold"] is None else f", threshold {entry['threshold']}"
-        value = paragraph(f"Value {entry['number']}{limit}.", note=True)
-    details = None
-    if entry["quantities"]:
-        details = element("details", element("summary", "Quantities"), facts(entry["quantities"]))
-    headline = element(
-        "div", badge(entry["verdict"], entry["grade"]), element("h3", entry["name"]), class_="headline"
-    )
-    advice = [" ", element("strong", entry["advice"])] if entry["advice"] else None
-    return element(
-        "article", headline, paragraph(entry["sentence"], advice), value, details, class_="statement"
-    )
+def downloads(files: Mapping[str, str]) -> Raw:
+    """Return links to files beside the page, each with a sentence."""
+    listed = [
+        element("li", element("a", name, href=name, download=""), f": {what}") for name, what in files.items()
+    ]
+    return element("ul", listed)
 
 
 def document(title: str, *children: Any) -> str:

@@ -1,8 +1,8 @@
-"""Sections of a factorization: components, examples, classes, convergence, factors."""
+"""Blocks of a factorization: components, examples, classes, factors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ def describe(
     *,
     title: str,
     image_shape: tuple[int, int] | None = None,
-    comparison: Mapping[str, Any] | None = None,
 ) -> Record:
     """Return the record of a factorization."""
     fitted, H = model.result_, model.components_
@@ -97,7 +96,7 @@ def describe(
         {"components": H.shape[0]} | measure | {"iterations": model.n_iter_, "time": seconds},
         about,
         result,
-        details={"image_shape": image_shape, "examples": examples, "comparison": comparison},
+        details={"image_shape": image_shape, "examples": examples},
         hints=hints,
         shown=shown,
         **records.of_estimator(model),
@@ -170,136 +169,118 @@ def label_sentence(record: Record) -> str:
     )
 
 
-def sections(record: Record) -> list[Any]:
-    """Return the sections of the page."""
-    W, H = record.shown["W"], record.shown["H"]
-    scale = record.result.get("column_scale")
-    # Features compare with each other by their part of a column, not by its unit.
-    relative = H if scale is None else H / np.asarray(scale)
-    shares = quality.component_strengths(W, relative)
+def label_rows(record: Record) -> list[dict[str, Any]]:
+    """Return the mean share of every component in every class."""
+    labels = record.result.get("labels")
+    if not labels:
+        return []
+    groups = zip(labels["classes"], labels["counts"], labels["shares"], strict=True)
+    return group_rows(str(labels["name"]), groups, "component")
+
+
+def group_rows(
+    name: str, groups: Iterable[tuple[str, int, Sequence[float]]], what: str
+) -> list[dict[str, Any]]:
+    """Return a row per group of samples: its size, and the mean share of every component."""
     return [
-        _pictures(record, shares),
-        _examples(record),
-        _strongest_section(record, relative, shares),
-        _labels(record),
-        _comparison(record.details.get("comparison")),
-        html.section("Share of each component", html.figure(drawings.strengths(shares))),
-        html.section(
-            "The factors", html.legend("0 to the maximum of each component"), _heat_maps(record, relative)
-        ),
+        {name: group, "samples": int(count)}
+        | {f"{what} {at}": html.Names([(wording.percent(one), 100 * one)]) for at, one in enumerate(shares)}
+        for group, count, shares in groups
     ]
 
 
-def _pictures(record: Record, shares: FloatArray) -> Raw | None:
-    shape = record.details["image_shape"]
+def table(record: Record) -> list[dict[str, Any]]:
+    """Return the components with their strongest features and samples, if these have names."""
+    named = record.shown["rows"] is not None or record.shown["columns"] is not None
+    return _components(record) if named else []
+
+
+def _components(record: Record) -> list[dict[str, Any]]:
+    W, H, names = record.shown["W"], _relative(record), (record.shown["columns"], record.shown["rows"])
+    shares = quality.component_strengths(W, H)
+    rows = []
+    for at in np.argsort(-shares, kind="stable")[:_N_LISTED].tolist():
+        row: dict[str, Any] = {"component": at, "share": wording.percent(float(shares[at]))}
+        for what, weights, known in zip(("features", "samples"), (H[at], W[:, at]), names, strict=True):
+            if known is not None:
+                row[what] = strongest(weights, known, _N_TOP)
+        rows.append(row)
+    return rows
+
+
+def _relative(record: Record) -> FloatArray:
+    """Return H by its part of each column: features compare with each other that way, not by their units."""
+    scale = record.result.get("column_scale")
+    H: FloatArray = record.shown["H"]
+    return H if scale is None else H / np.asarray(scale)
+
+
+def strongest(weights: Any, names: Sequence[str], count: int) -> html.Names:
+    """Name the largest entries, each with its size in percent of the largest."""
+    order = np.argsort(-np.asarray(weights), kind="stable")[:count]
+    top = float(weights[order[0]])
+    return html.Names(
+        (names[at], 100 * float(weights[at]) / top) for at in order.tolist() if weights[at] > 0 < top
+    )
+
+
+def sections(record: Record) -> list[Any]:
+    """Return the sections of the page."""
+    labels, shape = record.result.get("labels"), record.details["image_shape"]
+    unit = " relative to the scale of each column" if record.result.get("column_scale") is not None else ""
+    said = "The share of a component is the norm of its part of W H. Strongest components first."
+    if table(record):
+        said += f" Features and samples are shaded by weight{unit}."
+    parts = [
+        None if shape is None else _pictures(record, shape),
+        None if record.shown["examples"] is None else _examples(record, shape),
+        html.section("What the components are made of", said, _components(record)),
+    ]
+    if labels:
+        told = f"{label_sentence(record)} The table shows the mean share of every component in each class."
+        parts.append(html.section(f"Components by {labels['name']}", told, label_rows(record)))
+    rows, columns = record.shown["rows"], record.shown["columns"]
+    maps = [
+        factor_map(record.shown["W"].T, "sample", rows, "W: how much of each component is in each sample")
+    ]
     if shape is None:
-        return None
-    strongest = np.sort(np.argsort(-shares, kind="stable")[:_N_PICTURES]).tolist()
+        # Without names the order may mean something: wavelengths, time.
+        words = "H: how much of each feature is in each component"
+        maps.append(factor_map(_relative(record), "feature", columns, words, sort=columns is not None))
+    legend = html.legend("0 to the maximum of each component")
+    return [*parts, html.section("The factors", legend, *maps)]
+
+
+def _pictures(record: Record, shape: Sequence[int]) -> Raw:
+    shares = quality.component_strengths(record.shown["W"], _relative(record))
+    order = np.sort(np.argsort(-shares, kind="stable")[:_N_PICTURES]).tolist()
     images = [
-        html.picture(
+        (
             data_address(picture_png(record.shown["H"][at].reshape(shape))),
             f"component {at}",
             [html.element("b", at), " ", wording.percent(float(shares[at]))],
         )
-        for at in strongest
+        for at in order
     ]
     intro = (
         "Every sample is approximately a sum of these parts with nonnegative weights. Below each: its "
         "number, as in the files, and its share."
     )
-    return html.section(
-        "The components", html.paragraph(intro), html.element("div", images, class_="pictures")
-    )
+    return html.section("The components", intro, html.pictures(images))
 
 
-def _examples(record: Record) -> Raw | None:
-    shape, rows = record.details["image_shape"], record.details["examples"]
-    if shape is None or record.shown["examples"] is None:
-        return None
+def _examples(record: Record, shape: Sequence[int]) -> Raw:
     names, pairs = record.shown["rows"], []
-    for row, entries in zip(rows, np.nan_to_num(record.shown["examples"]), strict=True):
+    for row, entries in zip(record.details["examples"], np.nan_to_num(record.shown["examples"]), strict=True):
         model = record.shown["W"][row] @ record.shown["H"]
         largest = float(max(entries.max(), model.max()))  # the same shades for both
+        both = np.vstack([entries.reshape(shape), model.reshape(shape)])
         name = f"{row}" if names is None else names[row]
-        images = [
-            html.element("img", src=data_address(picture_png(one.reshape(shape), largest)), alt=alt)
-            for one, alt in ((entries, f"sample {name}"), (model, "its reconstruction"))
-        ]
-        pairs.append(html.element("figure", images, html.element("figcaption", name)))
-    return html.section(
-        "The data and their reconstruction",
-        html.element("div", pairs, class_="pairs"),
-        html.paragraph("Top: a sample. Bottom: its reconstruction from the components.", note=True),
-    )
-
-
-def _strongest_section(record: Record, H: FloatArray, shares: FloatArray) -> Raw | None:
-    rows, columns = record.shown["rows"], record.shown["columns"]
-    if rows is None and columns is None:
-        return None
-    named = [name for name, known in (("*features", columns), ("*samples", rows)) if known is not None]
-    headings = ["component", ">share", *named]
-    lines = []
-    for at in np.argsort(-shares, kind="stable")[:_N_LISTED].tolist():
-        sides = ((H[at], columns), (record.shown["W"][:, at], rows))
-        cells = [
-            html.chips(strongest(weights, names, _N_TOP)) for weights, names in sides if names is not None
-        ]
-        lines.append([at, wording.percent(float(shares[at])), *cells])
-    unit = " relative to the scale of each column" if record.result.get("column_scale") is not None else ""
-    intro = (
-        f"The strongest features and samples of each component, shaded by weight{unit}; strongest "
-        "components first."
-    )
-    return html.section("What the components are made of", html.paragraph(intro), html.table(headings, lines))
-
-
-def strongest(weights: Any, names: Sequence[str], count: int) -> list[tuple[str, int]]:
-    """Name the largest entries, each with its size in percent of the largest."""
-    order = np.argsort(-np.asarray(weights), kind="stable")[:count]
-    top = float(weights[order[0]])
-    return [
-        (names[at], round(100 * float(weights[at]) / top)) for at in order.tolist() if weights[at] > 0 < top
-    ]
-
-
-def _labels(record: Record) -> Raw | None:
-    labels = record.result.get("labels")
-    if not labels:
-        return None
-    components = (f">component {at}" for at in range(len(labels["shares"][0])))
-    headings = [str(labels["name"]), ">samples", *components]
-    rows = [
-        [name, int(count), *(html.chips([(wording.percent(one), round(100 * one))]) for one in shares)]
-        for name, count, shares in zip(labels["classes"], labels["counts"], labels["shares"], strict=True)
-    ]
-    said = f"{label_sentence(record)} The table shows the mean share of every component in each class."
-    return html.section(f"Components by {labels['name']}", html.paragraph(said), html.table(headings, rows))
-
-
-def _comparison(comparison: Mapping[str, Any] | None) -> Raw | None:
-    if comparison is None:
-        return None
-    headings = ["library", ">seconds", ">relative error", ">iterations"]
-    rows = [
-        [row["name"], f"{row['seconds']:.3f}", f"{row['relative_error']:.5f}", row["n_iter"]]
-        for row in comparison["rows"]
-    ]
-    return html.section(
-        "Side by side", html.table(headings, rows), html.paragraph(comparison["note"], note=True)
-    )
-
-
-def _heat_maps(record: Record, H: FloatArray) -> list[Raw]:
-    rows, columns = record.shown["rows"], record.shown["columns"]
-    maps = [
-        factor_map(record.shown["W"].T, "sample", rows, "W: how much of each component is in each sample")
-    ]
-    if record.details["image_shape"] is None:
-        said = "H: how much of each feature is in each component"
-        # Without names the order may mean something: wavelengths, time.
-        maps.append(factor_map(H, "feature", columns, said, sort=columns is not None))
-    return maps
+        pairs.append(
+            (data_address(picture_png(both, largest)), f"sample {name} and its reconstruction", name)
+        )
+    said = "Top: a sample. Bottom: its reconstruction from the components."
+    return html.section("The data and their reconstruction", said, html.pictures(pairs))
 
 
 def factor_map(

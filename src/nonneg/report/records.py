@@ -125,7 +125,8 @@ def read_record(path: str | os.PathLike[str]) -> Record:
         )
     if missing := [name for name in _STORED if name not in content]:
         raise FileFormatError(f"{path} lacks {', '.join(missing)}. Run `nonneg {command}` again.")
-    details = {name: value for name, value in content.items() if name not in (*_STORED, "format")}
+    own = (*_STORED, "format", "files")
+    details = {name: value for name, value in content.items() if name not in own}
     return Record(**{name: content[name] for name in _STORED}, details=details)
 
 

@@ -1,4 +1,4 @@
-"""Sections of separated sounds: sources to listen to, spectrograms, atoms, components; and their files."""
+"""Blocks of separated sounds: sources to listen to, spectrograms, components."""
 
 from __future__ import annotations
 
@@ -21,11 +21,8 @@ from nonneg.report import drawings, records, wording
 from nonneg.report import elements as html
 from nonneg.report.records import Record
 
-_N_ATOMS = 8  # atoms listed and drawn: the strongest
 _PLAYER_BYTES = 6_000_000  # of the sounds in the report; of longer sounds the beginning is kept
 _N_PEAKS = 4
-_LEAST_SHARE = 0.01  # atoms with less of a source's power are not named
-_N_PANELS = 16  # components whose activations are drawn one by one
 _DECIBELS = 60.0  # range of a spectrogram below the maximum
 _METHODS = {
     "stft": "the short-time Fourier transform",
@@ -72,7 +69,7 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "method": model.method,
         "n_sources": len(model.source_names_),
         "n_components": fit.n_components_,
-        "objective": fitted.objective if _has_atoms(model) else fitted.loss,
+        "objective": fitted.objective if hasattr(fit, "transform_") else fitted.loss,
         "likelihood": getattr(fitted, "likelihood", None),
         "divergence": divergence,
         "divergence_per_entry": divergence / (n_frames * fit.n_features_in_),
@@ -109,7 +106,7 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         },
         data,
         result,
-        details={"sources": sources, "atoms": _atoms(model, rate)},
+        details={"sources": sources},
         shown={"separated": separated, "players": players},
         **records.of_estimator(model),
     )
@@ -144,60 +141,36 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     )
 
 
-def _is_cosine(result: Mapping[str, Any]) -> bool:
-    choice = result["transform_choice"]
-    return choice is not None and choice["name"] != "learned"
-
-
-def _has_atoms(model: Any) -> bool:
-    """Tell whether the transform has atoms of its own; those of the STFT are known."""
-    return hasattr(model.model_, "transform_")
-
-
-def _power_by_source(model: Any) -> FloatArray:
-    """Return the power of each source in every atom or bin."""
-    components, W = model.model_.components_, model.activations_
-    groups = [model.groups_ == at for at in range(len(model.source_names_))]
-    return np.stack([W[:, own].sum(axis=0) @ components[own] for own in groups])
-
-
 def _frequencies(model: Any, source: int, rate: int) -> list[float]:
     """Return frequencies at which a source has most of its power, each partial once."""
-    power, length = _power_by_source(model)[source], model.framing_.frame_length
+    own, length = model.groups_ == source, model.framing_.frame_length
+    power = model.activations_[:, own].sum(axis=0) @ model.model_.components_[own]
     strongest = np.argsort(-power, kind="stable")[: 4 * _N_PEAKS]
-    strongest = strongest[power[strongest] > _LEAST_SHARE * power.sum()]
+    strongest = strongest[power[strongest] > 0]
     if length < 4 or len(strongest) == 0:  # too short for a sinusoid, or silent
         return []
-    if _has_atoms(model):
-        # Atoms nearer than the resolution of a frame are one partial in two phases.
+    if hasattr(model.model_, "transform_"):
         hertz = fit_sinusoids(model.model_.transform_[strongest], sample_rate=rate).frequency
-        places, resolution = hertz, rate / length / 2
     else:
-        # A Hann window spreads a partial over 4 bins.
         hertz = bin_frequencies(model.framing_, model.model_, rate)[strongest]
-        places, resolution = strongest, 2
-    distinct: list[int] = []
-    for at, place in enumerate(places):
-        if all(abs(place - places[other]) > resolution for other in distinct):
-            distinct.append(at)
-    return [float(value) for value in hertz[distinct[:_N_PEAKS]]]
+    distinct: list[float] = []
+    for value in hertz.tolist():
+        # A Hann window spreads a partial over 4 bins.
+        if all(abs(value - other) > 2 * rate / length for other in distinct):
+            distinct.append(value)
+    return distinct[:_N_PEAKS]
 
 
-def _atoms(model: Any, rate: int) -> list[dict[str, Any]]:
-    if not _has_atoms(model):
-        return []
-    chosen, by_source = model.strongest_atoms(_N_ATOMS), _power_by_source(model)
-    power, long_enough = by_source.sum(axis=0), model.model_.n_features_in_ >= 4
-    sinusoids = fit_sinusoids(model.model_.transform_[chosen], sample_rate=rate) if long_enough else None
+def table(record: Record) -> list[dict[str, Any]]:
+    """Return the sources, one per row."""
     return [
         {
-            "atom": int(atom),
-            "power_share": float(power[atom] / power.sum()),
-            "frequency": None if sinusoids is None else float(sinusoids.frequency[at]),
-            "residual_share": 0.0 if sinusoids is None else float(sinusoids.residual_share[at]),
-            "source": model.source_names_[int(by_source[:, atom].argmax())],
+            "source": entry["name"],
+            "energy": wording.percent(entry["energy_share"]),
+            "components": wording.ranges(entry["components"]),
+            "strongest frequencies": ", ".join(f"{value:.0f} Hz" for value in entry["frequencies"]),
         }
-        for at, atom in enumerate(chosen)
+        for entry in record.details["sources"]
     ]
 
 
@@ -205,68 +178,55 @@ def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
     separated = record.shown["separated"]
     model, sound, sources = separated.model, separated.sounds[0], separated.sources[0]
-    entries, atoms = record.details["sources"], record.details["atoms"]
-    rate, components = sound.rate, model.model_.components_
-    activations = model.activations_[: model.framing_.n_frames(sound.samples.shape[-1])]
-    names = _component_names(record)
-    by_source = len(components) > _N_PANELS
-    lines, line_names = activations, names
-    if by_source:
-        weighted = activations * components.sum(axis=1)
-        lines = np.stack([weighted[:, model.groups_ == at].sum(axis=1) for at in range(len(entries))], axis=1)
-        line_names = [entry["name"] for entry in entries]
-    frequencies = bin_frequencies(model.framing_, model.model_, rate)
-    seconds = sound.samples.shape[-1] / rate
+    rows, note = table(record), ""
+    if record.shown["players"]:
+        players, note = _players(sound.samples, sources, sound.rate)
+        rows = [
+            {"source": row["source"], "listen": player} | row
+            for row, player in zip([{"source": "recording"}, *rows], players, strict=True)
+        ]
+    if len(separated.sounds) > 1:
+        note = f"This is the first of {len(separated.sounds)} recordings. {note}".rstrip()
+    names = ["the recording", *model.source_names_]
+    power = [_spectrogram(signal, sound.rate) for signal in (sound.samples, *sources)]
+    # One scale for all: where sources cancel each other, they are louder than the recording.
+    loudest = max(max(float(cells.max()) for _, _, cells in power), 1e-300)
+    spectrograms = [
+        _spectrogram_drawing(name, hertz, times, cells / loudest)
+        for name, (hertz, times, cells) in zip(names, power, strict=True)
+    ]
+    components = model.model_.components_
+    order = np.argsort(bin_frequencies(model.framing_, model.model_, sound.rate), kind="stable")
+    lines = [f"{at + 1} ({model.source_names_[group]})" for at, group in enumerate(model.groups_)]
+    seconds = model.framing_.n_frames(sound.samples.shape[-1])
     return [
-        _source_section(record, sound, sources),
-        _spectrograms(sound, sources, entries),
-        _atom_section(record, model) if atoms else None,
+        html.section(
+            "The sources",
+            "The sources sum to the recording, sample by sample. Percentages are shares of the energy.",
+            rows,
+            note,
+        ),
+        html.section(
+            "Before and after",
+            "Spectrograms of the recording and of its sources, in the same shades.",
+            html.legend("0 dB, the loudest of all", f"-{_DECIBELS:.0f} dB"),
+            html.side_by_side(*spectrograms),
+        ),
         html.section(
             "The components",
             html.legend("0 to the maximum of each component"),
             html.figure(
-                _templates(components, frequencies, rate, names),
-                [
-                    f"Templates: the {'variance' if atoms else 'magnitude'} that a component gives to each "
-                    f"{'atom, atoms by frequency' if atoms else 'frequency'}. Components are numbered as in ",
-                    html.element("code", "--group"),
-                    ".",
-                ],
+                drawings.heat_map(
+                    components[:, order], "frequencies, low to high", lines=lines, ordered=True
+                ),
+                "Templates: what a component gives to each frequency. Components are numbered as in --group.",
             ),
             html.figure(
-                _activations(lines, seconds, line_names),
-                f"Activations: how strong each {'source' if by_source else 'component'} is over time, on a "
-                f"scale of {_DECIBELS:.0f} dB below its strongest moment.",
+                drawings.heat_map(model.activations_[:seconds].T, "frame", lines=lines),
+                "Activations: how strong each component is over time.",
             ),
         ),
     ]
-
-
-def _source_section(record: Record, sound: Sound, sources: FloatArray) -> Raw:
-    players, note = _players(sound.samples, sources, sound.rate) if record.shown["players"] else ([], "")
-    n_recordings = len(record.data["files"])
-    if n_recordings > 1:
-        note = f"This is the first of {n_recordings} recordings. {note}".rstrip()
-    rows: list[list[Any]] = [
-        [
-            entry["name"], wording.percent(entry["energy_share"]), wording.ranges(entry["components"]),
-            ", ".join(f"{value:.0f} Hz" for value in entry["frequencies"]),
-        ]
-        for entry in record.details["sources"]
-    ]  # fmt: skip
-    headings = ["source", ">energy", ">components", "strongest frequencies"]
-    if players:
-        rows.insert(0, ["recording", "", "", ""])
-        rows = [[row[0], player, *row[1:]] for row, player in zip(rows, players, strict=True)]
-        headings.insert(1, "listen")
-    return html.section(
-        "The sources",
-        html.paragraph(
-            "The sources sum to the recording, sample by sample. Percentages are shares of the energy."
-        ),
-        html.table(headings, rows),
-        html.paragraph(note, note=True) if note else None,
-    )
 
 
 def _players(mixture: FloatArray, sources: FloatArray, rate: int) -> tuple[list[Raw], str]:
@@ -287,115 +247,22 @@ def _players(mixture: FloatArray, sources: FloatArray, rate: int) -> tuple[list[
     return players, note
 
 
-def _component_names(record: Record) -> list[str]:
-    """Name components by number, from 1, and source; by the source alone where each has one component."""
-    names = {int(at): entry["name"] for entry in record.details["sources"] for at in entry["components"]}
-    n_components = record.result["n_components"]
-    alone = n_components == record.result["n_sources"]
-    return [names[at] if alone else f"{at} ({names[at]})" for at in range(1, n_components + 1)]
-
-
-def _atom_section(record: Record, model: Any) -> Raw:
-    entries = record.details["atoms"]
-    fixed = record.result["method"] == "dct" or _is_cosine(record.result)
-    said = "The cosines that carry most of the power. Their frequencies lie on a fixed grid."
-    if not fixed:
-        said = (
-            "The atoms that carry most of the power, with the frequency of the sinusoid that fits each best, "
-            "and the share of the atom that is not that sinusoid. A learned transform is not bound to a "
-            "grid: two atoms at the same frequency are one partial in two phases."
-        )
-    headings = [">atom", ">power", ">frequency, Hz", ">not a sinusoid", "source"]
-    rows = [
-        [
-            wording.number(entry["atom"]), wording.percent(entry["power_share"]),
-            wording.number(None) if entry["frequency"] is None else f"{entry['frequency']:.1f}",
-            wording.percent(entry["residual_share"]), entry["source"],
-        ]
-        for entry in entries
-    ]  # fmt: skip
-    return html.section(
-        "The atoms" if fixed else "What the transform has learned",
-        html.paragraph(said),
-        html.table(headings, rows),
-    )
-
-
-def _row_label(axes: Any, text: str) -> None:
-    axes.set_yticks([])
-    axes.set_ylabel(text, color=drawings.INK, rotation=0, ha="right", va="center", parse_math=False)
-
-
-def _activations(W: FloatArray, seconds: float, labels: Sequence[str]) -> Raw:
-    """Draw how strong each component is over time, in decibels."""
-    lines = drawings.scaled_rows(drawings.averaged(W.T, 1000))
-    lines = np.maximum(_DECIBELS + 10 * np.log10(np.maximum(lines, np.finfo(float).tiny)), 0.0)
-    whole, grid = drawings.panels(10.4, 0.9 * len(lines) + 0.6, len(lines))
-    for axes, line, name in zip(grid, lines, labels, strict=True):
-        axes.fill_between(np.linspace(0.0, seconds, len(line)), line, color=drawings.ACCENT, linewidth=0)
-        axes.set_xlim(0.0, seconds if seconds > 0 else 1.0)
-        axes.set_ylim(0.0, 1.05 * _DECIBELS)
-        _row_label(axes, name)
-        if axes is not grid[-1]:
-            axes.set_xticklabels([])
-    grid[-1].set_xlabel("seconds", color=drawings.INK)
-    return drawings.drawing(whole, "Activations of the components over time")
-
-
-def _templates(components: FloatArray, frequencies: FloatArray, rate: float, names: Sequence[str]) -> Raw:
-    """Draw the spectra of components, each scaled to its own maximum."""
-    k, order = len(components), np.argsort(frequencies, kind="stable")
-    whole, (axes,) = drawings.panels(10.4, float(np.clip(0.17 * k + 1.0, 1.9, 8.0)))
-    _shades(axes.pcolormesh, frequencies[order], np.arange(k), drawings.scaled_rows(components)[:, order])
-    axes.invert_yaxis()
-    ticks = range(0, k, max(1, -(-k // 20)))
-    axes.set_yticks(ticks, [names[at] for at in ticks], parse_math=False)
-    axes.tick_params(axis="y", length=0)
-    axes.set_xscale("log")
-    axes.set_xlim(_lowest(rate), rate / 2)
-    axes.xaxis.set_major_formatter("{x:g}")
-    drawings.label(axes, "Hz", grid=False)
-    return drawings.drawing(whole, "Spectra of the components")
-
-
-def _spectrograms(sound: Sound, sources: FloatArray, entries: Sequence[Mapping[str, Any]]) -> Raw:
-    names = ["the recording", *(entry["name"] for entry in entries)]
-    spectra = [_spectrogram(signal, sound.rate) for signal in (sound.samples, *sources)]
-    # One scale for all: where sources cancel each other, they are louder than the recording.
-    loudest = max(max(float(power.max()) for _, _, power in spectra), 1e-300)
-    cards = []
-    for name, (hertz, times, power) in zip(names, spectra, strict=True):
-        shade = 1 + 10 / _DECIBELS * np.log10(np.maximum(power / loudest, 10 ** (-_DECIBELS / 10)))
-        whole, (axes,) = drawings.panels(5.2, 2.9)
-        _shades(axes.pcolormesh, times, hertz, shade)
-        axes.set_yscale("log")
-        axes.set_ylim(_lowest(sound.rate), sound.rate / 2)
-        axes.yaxis.set_major_formatter("{x:g}")
-        drawings.label(axes, "seconds", "Hz", grid=False)
-        heading = f"{name[:1].upper()}{name[1:]}"
-        cards.append(html.figure(drawings.drawing(whole, f"Spectrogram: {heading}"), heading, wide=False))
-    return html.section(
-        "Before and after",
-        html.paragraph("Spectrograms of the recording and of its sources, in the same shades."),
-        html.legend("0 dB, the loudest of all", f"-{_DECIBELS:.0f} dB"),
-        html.side_by_side(*cards),
-    )
-
-
 def _spectrogram(signal: FloatArray, rate: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return frequencies, times and the power, the mean of the channels."""
     length = min(1 << int(np.ceil(np.log2(max(rate / 12, 16)))), signal.shape[-1])
     hop = max(length // 8, signal.shape[-1] // 2000, 1)  # a long recording has no more frames than pixels
-    overlap = max(length - hop, 0)
-    hertz, times, power = spectrogram(signal, rate, "hann", length, overlap, detrend=False)
+    hertz, times, power = spectrogram(signal, rate, "hann", length, max(length - hop, 0), detrend=False)
     return hertz[1:], times, power.reshape(-1, *power.shape[-2:]).mean(axis=0)[1:]
 
 
-def _lowest(rate: float) -> float:
-    """Return the frequency at the end of a logarithmic axis."""
-    return min(40.0, rate / 100)
-
-
-def _shades(mesh: Any, x: Any, y: Any, cells: FloatArray) -> None:
-    """Draw cells from 0 (light) to 1 (dark) as one picture inside the drawing."""
-    mesh(x, y, cells, cmap="Blues", vmin=0.0, vmax=1.0, shading="nearest", rasterized=True)
+def _spectrogram_drawing(name: str, hertz: FloatArray, times: FloatArray, power: FloatArray) -> Raw:
+    """Draw power on a scale of decibels, frequencies on a logarithmic axis."""
+    shade = 1 + 10 / _DECIBELS * np.log10(np.maximum(power, 10 ** (-_DECIBELS / 10)))
+    whole, (axes,) = drawings.panels(5.2, 2.9)
+    axes.pcolormesh(times, hertz, shade, cmap="Blues", vmin=0.0, vmax=1.0, shading="nearest", rasterized=True)
+    axes.set_yscale("log")
+    axes.set_ylim(min(40.0, hertz[-1] / 50), hertz[-1])
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_title(f"{name[:1].upper()}{name[1:]}", color=drawings.INK, fontsize=11, parse_math=False)
+    drawings.label(axes, "seconds", "Hz", grid=False)
+    return drawings.drawing(whole, f"Spectrogram: {name}")

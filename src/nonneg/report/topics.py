@@ -1,4 +1,4 @@
-"""Sections of topics: words and documents, how many, over time, the tree, similar topics."""
+"""Blocks of topics: words and documents, how many, over time, the tree, similar topics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from nonneg.report.records import Record
 
 _N_WORDS, _N_CHIPS, _N_EXAMPLES, _N_LETTERS = 20, 15, 3, 400
 _N_DIVERSITY_WORDS = 25  # as Dieng, Ruiz & Blei (2020) count them
-_ALIKE = 10.0  # topics that share this many of their 20 top words are drawn darkest
-_LONGEST = 44  # letters of a drawings.label of the tree
+_LONGEST = 44  # letters of a name in the tree
 
 
 def describe(
@@ -72,7 +71,6 @@ def describe(
         "similarity_count": int(np.triu(shared, 1).sum()),
         "seconds": seconds,
     }
-    over_time = None if documents.times is None else _over_time(model, proportions, documents)
     largest = max(topics, key=lambda entry: entry["proportion"])
     return Record(
         "topics",
@@ -94,7 +92,7 @@ def describe(
             "shared_words": shared,
             "selection": model.selection_,
             "hierarchy": model.hierarchy().merges,
-            "over_time": over_time,
+            "over_time": None if documents.times is None else _over_time(model, proportions, documents),
             "edits": model.edits_,
             "inputs": inputs,
         },
@@ -132,12 +130,13 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         f"{wording.counted(data['n_documents'], 'document')} ({data['kind']}) from {data['source']}, "
         f"{wording.number(data['n_used'])} of {wording.number(data['n_words'])} words used."
     )
-    if data["n_empty"]:
-        text += f" {wording.counted(data['n_empty'], 'document')} without topic words."
-    if data["n_copies"]:
-        text += f" {wording.counted(data['n_copies'], 'document')} took no part in the search as copies."
-    if data["n_set_aside"]:
-        text += f" {wording.counted(data['n_set_aside'], 'document')} in groups too small for a topic."
+    for name, what in (
+        ("n_empty", "without topic words"),
+        ("n_copies", "took no part in the search as copies"),
+        ("n_set_aside", "in groups too small for a topic"),
+    ):
+        if data[name]:
+            text += f" {wording.counted(data[name], 'document')} {what}."
     return f"{text} Topics by {wording.method(result['method'])}, in {wording.seconds(result['seconds'])}."
 
 
@@ -145,44 +144,41 @@ def _label(entry: Mapping[str, Any]) -> str:
     return entry["name"] or ", ".join(str(word) for word, _ in entry["words"][:3])
 
 
+def table(record: Record) -> list[dict[str, Any]]:
+    """Return the topics, one per row."""
+    rows = [
+        {
+            "topic": entry["topic"],
+            "name": entry["name"],
+            "proportion": wording.percent(entry["proportion"]),
+            "documents": f"{entry['n_documents']}{' (few)' * entry['few_documents']}",
+            "NPMI": wording.number(entry["npmi"], digits=2),
+            "anchor": entry["anchor"],
+            "words": " ".join(str(word) for word, _ in entry["words"][:8]),
+        }
+        for entry in record.as_dict()["topics"]
+    ]
+    empty = [name for name in ("name", "anchor") if all(row[name] is None for row in rows)]
+    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
+
+
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
     details = record.as_dict()
-    topics = details["topics"]
-    anchored = (
-        "; the anchor word occurs in its topic only" if any(entry["anchor"] for entry in topics) else ""
-    )
+    topics, selection, course = details["topics"], details["selection"], details["over_time"]
+    anchored = "; the anchor word occurs in its topic only" * any(entry["anchor"] for entry in topics)
     said = f"Words are shaded by weight{anchored}. Below them are documents that are mostly about the topic."
-    shares = np.array([entry["proportion"] for entry in topics])
-    parts = [
-        html.section(
-            "The topics",
-            html.paragraph(said),
-            html.element("div", [_topic(one) for one in topics], class_="cards"),
-        ),
-        _selection(details["selection"]) if details["selection"] else None,
-        html.section("Topic proportions", html.figure(drawings.strengths(shares, "topic"))),
-        _courses(details["over_time"], topics) if details["over_time"] else None,
-    ]
+    cards = html.element("div", [_topic(one) for one in topics], class_="cards")
+    parts = [html.section("The topics", said, cards)]
+    if selection:
+        parts.append(html.section("How many topics", selection["reason"], _selection_curves(selection)))
+    if course:
+        parts.append(_courses(course, topics))
     if len(details["hierarchy"]) > 1:
-        labels = [f"{_label(entry)}  {entry['topic']}" for entry in topics]
-        parts.append(
-            html.section(
-                "Tree over the topics",
-                html.paragraph(
-                    "Topics with similar words are joined first. A vertical line through the tree cuts it "
-                    "into groups; ",
-                    html.element("code", "nonneg edit-topics --cut"),
-                    " merges the topics of each.",
-                ),
-                html.figure(_tree(details["hierarchy"], labels)),
-            )
-        )  # fmt: skip
-    parts.append(_similarity(np.array(details["shared_words"], dtype=float), topics))
+        parts.append(_tree(details["hierarchy"], [f"{_label(entry)}  {entry['topic']}" for entry in topics]))
+    parts.append(_similarity(np.array(details["shared_words"]), topics))
     if details["edits"]:
-        rows = [_edit(entry) for entry in details["edits"]]
-        headings = ["change", "numbers before and after"]
-        parts.append(html.section("Changes after the fit", html.table(headings, rows)))
+        parts.append(html.section("Changes after the fit", [_edit(entry) for entry in details["edits"]]))
     return parts
 
 
@@ -195,9 +191,8 @@ def _topic(entry: Mapping[str, Any]) -> Raw:
         html.badge("rests on few documents", "caution") if entry["few_documents"] else None,
         html.badge(f"anchor: {entry['anchor']}", "good") if entry["anchor"] is not None else None,
     ]
-    words = html.chips((word, round(100 * weight / heaviest)) for word, weight in entry["words"][:_N_CHIPS])
-    count = wording.counted(entry["n_documents"], "document")
-    note = f"The main topic of {count}."
+    words = html.Names((word, 100 * weight / heaviest) for word, weight in entry["words"][:_N_CHIPS])
+    note = f"The main topic of {wording.counted(entry['n_documents'], 'document')}."
     if entry["npmi"] is not None:
         note += f" NPMI of its words: {wording.number(entry['npmi'], digits=2)}."
     examples = [
@@ -208,29 +203,23 @@ def _topic(entry: Mapping[str, Any]) -> Raw:
         for one in entry["examples"]
         if one["text"] or not one["name"].startswith("row ")  # a bare number of a row tells nothing
     ]  # fmt: skip
-    body = [html.element("div", headline, class_="headline"), html.paragraph(words)]
-    body += [html.paragraph(note, note=True), *examples]
-    return html.element("article", body, class_="card", id=f"topic-{entry['topic']}")
+    blocks = [html.paragraph(words), html.paragraph(note, note=True), *examples]
+    return html.card(headline, *blocks, class_="card", id_=f"topic-{entry['topic']}")
 
 
-def _selection(selection: Mapping[str, Any]) -> Raw:
+def _selection_curves(selection: Mapping[str, Any]) -> Raw | None:
     """Draw what chose the number of topics: every measure that has a value for each candidate."""
     numbers = selection["candidates"]
     curves = [
-        html.figure(
-            drawings.candidate_curve(
-                numbers, values, selection.get(f"{name}_error"), selection["n_topics"],
-                "NPMI" if name == "npmi" else name.replace("_", " ").capitalize(), "topics",
-            ),
-            wide=False,
+        drawings.curve(
+            numbers, values, ("topics", "NPMI" if name == "npmi" else name.replace("_", " ")),
+            spread=selection.get(f"{name}_error"), mark=selection["n_topics"],
         )
         for name, values in selection.items()
         if name != "candidates" and not name.endswith("_error")
         and isinstance(values, list) and len(values) == len(numbers)
     ]  # fmt: skip
-    return html.section(
-        "How many topics", html.paragraph(selection["reason"]), html.side_by_side(*curves) if curves else None
-    )
+    return html.side_by_side(*curves)
 
 
 def _courses(course: Mapping[str, Any], topics: Sequence[Mapping[str, Any]]) -> Raw:
@@ -242,54 +231,25 @@ def _courses(course: Mapping[str, Any], topics: Sequence[Mapping[str, Any]]) -> 
         said.append(f"{missing}.")
     if course["n_empty"]:
         said.append(f"{wording.counted(course['n_empty'], 'document')} without a topic left out.")
-    said.append(
-        "Dots are means, larger for more documents; the line is smoothed over neighboring periods "
-        f"(Gaussian kernel of {wording.number(course['bandwidth'])} periods, chosen by leave-one-out)."
-        if course["bandwidth"]
-        else "Too few periods to smooth."
-    )
-    whole, (axes,) = drawings.panels(10.4, 2.0)
-    axes.bar(np.arange(len(periods)), counts, width=0.85, color=drawings.ACCENT)
-    axes.set_xlim(-0.6, max(len(periods), 8) - 0.4)  # few bars stay slim
-    _period_axis(axes, periods, 10)
-    drawings.label(axes, y="documents")
-    bars = drawings.drawing(whole, f"Documents per {course['unit']}")
-    cards = []
-    for at, entry in enumerate(topics):
-        raw, smooth = ([row[at] for row in course[name]] for name in ("proportions", "smoothed"))
-        peak = max((value, -place) for place, value in enumerate(smooth) if value is not None)
-        curve = _course(periods, counts, raw, smooth, f"topic {entry['topic']}")
-        heading = html.element("h3", f"Topic {entry['topic']}: {_label(entry)}")
-        caption = f"Peak: {wording.percent(peak[0])} in {periods[-peak[1]]}."
-        cards.append(html.figure([heading, curve], caption, wide=False))
+    smooth = np.array(course["smoothed"], dtype=float).T
+    rows = [
+        {
+            "topic": entry["topic"],
+            "words": _label(entry),
+            "mean": wording.percent(entry["proportion"]),
+            "peak": wording.percent(float(np.nanmax(shares))),
+            "in": periods[int(np.nanargmax(shares))],
+        }
+        for entry, shares in zip(topics, smooth, strict=True)
+    ]
+    caption = "The share of each topic, smoothed over neighboring periods. over_time.csv has the numbers."
     return html.section(
         "Topics over time",
-        html.paragraph(" ".join(said)),
-        html.figure(bars, "Number of documents."),
-        html.side_by_side(*cards),
+        " ".join(said),
+        html.legend("0 to the largest share of each topic"),
+        html.figure(drawings.heat_map(np.nan_to_num(smooth), "period", periods, line="topic"), caption),
+        rows,
     )
-
-
-def _course(periods: Sequence[str], counts: Sequence[int], raw: Any, smooth: Any, name: str) -> Raw:
-    """Draw the share of a topic: dots in the size of the number of documents, and a smooth line."""
-    whole, (axes,) = drawings.panels(5.2, 2.3)
-    places = np.arange(len(periods))
-    dots, line = (100 * np.array([np.nan if one is None else one for one in row]) for row in (raw, smooth))
-    most = max(max(counts, default=1), 1)
-    axes.scatter(
-        places, dots, s=4 + 26 * np.asarray(counts) / most, color=drawings.INK, alpha=0.35, linewidths=0
-    )
-    axes.plot(places, line, color=drawings.ACCENT, linewidth=2, solid_capstyle="round")
-    axes.set_ylim(bottom=0.0)
-    _period_axis(axes, periods, 5)
-    drawings.label(axes, y="share, %")
-    return drawings.drawing(whole, f"Share of {name} by period")
-
-
-def _period_axis(axes: Any, periods: Sequence[str], n_labels: int) -> None:
-    # Periods have no gaps, so that their numbers are a scale of time.
-    ticks = range(0, len(periods), -(-len(periods) // n_labels))
-    axes.set_xticks(list(ticks), [periods[at] for at in ticks], parse_math=False)
 
 
 def _tree(merges: Any, labels: Sequence[str]) -> Raw:
@@ -302,39 +262,31 @@ def _tree(merges: Any, labels: Sequence[str]) -> Raw:
     named = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in named]
     # SciPy puts the leaves at 5, 15, 25, ...
     axes.set_yticks(10 * np.arange(len(named)) + 5, named, parse_math=False)
-    axes.tick_params(axis="y", length=0)
     axes.set_ylim(10 * len(named), 0)
     axes.set_xlim(left=0.0)
     drawings.label(axes, "distance", grid=False)
-    return drawings.drawing(whole, "Tree over the topics")
+    return html.section(
+        "Tree over the topics",
+        "Topics with similar words are joined first. A vertical line through the tree cuts it into groups; "
+        "nonneg edit-topics --cut merges the topics of each.",
+        html.figure(drawings.drawing(whole, "Tree over the topics")),
+    )
 
 
-def _similarity(shared: FloatArray, topics: Sequence[Mapping[str, Any]]) -> Raw:
-    heading = "Similarity of the topics"
-    # A topic shares all of its words with itself: that would hide what it shares with others.
-    np.fill_diagonal(shared, 0.0)
-    darkest = max(float(shared.max(initial=0.0)), _ALIKE)
-    if not shared.any():
-        return html.section(heading, html.paragraph("No two topics share any of their 20 top words."))
+def _similarity(shared: Any, topics: Sequence[Mapping[str, Any]]) -> Raw:
     pairs = [(int(shared[i, j]), i, j) for i in range(len(shared)) for j in range(i) if shared[i, j] > 0]
     rows = []
     for count, one, other in sorted(pairs, key=lambda pair: (-pair[0], pair[1], pair[2]))[:10]:
         words = {word for word, _ in topics[one]["words"]}
         common = [str(word) for word, _ in topics[other]["words"] if word in words]
-        rows.append([f"{other} and {one}", count, ", ".join(common[:8])])
-    names = [str(at) for at in range(len(topics))]
-    return html.section(
-        heading,
-        html.legend(f"0 to {wording.number(darkest)} words"),
-        html.figure(
-            drawings.heat_map(shared, "topic", names, line="topic", largest=darkest),
-            "Number of top words, out of 20, that two topics share.",
-        ),
-        html.table(["topics", ">shared words", "which"], rows),
-    )
+        rows.append({"topics": f"{other} and {one}", "shared words": count, "which": ", ".join(common[:8])})
+    said = f"The pairs that share most of their {_N_WORDS} top words."
+    if not rows:
+        said = f"No two topics share any of their {_N_WORDS} top words."
+    return html.section("Similarity of the topics", said, rows)
 
 
-def _edit(entry: Mapping[str, Any]) -> tuple[str, str]:
+def _edit(entry: Mapping[str, Any]) -> dict[str, str]:
     """Tell a change of topics, and how it changed their numbers."""
     said = [f"topics {' and '.join(map(str, group))} merged" for group in entry["merged"]]
     said += [f"topic {topic} split into {into}" for topic, into in entry["split"]]
@@ -345,4 +297,4 @@ def _edit(entry: Mapping[str, Any]) -> tuple[str, str]:
     moved = [
         f"{old} → {' and '.join(map(str, new))}" for old, new in enumerate(entry["mapping"]) if new != [old]
     ]
-    return ", ".join(said), ", ".join(moved) or "as before"
+    return {"change": ", ".join(said), "numbers before and after": ", ".join(moved) or "as before"}
