@@ -237,7 +237,9 @@ class _Scan:
         # Residuals are scaled so that no score exceeds 1.
         sizes = self.dictionary.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
         sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        scaled = xp.concat([rows * self.dictionary.radius, xp.full_like(rows[:, :1], self.base_scale)], axis=1)
+        scaled = xp.concat(
+            [rows * self.dictionary.radius, xp.full_like(rows[:, :1], self.base_scale)], axis=1
+        )
         right = xp.astype(scaled / sizes[:, None], self.dtype)
         listed, columns, extra = self.gradient.between(part.start, part.stop)
         extra = extra / to_numpy(sizes)[columns]
