@@ -228,11 +228,6 @@ class LocalMatrix(DataMatrix):
         root = None if self.weights is None else self.xp.sqrt(self.weights)
         return self.observed.column_grams(W if root is None else W * root[:, None])
 
-    def weighted_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows as a dense array, every entry times its weight."""
-        rows = self.dense_rows(start, stop)
-        return rows * self.observed.dense_rows(start, stop) if self.is_weighted and self.observed else rows
-
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared (observed) entries of every row, without any weights."""
         parts = (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
