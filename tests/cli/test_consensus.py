@@ -127,6 +127,30 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("drawn")
+def test_known_signatures_are_assigned(tmp_path, capsys):
+    pandas = pytest.importorskip("pandas")
+    from nonneg.applications.signatures import CHANNELS
+
+    rng = np.random.default_rng(0)
+    known = rng.dirichlet(np.full(96, 0.15), size=6)
+    counts = rng.poisson(rng.uniform(300, 900, size=(8, 2)) @ known[:2])
+    pandas.DataFrame(counts.T, index=CHANNELS, columns=[f"T{at}" for at in range(8)]).to_csv(
+        tmp_path / "catalog.tsv", sep="\t"
+    )
+    table = pandas.DataFrame(known.T, index=CHANNELS, columns=[f"S{at}" for at in range(6)])
+    table.to_csv(tmp_path / "known.txt", sep="\t")  # as COSMIC names its tables
+    words = ["signatures", str(tmp_path / "catalog.tsv"), "--assign", "-o", str(tmp_path / "out")]
+    assert main([*words, "--reference", str(tmp_path / "known.txt"), "--n-bootstrap", "5"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2 of 6 known signatures are active in 8 tumors.")
+    exposures = pandas.read_csv(tmp_path / "out" / "exposures.tsv", sep="\t", index_col=0)
+    assert list(exposures.columns) == ["S0", "S1"]
+    np.testing.assert_allclose(exposures.sum(axis=1), counts.sum(axis=1), rtol=1e-4)
+    assert len(pandas.read_csv(tmp_path / "out" / "exposure_intervals.tsv", sep="\t")) == 16
+    assert main(words) == 2
+    assert "--assign needs --reference" in capsys.readouterr().err
+
+
 def test_signatures(tmp_path, capsys):
     pandas = pytest.importorskip("pandas")
     from nonneg.applications.signatures import CHANNELS

@@ -20,6 +20,7 @@ file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or
 
 [signatures]
 --reference FILE: table of known signatures to compare with, such as COSMIC's, which nonneg does not contain
+--assign: extract no signatures, but find those of --reference that are active in each tumor
 --threshold P [0.85]: smallest cosine of a match (default: 0.85)
 --no-resample: do not resample the counts for every restart
 --n-bootstrap N [100]: draws for the intervals of the exposures (default: 100)
@@ -42,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
     folder = arguments.output_folder(options, options.file, "signatures")
     table, frame = _read(options.file)
     reference = None if options.reference is None else _read(options.reference)[1]
+    if options.assign:
+        return _assign(options, folder, table, frame, reference)
     model = MutationalSignatures(
         list(options.ranks),
         resample=None if options.no_resample else "poisson",
@@ -98,13 +101,69 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, reference: Any) -> int:
+    """Assign known signatures, and write the exposures."""
+    from nonneg.applications.signatures import assign_signatures
+    from nonneg.cli import files
+    from nonneg.exceptions import InvalidParameterError
+    from nonneg.report.records import Record, table_facts
+
+    if reference is None:
+        raise InvalidParameterError("--assign needs --reference FILE, a table of known signatures.")
+    started = time.perf_counter()
+    answer = assign_signatures(frame, reference, n_bootstrap=max(options.n_bootstrap, 2), rng=options.seed)
+    seconds = time.perf_counter() - started
+    used = [at for at, share in enumerate(answer.prevalence) if share > 0]
+    sides = (answer.exposures, answer.low, answer.high, answer.evidence)
+    intervals = [
+        [tumor, answer.names[at], *(float(side[i, at]) for side in sides)]
+        for i, tumor in enumerate(answer.sample_names)
+        for at in used
+        if answer.exposures[i, at] > 0
+    ]
+    n_tumors = len(answer.sample_names)
+    record = Record(
+        "assign",
+        f"Known signatures of {options.file.name}",
+        f"{len(used)} of {len(answer.names)} known signatures are active in {n_tumors} tumors.",
+        f"{len(intervals) / n_tumors:.1f} signatures per tumor, in {seconds:.1f} s.",
+        {"tumors": n_tumors, "active signatures": len(used)},
+        table_facts(table),
+        {"prevalence": {answer.names[at]: float(answer.prevalence[at]) for at in used}},
+        {"reference": options.reference.name, "n_bootstrap": options.n_bootstrap, "seed": options.seed},
+    )
+    names = ("sample", *(answer.names[at] for at in used))
+    heading = ("sample", "signature", "exposure", "low", "high", "evidence")
+    record.files = {
+        "exposures.tsv": files.tsv(names, answer.sample_names, answer.exposures[:, used]),
+        "exposure_intervals.tsv": files.tsv_rows(heading, intervals),
+    }
+    rows = [
+        {
+            "signature": answer.names[at],
+            "tumors": f"{100 * answer.prevalence[at]:.0f}%",
+            "mutations": f"{answer.exposures[:, at].sum():,.0f}",
+        }
+        for at in sorted(used, key=lambda at: -answer.prevalence[at])
+    ]
+    terminal.finish(folder, record, terminal.table_text(rows), page=False)
+    return 0
+
+
 def _read(path: Path) -> tuple[Any, Any]:
     """Read a table, and make a data frame of it, whose names are checked."""
     from nonneg._optional import import_optional
     from nonneg.exceptions import FileFormatError
-    from nonneg.io import read_table
+    from nonneg.io import Table, read_table
 
     pandas = import_optional("pandas", extra="formats", purpose="Reading a catalog of mutations")
+    if path.suffix.lower() == ".txt":  # as COSMIC and SigProfiler name their tables
+        try:
+            frame = pandas.read_csv(path, sep="\t", index_col=0, comment="#")
+        except (OSError, ValueError) as error:
+            raise FileFormatError(f"{path}: expected a table separated by tabs, but {error}.") from error
+        rows, columns = (tuple(map(str, axis)) for axis in (frame.index, frame.columns))
+        return Table(frame.to_numpy(), rows, columns, str(path), "tsv"), frame
     table = read_table(path, header=True, index=True)
     if table.row_names is None or table.column_names is None:
         raise FileFormatError(f"{path}: expected a table with names of mutation types and of tumors.")

@@ -74,21 +74,21 @@ def _places(names: Sequence[str]) -> Any:
     return np.array([found[name] for name in CHANNELS])
 
 
-def _checked(counts: Any) -> FloatArray:
+def _checked(counts: Any, channels: Sequence[str] = CHANNELS) -> FloatArray:
     try:
         values = np.ascontiguousarray(counts, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidDataError("Expected counts of mutations as numbers; the table contains text.") from error
     if not np.isfinite(values).all():
         i, j = np.argwhere(~np.isfinite(values))[0]
-        raise NonFiniteDataError(f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]}: expected a count.")
+        raise NonFiniteDataError(f"Sample {i}, channel {channels[j]} is {values[i, j]}: expected a count.")
     if values.size and values.min() < 0:
         i, j = np.argwhere(values < 0)[0]
-        raise NegativeDataError(f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]:g}: expected a count.")
+        raise NegativeDataError(f"Sample {i}, channel {channels[j]} is {values[i, j]:g}: expected a count.")
     if np.any(values != np.rint(values)):
         i, j = np.argwhere(values != np.rint(values))[0]
         raise InvalidDataError(
-            f"Sample {i}, channel {CHANNELS[j]} is {values[i, j]:g}, but counts of mutations are integers. "
+            f"Sample {i}, channel {channels[j]} is {values[i, j]:g}, but counts of mutations are integers. "
             f"Pass counts, not fractions or rates."
         )
     return values
@@ -112,7 +112,41 @@ def read_signatures(table: Any) -> tuple[FloatArray, list[str]]:
         order = _places(rows if in_rows else columns)
         values = np.asarray(table.to_numpy().T if in_rows else table.to_numpy(), dtype=np.float64)[:, order]
         names = columns if in_rows else rows
+    return _normalized(values), names
+
+
+def _normalized(table: Any) -> FloatArray:
+    values = np.asarray(table, dtype=np.float64)
     sums = values.sum(axis=1, keepdims=True)
     if not np.isfinite(values).all() or values.min() < 0 or not (sums > 0).all():
         raise InvalidDataError("Expected reference signatures of nonnegative numbers, none of them all zero.")
-    return values / sums, names
+    return values / sums
+
+
+def read_aligned(X: Any, reference: Any) -> tuple[FloatArray, FloatArray, list[str], list[str]]:
+    """Return counts and signatures with the same channels in columns, names of samples and of signatures.
+
+    Data frames of other contexts than the 96 have the channels that both name, in rows or columns.
+    """
+    if hasattr(X, "iloc") and hasattr(reference, "iloc"):
+        axes = [(frame.index, frame.columns) for frame in (X, reference)]
+        words = [[{str(name).strip() for name in axis} for axis in pair] for pair in axes]
+        common = {(i, j): words[0][i] & words[1][j] for i in (0, 1) for j in (0, 1)}
+        (i, j), shared = max(common.items(), key=lambda item: len(item[1]))
+        if shared and not shared <= set(CHANNELS):
+            tables, names = [], []
+            for frame, axis in ((X, i), (reference, j)):
+                table = frame.T if axis else frame  # channels in rows
+                table = table.set_axis([str(name).strip() for name in table.index], axis=0)
+                lost = sorted(set(table.index) ^ shared) + list(table.index[table.index.duplicated()])
+                if lost:
+                    raise InvalidDataError(
+                        "Expected the same channels in the catalog and in the reference, each once: "
+                        f"{len(lost)} are not ({', '.join(lost[:4])}{', ...' if len(lost) > 4 else ''})."
+                    )
+                tables.append(table.loc[sorted(shared)].to_numpy().T)
+                names.append([str(name).strip() for name in table.columns])
+            return _checked(tables[0], sorted(shared)), _normalized(tables[1]), names[0], names[1]
+    counts, samples, _ = read_catalog(X)
+    signatures, names = read_signatures(reference)
+    return counts, signatures, samples or [str(at) for at in range(len(counts))], names

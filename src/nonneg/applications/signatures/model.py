@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
+from nonneg.applications.signatures.assignment import SignatureAssignment, assign_signatures
 from nonneg.applications.signatures.catalog import CHANNELS, read_catalog
 from nonneg.applications.signatures.matching import THRESHOLD, SignatureMatch, match_signatures
 from nonneg.certificates.certificate import Certificate
@@ -355,3 +356,21 @@ class MutationalSignatures(SavableEstimator):
         """
         check_is_fitted(self, "consensus_")
         return match_signatures(self.signatures_, reference, threshold=threshold, rng=rng)
+
+    @staticmethod
+    def assign(X: Any, reference: Any, **options: Any) -> SignatureAssignment:
+        """Assign known signatures to tumors, without extracting new ones.
+
+        Parameters
+        ----------
+        X, reference : Any
+            Counts and known signatures.
+        **options : Any
+            See `nonneg.applications.signatures.assign_signatures`.
+
+        Returns
+        -------
+        SignatureAssignment
+            Exposures with intervals, and the evidence for every active signature.
+        """
+        return assign_signatures(X, reference, **options)

@@ -1,0 +1,1 @@
+"""Benchmarks that others designed: their data, protocol and scores."""
