@@ -101,29 +101,38 @@ double hals_passes(Matrix<T> out, Matrix<const T> initial, Matrix<const T> gram,
 }
 
 template <class T, class I>
-double hals_listed(Matrix<T> factor, Matrix<const double> base, double sign, Matrix<const T> other, Vector<const I> indptr,
-                   Vector<const I> indices, Matrix<const T> cross, Vector<const int64_t> order, int max_passes,
-                   double shrink, int n_threads) {
+ListedGrams<T, I> checked_grams(const Cube<const double>& base, const Vector<const double>& values,
+                                const Matrix<const T>& other, const Vector<const I>& indptr,
+                                const Vector<const I>& indices, int64_t n) {
+  const int64_t k = columns(other), n_bases = rows(base);
+  expect(columns(base) == k && static_cast<int64_t>(base.shape(2)) == k, "base must be of k x k matrices");
+  expect(n_bases == 1 || n_bases == n, "base must be one matrix, or one per row");
+  expect(rows(values) == rows(indices), "values and indices must have the same length");
+  expect_pattern(indptr, indices, n);
+  return {base.data(), n_bases == 1 ? 0 : k * k, values.data(), other.data(), indptr.data(), indices.data(), k};
+}
+
+template <class T, class I>
+double hals_listed(Matrix<T> factor, Cube<const double> base, Vector<const double> values, Matrix<const T> other,
+                   Vector<const I> indptr, Vector<const I> indices, Matrix<const T> cross, Vector<const int64_t> order,
+                   int max_passes, double shrink, int n_threads) {
   const int64_t n = rows(factor), k = columns(factor);
   expect_same_shape(factor, cross);
-  expect(rows(base) == k && columns(base) == k && columns(other) == k, "base must be k x k, other n x k");
-  expect_pattern(indptr, indices, n);
+  expect(columns(other) == k, "other must have as many columns as the factor");
+  const ListedGrams<T, I> grams = checked_grams<T, I>(base, values, other, indptr, indices, n);
   expect_components(order, k);
   nb::gil_scoped_release release;
-  const ListedGrams<T, I> grams{base.data(), sign, other.data(), indptr.data(), indices.data(), k};
   return indexed<T, I>().hals_listed(factor.data(), grams, cross.data(), n, order.data(), rows(order), max_passes, shrink,
                                      n_threads);
 }
 
 template <class T, class I>
-void listed_grams(Matrix<const double> base, double sign, Matrix<const T> other, Vector<const I> indptr,
-                  Vector<const I> indices, Cube<T> out, int n_threads) {
+void listed_grams(Cube<const double> base, Vector<const double> values, Matrix<const T> other,
+                  Vector<const I> indptr, Vector<const I> indices, Cube<T> out, int n_threads) {
   const int64_t n = static_cast<int64_t>(out.shape(0)), k = columns(other);
-  expect(rows(base) == k && columns(base) == k, "base must be k x k");
+  const ListedGrams<T, I> grams = checked_grams<T, I>(base, values, other, indptr, indices, n);
   expect(static_cast<int64_t>(out.shape(1)) == k && static_cast<int64_t>(out.shape(2)) == k, "out must be n x k x k");
-  expect_pattern(indptr, indices, n);
   nb::gil_scoped_release release;
-  const ListedGrams<T, I> grams{base.data(), sign, other.data(), indptr.data(), indices.data(), k};
   indexed<T, I>().listed_grams(grams, out.data(), n, n_threads);
 }
 

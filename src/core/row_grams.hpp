@@ -1,8 +1,9 @@
-// Coordinate descent on rows with a Gram matrix each: data with missing entries.
+// Coordinate descent on rows with a Gram matrix each: data with a weight for every entry, 0 where one is missing.
 //
-// Row i has base + sign * sum of o_j o_j' over its listed j: the observed entries (base zero, sign +1) or the
-// missing ones (base O'O, sign -1), whichever are fewer. Formed in double whatever the data: a difference of
-// single-precision sums would leave noise where little is observed.
+// Row i has base + sum of values_p o_j o_j' over its listed j: with few observed entries base is zero and the values
+// are their weights; with few missing ones base is O'O and the values are -1. Every row may also have a base of its own,
+// and no list. Formed in double whatever the data: a difference of single-precision sums would leave noise where
+// little is observed.
 #pragma once
 
 #include <algorithm>
@@ -21,31 +22,34 @@ constexpr double gram_noise = 1e-12;
 template <class T, class I>
 struct ListedGrams {
   const double* base;
-  double sign;
+  std::int64_t stride;  // from the base of a row to the next: 0 where all rows share one
+  const double* values;
   const T* other;
   const I *indptr, *indices;
   std::int64_t k;
 
   // Write the Gram matrix of row i.
   void form(std::int64_t i, double* gram) const {
-    std::copy(base, base + k * k, gram);
+    std::copy(base + i * stride, base + i * stride + k * k, gram);
     for (auto p = static_cast<std::int64_t>(indptr[i]); p < static_cast<std::int64_t>(indptr[i + 1]); ++p) {
       const T* o = other + static_cast<std::int64_t>(indices[p]) * k;
       for (std::int64_t a = 0; a < k; ++a) {
-        const double scaled = sign * o[a];
+        const double scaled = values[p] * o[a];
         if (scaled != 0)
           for (std::int64_t b = 0; b < k; ++b) gram[a * k + b] += scaled * o[b];
       }
     }
   }
 
-  bool is_flat(std::int64_t a, const double* gram) const { return gram[a * k + a] <= gram_noise * base[a * k + a]; }
+  bool is_flat(std::int64_t i, std::int64_t a, const double* gram) const {
+    return gram[a * k + a] <= gram_noise * base[i * stride + a * k + a];
+  }
 
   // The same, with rounding noise set to zero.
   void form_clean(std::int64_t i, double* gram) const {
     form(i, gram);
     for (std::int64_t a = 0; a < k; ++a)
-      if (is_flat(a, gram))
+      if (is_flat(i, a, gram))
         for (std::int64_t b = 0; b < k; ++b) gram[a * k + b] = gram[b * k + a] = 0;
   }
 };
@@ -61,7 +65,7 @@ double hals_listed_row(const ListedGrams<T, I>& grams, std::int64_t i, const T* 
     double change = 0;
     for (std::int64_t turn = 0; turn < n_order; ++turn) {
       const std::int64_t a = order[turn];
-      if (grams.is_flat(a, gram.data())) continue;
+      if (grams.is_flat(i, a, gram.data())) continue;
       double slope = -static_cast<double>(cross[a]);
       for (std::int64_t b = 0; b < k; ++b) slope += gram[a * k + b] * f[b];
       const T old = f[a], moved = static_cast<T>(std::max(old - slope / gram[a * k + a], 0.0));

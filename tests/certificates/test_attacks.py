@@ -21,14 +21,13 @@ from nonneg.cones.certificate import cone_statements
 from nonneg.data import as_data_matrix
 from nonneg.metrics.mixing import mixing
 from nonneg.minvol.certificate import Scatter, scattering
-from nonneg.separable.recovery_bounds import conditioning_statement, hull_distance, mixture_noise
+from nonneg.separable.certificate import conditioning_statement, hull_distance, mixture_noise
 
 
-def distance_from_mixtures(point, vertices, *, sum_to_one):
-    """Return the distance of a point from the mixtures of vertices, by another solver."""
+def distance_from_mixtures(point, vertices):
+    """Return the distance of a point from the mixtures of vertices and the origin, by another solver."""
     far = 1e4 * np.abs(vertices).max()  # a heavy row makes the weights sum to one
-    if not sum_to_one:
-        vertices = np.vstack([vertices, np.zeros(vertices.shape[1])])
+    vertices = np.vstack([vertices, np.zeros(vertices.shape[1])])
     system = np.vstack([vertices.T, np.full(len(vertices), far)])
     # Not `nnls`, which fails on some of these in SciPy 1.13.
     weights = scipy.optimize.lsq_linear(
@@ -54,7 +53,7 @@ def test_samples_in_the_span_of_the_vertices_and_outside_their_hull_are_noise(ki
     found = select_anchors(X, k, method="spa")
     statement = found.certificate["recovery-bound"]
     assert statement.verdict is Verdict.NOT_VERIFIABLE
-    left = max(distance_from_mixtures(x, X[found.anchors], sum_to_one=False) for x in X)
+    left = max(distance_from_mixtures(x, X[found.anchors]) for x in X)
     assert statement.quantities["noise"] >= left - 1e-6
 
 
@@ -65,10 +64,9 @@ def test_the_noise_of_a_recovery_bound_is_never_below_what_mixtures_leave(dtype,
     X = np.vstack([vertices, vertices[:1], rng.dirichlet(np.ones(3), 20) @ vertices, np.zeros((1, 6))])
     X[10:14] += 0.05 * rng.standard_normal((4, 6))
     X = (scale * X).astype(dtype)
-    for sum_to_one in (True, False):
-        found = mixture_noise(as_data_matrix(X), X[:3].astype(np.float64), sum_to_one=sum_to_one)
-        exact = [distance_from_mixtures(x / scale, X[:3] / scale, sum_to_one=sum_to_one) for x in X * 1.0]
-        assert found >= scale * (max(exact) - 1e-6)
+    found = mixture_noise(as_data_matrix(X), X[:3].astype(np.float64))
+    exact = [distance_from_mixtures(x / scale, X[:3] / scale) for x in X * 1.0]
+    assert found >= scale * (max(exact) - 1e-6)
     with_copies = select_anchors(np.vstack([np.eye(3), np.eye(3)]) * scale, 3, method="spa")
     assert with_copies.certificate["recovery-bound"].number <= 1e-10 * scale
 
@@ -78,9 +76,8 @@ def test_anchors_inside_the_hull_of_others_of_very_unequal_length_are_said_to_be
         k, m = int(rng.integers(3, 9)), int(rng.integers(2, 10))
         W = rng.random((k, m)) * np.logspace(0, -9, k)[:, None]
         W[-1] = rng.dirichlet(np.ones(k - 1)) @ W[:-1]
-        kappa, longest = hull_distance(W), float(np.linalg.norm(W, axis=1).max())
-        assert kappa <= 1e-14 * longest
-        assert not conditioning_statement(kappa, longest).holds
+        assert hull_distance(W) <= 1e-14 * float(np.linalg.norm(W, axis=1).max())
+        assert not conditioning_statement(W).holds
     # Where the distance is large, nothing is lost.
     assert hull_distance(np.eye(5)) == pytest.approx(math.sqrt(1.25), rel=1e-12)
 

@@ -60,14 +60,6 @@ def test_anchors(method, make, perturbed_lapack):
     np.testing.assert_array_equal(after.anchors, before.anchors)
 
 
-@pytest.mark.parametrize("preconditioner", ["ellipsoid", "whitening", "spa"])
-def test_anchors_of_preconditioned_points(preconditioner, perturbed_lapack):
-    options = {"method": "preconditioned-spa", "method_params": {"preconditioner": preconditioner}}
-    before = select_anchors(points(), 4, **options).anchors
-    perturbed_lapack()
-    np.testing.assert_array_equal(select_anchors(points(), 4, **options).anchors, before)
-
-
 @pytest.mark.parametrize("snr", [5.0, 90.0])
 def test_anchors_along_random_directions(snr, perturbed_lapack):
     options = {"method": "vca", "method_params": {"snr": snr}}

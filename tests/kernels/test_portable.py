@@ -205,7 +205,7 @@ def all_grams(rng):
         "listed": grams.ListedGrams(np.zeros((3, 3)), 1.0, other, listed.indptr, listed.indices),
         "missing": grams.ListedGrams(other.T @ other, -1.0, other, lost.indptr, lost.indices),
         "dense": grams.DenseGrams(plain),
-        "masked": grams.MaskedGrams(mask, other),
+        "masked": grams.WeightedGrams(mask, other),
     }
 
 

@@ -8,7 +8,7 @@ from tests.references.least_squares import kkt_violation, nonnegative_rows, row_
 
 from nonneg.data.observed import ListedObserved
 from nonneg.kernels.block_pivoting import block_pivoting
-from nonneg.kernels.grams import DenseGrams, ListedGrams, MaskedGrams, SharedGram, quadratic_form
+from nonneg.kernels.grams import DenseGrams, ListedGrams, SharedGram, WeightedGrams, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.leastsquares import nonnegative_least_squares
 
@@ -110,7 +110,7 @@ def test_lists_and_masks_of_observed_entries_give_the_matrices_of_the_rows(share
     )
     monkeypatch.setattr("nonneg.kernels.hals.triton.CHUNK_ENTRIES", 4 * 9)  # four rows at a time
     monkeypatch.setattr("nonneg.kernels.grams.CHUNK_ENTRIES", 4 * 9)
-    for gram in (ListedGrams(base, listed.sign, other, indptr, indices), MaskedGrams(m, other)):
+    for gram in (ListedGrams(base, listed.values, other, indptr, indices), WeightedGrams(m, other)):
         rows, found = hals_passes(f, gram, c, max_passes=3)
         check(rows, expected, 1e-10)
         assert float(found) == pytest.approx(violation, rel=1e-10)
@@ -119,7 +119,7 @@ def test_lists_and_masks_of_observed_entries_give_the_matrices_of_the_rows(share
         expected_rows, _ = block_pivoting(factor, listed.plus_ridge(0.5), cross)
         check(solved, expected_rows, 1e-9)
         assert not flags.any()
-    assert float(MaskedGrams(m, other, 0.5).quadratic_form(f)) == pytest.approx(
+    assert float(WeightedGrams(m, other, 0.5).quadratic_form(f)) == pytest.approx(
         quadratic_form(factor, listed.plus_ridge(0.5)), rel=1e-12
     )
 

@@ -18,14 +18,15 @@ def beta_divergence(X, Y, beta):
 
 
 def objective(X, W, H, *, beta=2.0, weights=None, mask=None, alpha_W=0.0, alpha_H=None, l1_ratio=0.0):
-    """Return loss and penalties with scikit-learn's meaning; entries where the mask is False do not count."""
+    """Return loss and penalties with scikit-learn's meaning; the mask may have any weights of the entries."""
     W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
     X = np.asarray(X, dtype=np.float64)
-    seen = np.ones(X.shape, dtype=bool) if mask is None else np.asarray(mask)
+    of_entries = np.ones(X.shape) if mask is None else np.asarray(mask)
+    seen = of_entries != 0
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     alpha_H = alpha_W if alpha_H is None else alpha_H
     model = np.where(seen, W @ H, 1.0)
-    terms = np.where(seen, beta_divergence(np.where(seen, X, 1.0), model, beta), 0.0)
+    terms = of_entries * np.where(seen, beta_divergence(np.where(seen, X, 1.0), model, beta), 0.0)
     loss = float(weights @ terms.sum(axis=1))
     left = X.shape[1] * alpha_W * (l1_ratio * W.sum(axis=1) + 0.5 * (1 - l1_ratio) * (W**2).sum(axis=1))
     right = weights.sum() * alpha_H * (l1_ratio * H.sum() + 0.5 * (1 - l1_ratio) * (H**2).sum())

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction.data import middle_points
 from tests.references.containers import FORMS, as_container
 
-from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
 from nonneg.separable import METHODS, select_anchors
-from nonneg.separable.vca import _with_constant
 
 ALIKE = ("fortran", "csc", "dask", "dask-one-chunk", "dask-sparse", "streamed-sparse")
 GREEDY = [name for name, method in METHODS.items() if method.kind == "greedy"]
@@ -40,8 +37,7 @@ def found(X, k, name, normalize=None, **params):
 def test_anchors_are_found_exactly_on_every_container(name, form, clean):
     result = found(as_container(clean.X, form), 6, name)
     assert set(result.anchors) == set(clean.anchors)
-    if name != "preconditioned-spa":  # whose points are all equally long: rounding decides their order
-        assert list(result.anchors) == list(found(clean.X, 6, name).anchors)
+    assert list(result.anchors) == list(found(clean.X, 6, name).anchors)
     assert result.n_iter == len(result.history) == 6
 
 
@@ -136,22 +132,6 @@ def test_hulls_stand_more_noise_than_spans():
     assert share["snpa"] > share["spa"]
 
 
-def test_preconditioning_tells_corners_from_middles():
-    share = shares(lambda seed: middle_points(50, 10, snr=20, rng=seed), ("spa", "preconditioned-spa"), 10)
-    assert share["preconditioned-spa"] == 1.0
-    assert share["spa"] < 1.0
-
-
-@pytest.mark.parametrize("preconditioner", ["ellipsoid", "whitening", "spa"])
-def test_preconditioning_finds_anchors_of_very_unequal_length(preconditioner):
-    rng = np.random.default_rng(2)
-    corners = rng.random((5, 12)) * np.geomspace(1, 1e-3, 5)[:, None]
-    X = np.concatenate([rng.dirichlet(np.ones(5), 80) @ corners, corners])
-    result = found(X, 5, "preconditioned-spa", preconditioner=preconditioner)
-    assert set(result.anchors) == set(range(80, 85))
-    assert result.facts["condition"] > 10
-
-
 def test_vca_uses_principal_components_for_noisy_data(noisy):
     low = found(noisy.X, 6, "vca", snr=5.0)
     assert low.facts["projection"] == "principal components"
@@ -159,12 +139,6 @@ def test_vca_uses_principal_components_for_noisy_data(noisy):
     high = found(noisy.X, 6, "vca")
     assert high.facts["projection"] == "plane"
     assert high.facts["snr"] == pytest.approx(25, abs=3)
-
-
-def test_the_constant_that_vca_adds_to_noisy_samples_is_their_largest_norm_wherever_they_are(noisy):
-    wider = np.asarray(_with_constant(as_data_matrix(as_container(noisy.X, "dask")), 6).array)
-    norms = np.linalg.norm(wider[:, :-1], axis=1)
-    np.testing.assert_allclose(wider[:, -1], norms.max(), rtol=1e-12)
 
 
 def test_fast_anchor_corrects_a_pick_in_the_second_round():

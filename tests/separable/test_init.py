@@ -85,9 +85,9 @@ def test_fast_gradient_takes_no_coefficients(noisy):
 
 @pytest.mark.parametrize("method", ["merit", "fast-gradient"])
 def test_names_and_aliases_of_greedy_methods(method, noisy):
-    by_name = select_anchors(noisy.X, 6, method=method, init="preconditioned-spa", rng=0, max_iter=10)
-    by_alias = select_anchors(noisy.X, 6, method=method, init="precspa", rng=0, max_iter=10)
-    anchors = select_anchors(noisy.X, 6, method="preconditioned-spa").anchors
+    by_name = select_anchors(noisy.X, 6, method=method, init="fast-anchor", rng=0, max_iter=10)
+    by_alias = select_anchors(noisy.X, 6, method=method, init="fastanchor", rng=0, max_iter=10)
+    anchors = select_anchors(noisy.X, 6, method="fast-anchor").anchors
     by_anchors = select_anchors(noisy.X, 6, method=method, init=anchors, rng=0, max_iter=10)
     assert by_name.objective == by_alias.objective == by_anchors.objective
 

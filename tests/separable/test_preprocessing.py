@@ -7,8 +7,6 @@ import pytest
 from tests.references.containers import MAIN_FORMS, as_container, plain
 
 from nonneg.data import as_data_matrix
-from nonneg.separable.near_duplicates import representatives
-from nonneg.separable.preconditioned_spa import smallest_ellipsoid
 from nonneg.separable.preprocessing import (
     Prepared,
     gathered,
@@ -16,9 +14,10 @@ from nonneg.separable.preprocessing import (
     merge_near_duplicates,
     normalize_points,
     prepared,
+    principal_directions,
     reduce_dimension,
+    representatives,
 )
-from nonneg.separable.reduction import mean_row, principal_directions
 
 
 def points(X, form="dense"):
@@ -77,12 +76,6 @@ def test_principal_directions_of_many_features():
     np.testing.assert_allclose(directions @ directions.T, exact @ exact.T, atol=1e-8)
 
 
-@pytest.mark.parametrize("form", MAIN_FORMS)
-def test_mean_row(form, counts):
-    X = counts.toarray()
-    np.testing.assert_allclose(mean_row(as_data_matrix(as_container(X, form))), X.mean(axis=0))
-
-
 def test_merging_keeps_the_longest_of_a_group():
     rng = np.random.default_rng(0)
     base = rng.random((30, 6))
@@ -103,12 +96,6 @@ def test_representatives_cover_all_and_are_apart(radius):
     assert labels[chosen].tolist() == list(range(len(chosen)))
 
 
-def test_points_that_are_all_equal_have_one_representative():
-    chosen, labels = representatives(np.ones((50, 3)), 1e-9)
-    assert chosen.tolist() == [0]
-    assert not labels.any()
-
-
 def test_steps_run_in_order(clean):
     X = np.concatenate([clean.X, clean.X * 3, np.zeros((2, 20))])
     result = prepared(as_data_matrix(X), normalize="l1", reduce=6, merge=1e-6)
@@ -116,35 +103,6 @@ def test_steps_run_in_order(clean):
     assert result.data.shape == (90, 6)
     # Copies of different length are the same point once normalized, and the first of equals stays.
     assert set(result.kept % 90) == set(range(90))
-
-
-def test_smallest_ellipsoid_touches_its_points():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4)) * [5, 1, 0.3, 0.05]
-    A = smallest_ellipsoid(X)
-    outward = np.einsum("ij,jk,ik->i", X, A, X)
-    assert outward.max() <= 1 + 1e-12
-    assert np.sum(outward > 1 - 1e-5) >= 4
-    # Less volume than the ellipsoids of other shape, blown up until they hold the points.
-    for shape in (
-        np.linalg.inv(X.T @ X),
-        np.diag(1 / np.abs(X).max(axis=0) ** 2),
-        A + 0.1 * np.diag(np.diag(A)),
-    ):
-        other = shape / np.einsum("ij,jk,ik->i", X, shape, X).max()
-        assert np.linalg.slogdet(A)[1] > np.linalg.slogdet(other)[1]
-    for size in (1e-6, 1e6):
-        np.testing.assert_allclose(smallest_ellipsoid(X * size) * size**2, A, rtol=1e-5)
-
-
-def test_smallest_ellipsoid_of_a_cross_is_the_ball():
-    A = smallest_ellipsoid(np.concatenate([np.eye(3), -np.eye(3), 0.2 * np.ones((1, 3))]))
-    np.testing.assert_allclose(A, np.eye(3), atol=1e-6)
-
-
-def test_flat_points_have_no_ellipsoid():
-    with pytest.raises(ValueError, match="span 1 of 2 dimensions"):
-        smallest_ellipsoid(np.array([[1.0, 0], [2.0, 0], [3.0, 0]]))
 
 
 def test_reduced_points_stay_on_the_workers():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from tests.references.containers import as_container
@@ -18,9 +16,7 @@ from nonneg.exceptions import (
     UnsupportedError,
 )
 from nonneg.separable import METHODS
-from nonneg.separable.certificate import span_distance
 from nonneg.separable.registry import split_params
-from nonneg.separable.row_maxima import leading_rows
 
 
 @pytest.mark.parametrize(
@@ -97,8 +93,6 @@ def test_unknown_names(clean):
         select_anchors(clean.X, 3, method_params={"tol": 0.1})
     with pytest.raises(UnknownNameError, match="variant='best'"):
         select_anchors(clean.X, 3, method="xray", method_params={"variant": "best"})
-    with pytest.raises(UnknownNameError, match="preconditioner='pca'"):
-        select_anchors(clean.X, 3, method="preconditioned-spa", method_params={"preconditioner": "pca"})
 
 
 def test_options_of_other_methods_are_refused(clean):
@@ -182,15 +176,6 @@ def test_maxima_and_coefficients_are_those_of_all_points(clean):
     assert set(result.anchors) == {int(i) + 3 for i in clean.anchors}
 
 
-def test_leading_rows():
-    anchors, curve = leading_rows([0.1, 0.9, 0.0, 0.9, 0.8, 0.05])
-    assert anchors.tolist() == [1, 3, 4]
-    np.testing.assert_array_equal(curve, [0.9, 0.9, 0.8, 0.1, 0.05, 0.0])
-    assert leading_rows([0.1, 0.9, 0.0, 0.9], 3)[0].tolist() == [1, 3, 0]
-    assert leading_rows([0.7, 0.7])[0].tolist() == [0, 1]
-    assert leading_rows([0.5])[0].tolist() == [0]
-
-
 def test_result_says_what_happened(clean):
     text = repr(select_anchors(clean.X, 6, method="spa"))
     assert text == (
@@ -212,42 +197,11 @@ def test_every_method_states_how_sure_it_is(name, clean, noisy):
         assert rough["largest-residual"].number > exact["largest-residual"].number
 
 
-def test_conditioning_is_the_distance_from_the_span_of_the_others():
+def test_conditioning_is_the_distance_from_the_hull_of_the_others():
     X = np.array([[2.0, 0, 0], [0, 2.0, 0], [0, 0, 1.0], [1, 1, 0]])
     statement = select_anchors(X, 3, method="spa").certificate["conditioning"]
     # The third corner is nearest: its distance from the middle of the other two.
     assert statement.number == pytest.approx(np.sqrt(1 + 1 + 1))
-
-
-@pytest.mark.parametrize(("k", "m"), [(2, 5), (4, 3), (6, 9)])
-def test_distance_from_the_affine_span(k, m):
-    points = np.random.default_rng(k).normal(size=(k, m)) + 5
-    expected = []
-    for i in range(k):
-        others = np.delete(points, i, axis=0)
-        basis = np.linalg.qr((others[1:] - others[0]).T)[0]
-        left = points[i] - others[0]
-        expected.append(np.linalg.norm(left - basis @ (basis.T @ left)))
-    assert span_distance(points) == pytest.approx(min(expected), rel=1e-8)
-    points[0] = points[1:].mean(axis=0)
-    assert span_distance(points) == 0 if k > 2 else span_distance(points) < 1e-10
-
-
-def test_the_distance_of_few_points_with_many_features_takes_little_memory():
-    points = np.random.default_rng(0).random((3, 3000))
-    span_distance(points)
-    tracemalloc.start()
-    try:
-        span_distance(points)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 20 * points.nbytes
-
-
-def test_distance_of_one_point_and_of_too_many():
-    assert span_distance(np.array([[3.0, 4.0]])) == 5
-    assert span_distance(np.random.default_rng(0).random((5, 2))) == 0
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])

@@ -1,4 +1,4 @@
-"""Methods that average samples: smoothed SPA and VCA."""
+"""Smoothed SPA: vertices that are medians of samples."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from tests.references.containers import TORCH, as_container
 from nonneg import SeparableNMF, select_anchors
 from nonneg._arrays import to_float64
 from nonneg.data import as_data_matrix
-from nonneg.separable.reduced_points import reduced_points
-from nonneg.separable.smoothed import _largest_residual, _Search, _vertices
-
-AVERAGING = ("smoothed-spa", "smoothed-vca")
+from nonneg.separable.smoothed import extreme_members, reduced_points
 
 
 def error_of(planted, method, **params):
@@ -27,17 +24,15 @@ def mean_error(method, kind, n_draws=4, **params):
     return np.mean([error_of(planted, method, **params) for planted in draws])
 
 
-@pytest.mark.parametrize("method", AVERAGING)
-def test_noise_averages_out_where_samples_repeat(method):
+def test_noise_averages_out_where_samples_repeat():
     kind = {"copies": 12, "snr": 12}
-    assert mean_error(method, kind) < 0.4 * mean_error("spa", kind)
+    assert mean_error("smoothed-spa", kind) < 0.4 * mean_error("spa", kind)
 
 
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("method", AVERAGING)
 @pytest.mark.parametrize("kind", [{"outliers": 0.005}, {"dark": 0.02}, {"closer": 8.0, "snr": 35}])
-def test_what_misleads_spa(method, kind):
-    assert mean_error(method, kind) < 0.5 * mean_error("spa", kind)
+def test_what_misleads_spa(kind):
+    assert mean_error("smoothed-spa", kind) < 0.5 * mean_error("spa", kind)
 
 
 def test_the_automatic_number_of_members_follows_noise_and_copies():
@@ -52,26 +47,24 @@ def test_the_automatic_number_of_members_follows_noise_and_copies():
 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("form", ["csr", TORCH, "dask"])
-@pytest.mark.parametrize("method", AVERAGING)
-def test_vertices_do_not_depend_on_the_container(method, form):
+def test_vertices_do_not_depend_on_the_container(form):
     planted = planted_points({"copies": 6, "n": 300}, np.random.default_rng(0))
     X = np.abs(planted.X)
     X[[70, 200]] = 20.0 * np.eye(2, 50)
-    expected = select_anchors(X, 5, method=method, rng=0)
-    found = select_anchors(as_container(X, form), 5, method=method, rng=0)
+    expected = select_anchors(X, 5, method="smoothed-spa")
+    found = select_anchors(as_container(X, form), 5, method="smoothed-spa")
     assert found.facts["isolated"].tolist() == [70, 200]
     np.testing.assert_array_equal(found.anchors, expected.anchors)
     np.testing.assert_allclose(to_float64(found.components), expected.components, rtol=1e-8)
 
 
-@pytest.mark.parametrize("method", AVERAGING)
-def test_vertices_do_not_depend_on_the_unit(method):
+def test_vertices_do_not_depend_on_the_unit():
     planted = planted_points({"copies": 6, "n": 300}, np.random.default_rng(0))
     X = np.abs(planted.X)
-    expected = SeparableNMF(5, method=method, random_state=0).fit(X)
-    larger = SeparableNMF(5, method=method, random_state=0).fit(1e5 * X)
+    expected = SeparableNMF(5, method="smoothed-spa", random_state=0).fit(X)
+    larger = SeparableNMF(5, method="smoothed-spa", random_state=0).fit(1e5 * X)
     np.testing.assert_allclose(larger.components_, 1e5 * expected.components_, rtol=1e-6)
-    single = SeparableNMF(5, method=method, random_state=0).fit(X.astype(np.float32))
+    single = SeparableNMF(5, method="smoothed-spa", random_state=0).fit(X.astype(np.float32))
     assert single.components_.dtype == np.float32
     np.testing.assert_allclose(single.components_, expected.components_, rtol=1e-3, atol=1e-4)
     assert all(
@@ -91,7 +84,19 @@ def test_noise_is_estimated_outside_the_span():
 def test_samples_of_a_vertex_that_are_extreme_again_give_one_of_them():
     # The three on the right are extreme along both directions; their median has no part in the second.
     points = np.array([[10.0, 3.0], [10.0, 0.5], [10.0, 0.4], [1.0, -1.0], [0.5, -0.5], [0.0, 0.0]])
-    search = _Search("smoothed-spa", _largest_residual, both_ends=False, aggregate="median", p=3)
-    found = [rows.tolist() for rows, _ in _vertices(points, 2, search)]
+    found = [rows.tolist() for rows in extreme_members(points, 2, 3)[0]]
     assert sorted(found[0]) == [0, 1, 2]
     assert found[1:] == [[0]]
+
+
+@pytest.mark.parametrize("steps", [{}, {"normalize": "l1"}, {"reduce": 12}, {"energy": 0.9}])
+def test_vertices_are_medians_of_the_samples_whatever_the_preprocessing(steps):
+    planted = planted_points({"copies": 6, "n": 300}, np.random.default_rng(0))
+    X = np.abs(planted.X)
+    found = select_anchors(X, 5, method="smoothed-spa", method_params={"n_members": 3}, **steps)
+    medians = np.array([np.median(X[rows], axis=0) for rows in found.members])
+    assert {len(rows) for rows in found.members} == {3}
+    # The median of projections is that of the samples up to the noise outside the directions.
+    np.testing.assert_allclose(found.components, medians, atol=0.2 * medians.max())
+    assert all(row in rows for row, rows in zip(found.anchors, found.members, strict=True))
+    assert (found.components >= 0).all()

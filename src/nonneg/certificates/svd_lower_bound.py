@@ -11,6 +11,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.eckart_young import eckart_young_bound
 from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.views import with_rank_one_weights
 
 # An error within 10% of the lower bound counts as close.
 DEFAULT_FACTOR = 1.1
@@ -30,8 +31,12 @@ def eckart_young_statement(
     # It costs as much as a few iterations of a fit. No factorization of rank k, nonnegative or not, has an
     # error below the bound; that the best nonnegative one reaches it is not claimed.
     k = int(Ht.shape[1]) if k is None else k
+    data, scale = with_rank_one_weights(data, 2.0)
+    if scale is not None:
+        Ht = Ht * scale[:, None]
     if data.has_missing:
-        sentence = "Entries are missing, and the Eckart-Young lower bound holds for complete data only."
+        why = "The entries have weights" if data.is_weighted else "Entries are missing"
+        sentence = f"{why}, and the Eckart-Young lower bound holds for complete data of equal weights only."
         return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, {"rank": k})
     error = relative_frobenius_error(data, W, Ht)
     bound = eckart_young_bound(data, k, rng)
@@ -101,9 +106,10 @@ def squared_residual_rows(block: LocalMatrix, W: Array, *, Ht: Array) -> tuple[t
     xp, total = block.xp, 0.0
     for start, stop in block.row_blocks(1 << 20):
         residual = block.dense_rows(start, stop) - W[start:stop, :] @ Ht.T
+        squares = xp.astype(residual, xp.float64) ** 2
         if block.observed is not None:
-            residual = residual * block.observed.dense_rows(start, stop)
-        squares = xp.sum(xp.astype(residual, xp.float64) ** 2, axis=1)
+            squares = squares * block.observed.dense_rows(start, stop)
+        squares = xp.sum(squares, axis=1)
         if block.weights is not None:
             squares = squares * xp.astype(block.weights[start:stop], xp.float64)
         total += float(xp.sum(squares))

@@ -15,7 +15,7 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 
 [search]
 --method NAME: auto (default), merit, merit-exact, fast-gradient, spa, snpa, xray, fast-anchor,
-    preconditioned-spa, smoothed-spa, smoothed-vca or vca
+    smoothed-spa or vca
 --lam L: weight of the row sparsity
 --mu X: smoothing of the row sparsity
 --max-iter

@@ -32,8 +32,8 @@ cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or {REAL}, 
 -o/--output DIR: output folder (default: name of CUBE + -unmixed)
 
 [search]
---method NAME: auto (default), smoothed-spa, smoothed-vca, snpa, spa, vca,
-    fast-anchor, preconditioned-spa, xray, merit, merit-exact, fast-gradient or min-volume
+--method NAME: auto (default), smoothed-spa, snpa, spa, vca, fast-anchor, xray,
+    merit, merit-exact, fast-gradient or min-volume
 --constraint NAME: on the abundances of a pixel: normalized (default), sum-to-one (fully constrained least
     squares), at-most-one or nonnegative
 --normalize l1|l2: divide every spectrum by its norm before the search (default: l1 for methods that average)

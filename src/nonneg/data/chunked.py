@@ -37,6 +37,7 @@ from nonneg.data.block_tasks import (
     total_of,
 )
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction
+from nonneg.data.observed import EntryWeights
 from nonneg.exceptions import NonnegWarning, ShapeError
 
 if TYPE_CHECKING:
@@ -116,13 +117,16 @@ class ChunkedMatrix(BlockedMatrix):
         self.weights = None if weights is None else np.asarray(weights, dtype=self.dtype)
         self._weights = [None] * len(self._entries) if weights is None else self._cut(self.weights)
         self._masks: list[Any] = [None] * len(self._entries)
-        self.has_mask = mask is not None
+        self.has_mask, self.is_weighted = mask is not None, isinstance(mask, EntryWeights)
         self._held: Cluster | None = None
         self._advised = False
         if mask is not None:
             chunks = (self.row_chunks, (self.shape[1],))
+            mask = mask.dense() if self.is_weighted else mask
             mask = mask.rechunk(chunks) if isinstance(mask, da.Array) else da.from_array(mask, chunks=chunks)
             self._masks = mask.to_delayed().ravel().tolist()
+            if self.is_weighted:
+                self._masks = [dask.delayed(EntryWeights)(chunk) for chunk in self._masks]
 
     def _single(self) -> list[list[int]]:
         return [[chunk] for chunk in range(len(self._entries))]

@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_numpy, to_torch
+from nonneg._lazy import cached_property
 from nonneg._precision import wants_tf32
 from nonneg._threads import BLAS, SMALL_PRODUCT, parallel_for
 from nonneg._typing import Array, SampleArray
@@ -38,22 +39,31 @@ class DenseMatrix(LocalMatrix):
         self.dtype = array.dtype
         self.weights = weights
         self.observed = observed
+        self.is_weighted = observed is not None and not observed.is_mask
+
+    @cached_property
+    def products(self) -> Array:
+        """The entries times their weights: what products with the data are made of."""
+        if not self.is_weighted or self.observed is None:
+            return self.array
+        return self.array * self.observed.dense_rows(0, self.shape[0])
 
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""
-        if is_cuda_tensor(self.array):
+        X = self.products
+        if is_cuda_tensor(X):
             if (products := self._tensor_core_products(Ht)) is not None:
-                return products.times(self.array, Ht)
+                return products.times(X, Ht)
             # The transpose of the product: written component by component, as kernels on a GPU read it.
-            return (Ht.T @ self.array.T).T
+            return (Ht.T @ X.T).T
         if self.container != "dense":
-            return self.array @ Ht
+            return X @ Ht
         out = np.empty((self.shape[0], Ht.shape[1]), dtype=self.dtype)
-        if self._multiply(self.array, Ht, out):
+        if self._multiply(X, Ht, out):
             return out
 
         def work(start: int, stop: int) -> None:
-            np.matmul(self.array[start:stop], Ht, out=out[start:stop])
+            np.matmul(X[start:stop], Ht, out=out[start:stop])
 
         parallel_for(work, self.shape[0], chunk_size=64, operations=self._operations(Ht))
         return out
@@ -71,25 +81,25 @@ class DenseMatrix(LocalMatrix):
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
-        W = self.weighted(W)
+        W, X = self.weighted(W), self.products
         if self.container == "dense":
             out = np.empty((self.shape[1], W.shape[1]), dtype=self.dtype)
-            if self._multiply(self.array.T, W, out):
+            if self._multiply(X.T, W, out):
                 return out
             # The same product with its transpose as the result: BLAS writes it faster by a tenth, in
             # float32 by a third, because the long side is the contiguous one.
             out = np.empty((W.shape[1], self.shape[1]), dtype=self.dtype)
 
             def work(start: int, stop: int) -> None:
-                np.matmul(W.T, self.array[:, start:stop], out=out[:, start:stop])
+                np.matmul(W.T, X[:, start:stop], out=out[:, start:stop])
 
             parallel_for(work, self.shape[1], chunk_size=16, operations=self._operations(W))
             return map_rows(lambda rows: rows, out.T)
-        if is_cuda_tensor(self.array):
+        if is_cuda_tensor(X):
             if (products := self._tensor_core_products(W)) is not None:
-                return products.transposed_times(self.array, W)
-            return (W.T @ self.array).T
-        return self.array.T @ W
+                return products.transposed_times(X, W)
+            return (W.T @ X).T
+        return X.T @ W
 
     def _tensor_core_products(self, factor: Array) -> Any:
         """Return the module with faster products of float32, where they are; else None."""
@@ -104,7 +114,10 @@ class DenseMatrix(LocalMatrix):
         # entries are: a GPU is asked for it once.
         xp, total = self.xp, 0.0
         for start, stop in self.row_blocks(BLOCK_ENTRIES):
-            values = xp.sum(function(xp.astype(self.array[start:stop, :], xp.float64)), axis=1)
+            values = function(xp.astype(self.array[start:stop, :], xp.float64))
+            if self.is_weighted and self.observed is not None:
+                values = values * xp.astype(self.observed.dense_rows(start, stop), xp.float64)
+            values = xp.sum(values, axis=1)
             if self.weights is not None:
                 values = values * xp.astype(self.weights[start:stop], xp.float64)
             total = total + xp.sum(values)
@@ -113,7 +126,7 @@ class DenseMatrix(LocalMatrix):
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
         if self._squared_norm is None:
-            if self.container == "dense":
+            if self.container == "dense" and not self.is_weighted:
                 squares = self._row_squares(np.float64)
                 self._squared_norm = float(squares.sum() if self.weights is None else squares @ self.weights)
             else:
@@ -192,7 +205,7 @@ class DenseMatrix(LocalMatrix):
         xp = array_namespace(array)
         observed = self.observed
         if isinstance(observed, ArrayObserved):
-            observed = ArrayObserved(to_torch(observed.mask), xp)
+            observed = ArrayObserved(to_torch(observed.weights), xp, is_mask=observed.is_mask)
         weights = None if self.weights is None else to_torch(self.weights)
         return DenseMatrix(array, xp, weights=weights, observed=observed)
 

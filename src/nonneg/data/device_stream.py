@@ -203,12 +203,12 @@ def _statistics(block: LocalMatrix, first_row: int) -> tuple[Statistics, Any]:
         [(own * squares).sum(), (own * sums).sum(), (at * sums).sum(), (across * columns).sum()]
     )
     norm, total, by_row, by_column = found.tolist()
-    n_missing = 0
-    if block.observed is not None:
-        n_missing = n_rows * n_columns - round(float(block.observed.weight(None)))
+    n_missing = 0 if block.observed is None else block.observed.n_missing()
     statistics = Statistics(
         norm, total, float(block.observed_weight()), block.count_nonzero(), low, high, n_missing
     )
+    if block.is_weighted:
+        statistics = Statistics.of(block)
     return statistics, np.array([by_row, by_column])
 
 

@@ -16,6 +16,7 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.data.csr_arrays import check_sparse_array
+from nonneg.data.entry_weights import checked_entry_weights
 from nonneg.data.local import has_nan, observed_mask
 from nonneg.data.sparse_array import on_host
 from nonneg.data.streamed import StreamedMatrix
@@ -43,6 +44,8 @@ class Request:
     ----------
     sample_weight, mask : array or None
         Row weights, and which entries were observed.
+    entry_weight, uncertainty : array, sparse matrix, pair of these and a number, or None
+        The weights of the entries, or the standard deviations that they follow from: 1 / uncertainty^2.
     missing : {"error", "mask"}
         What NaN means.
     positive, signed : bool
@@ -66,6 +69,8 @@ class Request:
 
     sample_weight: Any = None
     mask: Any = None
+    entry_weight: Any = None
+    uncertainty: Any = None
     missing: str = "error"
     positive: bool = False
     signed: bool = False
@@ -84,10 +89,19 @@ class Request:
         return X
 
     def rows(self, shape: tuple[int, int]) -> tuple[Any, Any]:
-        """Return row weights and mask, checked against the shape of X."""
+        """Return row weights and mask or weights of entries, checked against the shape of X."""
         if not isinstance(self.missing, str) or self.missing not in ("error", "mask"):
             raise UnknownNameError.of("missing", self.missing, ("error", "mask"))
         mask = None if self.mask is None else _checked_mask(self.mask, shape)
+        given = {"mask": mask, "entry_weight": self.entry_weight, "uncertainty": self.uncertainty}
+        names = [name for name, value in given.items() if value is not None]
+        if len(names) > 1:
+            raise InvalidParameterError(
+                f"{' and '.join(names)} are given, but each of them weights the entries. Pass one of them; a "
+                "weight of 0 is a missing entry."
+            )
+        if names and mask is None:
+            mask = checked_entry_weights(given[names[0]], shape, names[0])
         weights = None if self.sample_weight is None else _checked_weights(self.sample_weight, shape[0])
         return weights, mask
 

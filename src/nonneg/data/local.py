@@ -9,11 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_numpy_namespace
 
-from nonneg._arrays import is_dask, is_sparse_array, to_numpy
+from nonneg._arrays import is_dask, is_sparse_array, to_device, to_numpy
 from nonneg._typing import Array
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
-from nonneg.data.observed import ArrayObserved, ListedObserved, MissingEntries, Observed
+from nonneg.data.observed import (
+    ArrayObserved,
+    EntryWeights,
+    ListedObserved,
+    MissingEntries,
+    Observed,
+    observed_entries,
+)
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.sparse_array import sparse_array_matrix
 
@@ -33,9 +40,17 @@ def _dense(X: Any, weights: Any, mask: Any) -> DenseMatrix:
         weights = xp.asarray(weights, dtype=X.dtype, **place)
     observed: Observed | None = None
     if mask is not None:
-        mask = xp.asarray(mask.toarray() if sp.issparse(mask) else mask, dtype=xp.bool, **place)
-        X = xp.where(mask, X, xp.zeros_like(X))
-        observed = ArrayObserved(xp.astype(mask, X.dtype), xp) if place else ListedObserved(mask)
+        weighted = isinstance(mask, EntryWeights)
+        entries = mask.dense() if weighted else mask.toarray() if sp.issparse(mask) else mask
+        entries = to_device(entries, X, X.dtype if weighted else xp.bool) if place else np.asarray(entries)
+        if not weighted:
+            mask = xp.astype(entries, xp.bool)
+        seen = entries > 0 if weighted else mask
+        X = X if weighted and bool(xp.all(seen)) else xp.where(seen, X, xp.zeros_like(X))
+        if place:
+            observed = ArrayObserved(xp.astype(entries, X.dtype), xp, is_mask=not weighted)
+        else:
+            observed = observed_entries(mask, X.dtype)
     return DenseMatrix(X, xp, weights=weights, observed=observed)
 
 
@@ -51,20 +66,17 @@ def _sparse(X: Any, weights: Any, mask: Any) -> SparseMatrix:
         weights = np.asarray(weights, dtype=csr.dtype)
     observed = None
     if mask is not None:
-        if not isinstance(mask, MissingEntries):
+        if not isinstance(mask, MissingEntries | EntryWeights):
             mask = sp.csr_array(mask, dtype=bool)
-        observed = ListedObserved(mask)
-        csr = _only_observed(csr, mask)
+        observed = observed_entries(mask, csr.dtype)
+        csr = _only_observed(csr, observed)
     return SparseMatrix(csr, weights=weights, observed=observed)
 
 
-def _only_observed(csr: Any, mask: Any) -> Array:
+def _only_observed(csr: Any, observed: ListedObserved | ArrayObserved) -> Array:
     # A product with 0/1 would keep NaN at missing places; look each entry up instead.
     entries = csr.tocoo()
-    if isinstance(mask, MissingEntries):
-        seen = ~np.isnan(entries.data)
-    else:
-        seen = np.asarray(mask[entries.row, entries.col]).ravel().astype(bool)
+    seen = observed.at(entries.row, entries.col) != 0
     kept = sp.csr_array((entries.data[seen], (entries.row[seen], entries.col[seen])), shape=csr.shape)
     kept.sort_indices()
     return kept
@@ -100,7 +112,9 @@ def _nan_places(block: Any) -> Array:
 
 
 def observed_mask(X: Any, mask: Any) -> Any:
-    """Return which entries were observed: not NaN, and not hidden by a mask."""
+    """Return which entries were observed, not NaN and not hidden by a mask, or with which weight."""
+    if isinstance(mask, EntryWeights):
+        return _weights_without_nan(X, mask)
     if is_sparse_array(X):
         return MissingEntries(mask)
     if sp.issparse(X):
@@ -122,3 +136,29 @@ def observed_mask(X: Any, mask: Any) -> Any:
         return seen
     place = {} if is_numpy_namespace(xp) else {"device": X.device}
     return xp.logical_and(seen, xp.asarray(mask, dtype=xp.bool, **place))
+
+
+def _weights_without_nan(X: Any, weights: EntryWeights) -> EntryWeights:
+    """Return the weights, 0 where X is NaN."""
+    if sp.issparse(X) and sp.issparse(weights.values):
+        places, given = X.tocoo(), sp.coo_array(weights.values)
+        lost = np.isnan(places.data)
+        gone = places.row[lost], places.col[lost]
+        pattern = sp.csr_array((np.ones(len(gone[0]), dtype=bool), gone), shape=X.shape)
+        seen = ~np.asarray(pattern[given.row, given.col]).ravel()
+        rows, columns = np.concatenate([given.row[seen], gone[0]]), np.concatenate([given.col[seen], gone[1]])
+        # Zeros are stored: what is not has the weight `absent`.
+        data = np.concatenate([given.data[seen].astype(np.float64), np.zeros(len(gone[0]))])
+        return EntryWeights(sp.csr_array((data, (rows, columns)), shape=X.shape), weights.absent)
+    values = weights.dense()
+    if is_dask(X):
+        seen = ~X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
+        return EntryWeights(seen * values)
+    if sp.issparse(X):
+        places = X.tocoo()
+        values, lost = np.array(to_numpy(values)), np.isnan(places.data)
+        values[places.row[lost], places.col[lost]] = 0
+        return EntryWeights(values)
+    xp = array_namespace(X)
+    values = np.asarray(to_numpy(values)) if is_numpy_namespace(xp) else to_device(values, X, X.dtype)
+    return EntryWeights(xp.where(xp.isnan(X), xp.zeros_like(values), values))

@@ -49,9 +49,12 @@ class DataMatrix(ABC):
     weights : array of shape (n_rows,) or None
         The row weights.
     observed : Observed or None
-        Which entries were observed, where some are missing.
+        The weights of the entries, where some are missing (0) or not all are 1. Products and sums are
+        weighted; rows as arrays are not.
     has_mask : bool
-        Whether there is a mask that only the blocks know.
+        Whether there are weights of entries that only the blocks know.
+    is_weighted : bool
+        Whether the weights of the entries are others than 0 and 1.
     numpy_out : bool
         Whether X was given in host memory and is worked on by a GPU, so that results become NumPy arrays.
     is_sparse : bool
@@ -65,13 +68,14 @@ class DataMatrix(ABC):
     weights: Array | None = None
     observed: Observed | None = None
     has_mask: bool = False
+    is_weighted: bool = False
     numpy_out: bool = False
     is_sparse: bool = False
     _extremes: tuple[float, float] | None = None
 
     @property
     def has_missing(self) -> bool:
-        """Whether some entries were not observed, so that each row has a Gram matrix of its own."""
+        """Whether entries have weights, 0 if missing, so that each row has a Gram matrix of its own."""
         return self.observed is not None or self.has_mask
 
     @abstractmethod
@@ -225,7 +229,7 @@ class LocalMatrix(DataMatrix):
         return self.observed.column_grams(W if root is None else W * root[:, None])
 
     def squared_row_norms(self) -> Array:
-        """Return the sum of the squared (observed) entries of every row, without the weights."""
+        """Return the sum of the squared (observed) entries of every row, without any weights."""
         parts = (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
         return self.xp.concat([self.xp.sum(rows * rows, axis=1) for rows in parts])
 
@@ -269,7 +273,7 @@ class Statistics:
         """Compute the statistics of a block."""
         n_missing = 0
         if block.observed is not None:
-            n_missing = block.shape[0] * block.shape[1] - round(float(block.observed.weight(None)))
+            n_missing = block.observed.n_missing()
         # Entries that cannot be factorized are refused later, by their extremes.
         with np.errstate(all="ignore"):
             sums = block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero()

@@ -1,4 +1,4 @@
-"""Which entries were observed, and the Gram matrices that follow from it."""
+"""Weights of the entries, 0 where one is missing, and the Gram matrices that follow from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._typing import Array
-from nonneg.kernels.grams import Gram, ListedGrams, MaskedGrams
+from nonneg.kernels.grams import Gram, ListedGrams, WeightedGrams
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,35 @@ class MissingEntries:
     pattern: Any  # stored where missing; of a sparse tensor a mask, or None: NaN are missing besides
 
 
+@dataclass(frozen=True)
+class EntryWeights:
+    """A nonnegative weight for every entry; `absent` for those that a sparse matrix does not store."""
+
+    values: Any
+    absent: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return (int(self.values.shape[0]), int(self.values.shape[1]))
+
+    def __getitem__(self, part: Any) -> EntryWeights:
+        return EntryWeights(self.values[part], self.absent)
+
+    def dense(self) -> Any:
+        """Return the weights as a dense array."""
+        if not sp.issparse(self.values):
+            return self.values
+        listed = sp.coo_array(self.values)
+        out = np.full(self.shape, self.absent, dtype=listed.dtype if self.absent == 0 else np.float64)
+        out[listed.coords] = listed.data
+        return out
+
+
 class Observed(ABC):
-    """The pattern of observed entries of a local block."""
+    """The weights of the entries of a local block: 1 where observed and 0 where missing, or any others."""
+
+    is_mask: bool  # whether they are 0 and 1
 
     @abstractmethod
     def row_grams(self, Ht: Array) -> Gram:
@@ -33,132 +60,216 @@ class Observed(ABC):
 
     @abstractmethod
     def row_sums(self, Ht: Array) -> Array:
-        """Return the sum of the rows of Ht over the observed columns of every row."""
+        """Return the weighted sum of the rows of Ht for every row."""
 
     @abstractmethod
     def column_sums(self, W: Array) -> Array:
-        """Return the sum of the rows of W over the observed rows of every column."""
+        """Return the weighted sum of the rows of W for every column."""
 
     @abstractmethod
     def weight(self, weights: Array | None) -> float:
-        """Return the weighted number of observed entries."""
+        """Return the sum of the weights, times those of the rows."""
+
+    @abstractmethod
+    def n_missing(self) -> int:
+        """Return the number of entries of weight 0."""
+
+    def mask(self) -> Observed | None:
+        """Return weights of 1 where these are positive; None if all are."""
+        return self
 
     @abstractmethod
     def rows(self, rows: Any) -> Observed:
-        """Return the pattern of some rows."""
+        """Return the weights of some rows."""
 
     @abstractmethod
     def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows as 0/1 entries."""
+        """Return a range of rows of the weights."""
 
 
 class ListedObserved(Observed):
-    """A list of the observed entries, or of the missing ones, whichever is shorter."""
+    """One weight for most entries, and a list of the others: a mask, or implicit feedback."""
 
     def __init__(self, mask: Any) -> None:
         if isinstance(mask, MissingEntries):
-            self.lists_observed = False
-            self._set(sp.csr_array(mask.pattern))
+            listed = sp.csr_array(mask.pattern, dtype=bool).astype(np.int8)
+            self._set(1.0, -listed)
+            return
+        if isinstance(mask, EntryWeights):
+            self._set(mask.absent, _differences(mask))
             return
         n_rows, n_columns = mask.shape
         n_observed = mask.count_nonzero() if sp.issparse(mask) else int(np.count_nonzero(mask))
-        self.lists_observed = 2 * n_observed <= n_rows * n_columns
+        lists_observed = 2 * n_observed <= n_rows * n_columns
         if sp.issparse(mask):
-            listed = sp.csr_array(mask, dtype=np.int8)
+            listed = sp.csr_array(mask, dtype=bool).astype(np.int8)
             listed.eliminate_zeros()
-            if not self.lists_observed:
+            if not lists_observed:
                 listed = sp.csr_array(listed.toarray() == 0)
         else:
-            listed = sp.csr_array(mask if self.lists_observed else ~mask)
-        self._set(listed)
+            listed = sp.csr_array(mask if lists_observed else ~mask)
+        listed = listed.astype(np.int8)
+        self._set(*((0.0, listed) if lists_observed else (1.0, -listed)))
 
-    def _set(self, listed: Any) -> None:
+    def _set(self, usual: float, listed: Any) -> None:
+        self.usual = usual
         self.shape = listed.shape
         # Integers of 32 bits where these suffice, whatever they were given as: kernels are compiled for them.
         kind = np.int32 if max(listed.nnz, *listed.shape) <= np.iinfo(np.int32).max else np.int64
         indices, indptr = (array.astype(kind, copy=False) for array in (listed.indices, listed.indptr))
         self.listed = sp.csr_array((listed.data, indices, indptr), shape=listed.shape)
-        columns = sp.csc_array(self.listed)
-        self._columns = columns.indptr, columns.indices
+        self.columns = sp.csr_array(self.listed.T)
+        self.is_mask = usual in (0.0, 1.0) and bool(np.all(self.listed.data == 1 - 2 * usual))
 
-    def _gram(self, other: Array, indptr: Array, indices: Array) -> ListedGrams:
+    @property
+    def lists_observed(self) -> bool:
+        """Whether entries that are not listed are missing."""
+        return self.usual == 0
+
+    def _gram(self, other: Array, listed: Any) -> ListedGrams:
         other = np.ascontiguousarray(other)
         k = other.shape[1]
         wide = other.astype(np.float64, copy=False)
-        base = np.zeros((k, k)) if self.lists_observed else wide.T @ wide
-        return ListedGrams(base, 1.0 if self.lists_observed else -1.0, other, indptr, indices)
+        base = self.usual * (wide.T @ wide) if self.usual else np.zeros((k, k))
+        values = 1 - 2 * self.usual if self.is_mask else listed.data
+        return ListedGrams(base, values, other, listed.indptr, listed.indices)
 
     def row_grams(self, Ht: Array) -> ListedGrams:
         """Return the Gram matrix of each row subproblem."""
-        return self._gram(Ht, self.listed.indptr, self.listed.indices)
+        return self._gram(Ht, self.listed)
 
     def column_grams(self, W: Array) -> ListedGrams:
         """Return the Gram matrix of each column subproblem."""
-        return self._gram(W, *self._columns)
+        return self._gram(W, self.columns)
 
     def _sums(self, other: Array, listed: Any) -> Array:
         part = listed.astype(other.dtype) @ other
-        return part if self.lists_observed else np.maximum(other.sum(axis=0) - part, 0)
+        return part if self.usual == 0 else np.maximum(self.usual * other.sum(axis=0) + part, 0)
 
     def row_sums(self, Ht: Array) -> Array:
-        """Return the sum of the rows of Ht over the observed columns of every row."""
+        """Return the weighted sum of the rows of Ht for every row."""
         return self._sums(Ht, self.listed)
 
     def column_sums(self, W: Array) -> Array:
-        """Return the sum of the rows of W over the observed rows of every column."""
-        return self._sums(W, self.listed.T)
+        """Return the weighted sum of the rows of W for every column."""
+        return self._sums(W, self.columns)
 
     def weight(self, weights: Array | None) -> float:
-        """Return the weighted number of observed entries."""
-        listed = np.diff(self.listed.indptr).astype(np.float64)
-        counts = listed if self.lists_observed else self.shape[1] - listed
-        return float(counts.sum() if weights is None else counts @ weights)
+        """Return the sum of the weights, times those of the rows."""
+        sums = self.usual * self.shape[1] + np.asarray(self.listed.sum(axis=1, dtype=np.float64)).ravel()
+        return float(sums.sum() if weights is None else sums @ weights)
 
-    def rows(self, rows: Any) -> ListedObserved:
-        """Return the pattern of some rows."""
+    def n_missing(self) -> int:
+        """Return the number of entries of weight 0."""
+        if self.usual == 0:
+            return int(np.prod(self.shape)) - self.listed.nnz
+        return int(np.count_nonzero(self.listed.data == -self.usual))
+
+    def mask(self) -> Observed | None:
+        """Return weights of 1 where these are positive; None if all are."""
+        if self.n_missing() == 0:
+            return None
+        pattern = sp.csr_array(self.listed != 0, dtype=np.int8)
+        pattern.data[:] = 1 if self.usual == 0 else np.where(self.listed.data == -self.usual, -1, 0)
+        pattern.eliminate_zeros()
+        return self._with(0.0 if self.usual == 0 else 1.0, pattern)
+
+    def at(self, rows: Any, columns: Any) -> Array:
+        """Return the weights of some entries."""
+        listed = np.asarray(self.listed[rows, columns]).ravel() if len(rows) else np.zeros(0)
+        return self.usual + listed.astype(np.float64)
+
+    def _with(self, usual: float, listed: Any) -> ListedObserved:
         part = object.__new__(ListedObserved)
-        part.lists_observed = self.lists_observed
-        part._set(self.listed[rows])
+        part._set(usual, listed)
         return part
 
+    def rows(self, rows: Any) -> ListedObserved:
+        """Return the weights of some rows."""
+        return self._with(self.usual, self.listed[rows])
+
     def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows as 0/1 entries."""
-        listed = self.listed[start:stop].toarray().astype(np.int8)
-        return listed if self.lists_observed else 1 - listed
+        """Return a range of rows of the weights."""
+        listed = self.listed[start:stop].toarray()
+        return listed + np.int8(self.usual) if self.is_mask else self.usual + listed
+
+
+def _differences(weights: EntryWeights) -> Any:
+    """Return by how much the listed weights differ from the others."""
+    listed = sp.csr_array(weights.values, dtype=np.float64, copy=True)
+    listed.sum_duplicates()
+    listed.data -= weights.absent
+    listed.eliminate_zeros()
+    return listed
 
 
 class ArrayObserved(Observed):
-    """A dense 0/1 array of any namespace."""
+    """A dense array of weights of any namespace."""
 
-    def __init__(self, mask: Array, xp: Any) -> None:
-        self.mask = mask
+    def __init__(self, weights: Array, xp: Any, *, is_mask: bool = False) -> None:
+        self.weights = weights
         self.xp = xp
+        self.is_mask = is_mask
 
-    def row_grams(self, Ht: Array) -> MaskedGrams:
+    def row_grams(self, Ht: Array) -> WeightedGrams:
         """Return the Gram matrix of each row subproblem."""
-        return MaskedGrams(self.mask, Ht)
+        return WeightedGrams(self.weights, Ht)
 
-    def column_grams(self, W: Array) -> MaskedGrams:
+    def column_grams(self, W: Array) -> WeightedGrams:
         """Return the Gram matrix of each column subproblem."""
-        return MaskedGrams(self.mask.T, W)
+        return WeightedGrams(self.weights.T, W)
 
     def row_sums(self, Ht: Array) -> Array:
-        """Return the sum of the rows of Ht over the observed columns of every row."""
-        return self.mask @ Ht
+        """Return the weighted sum of the rows of Ht for every row."""
+        return self.weights @ Ht
 
     def column_sums(self, W: Array) -> Array:
-        """Return the sum of the rows of W over the observed rows of every column."""
-        return self.mask.T @ W
+        """Return the weighted sum of the rows of W for every column."""
+        return self.weights.T @ W
 
     def weight(self, weights: Array | None) -> float:
-        """Return the weighted number of observed entries."""
-        counts = self.xp.sum(self.mask, axis=1)
-        return float(self.xp.sum(counts if weights is None else counts * weights))
+        """Return the sum of the weights, times those of the rows."""
+        xp = self.xp
+        sums = xp.sum(self.weights, axis=1, dtype=xp.float64)
+        return float(xp.sum(sums if weights is None else sums * xp.astype(weights, xp.float64)))
+
+    def n_missing(self) -> int:
+        """Return the number of entries of weight 0."""
+        return int(self.xp.count_nonzero(self.weights == 0))
+
+    def mask(self) -> Observed | None:
+        """Return weights of 1 where these are positive; None if all are."""
+        if self.n_missing() == 0:
+            return None
+        if isinstance(self.weights, np.ndarray):
+            return ListedObserved(self.weights != 0)
+        return ArrayObserved(self.xp.astype(self.weights != 0, self.weights.dtype), self.xp, is_mask=True)
+
+    def at(self, rows: Any, columns: Any) -> Array:
+        """Return the weights of some entries."""
+        return self.weights[rows, columns]
 
     def rows(self, rows: Any) -> ArrayObserved:
-        """Return the pattern of some rows."""
-        return ArrayObserved(self.mask[rows, :], self.xp)
+        """Return the weights of some rows."""
+        return ArrayObserved(self.weights[rows, :], self.xp, is_mask=self.is_mask)
 
     def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows as 0/1 entries."""
-        return self.mask[start:stop, :]
+        """Return a range of rows of the weights."""
+        return self.weights[start:stop, :]
+
+
+def observed_entries(weights: Any, dtype: Any) -> ListedObserved | ArrayObserved:
+    """Return the weights of entries on the host as a list where most are equal, else as an array."""
+    if not isinstance(weights, EntryWeights):
+        return ListedObserved(weights)
+    if sp.issparse(weights.values) and 2 * weights.values.nnz <= np.prod(weights.shape):
+        return ListedObserved(weights)
+    values = np.asarray(weights.dense(), dtype=dtype)
+    middle = (values.size - 1) // 2
+    usual = float(np.partition(values, middle, axis=None)[middle])  # if most are equal, they are equal to it
+    if 2 * np.count_nonzero(values != usual) <= values.size:
+        differ = sp.csr_array(np.where(values != usual, values.astype(np.float64) - usual, 0.0))
+        part = object.__new__(ListedObserved)
+        part._set(usual, differ)
+        return part
+    return ArrayObserved(values, np)

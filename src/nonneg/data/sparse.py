@@ -13,7 +13,7 @@ from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, float64_sum
-from nonneg.data.observed import Observed
+from nonneg.data.observed import ArrayObserved, ListedObserved
 from nonneg.kernels.sparse_products import sparse_times
 
 
@@ -24,22 +24,37 @@ class SparseMatrix(LocalMatrix):
     is_sparse = True
     single_use = False  # a block of a file, whose transpose would be used once and double its memory
 
-    def __init__(self, csr: Any, *, weights: Array | None = None, observed: Observed | None = None) -> None:
+    def __init__(self, csr: Any, *, weights: Array | None = None, observed: Any = None) -> None:
         self.csr = csr
         self.xp = array_namespace(csr.data)
         self.shape = (int(csr.shape[0]), int(csr.shape[1]))
         self.dtype = csr.dtype
         self.weights = weights
-        self.observed = observed
+        self.observed: ListedObserved | ArrayObserved | None = observed
+        self.is_weighted = observed is not None and not observed.is_mask
+
+    @cached_property
+    def products(self) -> Any:
+        """The entries times their weights: what products with the data are made of."""
+        if not self.is_weighted:
+            return self.csr
+        return self._with_data(self.csr.data * self.entry_weights(rows=False).astype(self.dtype))
+
+    def _with_data(self, data: Array) -> Any:
+        # Not by the constructor, which would look through the places again.
+        found = sp.csr_array(self.shape, dtype=data.dtype)
+        found.data, found.indices, found.indptr = data, self.csr.indices, self.csr.indptr
+        return found
 
     @cached_property
     def transposed(self) -> Any:
-        """The transpose in CSR: two more arrays of the nonzeros, made once."""
-        return sp.csr_array(self.csr.T.tocsr())
+        """The transpose of `products` in CSR: two more arrays of the nonzeros, made once."""
+        return sp.csr_array(self.products.T.tocsr())
 
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""
-        return sparse_times(self.csr.indptr, self.csr.indices, self.csr.data, Ht)
+        X = self.products
+        return sparse_times(X.indptr, X.indices, X.data, Ht)
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
@@ -51,7 +66,7 @@ class SparseMatrix(LocalMatrix):
 
     def _scattered(self, W: Array) -> Array:
         """Return X' W from the rows of X, each thread with a sum of its own."""
-        csr, n_columns = self.csr, self.shape[1]
+        csr, n_columns = self.products, self.shape[1]
 
         def work(start: int, stop: int) -> Any:
             first, last = csr.indptr[start], csr.indptr[stop]
@@ -64,13 +79,22 @@ class SparseMatrix(LocalMatrix):
         products = parallel_for(work, self.shape[0], chunk_size=256, operations=2.0 * csr.nnz * W.shape[1])
         return sum(products[1:], start=products[0])
 
-    def _entry_weights(self) -> Array:
-        return np.repeat(np.asarray(self.weights, dtype=np.float64), np.diff(self.csr.indptr))
+    def entry_weights(self, *, rows: bool = True) -> Array:
+        """Return the weights of the stored entries, with those of their rows or without."""
+        places = self.csr.tocoo()
+        found = np.ones(self.csr.nnz)
+        if rows and self.weights is not None:
+            found = np.asarray(self.weights, dtype=np.float64)[places.row]
+        if self.is_weighted and self.observed is not None:
+            found = found * self.observed.at(places.row, places.col)
+        return found
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
         data = self.csr.data.astype(np.float64, copy=False)
-        return float(data @ data) if self.weights is None else float(data @ (data * self._entry_weights()))
+        if self.weights is None and not self.is_weighted:
+            return float(data @ data)
+        return float(data @ (data * self.entry_weights()))
 
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared entries of every row."""
@@ -78,9 +102,9 @@ class SparseMatrix(LocalMatrix):
 
     def total(self) -> float:
         """Return the weighted sum of the entries."""
-        if self.weights is None:
+        if self.weights is None and not self.is_weighted:
             return float64_sum(np, self.csr.data)
-        return float(self.csr.data @ self._entry_weights())
+        return float(self.csr.data @ self.entry_weights())
 
     def count_nonzero(self) -> int:
         """Return the number of entries that are not zero."""

@@ -14,8 +14,9 @@ from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, from_entries
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.observed import ListedObserved, MissingEntries, Observed
+from nonneg.data.observed import EntryWeights, ListedObserved, MissingEntries, Observed
 from nonneg.data.sparse import SparseMatrix
+from nonneg.exceptions import UnsupportedInputError
 from nonneg.kernels.grams import ListedGrams
 from nonneg.kernels.sparse_products import row_sums, rows_of_entries, sparse_times
 
@@ -190,7 +191,7 @@ class ListedArrays(Observed):
 
     def __init__(self, listed: CsrArrays, *, lists_observed: bool, columns: CsrArrays | None = None) -> None:
         self.listed, self.lists_observed = listed, lists_observed
-        self.xp = listed.xp
+        self.xp, self.is_mask = listed.xp, True
         if columns is not None:
             self.__dict__["columns"] = columns
 
@@ -237,6 +238,11 @@ class ListedArrays(Observed):
             counts = self.listed.shape[1] - counts
         return float(xp.sum(counts if weights is None else counts * xp.astype(weights, xp.float64)))
 
+    def n_missing(self) -> int:
+        """Return the number of missing entries."""
+        n_rows, n_columns = self.listed.shape
+        return n_rows * n_columns - round(self.weight(None))
+
     def rows(self, rows: Any) -> ListedArrays:
         """Return the pattern of some rows."""
         return ListedArrays(self.listed.take_rows(rows), lists_observed=self.lists_observed)
@@ -254,6 +260,11 @@ def on_host(data: DataMatrix) -> DataMatrix:
 
 def sparse_array_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseArrayMatrix:
     """Wrap a sparse tensor or CuPy matrix; entries that are not observed are left out."""
+    if isinstance(mask, EntryWeights):
+        raise UnsupportedInputError(
+            "entry_weight and uncertainty are not supported for sparse tensors. Pass X.to_dense(), or X as a "
+            "SciPy sparse matrix."
+        )
     nan_is_missing = isinstance(mask, MissingEntries)
     if nan_is_missing:
         mask = mask.pattern

@@ -23,6 +23,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.local import local_matrix, observed_mask
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics, rows_per_block
+from nonneg.data.observed import EntryWeights
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import DENSE_COLUMNS
 from nonneg.io.memory import temporary_array, written_bytes
@@ -50,6 +51,7 @@ class StreamedMatrix(BlockedMatrix):
         self.weights = None if weights is None else np.asarray(weights, dtype=self.dtype)
         self.has_mask = mask is not None or missing == "mask"
         self._mask, self._nan_is_missing = mask, missing == "mask"
+        self.is_weighted = isinstance(mask, EntryWeights)
         self._edges = [int(edge) for edge in stored.cuts()]
         self._digest = ""
         self.n_passes = 0  # reads of the file so far
@@ -243,10 +245,10 @@ class _Digest:
 
 
 def _statistics(block: LocalMatrix) -> Statistics:
+    if block.is_weighted:
+        return Statistics.of(block)
     n_rows, n_columns = block.shape
-    n_missing = 0
-    if block.observed is not None:
-        n_missing = n_rows * n_columns - round(block.observed.weight(None))
+    n_missing = 0 if block.observed is None else block.observed.n_missing()
     if not isinstance(block, DenseMatrix):
         low, high = block.extremes()
         norm, total, weight = _squared_norm(block), block.total(), block.observed_weight()

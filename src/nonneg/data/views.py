@@ -14,7 +14,9 @@ import numpy as np
 from nonneg._arrays import computed
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
+from nonneg.data.entry_weights import rank_one_weights
 from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
+from nonneg.data.observed import ArrayObserved, ListedObserved
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.exceptions import UnknownNameError, UnsupportedInputError
@@ -34,7 +36,7 @@ class ScaledMatrix(LocalMatrix):
         self.row_scale = row_scale
         self.column_scale = column_scale
         self.shape, self.dtype, self.xp = base.shape, base.dtype, base.xp
-        self.weights, self.observed = base.weights, base.observed
+        self.weights, self.observed, self.is_weighted = base.weights, base.observed, base.is_weighted
 
     def _rows(self, W: Array) -> Array:
         return W if self.row_scale is None else W * self.row_scale
@@ -58,6 +60,8 @@ class ScaledMatrix(LocalMatrix):
         total = 0.0
         for start, stop in self.row_blocks(1 << 20):
             values = function(self.xp.astype(self.dense_rows(start, stop), self.xp.float64))
+            if self.is_weighted and self.observed is not None:
+                values = values * self.xp.astype(self.observed.dense_rows(start, stop), self.xp.float64)
             values = self.xp.sum(values, axis=1)
             if self.weights is not None:
                 values = values * self.xp.astype(self.weights[start:stop], self.xp.float64)
@@ -85,9 +89,9 @@ class ScaledMatrix(LocalMatrix):
 
     def _stored_sum(self, base: SparseMatrix, function: Any) -> float:
         values = function(self._stored_values(base))
-        if self.weights is None:
+        if self.weights is None and not self.is_weighted:
             return float(np.sum(values))
-        return float(values @ np.repeat(self.weights.astype(np.float64), np.diff(base.csr.indptr)))
+        return float(values @ base.entry_weights())
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
@@ -194,7 +198,7 @@ class BlockView(BlockedMatrix):
     ) -> None:
         self.base, self.view, self.rows, self.options = base, view, rows, options
         self.container, self.dtype, self.xp = base.container, base.dtype, base.xp
-        self.weights, self.has_mask = base.weights, base.has_mask
+        self.weights, self.has_mask, self.is_weighted = base.weights, base.has_mask, base.is_weighted
         self.shape = (base.shape[0], n_columns or base.shape[1])
 
     def map_reduce_rows(
@@ -259,11 +263,78 @@ def scaled_rows(data: DataMatrix, scale: SampleArray) -> DataMatrix:
     return BlockView(data, ScaledMatrix, scale)
 
 
+def scaled_columns(data: DataMatrix, scale: Array) -> DataMatrix:
+    """Return the data with every column multiplied by a factor, without a copy of the entries."""
+    scale = data.to_device(scale)
+    if isinstance(data, LocalMatrix):
+        return ScaledMatrix(data, column_scale=scale)
+    return BlockView(data, ScaledMatrix, column_scale=scale)
+
+
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
     """Return the data with rows of norm 1, without a copy of the entries; rows of zeros stay."""
     _check_norm(norm)
     (scale,), _ = data.map_reduce_rows(_inverse_norms, norm=norm)
     return scaled_rows(data, scale)
+
+
+def unweighted(data: DataMatrix) -> DataMatrix:
+    """Return the data with weights of 0 and 1 for the entries, missing and observed."""
+    if not data.is_weighted:
+        return data
+    if isinstance(data, LocalMatrix):
+        return _unweighted_block(data)
+    view = BlockView(data, _unweighted_block)
+    view.is_weighted = False
+    return view
+
+
+def _unweighted_block(block: LocalMatrix) -> LocalMatrix:
+    if not isinstance(block, DenseMatrix | SparseMatrix) or block.observed is None:
+        raise UnsupportedInputError(f"Expected dense or sparse data, got {type(block).__name__}.")
+    mask = block.observed.mask()
+    if isinstance(block, SparseMatrix):
+        return SparseMatrix(block.csr, weights=block.weights, observed=mask)
+    return DenseMatrix(block.array, block.xp, weights=block.weights, observed=mask)
+
+
+def with_rank_one_weights(data: DataMatrix, beta: float) -> tuple[DataMatrix, Array | None]:
+    """Return data with row weights and scaled columns that have the same loss, and the scale; or the same."""
+    # D(c x | c v) = c^beta D(x | v): weights of columns scale X and H, and rows keep one Gram matrix. Betas
+    # below 1 would need scales of many orders of magnitude, from which their solvers end elsewhere.
+    if not data.is_weighted or not isinstance(data, LocalMatrix) or beta < 1:
+        return data, None
+    observed = data.observed
+    found = None
+    if isinstance(observed, ArrayObserved):
+        found = rank_one_weights(observed.weights)
+    elif isinstance(observed, ListedObserved) and observed.listed.nnz == 0:
+        found = np.ones(data.shape[0]), np.full(data.shape[1], observed.usual)
+    if found is None:
+        return data, None
+    rows, scale = data.to_device(found[0]), data.to_device(found[1] ** (1 / beta))
+    scaled = ScaledMatrix(_unweighted_block(data), column_scale=scale).materialized()
+    scaled.weights = rows if data.weights is None else rows * data.weights
+    if bool(data.xp.all(scaled.weights == 1)):
+        scaled.weights = None
+    scaled.numpy_out = data.numpy_out
+    return scaled, scale
+
+
+def column_weights(data: DataMatrix) -> Array:
+    """Return the mean weight of the observed entries of every column; 1 where nothing was observed."""
+    _, (sums, counts) = data.map_reduce_rows(_column_weights, n_out=0)
+    xp = data.xp
+    return xp.where(counts > 0, sums / xp.where(counts > 0, counts, xp.ones_like(counts)), xp.ones_like(sums))
+
+
+def _column_weights(block: LocalMatrix) -> tuple[tuple[()], tuple[Array, Array]]:
+    xp, sums, counts = block.xp, 0.0, 0.0
+    for start, stop in block.row_blocks(1 << 20):
+        weights = xp.astype(block.observed.dense_rows(start, stop), xp.float64)  # type: ignore[union-attr]
+        sums = sums + xp.sum(weights, axis=0)
+        counts = counts + xp.sum(xp.astype(weights > 0, xp.float64), axis=0)
+    return (), (sums, counts)
 
 
 def row_norms(data: DataMatrix, norm: str = "l2") -> SampleArray:

@@ -182,6 +182,8 @@ def input_data(
     reset: bool,
     sample_weight: Any = None,
     mask: Any = None,
+    entry_weight: Any = None,
+    uncertainty: Any = None,
     positive: bool = False,
     signed: bool = False,
     n_iter: float = ENCODING_ITERATIONS,
@@ -216,6 +218,8 @@ def input_data(
         Request(
             sample_weight=sample_weight,
             mask=mask,
+            entry_weight=entry_weight,
+            uncertainty=uncertainty,
             missing=estimator.missing,
             positive=positive,
             signed=signed,

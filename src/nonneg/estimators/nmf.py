@@ -225,7 +225,8 @@ class NMF(FactorizingEstimator):
             {
                 OnlineState: {
                     "numerator": StoredArray("n_features_in_", "n_components_", optional=True),
-                    # (n_components, n_components) for least squares, the shape of the numerator otherwise.
+                    # (n_components, n_components) for least squares, one per feature, stacked, where entries
+                    # had weights, and the shape of the numerator for other losses.
                     "denominator": StoredArray("rows of the denominator", "n_components_", optional=True),
                     "n_samples": Value(float),
                     "decay": Value(float, optional=True),
@@ -269,6 +270,8 @@ class NMF(FactorizingEstimator):
         H: Any = None,
         sample_weight: Any = None,
         mask: Any = None,
+        entry_weight: Any = None,
+        uncertainty: Any = None,
         frozen_components: Sequence[int] | None = None,
     ) -> NMF:
         """Learn an NMF model for the data X.
@@ -287,6 +290,14 @@ class NMF(FactorizingEstimator):
             Sample weights; an integer weight is equivalent to repeating the sample.
         mask : bool array or sparse matrix of shape (n_samples, n_features), optional
             True where observed.
+        entry_weight : array, sparse matrix or pair, of shape (n_samples, n_features), optional
+            A nonnegative weight for every entry, by which its divergence is multiplied; 0 marks a missing
+            one. Entries that a sparse matrix does not store have weight 0, or that of a pair
+            ``(matrix, weight)``. Products of a weight of the sample and one of the feature cost no more than
+            none.
+        uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
+            The standard deviation of every entry, instead of ``entry_weight = 1 / uncertainty ** 2``. The
+            loss is then half of what source apportionment calls Q. Infinity marks a missing entry.
         frozen_components : sequence of int, optional
             Rows of `H` that are kept fixed.
 
@@ -295,7 +306,10 @@ class NMF(FactorizingEstimator):
         self : NMF
             The fitted estimator.
         """
-        self._fit(X, W, H, sample_weight, mask, frozen_components)
+        self._fit(
+            X, W, H, frozen_components, sample_weight=sample_weight, mask=mask, entry_weight=entry_weight,
+            uncertainty=uncertainty,
+        )  # fmt: skip
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -308,13 +322,15 @@ class NMF(FactorizingEstimator):
         *,
         sample_weight: Any = None,
         mask: Any = None,
+        entry_weight: Any = None,
+        uncertainty: Any = None,
         frozen_components: Sequence[int] | None = None,
     ) -> Any:
         """Learn an NMF model for the data X and return the transformed data.
 
         Parameters
         ----------
-        X, y, W, H, sample_weight, mask, frozen_components : Any
+        X, y, W, H, sample_weight, mask, entry_weight, uncertainty, frozen_components : Any
             See `fit`.
 
         Returns
@@ -322,16 +338,19 @@ class NMF(FactorizingEstimator):
         array of shape (n_samples, n_components)
             Transformed data W, of the same array type as X.
         """
-        return self._fit(X, W, H, sample_weight, mask, frozen_components).W
+        return self._fit(
+            X, W, H, frozen_components, sample_weight=sample_weight, mask=mask, entry_weight=entry_weight,
+            uncertainty=uncertainty,
+        ).W  # fmt: skip
 
     def _fit(
-        self, X: Any, W: Any, H: Any, sample_weight: Any, mask: Any, frozen: Sequence[int] | None
+        self, X: Any, W: Any, H: Any, frozen: Sequence[int] | None, **weights: Any
     ) -> FactorizationResult:
         beta = beta_loss_of(self)
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(
-            self, X, reset=True, sample_weight=sample_weight, mask=mask, positive=beta <= 0,
+            self, X, reset=True, **weights, positive=beta <= 0,
             n_iter=likely_iterations(self.max_iter, self.n_init, beta),
         )  # fmt: skip
         self._log_dominant_columns(data, beta)
@@ -371,6 +390,11 @@ class NMF(FactorizingEstimator):
         """Divide the columns; `reset` takes their scale from these data."""
         if reset:
             self.__dict__.pop("column_scale_", None)
+            if self.scale is not None and data.is_weighted:
+                raise InvalidParameterError(
+                    f"scale={self.scale!r} and weights of the entries are given, but both say how much each "
+                    "column counts. Leave one of them out."
+                )
             if self.scale is not None:
                 self.column_scale_ = column_scale(data, self.scale)
         return scaled_columns(data, getattr(self, "column_scale_", None))
@@ -398,7 +422,9 @@ class NMF(FactorizingEstimator):
                 type(self).__name__, 100 * found[1], len(found[0]), data.shape[1], said,
             )  # fmt: skip
 
-    def transform(self, X: Any, mask: Any = None) -> Any:
+    def transform(
+        self, X: Any, mask: Any = None, *, entry_weight: Any = None, uncertainty: Any = None
+    ) -> Any:
         """Transform the data X: minimize the objective over W for the fitted H.
 
         Parameters
@@ -407,6 +433,8 @@ class NMF(FactorizingEstimator):
             Nonnegative data. Never modified.
         mask : bool array or sparse matrix of shape (n_samples, n_features), optional
             True where observed.
+        entry_weight, uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
+            Weights or standard deviations of the entries; see `fit`.
 
         Returns
         -------
@@ -415,7 +443,8 @@ class NMF(FactorizingEstimator):
         """
         check_is_fitted(self)
         beta = beta_loss_of(self)
-        data = self._scaled(input_data(self, X, reset=False, mask=mask, positive=beta <= 0))
+        weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
+        data = self._scaled(input_data(self, X, reset=False, **weights, positive=beta <= 0))
         with threads(self.n_jobs), device_work(data):
             W, _ = encode(
                 data,
@@ -426,14 +455,22 @@ class NMF(FactorizingEstimator):
             )
         return data.to_caller(W)
 
-    def certify(self, X: Any, *, sample_weight: Any = None, mask: Any = None) -> Certificate:
+    def certify(
+        self,
+        X: Any,
+        *,
+        sample_weight: Any = None,
+        mask: Any = None,
+        entry_weight: Any = None,
+        uncertainty: Any = None,
+    ) -> Certificate:
         """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
 
         Parameters
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The training data.
-        sample_weight, mask : array, optional
+        sample_weight, mask, entry_weight, uncertainty : array, optional
             Those passed to `fit`.
 
         Returns
@@ -442,14 +479,24 @@ class NMF(FactorizingEstimator):
             The certificate with the statement "eckart-young-bound", which costs as much as a few iterations.
         """
         check_is_fitted(self)
-        data = self._scaled(input_data(self, X, reset=False, sample_weight=sample_weight, mask=mask))
+        weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
+        data = self._scaled(input_data(self, X, reset=False, sample_weight=sample_weight, **weights))
         with threads(self.n_jobs):
             statement = lower_bound_statement(self, data, self._scaled_H(self.components_, -1))
         self.certificate_ = getattr(self, "certificate_", Certificate()).with_statements([statement])
         return self.certificate_
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, W: Any = None, H: Any = None) -> Any:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        W: Any = None,
+        H: Any = None,
+        *,
+        entry_weight: Any = None,
+        uncertainty: Any = None,
+    ) -> Any:
         """Update the components with one batch of samples.
 
         Parameters
@@ -462,6 +509,8 @@ class NMF(FactorizingEstimator):
             Initial W, from which H is fitted if H is not given. Used in the first call only.
         H : array of shape (n_components, n_features), optional
             Initial H. Used in the first call only.
+        entry_weight, uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
+            Weights or standard deviations of the entries; see `fit`.
 
         Returns
         -------
@@ -479,7 +528,8 @@ class NMF(FactorizingEstimator):
                 f"different one. Divide the columns of all batches by the same numbers, and leave scale out."
             )
         first = not hasattr(self, "components_")
-        data = input_data(self, X, reset=first, positive=beta <= 0)
+        weights = {"entry_weight": entry_weight, "uncertainty": uncertainty}
+        data = input_data(self, X, reset=first, **weights, positive=beta <= 0)
         with threads(self.n_jobs):
             if first:
                 W, H = given_factors(self, W, H)
@@ -527,5 +577,6 @@ class NMF(FactorizingEstimator):
         if past is None or past.numerator is None:
             return
         k, n_features = self.components_.shape
-        if past.denominator is None or past.denominator.shape not in ((k, k), (n_features, k)):
+        shapes = (k, k), (n_features, k), (n_features * k, k)
+        if past.denominator is None or past.denominator.shape not in shapes:
             raise FileFormatError("the sums of past batches do not fit the components.")

@@ -12,7 +12,7 @@ from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, eckart_young_statement
 from nonneg.data import DataMatrix
 from nonneg.data.sparse_array import on_host
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.initializers.encoding import init_from_anchors
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import StopReason
@@ -105,6 +105,10 @@ def estimated_rank(model: Any, data: DataMatrix, **options: Any) -> int:
     """Estimate the number of components; keep the estimate in `rank_estimate_` and log its reason."""
     from nonneg.rank_selection.comparison import automatic_rank  # most fits do not need it
 
+    if data.is_weighted:
+        raise UnsupportedInputError(
+            "The number of components cannot be estimated from entries with weights. Pass n_components."
+        )
     verbose = int(getattr(model, "verbose", 0))
     found = automatic_rank(on_host(data), n_jobs=model.n_jobs, verbose=verbose, **options)
     model.rank_estimate_ = found

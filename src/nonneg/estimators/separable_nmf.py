@@ -22,8 +22,7 @@ from nonneg.estimators.saving import Fields, Sparse, StoredArray, Value
 from nonneg.iteration import Progress
 from nonneg.separable.registry import METHODS
 from nonneg.separable.select import select_anchors
-from nonneg.separable.vertices import vertices_of
-from nonneg.separable.weights import anchor_factors, anchor_weights
+from nonneg.separable.weights import anchor_factors, anchor_weights, vertices_of
 
 
 @dataclass(eq=False, repr=False)
@@ -40,8 +39,7 @@ class SeparableNMF(FactorizingEstimator):
         squares; the statement "candidates" of the certificate shows that number for each. Or one method of
         `nonneg.separable.METHODS`: "merit" (as published), "merit-exact" (solved to a duality gap),
         "fast-gradient" (convex, for a few thousand samples), the greedy "spa", "snpa", "xray", "fast-anchor",
-        "preconditioned-spa" and "vca", or, with averages of samples as components, "smoothed-spa" and
-        "smoothed-vca".
+        and "vca", or, with averages of samples as components, "smoothed-spa".
     method_params : dict or None
         Parameters of this method alone, for "merit" for example `lam`, the weight of the row sparsity, and
         `mu`, its smoothing.

@@ -42,13 +42,13 @@ class SharedGram:
 
 @dataclass(frozen=True)
 class ListedGrams:
-    """Gram matrices of rows with missing entries, as lists of entries to add or to leave out."""
+    """Gram matrices of rows in which most entries have the same weight, and the others are listed."""
 
-    # Row i has `base + sign * sum of other[j] other[j]'` over its listed j. Holds no array of the size rows x
-    # k x k. `base` is in float64 whatever the data.
+    # Row i has `base + sum of values[p] other[j] other[j]'` over its listed j. Holds no array of the size
+    # rows x k x k. `base` is in float64 whatever the data.
 
     base: Any
-    sign: float
+    values: Any  # one per listed entry, or a number for all of them
     other: Any
     indptr: Any
     indices: Any
@@ -63,29 +63,32 @@ class ListedGrams:
         if on_gpu(self.other):
             from nonneg.kernels.row_grams_triton import listed_grams
 
-            return listed_grams(self.base, self.sign, self.other, self.indptr, self.indices, start, stop)
+            return listed_grams(self.base, self.values, self.other, self.indptr, self.indices, start, stop)
         indptr = self.indptr[start : stop + 1]
         compiled = core() if is_float_array(self.other) else None
         if compiled is None:
             return self._dense_rows(indptr)
         out = np.empty((stop - start, k, k), dtype=self.other.dtype)
-        base, sign, other, indptr, indices = replace(self, indptr=indptr).arrays(out.dtype)
-        compiled.listed_grams(base, sign, other, indptr, indices, out, team_size(2.0 * k * k * len(indices)))
+        arrays = replace(self, indptr=indptr).arrays(out.dtype)
+        compiled.listed_grams(*arrays, out, team_size(2.0 * k * k * len(self.indices)))
         return out
 
     def arrays(self, dtype: Any) -> tuple[Any, ...]:
         """Return what the core reads; indices are int32 where they fit."""
         index = np.int32 if max(len(self.indices), len(self.other)) < 2**31 else np.int64
-        base = np.ascontiguousarray(self.base, dtype=np.float64)
+        base = np.ascontiguousarray(self.base, dtype=np.float64)[None]
         lists = (np.ascontiguousarray(array, dtype=index) for array in (self.indptr, self.indices))
-        return base, float(self.sign), np.ascontiguousarray(self.other, dtype=dtype), *lists
+        return base, self._values(), np.ascontiguousarray(self.other, dtype=dtype), *lists
+
+    def _values(self) -> Any:
+        return np.ascontiguousarray(np.broadcast_to(self.values, len(self.indices)), dtype=np.float64)
 
     def _dense_rows(self, indptr: Any) -> Any:
         out = np.repeat(self.base[None].astype(np.float64), len(indptr) - 1, axis=0)
-        other = self.other.astype(np.float64)
+        other, values = self.other.astype(np.float64), self._values()
         for matrix, first, last in zip(out, indptr[:-1], indptr[1:], strict=True):
             listed = other[self.indices[first:last]]
-            matrix += self.sign * (listed.T @ listed)
+            matrix += (listed.T * values[first:last]) @ listed
         # A difference of equal sums leaves rounding noise, which is no curvature.
         flat = np.diagonal(out, axis1=1, axis2=2) <= NOISE * np.diagonal(self.base)
         out[np.broadcast_to(flat[:, :, None], out.shape) | np.broadcast_to(flat[:, None, :], out.shape)] = 0.0
@@ -109,6 +112,10 @@ class DenseGrams:
         """Return itself."""
         return self
 
+    def dense_rows(self, start: int, stop: int) -> Any:
+        """Return the matrices of some rows: (stop - start, k, k)."""
+        return self.matrices[start:stop, :, :]
+
     def plus_ridge(self, ridge: float) -> DenseGrams:
         """Add `ridge` to every diagonal."""
         return DenseGrams(_plus_ridge(self.matrices, ridge)) if ridge else self
@@ -118,18 +125,18 @@ class DenseGrams:
 
 
 @dataclass(frozen=True)
-class MaskedGrams:
-    """Gram matrices of rows with missing entries, from a dense mask; written out for some rows at a time."""
+class WeightedGrams:
+    """Gram matrices of rows with a weight for every entry; written out for some rows at a time."""
 
-    # Row i has the sum of other[j] other[j]' over the j with mask[i, j] = 1, plus `ridge` on the diagonal.
+    # Row i has the sum of weights[i, j] other[j] other[j]' over j, plus `ridge` on the diagonal.
 
-    mask: Any
+    weights: Any
     other: Any
     ridge: float = 0.0
 
     def dense(self) -> DenseGrams:
         """Return the matrices stored densely."""
-        return DenseGrams(self.dense_rows(0, self.mask.shape[0]))
+        return DenseGrams(self.dense_rows(0, self.weights.shape[0]))
 
     def dense_rows(self, start: int, stop: int) -> Any:
         """Return the matrices of some rows: (stop - start, k, k)."""
@@ -138,14 +145,24 @@ class MaskedGrams:
         total: Any = 0.0
         for first in range(0, n_other, step):
             last = min(first + step, n_other)
-            some = self.other[first:last, :]
-            pairs = xp.reshape(some[:, :, None] * some[:, None, :], (some.shape[0], k * k))
-            seen = xp.astype(self.mask[start:stop, first:last], some.dtype)
-            total = total + seen @ pairs
+            weights = xp.astype(self.weights[start:stop, first:last], self.other.dtype, copy=False)
+            total = total + weights @ self._pairs(first, last)
+        if isinstance(total, np.ndarray):
+            total = total[:, _places_of_pairs(k)]
         total = xp.reshape(total, (stop - start, k, k))
         return _plus_ridge(total, self.ridge) if self.ridge else total
 
-    def plus_ridge(self, ridge: float) -> MaskedGrams:
+    def _pairs(self, first: int, last: int) -> Any:
+        """Return the products of all pairs of components, for some entries."""
+        some = self.other[first:last, :]
+        if isinstance(some, np.ndarray):
+            # Half of them: the matrices are symmetric. Elsewhere indices would be copied to the device.
+            one, two = np.triu_indices(some.shape[1])
+            return some[:, one] * some[:, two]
+        xp = array_namespace(some)
+        return xp.reshape(some[:, :, None] * some[:, None, :], (some.shape[0], -1))
+
+    def plus_ridge(self, ridge: float) -> WeightedGrams:
         """Add `ridge` to every diagonal."""
         return replace(self, ridge=self.ridge + ridge)
 
@@ -153,19 +170,28 @@ class MaskedGrams:
         return self.dense() + other
 
     def quadratic_form(self, factor: Any) -> Any:
-        """Return the sum of f G f' over the rows f of `factor`: the squares of the masked product."""
+        """Return the sum of f G f' over the rows f of `factor`: the weighted squares of the product."""
         xp, total = array_namespace(factor), 0.0
-        step = max(1, CHUNK_ENTRIES // max(1, self.mask.shape[1]))
+        step = max(1, CHUNK_ENTRIES // max(1, self.weights.shape[1]))
         for first in range(0, factor.shape[0], step):
             rows = slice(first, min(first + step, factor.shape[0]))
-            model = factor[rows, :] @ self.other.T * xp.astype(self.mask[rows, :], factor.dtype)
-            total = total + xp.sum(xp.astype(model, xp.float64) ** 2)
+            squares = xp.astype(factor[rows, :] @ self.other.T, xp.float64) ** 2
+            total = total + xp.sum(squares * xp.astype(self.weights[rows, :], xp.float64))
         if self.ridge:
             total = total + self.ridge * xp.sum(xp.astype(factor, xp.float64) ** 2)
         return scalar(total)
 
 
-Gram = SharedGram | ListedGrams | DenseGrams | MaskedGrams
+def _places_of_pairs(k: int) -> Any:
+    """Return where the entries of a symmetric matrix are in the list of its upper half."""
+    places = np.empty((k, k), dtype=np.intp)
+    upper = np.triu_indices(k)
+    places[upper] = np.arange(len(upper[0]))
+    places.T[upper] = places[upper]
+    return places.ravel()
+
+
+Gram = SharedGram | ListedGrams | DenseGrams | WeightedGrams
 
 
 def gram_matrices(gram: Gram) -> Any:
@@ -188,14 +214,14 @@ def quadratic_form(factor: Any, gram: Gram) -> Any:
     float or 0-d array
         The sum, accumulated in float64. On a GPU it stays there.
     """
-    if isinstance(gram, MaskedGrams):
+    if isinstance(gram, WeightedGrams):
         return gram.quadratic_form(factor)
     xp = array_namespace(factor)
     if isinstance(gram, ListedGrams):
-        # f (base + sign * sum o o') f' = f base f' + sign * sum (f o)^2
+        # f (base + sum v o o') f' = f base f' + sum v (f o)^2
         sampled = sampled_product(gram.indptr, gram.indices, factor, gram.other)
         sampled = xp.astype(sampled, xp.float64, copy=False)
-        return quadratic_form(factor, SharedGram(gram.base)) + gram.sign * scalar(sampled @ sampled)
+        return quadratic_form(factor, SharedGram(gram.base)) + scalar(xp.sum(sampled * sampled * gram.values))
     if isinstance(gram, SharedGram):
         values = xp.astype(gram_of(factor), xp.float64) * xp.astype(gram.matrix, xp.float64)
     else:
@@ -209,5 +235,7 @@ def numpy_gram(gram: Gram) -> Gram:
         return SharedGram(numpy_view(gram.matrix))
     if isinstance(gram, ListedGrams):
         arrays = (numpy_view(array) for array in (gram.other, gram.indptr, gram.indices))
-        return ListedGrams(numpy_view(gram.base), gram.sign, *arrays)
+        return ListedGrams(numpy_view(gram.base), gram.values, *arrays)
+    if isinstance(gram, WeightedGrams):
+        return WeightedGrams(numpy_view(gram.weights), numpy_view(gram.other), gram.ridge)
     return DenseGrams(numpy_view(gram.dense().matrices))

@@ -178,20 +178,21 @@ def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: Penal
     """
     scan = _Scan(dictionary, residual, gradient)
     n = residual.shape[0]
-    found = np.empty(n, dtype=np.int64)
+    found, close = np.empty(n, dtype=np.int64), np.empty(n, dtype=bool)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, scan.n_columns):
             part = slice(first, min(first + scan.n_columns, stop))
-            found[part] = scan.lowest(part)
+            found[part], close[part] = scan.lowest(part)
 
-    if not scan.on_host:
+    if scan.on_host:
+        operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
+        with single_threaded_products():
+            parallel_for(work, n, chunk_size=scan.n_columns, operations=operations)
+    else:
         work(0, n)
-        return found
-    scan.prepare()
-    operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
-    with single_threaded_products():
-        parallel_for(work, n, chunk_size=scan.n_columns, operations=operations)
+    if close.any():
+        found[close] = scan.exact(np.flatnonzero(close))
     return found
 
 
@@ -213,12 +214,13 @@ class _Scan:
         # Where its inverse would overflow, float64 scores decide.
         self.base_scale = largest if largest > 1e-290 else 0.0
         base = gradient.base / self.base_scale if self.base_scale > 0 else np.zeros(n)
-        self.base = self.xp.astype(dictionary.to_device(base), self.dtype)
+        self.base = self.xp.astype(dictionary.to_device(base), self.dtype)[:, None]
+        # The base is one more feature: adding it to the scores would take longer than their product.
+        self.points = None if dictionary.sparse else self._with_base(0, n)
 
-    def prepare(self) -> None:
-        """Scale the points before threads ask for them."""
-        if not self.dictionary.sparse:
-            self.dictionary.rounded(0, 1, self.dtype)
+    def _with_base(self, start: int, stop: int) -> Array:
+        points = self.dictionary.rounded(start, stop, self.dtype)
+        return self.xp.concat([points, self.base[start:stop, ...]], axis=1)
 
     def _product_dtype(self) -> tuple[Any, float]:
         if is_torch_namespace(self.xp):
@@ -228,15 +230,17 @@ class _Scan:
                 return self.xp.float64, 2.0**-53
         return self.xp.float32, 2.0**-24
 
-    def lowest(self, part: slice) -> IntArray:
-        """Return the vertices of a range of columns."""
+    def lowest(self, part: slice) -> tuple[IntArray, Any]:
+        """Return the vertices of a range of columns, and which of them are too close to others to call."""
         xp = self.xp
         rows = self.residual[part, ...]
         # Residuals are scaled so that no score exceeds 1.
         sizes = self.dictionary.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
         sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        right = xp.astype(rows * (self.dictionary.radius / sizes)[:, None], self.dtype)
-        factor = xp.astype(self.base_scale / sizes, self.dtype)[:, None]
+        scaled = xp.concat(
+            [rows * self.dictionary.radius, xp.full_like(rows[:, :1], self.base_scale)], axis=1
+        )
+        right = xp.astype(scaled / sizes[:, None], self.dtype)
         listed, columns, extra = self.gradient.between(part.start, part.stop)
         extra = extra / to_numpy(sizes)[columns]
         every = xp.arange(rows.shape[0], device=device_of(rows))
@@ -245,8 +249,9 @@ class _Scan:
         index: Any = None
         for start in range(0, self.dictionary.shape[0], self.n_points):
             stop = min(start + self.n_points, self.dictionary.shape[0])
-            scores = right @ self.dictionary.rounded(start, stop, self.dtype).T
-            scores += factor * self.base[None, start:stop]
+            points = self._with_base(start, stop) if self.points is None else self.points[start:stop, ...]
+            scores: Any = None  # frees the last block before the next is made
+            scores = right @ points.T
             inside = np.flatnonzero((listed >= start) & (listed < stop))
             if len(inside):
                 at, of = (self.dictionary.to_device(each[inside]) for each in (columns, listed - start))
@@ -261,14 +266,11 @@ class _Scan:
             second = xp.minimum(xp.maximum(best, low), xp.minimum(second, next_low))
             index = xp.where(low < best, place + start, index)
             best = xp.minimum(best, low)
-        found = to_numpy(index).astype(np.int64)
-        close = np.flatnonzero(~to_numpy(second - best > self.tol))
-        if len(close):
-            found[close] = self._exact(part.start + close)
-        return found
+        return to_numpy(index).astype(np.int64), ~to_numpy(second - best > self.tol)
 
-    def _exact(self, columns: IntArray) -> IntArray:
-        # In float64; strictly lower scores alone replace an earlier one.
+    def exact(self, columns: IntArray) -> IntArray:
+        """Return the vertices of some columns by scores in float64."""
+        # Strictly lower scores alone replace an earlier one.
         xp = self.xp
         rows = xp.take(self.residual, self.dictionary.to_device(columns), axis=0)
         entries = [self.gradient.between(column, column + 1) for column in columns]

@@ -118,7 +118,7 @@ class BetaLoss:
 
     def at_nonzeros(self, block: LocalMatrix) -> bool:
         """Tell whether the model is needed at the nonzeros of the block only."""
-        return self.beta == 1.0 and block.is_sparse and self.offset == 0.0
+        return self.beta == 1.0 and block.is_sparse and self.offset == 0.0 and not block.is_weighted
 
     def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
         if not block.is_sparse:

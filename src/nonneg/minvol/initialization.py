@@ -16,7 +16,7 @@ from nonneg.minvol.descent import minimize_volume
 from nonneg.minvol.dual import mv_dual
 from nonneg.minvol.noise import NoiseLevel
 from nonneg.minvol.problem import Problem, contrasts
-from nonneg.separable.reduction import projected
+from nonneg.separable.preprocessing import projected
 from nonneg.separable.snpa import snpa
 from nonneg.separable.vca import vca
 

@@ -13,7 +13,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float32, numpy_dtype, to_float64
 from nonneg._random import Seed, generator
-from nonneg._typing import Array
+from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.iteration import History, Progress, iterate
@@ -22,7 +22,6 @@ from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.projections import onto_dominating_diagonal
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.row_maxima import distinct_rows, leading_rows
 from nonneg.separable.spa import spa
 
 # Bytes, unless the user says otherwise: 2 GiB, enough for 7,300 samples in float64.
@@ -48,7 +47,6 @@ class GradientState:
     direction: int = 0  # whether it last decreased (1) or increased (-1)
     objective: float = math.inf  # at C
     restarted: bool = False  # whether the extrapolation was restarted in the last step
-    age: int = 0  # number of iterations so far
 
 
 def fast_gradient(
@@ -117,7 +115,7 @@ def fast_gradient(
     ----------
     .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
     """
-    check_memory(data, memory_limit, "fast-gradient")
+    check_memory(data, memory_limit)
     points, weights = compressed(data)
     xp = array_namespace(points)
     n = points.shape[0]
@@ -141,7 +139,7 @@ def fast_gradient(
         raise InvalidParameterError(
             f"lam={weight:.4g} is so large that all coefficients are zero. Lower it, or leave it at 'auto'."
         )
-    anchors = distinct_rows(data, leading_rows(diagonal, n)[0], n_components)
+    anchors = distinct_rows(data, np.argsort(-diagonal, kind="stable"), n_components)
     return SelectionResult(
         anchors=anchors,
         method="fast-gradient",
@@ -158,17 +156,33 @@ def fast_gradient(
     )
 
 
-def check_memory(data: DataMatrix, limit: float, method: str) -> None:
+def check_memory(data: DataMatrix, limit: float) -> None:
     """Reject samples whose matrices of coefficients do not fit."""
     n = data.shape[0]
     size = 4 if is_float32(data.dtype) else 8
     needed = float(SQUARE_ARRAYS) * n * n * size
     if needed > limit:
         raise UnsupportedInputError(
-            f"{method} would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of {n} x "
-            f"{n}), but the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
+            f"fast-gradient would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of "
+            f"{n} x {n}), but the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
             "linear in the samples, merge near-duplicates first, or raise memory_limit."
         )
+
+
+def distinct_rows(data: DataMatrix, rows: IntArray, n_wanted: int) -> IntArray:
+    """Return the first rows that are distinct samples: duplicates are not two anchors."""
+    seen: set[bytes] = set()
+    distinct: list[int] = []
+    for start in range(0, len(rows), n_wanted):
+        part = rows[start : start + n_wanted]
+        points = np.ascontiguousarray(to_float64(data.take_rows(part)))
+        for row, point in zip(part, points, strict=True):
+            if len(distinct) < n_wanted and point.tobytes() not in seen:
+                seen.add(point.tobytes())
+                distinct.append(int(row))
+        if len(distinct) == n_wanted:
+            break
+    return np.asarray(distinct, dtype=np.intp)
 
 
 def compressed(data: DataMatrix) -> tuple[Array, Array]:
@@ -259,19 +273,17 @@ class TraceStep:
             "trace": trace,
             "lam": state.lam,
         }
-        age = state.age + 1
         # The extrapolation restarts where the objective increased, but not twice in a row.
         if not state.restarted and objective > state.objective:
             fresh = GradientState(
                 new, new, fitted, fitted, FIRST_MOMENTUM, state.lam, state.change, state.direction, objective,
-                restarted=True, age=age,
+                restarted=True,
             )  # fmt: skip
             return self.reweighted(fresh, trace), measures
         ahead = new + pull * (new - state.coefficients)
         fitted_ahead = fitted + pull * (fitted - state.fitted)
         after = GradientState(
-            new, ahead, fitted, fitted_ahead, second, state.lam, state.change, state.direction, objective,
-            age=age,
+            new, ahead, fitted, fitted_ahead, second, state.lam, state.change, state.direction, objective
         )  # fmt: skip
         return after, measures
 

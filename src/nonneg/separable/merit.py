@@ -32,9 +32,8 @@ from nonneg.iteration import Checkpoint, History, Progress, iterate
 from nonneg.iteration.loop import Finished
 from nonneg.iteration.progress import reporter
 from nonneg.kernels.self_dictionary import Dictionary, PenaltyGradient, minimizing_vertices
-from nonneg.separable.recovery_bounds import merit_statements
+from nonneg.separable.certificate import merit_statements
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.row_maxima import leading_rows
 from nonneg.separable.snpa import snpa
 from nonneg.separable.spa import spa
 from nonneg.separable.weights import anchor_weights, squared_residuals
@@ -93,8 +92,8 @@ def merit(
         The iteration at which a warm start continues: the root mean square norm of a sample over that of its
         residual ("auto"), the inverse of the latter ("paper"), or that of its spectral norm ("authors").
     recovery : bool, optional
-        Whether the certificate evaluates Lemma 1 and Theorems 2 to 4, which needs the mixtures of the
-        anchors; by default where points times anchors are at most a million.
+        Whether the certificate evaluates Lemma 1 and Theorem 3, which needs the mixtures of the anchors; by
+        default where points times anchors are at most a million.
     callback : callable, optional
         Called with a `Progress` after each iteration; True stops.
     verbose : int, default 0
@@ -150,9 +149,7 @@ def merit(
     )
     state = run.state if run.state.vertices is not None else problem.call_oracle(run.state)[0]
     maxima = state.row_maxima
-    anchors = leading_rows(maxima, n_components)[0]
-    # A row of zeros is no anchor, even if more were requested.
-    anchors = anchors[maxima[anchors] > 0]
+    anchors = largest_rows(maxima, n_components)
     coefficients = state.as_csc(numpy_dtype(data.dtype))
     statements = merit_statements(
         data,
@@ -161,9 +158,6 @@ def merit(
         weight=(problem.lam, problem.mu),
         objective=state.loss,
         gap=state.gap,
-        largest_residual=state.largest_residual,
-        initial=(first.as_csc(), first.t) if first.t else None,
-        n_iter=run.n_iter,
         recovery=recovery,
     )
     return SelectionResult(
@@ -184,6 +178,13 @@ def merit(
         facts={"t_init": first.t, "entries": int(state.counts.sum())}
         | {"largest_residual": state.largest_residual},
     )
+
+
+def largest_rows(row_maxima: FloatArray, n_components: int) -> IntArray:
+    """Return the rows with the largest maxima, of equal ones the first."""
+    rows = np.argsort(-row_maxima, kind="stable")[:n_components]
+    # A row of zeros is no anchor, even if more were requested.
+    return rows[row_maxima[rows] > 0]
 
 
 def check_points(data: DataMatrix) -> None:

@@ -37,17 +37,15 @@ from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import reporter
 from nonneg.kernels.row_caps import cap_rows
 from nonneg.kernels.self_dictionary import ENTRIES, Dictionary, constraint_sums
-from nonneg.separable.merit import check_points, dictionary_of, greedy_anchors
-from nonneg.separable.preprocessing import rows_of
-from nonneg.separable.recovery_bounds import (
+from nonneg.separable.certificate import (
     conditioning_statement,
     duality_gap_statement,
-    hull_distance,
     support_outside,
     support_statement,
 )
+from nonneg.separable.merit import check_points, dictionary_of, greedy_anchors, largest_rows
+from nonneg.separable.preprocessing import rows_of
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.row_maxima import leading_rows
 from nonneg.separable.weights import squared_residuals
 
 # The restricted problem is solved to this share of the gap that is left, and of the one that is wanted: its
@@ -161,8 +159,7 @@ def merit_exact(
     )
     state = run.state
     maxima = state.row_maxima
-    anchors = leading_rows(maxima, n_components)[0]
-    anchors = anchors[maxima[anchors] > 0]
+    anchors = largest_rows(maxima, n_components)
     coefficients = solver.coefficients(state)
     return SelectionResult(
         anchors=anchors,
@@ -194,9 +191,7 @@ def _statements(
     if n_explained < n:
         sentence = f"{gap.sentence} It explains {n_explained} of the {n} samples."
         gap = replace(gap, sentence=sentence)
-    W = to_float64(data.take_rows(anchors)).astype(np.float64)
-    longest = float(np.linalg.norm(W, axis=1).max())
-    statements = [gap, conditioning_statement(hull_distance(W), longest)]
+    statements = [gap, conditioning_statement(to_float64(data.take_rows(anchors)))]
     if n_explained == n:
         statements.append(support_statement(*support_outside(coefficients, anchors)))
     return statements

@@ -1,4 +1,4 @@
-"""Preprocessing: named steps that record which samples they kept."""
+"""Preprocessing: named steps that record which samples they keep, and what lies under them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import to_float64
-from nonneg._typing import IntArray
+from nonneg._ties import rounded, vector_signs
+from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data.spectral import leading_vectors
 from nonneg.data.views import normalized_rows
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
-from nonneg.separable.near_duplicates import representatives
-from nonneg.separable.reduction import principal_directions, projected
 from nonneg.separable.spa import squared_row_norms
+
+PAIR_ENTRIES = 1 << 22  # of the differences of samples that exist at a time (32 MB)
 
 
 @dataclass(frozen=True)
@@ -129,3 +131,109 @@ def rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
     if getattr(data, "array", None) is None:  # as of a view of chunks
         return as_data_matrix(data.take_rows(rows))
     return data.select(rows)  # type: ignore[attr-defined]
+
+
+def mean_row(data: DataMatrix) -> Any:
+    """Return the mean of the samples."""
+    _, (total,) = data.map_reduce_rows(_sum_rows, n_out=0)
+    return to_float64(total)[:, 0] / data.shape[0]
+
+
+def _sum_rows(block: LocalMatrix) -> tuple[tuple[()], tuple[Array]]:
+    xp = block.xp
+    ones = xp.ones((block.shape[0], 1), dtype=block.dtype, device=_device(block))
+    return (), (xp.astype(block.transposed_times(ones), xp.float64),)
+
+
+def _device(block: LocalMatrix) -> Any:
+    array = getattr(block, "array", None)
+    return array.device if block.container == "array" and array is not None else None
+
+
+def projected(data: DataMatrix, basis: Any, *, offset: Any = None) -> DataMatrix:
+    """Return the projected samples (x - offset) basis."""
+    basis = np.asarray(basis, dtype=np.float64)
+    shift = None if offset is None else data.to_device((offset @ basis)[None, :])
+    (points,), _ = data.map_reduce_rows(_reduced, basis=data.to_device(basis), shift=shift)
+    return as_data_matrix(points)
+
+
+def _reduced(block: LocalMatrix, *, basis: Array, shift: Array | None) -> tuple[tuple[Array], tuple[()]]:
+    points = block.times(basis)
+    return (points if shift is None else points - shift,), ()
+
+
+def principal_directions(data: DataMatrix, k: int, *, centered: bool) -> tuple[Any, Any]:
+    """Return the leading directions of the samples, and their mean if it is subtracted."""
+    # The centered data are never formed. With few features the covariance is decomposed; otherwise the
+    # leading directions are computed in the span of k + 1 leading singular vectors and the mean, which
+    # contains them if the data have at most k + 1 dimensions.
+    if not centered:
+        return leading_vectors(data, k), None
+    mean = mean_row(data)
+    n, m = data.shape
+    span = leading_vectors(data, min(n, m, k + 1 if m > 500 else m))
+    wide = np.linalg.qr(np.column_stack([span, mean]))[0] if span.shape[1] < m else span
+    points = projected(data, wide, offset=mean)
+    inner = leading_vectors(points, min(k, *points.shape))
+    directions = wide @ inner
+    # The signs of the inner directions depend on those of the columns of `wide`, which are arbitrary.
+    return directions * vector_signs(directions), mean
+
+
+def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
+    """Select representatives: every sample is within a radius of one, and no two of them are."""
+    # Close points are close along any direction: pairs are searched among neighbors in the order along the
+    # direction of largest variance, so that no table of all pairs is formed. Representatives are selected in
+    # rounds, each of which selects the points with larger norms than all their undecided neighbors.
+    points = np.asarray(points, dtype=np.float64)
+    first, second = _close_pairs(points, radius)
+    n = len(points)
+    norms = rounded(np.einsum("ij,ij->i", points, points))
+    rank = np.empty(n, dtype=np.int64)
+    rank[np.lexsort((np.arange(n), -norms))] = np.arange(n)  # 0 is the largest norm
+    leader = np.full(n, -1, dtype=np.int64)
+    open_points = np.ones(n, dtype=bool)
+    while open_points.any():
+        alive = open_points[first] & open_points[second]
+        first, second = first[alive], second[alive]
+        best = np.where(open_points, rank, n)
+        np.minimum.at(best, first, rank[second])
+        np.minimum.at(best, second, rank[first])
+        winners = open_points & (best == rank)
+        leader[winners] = np.flatnonzero(winners)
+        # A neighbor of several winners joins the one with the largest norm.
+        taken = np.full(n, n, dtype=np.int64)
+        for mine, other in ((first, second), (second, first)):
+            won = winners[other] & ~winners[mine]
+            np.minimum.at(taken, mine[won], rank[other[won]])
+        joined = taken < n
+        by_rank = np.argsort(rank)
+        leader[joined] = by_rank[taken[joined]]
+        open_points &= ~(winners | joined)
+    chosen = np.unique(leader)
+    return chosen, np.searchsorted(chosen, leader)
+
+
+def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:
+    n, m = points.shape
+    centered = points - points.mean(axis=0)
+    direction = np.linalg.eigh(centered.T @ centered)[1][:, -1] if m > 1 else np.ones(1)
+    along = points @ direction
+    order = np.argsort(along, kind="stable")
+    along, sorted_points = along[order], points[order]
+    firsts, seconds = [], []
+    slack = radius + 1e-12 * float(np.abs(along).max(initial=0.0))
+    for offset in range(1, n):
+        near = np.flatnonzero(along[offset:] - along[:-offset] <= slack)
+        if not near.size:
+            break
+        step = max(1, PAIR_ENTRIES // m)
+        for start in range(0, len(near), step):
+            some = near[start : start + step]
+            gap = sorted_points[some + offset] - sorted_points[some]
+            close = some[np.einsum("ij,ij->i", gap, gap) <= radius**2]
+            firsts.append(order[close])
+            seconds.append(order[close + offset])
+    nothing = np.empty(0, dtype=np.int64)
+    return np.concatenate([nothing, *firsts]), np.concatenate([nothing, *seconds])

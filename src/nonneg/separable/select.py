@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -11,24 +12,28 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nonneg._arguments import is_count, is_folder, is_number, is_verbose
 from nonneg._arrays import numpy_dtype, to_float64
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import IntArray, MatrixLike
+from nonneg._typing import Array, IntArray, MatrixLike
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.views import ScaledMatrix
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning, UnsupportedError
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NonnegWarning,
+    UnknownNameError,
+    UnsupportedError,
+)
 from nonneg.iteration import Progress
-from nonneg.separable.arguments import check_arguments
 from nonneg.separable.auto import number_of_anchors
-from nonneg.separable.certificate import with_statements
+from nonneg.separable.certificate import isolated_statement, with_statements
 from nonneg.separable.init import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
-from nonneg.separable.recovery_bounds import isolated_statement
 from nonneg.separable.registry import METHODS, Method, checked_params, listed, not_accepted
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.vertices import averaged_norms, averaged_rows, in_range
 
 DEFAULTS: dict[str, Any] = {
     "init": None,
@@ -42,6 +47,65 @@ DEFAULTS: dict[str, Any] = {
 WEIGHT_RULES = {"merit": ("paper", "printed"), "merit-exact": ("auto",), "fast-gradient": ("auto",)}
 # Squares of larger entries overflow in float64, those of smaller ones vanish.
 LARGEST, SMALLEST = 1e100, 1e-100
+
+
+def _is_weight(value: Any, names: tuple[str, ...] = ("auto",)) -> bool:
+    if isinstance(value, str):
+        return value in names
+    return is_number(value) and 0 <= value < math.inf
+
+
+def _is_tolerance(value: Any) -> bool:
+    return value is None or (is_number(value) and value >= 0)
+
+
+def _is_flag(value: Any) -> bool:
+    # NumPy's bool is not a subclass of Python's.
+    return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "variant": ("max", "rand"),
+}
+CHECKS: dict[str, tuple[str, Any]] = {
+    "lam": (
+        "a finite number not below 0, or a rule: 'paper' or 'printed' for 'merit', 'auto' for others",
+        lambda value: _is_weight(value, ("auto", "paper", "printed")),
+    ),
+    "n_explained": ("None or an integer of at least 1", lambda value: value is None or is_count(value)),
+    "mu": (
+        "a finite number above 0, for example 1e-5",
+        lambda value: is_number(value) and 0 < value < math.inf,
+    ),
+    "max_iter": ("an integer of at least 1", is_count),
+    "tol": ("None or a number not below 0", _is_tolerance),
+    "callback": ("None or a function of one argument", lambda value: value is None or callable(value)),
+    "verbose": ("True, False or a nonnegative integer", is_verbose),
+    "checkpoint": ("None or the path of a folder", is_folder),
+    "energy": (
+        "above 0 and at most 1, for example 0.99",
+        lambda value: value is None or (is_number(value) and 0 < value <= 1),
+    ),
+    "merge": (
+        "above 0, for example 0.001",
+        lambda value: value is None or (is_number(value) and value > 0),
+    ),
+    "centered": ("True or False", _is_flag),
+    "clean_up": ("True or False", _is_flag),
+    "tie_tol": (
+        "a share from 0 to 1, for example 1e-6",
+        lambda value: is_number(value) and 0 <= value <= 1,
+    ),
+    "n_members": (
+        "'auto' or an integer of at least 1",
+        lambda value: value == "auto" if isinstance(value, str) else is_count(value),
+    ),
+    "snr": ("None or a number of decibels", lambda value: value is None or is_number(value)),
+    "memory_limit": (
+        "a number of bytes above 0, for example 8e9",
+        lambda value: is_number(value) and value > 0,
+    ),
+}
 
 
 def select_anchors(
@@ -80,8 +144,8 @@ def select_anchors(
         anchors whose convex hull leaves the smallest sum of squares of the samples are returned, or those of
         a cheaper method that are equal within the standard error. The statement "candidates" of the
         certificate shows the residual of each. Or one method: "merit" (as published), "merit-exact" (solved
-        to a duality gap), "fast-gradient", "spa", "snpa", "xray", "fast-anchor", "preconditioned-spa", "vca",
-        or one that averages samples: "smoothed-spa" or "smoothed-vca". `nonneg.separable.METHODS` has them.
+        to a duality gap), "fast-gradient", "spa", "snpa", "xray", "fast-anchor", "vca", or "smoothed-spa",
+        which averages samples. `nonneg.separable.METHODS` has them.
     method_params : dict, optional
         Parameters of this method alone, as its registry entry lists them; for "merit" for example `lam`, the
         weight of the row sparsity, and `mu`, its smoothing; for "smoothed-spa" `n_members`, the number of
@@ -160,7 +224,7 @@ def select_anchors(
         "checkpoint": checkpoint,
     }  # fmt: skip
     keywords = _shared_keywords(name, entry, shared) | checked_params(name, method_params)
-    check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
+    _check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
     if isinstance(lam := keywords.get("lam"), str) and lam not in WEIGHT_RULES.get(name, ()):
         able = [key for key, rules in WEIGHT_RULES.items() if lam in rules]
         raise not_accepted(name, f"{lam=}", able)
@@ -205,6 +269,16 @@ def select_anchors(
         found = _in_rows_of(with_statements(found, points.data), points, data)
         _warn_of_zeros(data, found.anchors)
     return found
+
+
+def _check_arguments(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if name in CHOICES and value not in CHOICES[name]:
+            raise UnknownNameError.of(name, value, CHOICES[name])
+        if name in CHECKS:
+            meant, possible = CHECKS[name]
+            if not possible(value):
+                raise InvalidParameterError(f"{name} must be {meant}, got {value!r}.")
 
 
 def _shared_keywords(name: str, entry: Method, values: dict[str, Any]) -> dict[str, Any]:
@@ -316,15 +390,7 @@ def _in_rows_of(found: SelectionResult, points: Prepared, data: DataMatrix) -> S
         found = replace(found, certificate=found.certificate.with_statements([statement]))
     if found.members is not None:
         members = tuple(rows if kept is None else kept[rows] for rows in found.members)
-        components = found.components
-        aggregate = str(found.facts.get("aggregate", "mean"))
-        if components is None or "reduce" in points.facts:
-            # The method saw other features than X has: the same average of the samples themselves.
-            components = averaged_rows(data, members, aggregate)
-        elif "normalize" in points.facts:
-            sizes = averaged_norms(data, members, points.facts["normalize"]["norm"], aggregate)
-            components = to_float64(components) * sizes[:, None]
-        found = replace(found, members=members, components=in_range(components, data))
+        found = replace(found, members=members, components=_averages(found.components, members, points, data))
     if kept is None:
         return replace(found, facts=facts)
     maxima = coefficients = None
@@ -342,3 +408,18 @@ def _in_rows_of(found: SelectionResult, points: Prepared, data: DataMatrix) -> S
         coefficients=coefficients,
         facts=facts | {"kept": kept},
     )
+
+
+def _averages(components: Any, members: Sequence[IntArray], points: Prepared, data: DataMatrix) -> Array:
+    # The medians of the members in the features of X.
+    rows = [to_float64(data.take_rows(some)) for some in members]
+    if components is None or "reduce" in points.facts:
+        # The method saw other features than X has: the same average of the samples themselves.
+        components = np.stack([np.median(some, axis=0) for some in rows])
+    elif "normalize" in points.facts:
+        order = int(points.facts["normalize"]["norm"][1:])
+        sizes = [np.median(np.linalg.norm(some, ord=order, axis=1)) for some in rows]
+        components = to_float64(components) * np.stack(sizes)[:, None]
+    host = to_float64(components)
+    # Those of nonnegative samples are not negative.
+    return data.to_device(np.clip(host, 0.0, None) if data.extremes()[0] >= 0 else host)

@@ -1,271 +1,281 @@
-"""Smoothed methods: every vertex is an average of the samples that are extreme along one direction.
+"""Smoothed SPA: every vertex is the median of the samples that are extreme along one direction.
 
-Nadisic, Gillis & Kervazo, "Smoothed separable nonnegative matrix factorization", arXiv:2110.05528: SSPA and
-SVCA. The idea of averaging is that of ALLS, Bhattacharyya & Kannan (2020), SODA.
+Nadisic, Gillis & Kervazo, "Smoothed separable nonnegative matrix factorization", arXiv:2110.05528 (SSPA). The
+idea of averaging is that of ALLS, Bhattacharyya & Kannan (2020), SODA.
+
+K vertices span K - 1 dimensions around their mean: the samples are first projected onto as many, in this
+process and in float64, which removes the noise of all others; its size says how much is left within.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from nonneg._random import Seed, generator
+from nonneg._arrays import to_float64
 from nonneg._ties import first_largest, rounded
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
+from nonneg.data.gram_operator import machine_epsilon
 from nonneg.iteration import History, StopReason
-from nonneg.separable.reduced_points import (
-    ReducedPoints,
-    lifted,
-    neighbor_counts,
-    reduced_points,
-    residual_steps,
-    spread,
-)
+from nonneg.separable.preprocessing import gathered, principal_directions, projected, rows_of
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import spa
-from nonneg.separable.vertices import aggregated
 
-# ``direction(points, basis)`` returns the unit vector of the next vertex, orthogonal to those before.
-Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray | None]
-
-
-def smoothed_spa(
-    data: DataMatrix,
-    n_components: int,
-    *,
-    n_members: int | str = "auto",
-    depth: float = 0.0,
-    aggregate: str = "median",
-    lift: bool = True,
-) -> SelectionResult:
-    """Average the samples with the largest products with the largest residual, vertex after vertex (SSPA)."""
-    search = _Search("smoothed-spa", _largest_residual, both_ends=False, aggregate=aggregate)
-    return _smoothed(data, n_components, search, n_members, depth, lift)
+# Two samples of one vertex differ by noise of variance 2 sigma^2 per dimension: twice that in squares, a
+# radius of 2 sigma sqrt(d), holds nearly all of them.
+NOISE_RADIUS = 2.0
+# A sample is isolated if no more than this number of others are near: a material of one or two pixels.
+MIN_NEIGHBORS = 2
+# With fewer dimensions outside the span, neighbors alone tell which samples are outliers.
+MIN_DIMENSIONS = 5
+# The number of extreme samples that are looked at in each direction, and of rounds of projecting again.
+N_EXTREME, MAX_ROUNDS = 32, 20
+PAIR_ENTRIES = 1 << 18  # of the distances that exist at a time (2 MB)
 
 
-def smoothed_vca(
-    data: DataMatrix,
-    n_components: int,
-    *,
-    n_members: int | str = "auto",
-    depth: float = 0.0,
-    aggregate: str = "median",
-    lift: bool = True,
-    rng: Seed = None,
-) -> SelectionResult:
-    """Average the samples with the largest products with a random direction, vertex after vertex (SVCA)."""
-    draws = generator(rng)
-
-    def direction(points: FloatArray, basis: FloatArray) -> FloatArray | None:
-        drawn = draws.standard_normal((points.shape[1],))
-        for _ in range(2):
-            drawn = drawn - basis @ (basis.T @ drawn)
-        return drawn / float(np.linalg.norm(drawn))
-
-    search = _Search("smoothed-vca", direction, both_ends=True, aggregate=aggregate)
-    return _smoothed(data, n_components, search, n_members, depth, lift)
-
-
-def _largest_residual(points: FloatArray, basis: FloatArray) -> FloatArray | None:
-    left = points - (points @ basis) @ basis.T
-    squares = np.einsum("ij,ij->i", left, left)
-    best = first_largest(squares)
-    # What is left of points in the span of the vertices is rounding.
-    if not squares[best] > 1e-20 * np.einsum("ij,ij->i", points, points).max():
-        return None
-    return left[best] / math.sqrt(squares[best])
-
-
-@dataclass(frozen=True)
-class _Search:
-    method: str
-    direction: Direction
-    both_ends: bool  # whether the samples at the other end of a direction count as well
-    aggregate: str
-    p: int = 1  # the number of samples that are averaged
-    # Of these, those that lie below this share of the extreme ones are left out, but for a few.
-    lowest: float = -math.inf
-    few: int = 1
-
-
-def _smoothed(
-    data: DataMatrix,
-    n_components: int,
-    search: _Search,
-    n_members: int | str,
-    depth: float,
-    lift: bool,
-) -> SelectionResult:
+def smoothed_spa(data: DataMatrix, n_components: int, *, n_members: int | str = "auto") -> SelectionResult:
+    """Average the samples with the largest products with the largest residual, vertex after vertex."""
     if n_components == 1:
-        return replace(spa(data, 1), method=search.method)
-    reduced = reduced_points(data, n_components, affine=lift)
-    started, history = time.perf_counter(), History()
-    first, p = _smoothed_vertices(reduced, n_components, search, n_members, depth, lift)
-    if not first:  # all samples are equal
-        return replace(spa(data, 1), method=search.method)
-    members = [rows for rows, _ in first]
-    scores = [score for _, score in first]
-    for at, score in enumerate(scores):
-        history.record(at + 1, time.perf_counter() - started, {"score": score})
-    averages = _averages(reduced.points, first, search.aggregate)
-    facts = {"n_members": p, "aggregate": search.aggregate, "noise": reduced.noise}
-    return averaged_result(reduced, averages, members, search.method, scores, history, n_components, facts)
-
-
-def smoothed_members(reduced: ReducedPoints, n_vertices: int, depth: float) -> list[IntArray]:
-    """Return the samples whose median is a vertex of smoothed SPA, in the rows of the points."""
-    search = _Search("smoothed-spa", _largest_residual, both_ends=False, aggregate="median")
-    return [rows for rows, _ in _smoothed_vertices(reduced, n_vertices, search, "auto", depth, True)[0]]
-
-
-def _smoothed_vertices(
-    reduced: ReducedPoints, n_vertices: int, search: _Search, n_members: int | str, depth: float, lift: bool
-) -> tuple[list[tuple[IntArray, float]], int]:
-    """Return the samples of each vertex with their place along its direction, and how many are averaged."""
+        return replace(spa(data, 1), method="smoothed-spa")
+    reduced = reduced_points(data, n_components)
     points = reduced.points
     # Fewer dimensions than asked for: as many vertices as these can have.
-    k = min(n_vertices, points.shape[1] + lift)
-    if n_members == "auto":
-        p = automatic_members(reduced, k, depth, lift)
-        if depth > 0:
-            # Where samples are sparse around a vertex, as around a dark one among normalized samples, this
-            # number of them would reach twice as deep.
-            few = min(p, math.ceil(math.log(len(points))))
-            search = replace(search, lowest=1.0 - 2.0 * depth, few=few)
-    else:
-        p = min(int(n_members), len(points))
-    search = replace(search, p=p)
-    if not lift:
-        return _vertices(points, k, search), p
-    first = _vertices(lifted(points, 0.0, spread(points)), k, search)
-    if len(first) > 1:
-        averages = _averages(points, first, search.aggregate)
-        first = _vertices(lifted(points, *best_lift(averages)), k, search)
-    return first, p
+    k = min(n_components, points.shape[1] + 1)
+    p = automatic_members(reduced, k) if isinstance(n_members, str) else min(n_members, len(points))
+    started, history = time.perf_counter(), History()
+    members, scores = extreme_members(_lifted(points), k, p)
+    if not members:  # all samples are equal
+        return replace(spa(data, 1), method="smoothed-spa")
+    if len(members) > 1:
+        lift = best_lift(_medians(points, members))
+        members, scores = extreme_members(_lifted(points, *lift), k, p)
+    for at, score in enumerate(scores):
+        history.record(at + 1, time.perf_counter() - started, {"score": score})
+    vertices = _medians(points, members)
+    return SelectionResult(
+        anchors=reduced.rows[_distinct_extremes(members)],
+        method="smoothed-spa",
+        history=history,
+        scores=np.asarray(scores),
+        n_iter=len(vertices),
+        stop_reason=StopReason.FOUND if len(vertices) == n_components else StopReason.EXHAUSTED,
+        components=vertices @ reduced.basis.T + reduced.origin,
+        members=tuple(reduced.rows[rows] for rows in members),
+        n_passes=len(vertices),
+        facts={"n_members": p, "noise": reduced.noise, "isolated": reduced.isolated},
+    )
 
 
-def _averages(points: FloatArray, found: list[tuple[IntArray, float]], aggregate: str) -> FloatArray:
-    return np.stack([aggregated(points[rows], aggregate) for rows, _ in found])
-
-
-def best_lift(vertices: Any) -> tuple[Any, float]:
-    """Return the translation and the constant that condition some vertices best."""
-    # Barbarino & Gillis (2024), arXiv:2411.16195. Around their mean, the K vertices have K - 1 singular
-    # values that are not zero; the constant c adds sqrt(K) c. The smallest c that does not lower the smallest
-    # one leaves the largest norm smallest.
-    origin = vertices.mean(axis=0)
-    values = np.linalg.svd(vertices - origin, compute_uv=False)
-    return origin, float(values[len(vertices) - 2]) / float(np.sqrt(len(vertices)))
-
-
-def automatic_members(reduced: ReducedPoints, k: int, depth: float, lift: bool) -> int:
-    """Return how many samples noise cannot tell from a vertex: the median over the vertices of SPA."""
-    points = reduced.points
-    n = len(points)
-    if reduced.noise == 0.0:
-        return 1
-    steps = lifted(points, 0.0, spread(points)) if lift else points
-    picks = np.array([first_largest(squares) for squares in residual_steps(steps, k)])
-    near = float(np.median(neighbor_counts(points, points[picks], reduced.noise_radius)))
-    # At most a quarter of an even share of the samples.
-    return int(np.clip(max(near, even_members(n, k, depth)), 1, max(1, n // (4 * k))))
-
-
-def even_members(n_samples: int, k: int, depth: float) -> float:
-    """Return how many samples lie within a depth from a vertex, as a share of the way to the others."""
-    # Of samples that fill a simplex evenly. With a depth, and a hundred samples for each, no vertex rests on
-    # fewer than log n of them.
-    few = min(math.log(n_samples), n_samples / 100.0)
-    return max(n_samples * depth ** (k - 1), few) if depth > 0 else 0.0
-
-
-def _vertices(points: FloatArray, k: int, search: _Search) -> list[tuple[IntArray, float]]:
-    """Return the samples of each vertex and how far they lie along its direction."""
+def extreme_members(points: FloatArray, k: int, p: int) -> tuple[list[IntArray], list[float]]:
+    """Return the p samples of each vertex, the most extreme first, and their place along its direction."""
     basis = np.zeros((points.shape[1], 0))
-    found: list[tuple[IntArray, float]] = []
+    longest = float(np.einsum("ij,ij->i", points, points).max())
+    members: list[IntArray] = []
+    scores: list[float] = []
     for _ in range(k):
-        unit = search.direction(points, basis)
-        if unit is None:
+        left = points - (points @ basis) @ basis.T
+        squares = np.einsum("ij,ij->i", left, left)
+        best = first_largest(squares)
+        # What is left of points in the span of the vertices is rounding.
+        if not squares[best] > 1e-20 * longest:
             break
-        along = points @ unit
-        rows = extreme_rows(along, search.p)
-        if search.both_ends:
-            others = extreme_rows(-along, search.p)
-            # The vertices so far lie at zero.
-            if abs(np.median(along[rows])) < abs(np.median(along[others])):
-                rows = others
-        lengths = np.abs(along[rows])
-        near = int(np.sum(lengths >= search.lowest * lengths[search.few // 2]))
-        rows = rows[: max(search.few, near)]
-        new = _beyond(aggregated(points[rows], search.aggregate), basis)
-        if new is None:
-            # The samples of an earlier vertex again, one of which lies beyond their average.
+        along = points @ (left[best] / math.sqrt(squares[best]))
+        rows = _largest_places(along, p)
+        direction = _beyond(np.median(points[rows], axis=0), basis)
+        if direction is None:
+            # The samples of an earlier vertex again, one of which lies beyond their median.
             rows = rows[:1]
-            new = _beyond(points[rows[0]], basis)
-        if new is None:
+            direction = _beyond(points[rows[0]], basis)
+        if direction is None:
             break
-        basis = np.column_stack([basis, new])
-        found.append((rows, float(np.abs(np.median(along[rows])))))
-    return found
+        basis = np.column_stack([basis, direction])
+        members.append(rows)
+        scores.append(float(np.abs(np.median(along[rows]))))
+    return members, scores
 
 
 def _beyond(vertex: FloatArray, basis: FloatArray) -> FloatArray | None:
     """Return the direction of a vertex that is orthogonal to a basis; None where it lies in its span."""
-    new = vertex
+    direction = vertex
     for _ in range(2):
-        new = new - basis @ (basis.T @ new)
-    length = float(np.linalg.norm(new))
-    return new / length if length > 1e-12 * float(np.linalg.norm(vertex)) else None
+        direction = direction - basis @ (basis.T @ direction)
+    length = float(np.linalg.norm(direction))
+    return direction / length if length > 1e-12 * float(np.linalg.norm(vertex)) else None
 
 
-def extreme_rows(along: FloatArray, p: int) -> IntArray:
-    """Return the places of the p largest numbers, of tied ones the first."""
+def _largest_places(along: FloatArray, p: int) -> IntArray:
+    # Of tied numbers the first.
     values = rounded(along)
+    some = np.arange(len(values))
     if p < len(values):
-        level = np.partition(values, len(values) - p)[len(values) - p]
-        some = np.flatnonzero(values >= level)
-    else:
-        some = np.arange(len(values))
+        some = np.flatnonzero(values >= np.partition(values, len(values) - p)[len(values) - p])
     return some[np.lexsort((some, -values[some]))][:p]
 
 
-def averaged_result(
-    reduced: ReducedPoints,
-    vertices: FloatArray,
-    members: list[IntArray],
-    method: str,
-    scores: list[float],
-    history: History,
-    n_wanted: int,
-    facts: dict[str, Any],
-) -> SelectionResult:
-    """Return the result of a method that averages; of the members of a vertex the most extreme is first."""
-    complete = len(vertices) == n_wanted
-    return SelectionResult(
-        anchors=reduced.rows[_distinct_extremes(members)],
-        method=method,
-        history=history,
-        scores=np.asarray(scores),
-        n_iter=len(vertices),
-        stop_reason=StopReason.FOUND if complete else StopReason.EXHAUSTED,
-        components=reduced.in_features(vertices),
-        members=tuple(reduced.rows[rows] for rows in members),
-        n_passes=len(vertices),
-        facts=facts | {"isolated": reduced.isolated},
-    )
+def _medians(points: FloatArray, members: list[IntArray]) -> FloatArray:
+    return np.stack([np.median(points[rows], axis=0) for rows in members])
 
 
 def _distinct_extremes(members: list[IntArray]) -> IntArray:
-    # The most extreme sample is more often a pure one than the sample nearest to the average. None stands for
+    # The most extreme sample is more often a pure one than the sample nearest to the median. None stands for
     # two vertices.
     taken: list[int] = []
     for rows in members:
         free = [int(row) for row in rows if int(row) not in taken]
         taken.append(free[0] if free else int(rows[0]))
     return np.asarray(taken, dtype=np.intp)
+
+
+def best_lift(vertices: FloatArray) -> tuple[FloatArray, float]:
+    """Return the translation and the constant that condition some vertices best."""
+    # Barbarino & Gillis (2024), arXiv:2411.16195. Around their mean, the K vertices have K - 1 singular
+    # values that are not zero; the constant c adds sqrt(K) c. The smallest c that does not lower the smallest
+    # one leaves the largest norm smallest.
+    origin = vertices.mean(axis=0)
+    values = np.linalg.svd(vertices - origin, compute_uv=False)
+    return origin, float(values[len(vertices) - 2]) / math.sqrt(len(vertices))
+
+
+def _lifted(points: FloatArray, origin: Any = 0.0, height: float | None = None) -> FloatArray:
+    # Translated points with one more coordinate, a constant; by default as large as the points.
+    if height is None:
+        height = math.sqrt(float(np.mean(np.einsum("ij,ij->i", points, points))))
+    return np.column_stack([points - origin, np.full(len(points), height)])
+
+
+def automatic_members(reduced: ReducedPoints, k: int) -> int:
+    """Return how many samples noise cannot tell from a vertex: the median over the vertices of SPA."""
+    points = reduced.points
+    if reduced.noise == 0.0:
+        return 1
+    picks = np.array([first_largest(squares) for squares in _residual_steps(_lifted(points), k)])
+    near = float(np.median(neighbor_counts(points, points[picks], reduced.noise_radius)))
+    # At most a quarter of an even share of the samples.
+    return int(np.clip(near, 1, max(1, len(points) // (4 * k))))
+
+
+@dataclass(frozen=True)
+class ReducedPoints:
+    """Samples in the span of their vertices, without those that are isolated."""
+
+    points: FloatArray  # one row per sample that is left
+    rows: IntArray  # which sample each of them is
+    basis: FloatArray  # orthonormal directions, one per column
+    origin: FloatArray  # what is subtracted before the projection
+    noise: float  # standard deviation of the noise per dimension, from the dimensions left out
+    isolated: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # samples set aside
+
+    @property
+    def noise_radius(self) -> float:
+        """The distance within which noise alone sets samples apart."""
+        return NOISE_RADIUS * self.noise * math.sqrt(max(1, self.points.shape[1]))
+
+    @property
+    def isolation_radius(self) -> float:
+        """The distance within which a sample that is not isolated has others."""
+        # In a regular simplex of d + 1 vertices that n samples fill evenly, log n of them lie within
+        # (log n / n)^(1 / d) of an edge from a vertex, and an edge is sqrt(2 (d + 1) (d + 2) / d) times the
+        # root mean square distance from the center. The median stands for that, which few samples do not
+        # change. The radius is never inside the noise.
+        n, d = self.points.shape
+        distances = np.linalg.norm(self.points - np.median(self.points, axis=0), axis=1)
+        edge = math.sqrt(2.0 * (d + 1) * (d + 2) / d) * float(np.median(distances))
+        return max(self.noise_radius, edge * min(1.0, math.log(n) / n) ** (1.0 / d))
+
+
+def reduced_points(data: DataMatrix, n_vertices: int) -> ReducedPoints:
+    """Project the samples onto the span of their vertices, without those that are isolated."""
+    reduced = _projection(data, n_vertices)
+    if not reduced.points.shape[1]:
+        return reduced
+    rows = reduced.rows
+    for _ in range(MAX_ROUNDS):
+        extreme = _extremes(reduced.points)
+        counts = neighbor_counts(reduced.points, reduced.points[extreme], reduced.isolation_radius)
+        far = extreme[counts <= MIN_NEIGHBORS]
+        if not len(far) or len(rows) - len(far) <= n_vertices:
+            break
+        # Samples far from all others turn the directions: these are computed again without them.
+        rows = np.delete(rows, far)
+        reduced = replace(_projection(rows_of(data, rows), n_vertices), rows=rows)
+    isolated = np.setdiff1d(np.arange(data.shape[0]), rows)
+    if not len(isolated):
+        return reduced
+    # A sample at a vertex that is far from all others lies in the span of the others, a corrupt one does not.
+    back = isolated[_belong(data, isolated, reduced)]
+    if len(back):
+        rows = np.union1d(rows, back)
+        reduced = replace(_projection(rows_of(data, rows), n_vertices), rows=rows)
+    return replace(reduced, isolated=np.setdiff1d(isolated, back))
+
+
+def _belong(data: DataMatrix, rows: IntArray, reduced: ReducedPoints) -> Any:
+    """Tell which samples are no outliers in the directions computed without them."""
+    samples = to_float64(data.take_rows(rows)) - reduced.origin
+    inside = samples @ reduced.basis
+    n_left = samples.shape[1] - inside.shape[1]
+    if n_left < MIN_DIMENSIONS:
+        return neighbor_counts(reduced.points, inside, reduced.isolation_radius) >= MIN_NEIGHBORS
+    outside = np.linalg.norm(samples - inside @ reduced.basis.T, axis=1)
+    # Normal noise of n dimensions exceeds sqrt(n) + 5 deviations once in millions of samples.
+    rounding = 1e-6 * np.linalg.norm(samples, axis=1)
+    return outside <= reduced.noise * (math.sqrt(n_left) + 5.0) + rounding
+
+
+def _projection(data: DataMatrix, n_vertices: int) -> ReducedPoints:
+    n, m = data.shape
+    directions, origin = principal_directions(data, max(1, min(n_vertices - 1, n, m)), centered=True)
+    points = gathered(projected(data, directions, offset=origin))
+    sizes = np.sqrt(np.einsum("ij,ij->j", points, points) / n)
+    scale = math.sqrt(data.squared_norm() / n)
+    # Directions of rounding errors: the samples have fewer dimensions than were asked for.
+    real = np.flatnonzero(sizes > 64.0 * machine_epsilon(data) * scale)[: n_vertices - 1]
+    points, directions = points[:, real], directions[:, real]
+    left = max(0.0, data.squared_norm() - n * float(origin @ origin) - float(np.sum(points**2)))
+    n_left = max(1, n - len(real) - 1) * (m - len(real))
+    # The difference has lost what is below the rounding of the squared norm.
+    exact = left <= 1e3 * machine_epsilon(data) * data.squared_norm()
+    noise = 0.0 if exact or n_left <= 0 else math.sqrt(left / n_left)
+    return ReducedPoints(points, np.arange(n), directions, origin, noise)
+
+
+def _residual_steps(points: FloatArray, n_steps: int) -> Iterator[FloatArray]:
+    # The squared residuals of successive projections, step after step.
+    left = points.copy()
+    for _ in range(n_steps):
+        squares = np.einsum("ij,ij->i", left, left)
+        yield squares
+        best = first_largest(squares)
+        if not squares[best] > 0:
+            return
+        direction = left[best] / math.sqrt(squares[best])
+        left -= np.outer(left @ direction, direction)
+
+
+def _extremes(points: FloatArray) -> IntArray:
+    # Those that successive projections could select.
+    lifted = _lifted(points)
+    n = min(N_EXTREME, len(points))
+    steps = _residual_steps(lifted, lifted.shape[1])
+    return np.unique(np.concatenate([np.argpartition(-squares, n - 1)[:n] for squares in steps]))
+
+
+def neighbor_counts(points: FloatArray, centers: FloatArray, radius: float) -> IntArray:
+    """Return the number of points within a radius of each center."""
+    squares = np.einsum("ij,ij->i", points, points)
+    own = np.einsum("ij,ij->i", centers, centers)
+    # Differences of squares are as accurate as the largest of them.
+    limit = radius**2 + 1e-13 * float(squares.max(initial=0.0))
+    step = max(1, PAIR_ENTRIES // max(1, len(centers)))
+    counts = np.zeros(len(centers), dtype=np.int64)
+    for start in range(0, len(points), step):
+        some = slice(start, start + step)
+        distances = squares[some, None] + own[None, :] - 2.0 * points[some] @ centers.T
+        counts += (distances <= limit).sum(axis=0)
+    return counts

@@ -14,7 +14,7 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.greedy import GreedyRule
 from nonneg.separable.greedy import relative_floor, select_greedily
-from nonneg.separable.reduction import mean_row, principal_directions, projected
+from nonneg.separable.preprocessing import mean_row, principal_directions, projected
 from nonneg.separable.result import SelectionResult
 
 # Samples count as centered if their mean is below this fraction of their norm: rounding in single precision.

@@ -15,6 +15,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.simplex import simplex_least_squares
+from nonneg.separable.result import SelectionResult
 
 # How far a sum of features may be from one: rounding in single precision.
 SUM_TOL = 1e-6
@@ -28,6 +29,11 @@ class AnchorFactors:
     H: Array
     sum_to_one: bool  # whether the weights of a sample sum to one
     error: float  # the Frobenius norm of X - W H
+
+
+def vertices_of(data: DataMatrix, found: SelectionResult) -> Array:
+    """Return the vertices, one per row, in the array type of the data: anchors, or averages of samples."""
+    return data.take_rows(found.anchors) if found.components is None else data.to_device(found.components)
 
 
 def anchor_factors(data: DataMatrix, H: Array, sum_to_one: bool | str) -> AnchorFactors:

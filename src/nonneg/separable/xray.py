@@ -15,7 +15,7 @@ from nonneg.data.greedy import Candidate, GreedyRule, best_candidate, block_cand
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.separable.greedy import accurate_squares, relative_floor, select_greedily
-from nonneg.separable.reduction import mean_row
+from nonneg.separable.preprocessing import mean_row
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import squared_row_norms
 

@@ -78,7 +78,7 @@ def _encode_block(
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     local = isinstance(Ht, np.ndarray)
     if local and loss.beta == 1 and (block.container == "sparse" or block.observed is not None):
-        csr = block.csr if block.container == "sparse" else sp.csr_array(block.array)  # type: ignore[attr-defined]
+        csr = sp.csr_array(block.products)  # type: ignore[attr-defined]
         return (_encode_nonzeros(csr, start, Ht, sums_for_W(block, Ht), penalties, tol, max_iter),), ()
     if loss.at_nonzeros(block):
         return (_encode_sparse_array(block, start, Ht, loss, penalties, tol, max_iter),), ()
@@ -161,7 +161,7 @@ def _best_multiple(x: Array, Ht: Array, loss: BetaLoss, mask: Array | None) -> A
     model = xp.clip(xp.sum(Ht, axis=1), min=loss.lower_bound)
     power = xp.ones_like(model) if loss.beta == 1 else model ** (loss.beta - 1)
     whole = xp.sum(power * model) if mask is None else mask @ (power * model)
-    multiple = (x @ power) / xp.clip(whole, min=loss.lower_bound)
+    multiple = ((x if mask is None else x * mask) @ power) / xp.clip(whole, min=loss.lower_bound)
     return multiple[:, None] * xp.ones((1, Ht.shape[1]), dtype=Ht.dtype, device=Ht.device)
 
 

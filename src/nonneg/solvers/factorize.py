@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
-from nonneg._arrays import row_major
+from nonneg._arrays import row_major, to_float64
 from nonneg._devices import chosen_device, device_work, likely_iterations
 from nonneg._precision import chosen_products
 from nonneg._random import Seed, generator, spawn
@@ -22,6 +22,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
+from nonneg.data.views import column_weights, scaled_columns, unweighted, with_rank_one_weights
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, LostRowsError
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
@@ -64,6 +65,8 @@ def factorize(
     l1_ratio: float = 0.0,
     sample_weight: Any = None,
     mask: Any = None,
+    entry_weight: Any = None,
+    uncertainty: Any = None,
     missing: str = "error",
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
@@ -116,6 +119,13 @@ def factorize(
         Sample weights; an integer weight is equivalent to repeating the sample.
     mask : bool array or sparse matrix of shape (n_samples, n_features), optional
         True where observed.
+    entry_weight : array, sparse matrix or pair, of shape (n_samples, n_features), optional
+        A nonnegative weight for every entry, by which its divergence is multiplied; 0 marks a missing one.
+        Entries that a sparse matrix does not store have weight 0, or that of a pair ``(matrix, weight)``.
+        Products of a weight of the sample and one of the feature cost no more than none.
+    uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
+        The standard deviation of every entry, instead of ``entry_weight = 1 / uncertainty ** 2``. The loss is
+        then half of what source apportionment calls Q. Infinity marks a missing entry.
     missing : {"error", "mask"}, default "error"
         Whether NaN is an error or a missing entry.
     frozen_components : sequence of int, optional
@@ -161,7 +171,8 @@ def factorize(
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
     n_iter = likely_iterations(max_iter, checked_count("n_init", n_init), beta)
     request = Request(
-        sample_weight=sample_weight, mask=mask, missing=missing, positive=beta <= 0, sparse_arrays=True,
+        sample_weight=sample_weight, mask=mask, entry_weight=entry_weight, uncertainty=uncertainty,
+        missing=missing, positive=beta <= 0, sparse_arrays=True,
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
     )  # fmt: skip
     data = wrap(X, request)
@@ -205,6 +216,11 @@ def run_factorization(
     `final_encoding` ends with the minimizing W for the final H, as `NMF.transform` returns it.
     """
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
+    scale = None
+    if not penalties.any and frozen_components is None:  # which are in the units of H
+        data, scale = with_rank_one_weights(data, beta)
+        if scale is not None and H is not None:
+            H = check_factor(H, (np.shape(H)[0], data.shape[1]), "H") * to_float64(scale)
     k = checked_rank(n_components, data.shape, caller)
     shape = (round(data.counted_rows()), data.shape[1])
     name = choose_solver(
@@ -246,6 +262,7 @@ def run_factorization(
 
     # Then restarts may be initialized together.
     plain = init == "random" and folder is None and not shuffle and free is None and not given
+    plain = plain and not data.is_weighted
     with threads(n_jobs), device_work(data, k), chosen_products():
         if n_init == 1:
             with phase(f"{caller}: computing the initialization", verbose):
@@ -281,7 +298,7 @@ def run_factorization(
             statement = replace(statement, sentence=f"{statement.sentence}{ended}", quantities=quantities)
     return FactorizationResult(
         W=row_major(W),
-        H=row_major(Ht.T),
+        H=row_major(Ht.T if scale is None else (Ht / scale[:, None]).T),
         loss=value,
         n_iter=best.n_iter,
         stop_reason=best.stop_reason,
@@ -354,15 +371,20 @@ def initial_factors(
         init = "custom" if given else default_init(data.shape, k)
     initializer = INITS.find(init)
     if initializer.takes_factors:
-        return initializer(data, k, rng=rng, W=W, H=H)
+        return initializer(unweighted(data), k, rng=rng, W=W, H=H)
     if W is not None or (H is not None and free is None):
         raise InvalidParameterError(
             f"W or H is given together with init={init!r}. Use init='custom' (or None) to start from them, "
             "or leave them out."
         )
-    W, Ht = initializer(data, k, rng=rng)
+    # In units in which the mean weight of every column is 1; the units of the features do not matter then.
+    scale = data.xp.sqrt(column_weights(data)) if data.is_weighted else None
+    entries = unweighted(data) if scale is None else scaled_columns(unweighted(data), scale)
+    W, Ht = initializer(entries, k, rng=rng)
     if initializer.unit_in_W:
         W, Ht = _balanced(data, W, Ht)
+    if scale is not None:
+        Ht = Ht / data.to_device(scale)[:, None]
     if free is not None:
         held = np.setdiff1d(np.arange(k), free)
         fixed = data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())

@@ -1,19 +1,20 @@
 """One batch at a time: the past lives in two small arrays, and no sample is kept.
 
 For the Frobenius loss they are the decayed sums of X'W and W'W, and H is updated by a few passes of
-coordinate descent on them. For other losses they are the numerator and the denominator of the multiplicative
-update, as in scikit-learn's MiniBatchNMF.
+coordinate descent on them; where entries have weights, every feature has a sum of W'W of its own. For other
+losses they are the numerator and the denominator of the multiplicative update, as in scikit-learn's
+MiniBatchNMF.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.kernels.grams import SharedGram
+from nonneg.kernels.grams import DenseGrams, SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
@@ -70,18 +71,44 @@ def online_step(
 def _least_squares_step(
     data: DataMatrix, W: SampleArray, Ht: Array, state: OnlineState, penalties: Penalties
 ) -> tuple[Array, OnlineState]:
-    gram = data.weighted_gram(W)
-    if data.has_missing:
+    (n_columns, k), past = Ht.shape, state.denominator
+    own = data.is_weighted or (past is not None and past.shape[0] > k)
+    if own:
+        _, (grams, cross) = data.map_reduce_rows(_own_sums, W, n_out=0)
+        gram = grams.dense().matrices
+        if past is not None:
+            past = data.xp.reshape(past, (-1, k, k)) + data.xp.zeros_like(gram)
+            state = replace(state, denominator=past)
+    elif data.has_missing:
         # A missing entry counts as what the model says of it, so that all columns share one Gram matrix.
+        gram = data.weighted_gram(W)
         _, (cross,) = data.map_reduce_rows(_filled_cross, W, n_out=0, Ht=Ht)
     else:
-        cross = data.transposed_times(W)
-    state = _joined(state, data.shape[0], cross, gram, lambda past: (Ht @ past, past))
+        gram, cross = data.weighted_gram(W), data.transposed_times(W)
+    state = _joined(state, data.shape[0], cross, gram, lambda past: (_times(Ht, past), past))
     share = state.n_samples / data.shape[0]
     target = state.numerator - share * penalties.l1_H
-    system = SharedGram(state.denominator).plus_ridge(share * penalties.l2_H)
+    grams = DenseGrams(state.denominator) if own else SharedGram(state.denominator)
+    system = grams.plus_ridge(share * penalties.l2_H)
+    if own:
+        state = replace(state, denominator=data.xp.reshape(state.denominator, (n_columns * k, k)))
     new, _ = hals_passes(Ht, system, target, max_passes=PASSES)
     return new, state
+
+
+def _times(Ht: Array, gram: Array) -> Array:
+    """Return the products of the rows of Ht with one matrix, or with one for each."""
+    return Ht @ gram if gram.ndim == 2 else (Ht[:, None, :] @ gram)[:, 0, :]
+
+
+def _own_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Any, Array]]:
+    grams = block.column_grams(W)
+    if isinstance(grams, SharedGram):
+        every = grams.matrix[None, :, :] + block.xp.zeros(
+            (block.shape[1], 1, 1), dtype=W.dtype, device=W.device
+        )
+        grams = DenseGrams(every)
+    return (), (grams, block.transposed_times(W))
 
 
 def _filled_cross(block: Any, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[Array]]:

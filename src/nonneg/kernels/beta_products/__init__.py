@@ -34,12 +34,12 @@ def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = Non
     lower_bound : float
         Lower bound of the model.
     mask : array of shape (n_rows, n_columns), optional
-        1 where observed.
+        Weights of the entries, 0 where missing.
 
     Returns
     -------
     ratio, power : array of shape (n_rows, n_columns)
-        `power` is the mask (None without one) for beta = 1, where it is constant.
+        Both times the mask; `power` is the mask (None without one) for beta = 1.
     """
     return _implementation(x, mask).ratio_terms(x, v, beta, lower_bound, mask)
 

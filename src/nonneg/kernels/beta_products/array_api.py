@@ -1,6 +1,6 @@
 """Elementwise parts of the beta-divergences in array API operations.
 
-They also serve masked entries: `mask` is 1 where observed, and the data are 0 elsewhere.
+They also serve weighted entries: `mask` has their weights, 0 where missing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = Non
     """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta_products.ratio_terms`."""
     xp = array_namespace(x, v)
     v = xp.clip(v, min=lower_bound)
+    x = x if mask is None else x * mask
     if beta == 1:
         return x / v, mask
     power = 1 / v if beta == 0 else v ** (beta - 1)

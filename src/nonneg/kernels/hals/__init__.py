@@ -14,12 +14,14 @@ import numpy as np
 from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, on_gpu, tensor_view
 from nonneg._compiled import core
 from nonneg._devices import warn_without_triton
-from nonneg._threads import team_size
-from nonneg.kernels.grams import Gram, ListedGrams, SharedGram, numpy_gram
+from nonneg._threads import BLAS, parallel_for, team_size
+from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, WeightedGrams, numpy_gram
 from nonneg.kernels.hals import array_api
 
 # Rows of a block of the core.
 BLOCK = 128
+# Entries of the Gram matrices of rows that are formed at once: 2 MB.
+OWN_ENTRIES = 1 << 18
 
 
 def hals_passes(
@@ -83,10 +85,12 @@ def hals_passes(
     turns = np.arange(factor.shape[1]) if order is None else np.asarray(order, dtype=np.int64)
     options = (turns, max_passes, shrink)
     compiled = core() if is_float_array(factor) else None
-    if compiled is None or not isinstance(gram, SharedGram | ListedGrams):
+    if compiled is None:
         return array_api.hals_passes(factor, gram, cross, *options)
     n_rows, k = factor.shape
     cross = np.ascontiguousarray(cross, dtype=factor.dtype)
+    if isinstance(gram, DenseGrams | WeightedGrams):
+        return _own_grams(factor, gram, cross, options)
     if isinstance(gram, ListedGrams):
         out = np.array(factor, order="C")
         threads = team_size(2.0 * k * k * (n_rows + len(gram.indices)))
@@ -99,3 +103,26 @@ def hals_passes(
     block = min(BLOCK, max(16, -(-n_rows // (8 * threads)) * 8)) if threads > 1 else BLOCK
     rows = np.ascontiguousarray(factor)
     return out, compiled.hals_passes(out, rows, matrix, cross, *options, block, threads)
+
+
+def _own_grams(factor: Any, gram: DenseGrams | WeightedGrams, cross: Any, options: Any) -> tuple[Any, float]:
+    """Update rows with a Gram matrix each, which exist for a few rows at a time."""
+    out, (n_rows, k) = np.array(factor, order="C"), factor.shape
+    size = max(1, OWN_ENTRIES // (k * k))
+    nothing = np.zeros(0), np.zeros((1, k), dtype=out.dtype)
+    ends, places = np.zeros(size + 1, dtype=np.int32), np.zeros(0, dtype=np.int32)
+    operations = 2.0 * k * k * n_rows
+    if isinstance(gram, WeightedGrams):
+        operations *= 1 + 0.5 * BLAS * gram.weights.shape[1]
+
+    def work(start: int, stop: int) -> float:
+        violation = 0.0
+        for first in range(start, stop, size):
+            last = min(first + size, stop)
+            own = np.ascontiguousarray(gram.dense_rows(first, last), dtype=np.float64)
+            lists = ends[: last - first + 1], places
+            rows = out[first:last], own, *nothing, *lists, cross[first:last]
+            violation += core().hals_listed(*rows, *options, 1)
+        return violation
+
+    return out, float(sum(parallel_for(work, n_rows, chunk_size=size, operations=operations)))
