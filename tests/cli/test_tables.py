@@ -136,6 +136,30 @@ def test_wrong_entries_are_named_by_line_and_column(command, cell, said, tmp_pat
     assert said in capsys.readouterr().err
 
 
+def test_all_columns_of_text_are_named_with_one_command(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a,kind,day,b\n1,x,2024-01-02,3\n2,y,2024-01-03,oops\n3,x,2024-01-04,5\n")
+    assert main(["fit", str(path), "-k", "1", "-o", str(tmp_path / "out"), "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert "3 columns with cells that are not numbers: 'kind' (line 2: 'x'), 'day' (line 2: '2024" in said
+    assert "--drop kind,day,b" in said
+    words = ["fit", str(path), "-k", "1", "-o", str(tmp_path / "out"), "--drop", "kind,day,b", "--quiet"]
+    assert main(words) == 0
+
+
+def test_ranks_of_scaled_columns(wine, tmp_path, capsys):
+    words = ["rank", str(wine), "--label-column", "kind", "--candidates", "2,3", "--quiet"]
+    words += ["--method", "singular-value-ratio", "-o", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert "proline outweighs the other 12 columns" in capsys.readouterr().err
+    plain = record_of(tmp_path / "out")["result"]["table"]
+    assert main([*words, "--scale", "max"]) == 0
+    assert "outweighs" not in capsys.readouterr().err
+    record = record_of(tmp_path / "out")
+    assert record["parameters"]["scale"] == "max"
+    assert record["result"]["table"] != plain
+
+
 @pytest.mark.parametrize(
     ("selection", "names", "labels"),
     [

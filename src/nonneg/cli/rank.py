@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from typing import Any
 
 from nonneg.cli import arguments, tables, terminal
@@ -18,6 +19,7 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 --k-max K: largest candidate (default: half of the smaller side, at most 64)
 --candidates K,K,...: list of candidates
 --normalize l1|l2: scale samples to norm one first
+--scale max|std|sum: divide every column by its maximum, standard deviation or sum first
 --n-folds N: folds of the cross-validation (default: 5)
 --n-init N: restarts of the stability method (default: 10)
 --max-samples N: maximum number of samples to fit (default: 1000)
@@ -47,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
 
     folder = arguments.output_folder(options, options.file, "rank")
     table = tables.read_input(options)
+    if options.scale is not None:
+        table = replace(table, X=quality.scaled(table.X, options.scale))
     inner = arguments.chosen(options, "n_folds", "n_init")
     parameters = arguments.chosen(
         options, "k_min", "k_max", "candidates", "normalize", "max_samples", "missing", "n_jobs",
@@ -60,11 +64,10 @@ def run(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - started
     shown = {name: value for name, value in parameters.items() if name not in ("checkpoint", "method_params")}
     title = f"Number of components of {tables.table_name(table)}"
-    record = ranks.describe(comparison, table, seconds, title=title, parameters=shown | inner)
+    parameters = shown | inner | arguments.chosen(options, "scale")
+    record = ranks.describe(comparison, table, seconds, title=title, parameters=parameters)
     if dominance := quality.dominance(table.X, "frobenius", table.column_names):
-        record.hints = [
-            f"{quality.outweighed(dominance)} Leave some out with --drop, or scale the columns first."
-        ]
+        record.hints = [f"{quality.outweighed(dominance)} --scale max balances them; --drop leaves some out."]
     for name, why in comparison.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")
     reason = comparison.reason[:1].upper() + comparison.reason[1:]

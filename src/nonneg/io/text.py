@@ -196,13 +196,16 @@ def _absent_entry(delimiter: str) -> re.Pattern[str]:
 
 
 def _first_fault(path: Path, layout: Layout, picked: Picked | None, reason: str) -> FileFormatError:
-    """Find the first cell that is not a number, or the first row of another length."""
+    """Find the first row of another length, or in every column the first cell that is not a number."""
+    faults: dict[int, tuple[int, str]] = {}
     with _opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             if number <= layout.n_skipped or _is_blank(line):
                 continue
             cells = split_cells(line, layout.delimiter)
             if len(cells) != layout.n_cells:
+                if faults:
+                    break
                 return FileFormatError(
                     f"{path}, line {number}: expected {layout.n_cells} cells, got {len(cells)}. "
                     "The file may be truncated, or a cell may contain the delimiter without quotes."
@@ -211,8 +214,21 @@ def _first_fault(path: Path, layout: Layout, picked: Picked | None, reason: str)
             for column in (at + layout.has_index for at in used):
                 cell = cells[column]
                 if not is_missing(cell) and not is_number(cell, decimal_comma=layout.decimal_comma):
-                    return _bad_cell(path, layout, number, column, cell)
-    return FileFormatError(f"{path} could not be read as a table of numbers: {reason}")
+                    faults.setdefault(column, (number, cell))
+    if not faults:
+        return FileFormatError(f"{path} could not be read as a table of numbers: {reason}")
+    if len(faults) == 1 or layout.column_names is None:
+        column, (number, cell) = next(iter(faults.items()))
+        return _bad_cell(path, layout, number, column, cell)
+    names = [layout.column_names[column - layout.has_index] for column in sorted(faults)]
+    cells = [
+        f"{name!r} (line {number}: {cell[:40]!r})"
+        for name, (_, (number, cell)) in zip(names, sorted(faults.items()), strict=True)
+    ]
+    return FileFormatError(
+        f"{path} has {len(names)} columns with cells that are not numbers: {', '.join(cells)}. Leave them out "
+        f"with --drop {','.join(names)}, or compare the components with one of them using --label-column."
+    )
 
 
 def _bad_cell(path: Path, layout: Layout, line: int, column: int, cell: str) -> FileFormatError:

@@ -54,6 +54,11 @@ def _in_notebook() -> bool:
     return type(sys.stderr).__module__.startswith("ipykernel.")
 
 
+def _first_shown(interval: float, now: float) -> float:
+    """Return when a line was shown last, as it were: outside a terminal short work has its last line only."""
+    return -math.inf if is_live() else now - interval + min(PATIENCE, interval)
+
+
 class Reporter(Protocol):
     """Shows a run to a person."""
 
@@ -89,7 +94,7 @@ class LineReporter:
         self.name = name
         self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
         self._started = time.perf_counter()
-        self._shown = -math.inf  # the clock may have started with the machine
+        self._shown = _first_shown(self.interval, time.monotonic())
         self._line = ""
         self._first = 0  # iterations of an earlier run
 
@@ -213,7 +218,7 @@ class StepCounter:
         self.n_done = 0
         self._lock = threading.Lock()
         self._started = time.monotonic()
-        self._shown = -math.inf  # the clock may have started with the machine
+        self._shown = _first_shown(self.interval, self._started)
 
     def done(self, what: str, count: int = 1) -> None:
         """Count one more part, or several."""

@@ -13,7 +13,7 @@ from nonneg._typing import FloatArray
 from nonneg.certificates.svd_lower_bound import squared_residual_rows
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
-from nonneg.estimators.scaled_columns import dominant_columns, scaled_columns
+from nonneg.estimators.scaled_columns import column_scale, dominant_columns, scaled_columns
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import normalized_mutual_information, purity
@@ -110,6 +110,11 @@ def outweighed(dominance: Mapping[str, Any]) -> str:
 
 def _data(X: Any, scale: Any) -> DataMatrix:
     return scaled_columns(wrap(X, Request(missing="mask", signed=True)), scale)
+
+
+def scaled(X: Any, kind: str) -> Any:
+    """Return the data with every column divided by its maximum, standard deviation or sum."""
+    return divided(X, column_scale(_data(X, None), kind))
 
 
 def divided(X: Any, scale: Any) -> Any:
