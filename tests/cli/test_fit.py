@@ -42,7 +42,6 @@ def test_an_array_gives_factors_numbers_model_and_report(fake, array_file, tmp_p
     assert listing(folder) == [
         "H.npy",
         "W.npy",
-        "examples.npy",
         "model.npz",
         "report.html",
         "result.json",
@@ -159,7 +158,7 @@ def test_a_table_of_zeros_is_said_to_hold_nothing(fake, quick_page, tmp_path, ca
     (tmp_path / "zeros.csv").write_text("0\n")
     assert main(["fit", str(tmp_path / "zeros.csv"), "-k", "1", "-o", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().err
-    assert "1 sample (without names) x 1 feature (without names)" in said
+    assert "1 sample x 1 feature, " in said
     assert "all entries are zero" in said
 
 

@@ -51,7 +51,7 @@ def damage(folder: Path, how: str) -> None:
         (folder / "result.json").write_text(json.dumps(record | {"format": 1}))
     elif how == "a part":
         record = json.loads((folder / "result.json").read_text())
-        del record["versions"], record["examples"]
+        del record["versions"]
         (folder / "result.json").write_text(json.dumps(record))
     elif how == "objects":
         np.save(folder / "H.npy", np.array([[None]]), allow_pickle=True)

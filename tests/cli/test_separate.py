@@ -112,7 +112,7 @@ def test_recordings_formats_parts_rates_and_earlier_results(recording, tmp_path,
     record = json.loads((out / "result.json").read_text())
     assert sorted(at for entry in record["sources"] for at in entry["components"]) == [1, 2, 3]
     assert (record["data"]["rate"], record["data"]["n_samples"]) == (500, [500, 500])
-    assert capsys.readouterr().out.splitlines()[0].endswith("of the energy of 2 recordings.")
+    assert capsys.readouterr().out.startswith("2 sources of 2 recordings: source 1 with ")
 
 
 def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):

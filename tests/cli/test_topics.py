@@ -86,7 +86,7 @@ def test_the_number_of_topics_is_recommended(folder, tmp_path, capsys):
     assert load(out / "model.npz").selection_ == chosen
     for wrong in ("many", "0", "2,x"):
         assert main(["topics", str(folder), "-k", wrong, "-o", str(out)]) == 2
-        assert "several separated by commas, or 'auto'" in capsys.readouterr().err
+        assert "a list such as 5,7,9" in capsys.readouterr().err
 
 
 def test_tables_lines_and_json(tmp_path):

@@ -39,20 +39,28 @@ def count(text: str) -> int:
     return int(text)
 
 
-def counts(text: str) -> list[int]:
-    """Read positive integers."""
-    return [count(part.strip()) for part in text.split(",")]
-
-
 def candidates(text: str) -> list[int]:
     """Read a number, a range that includes its end, or a list."""
-    match = re.fullmatch(r"(\d+)(?::(\d+)(?::(\d+))?)?", text.strip())
-    if match is None:
-        return counts(text)
-    first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-    if not 1 <= first <= last or step < 1:
-        raise argparse.ArgumentTypeError(f"expected a number, a range such as 5:15 or a list, got {text!r}")
-    return list(range(first, last + 1, step))
+    try:
+        numbers = [int(part) for part in re.split("[:,]", text)]
+        if ":" in text:
+            first, last, step = (*numbers, 1)[:3]
+            numbers = list(range(first, last + 1, step))
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise argparse.ArgumentTypeError(
+            f"expected an integer of at least 1, a range such as 5:15 or a list such as 5,7,9, got {text!r}"
+        )
+    return numbers
+
+
+def count_or_candidates(text: str) -> int | str | list[int]:
+    """Read a positive integer, several to choose from, or "auto"."""
+    if text == "auto":
+        return text
+    numbers = candidates(text)
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def named_counts(text: str) -> tuple[str, list[int]]:
@@ -60,20 +68,7 @@ def named_counts(text: str) -> tuple[str, list[int]]:
     name, sign, numbers = text.partition("=")
     if not sign or not name.strip():
         raise argparse.ArgumentTypeError(f"expected a name and numbers such as drums=1,3,5, got {text!r}")
-    return name.strip(), counts(numbers)
-
-
-def count_or_candidates(text: str) -> int | str | list[int]:
-    """Read a positive integer, several to choose from, or "auto"."""
-    if text == "auto":
-        return text
-    try:
-        match = counts(text)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(
-            f"expected an integer of at least 1, several separated by commas, or 'auto', got {text!r}"
-        ) from None
-    return match[0] if len(match) == 1 else match
+    return name.strip(), candidates(numbers)
 
 
 def image_shape(text: str) -> tuple[int, int]:
@@ -179,20 +174,12 @@ def check_output_folder(folder: str | os.PathLike[str]) -> None:
     from nonneg.exceptions import OutputError
 
     place = Path(folder).absolute()
-    if place.exists() and not place.is_dir():
+    existing = next(path for path in (place, *place.parents) if path.exists())
+    if not existing.is_dir():
         raise OutputError(
-            f"{folder} is a file; expected a folder for the results. Choose another one with -o."
+            f"{existing} is a file; expected a folder for the results. Choose another one with -o."
         )
-    existing = place
-    while not existing.is_dir():
-        existing = existing.parent
-        if existing.exists() and not existing.is_dir():
-            raise OutputError(
-                f"{existing} is a file, not a folder. Choose a folder other than {folder} with -o."
-            )
-    for needed in {existing, place.parent if place.is_dir() else existing}:
-        if not os.access(needed, os.W_OK | os.X_OK):
-            raise OutputError(f"{needed} is not writable. Choose another folder with -o.")
+    for needed in {existing, place.parent if existing == place else existing}:
         try:
             # Rights alone do not tell: a file system may be mounted for reading, or make no folders.
             Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=needed)).rmdir()

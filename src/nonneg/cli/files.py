@@ -93,10 +93,8 @@ def tsv_rows(heading: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Writer:
 
 def add_factors(record: Record, table: Table, *, csv: bool) -> None:
     """Add the factors of a fit to the files of its record; as .csv too where the data are a table."""
-    W, H, examples = (record.shown[name] for name in ("W", "H", "examples"))
+    W, H = record.shown["W"], record.shown["H"]
     record.files = {"W.npy": array_file(W), "H.npy": array_file(H)}
-    if examples is not None:
-        record.files["examples.npy"] = array_file(examples)
     rows, columns = table.row_names, table.column_names
     if csv or rows is not None or columns is not None or table.kind in TABLE_KINDS:
         components = [f"component_{at}" for at in range(H.shape[0])]

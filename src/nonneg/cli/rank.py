@@ -17,7 +17,7 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 --method NAME+: singular-value-ratio, cross-validation or stability; may be repeated (default: all)
 --k-min K: smallest candidate (default: 2)
 --k-max K: largest candidate (default: half of the smaller side, at most 64)
---candidates K,K,...: list of candidates
+--candidates K,K,...: candidates: a list, or a range such as 2:20
 --normalize l1|l2: scale samples to norm one first
 --scale max|std|sum: divide every column by its maximum, standard deviation or sum first
 --n-folds N: folds of the cross-validation (default: 5)
@@ -37,7 +37,7 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 --quiet
 """
 """The options, as the help shows them."""
-KINDS: dict[str, Any] = {"candidates": arguments.counts}
+KINDS: dict[str, Any] = {"candidates": arguments.candidates}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -81,22 +81,21 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     table = _known_columns(options, names) if names else None
     if table is None:
         table = read_table(options.file, **_reading(options))
-    if not options.transpose:
-        _check_entries(table, options, signed=signed)
     if options.transpose:
         table = table.transposed()
+    else:
+        _check_entries(table, options, signed=signed)
     if options.dtype is not None:
         table = table.converted(options.dtype)
     if not options.quiet:
         from nonneg.report.wording import counted
 
         rows, columns = table.X.shape
-        named = {True: "named", False: "without names"}
+        named = ["" if names is None else " (named)" for names in (table.row_names, table.column_names)]
         labels = "" if table.labels is None else f", labels from {table.label_name}"
         terminal.note(
-            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')} "
-            f"({named[table.row_names is not None]}) x {counted(columns, 'feature')} "
-            f"({named[table.column_names is not None]}), {table.X.dtype}{labels}"
+            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')}"
+            f"{named[0]} x {counted(columns, 'feature')}{named[1]}, {table.X.dtype}{labels}"
         )
     return table
 
@@ -237,50 +236,41 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
 
     from nonneg.exceptions import NegativeDataError, NonFiniteDataError
 
-    stored = table.X.data if sparse.issparse(table.X) else table.X
-    if stored.dtype.kind == "f":
-        lost = ~np.isfinite(stored)
-        if getattr(options, "missing", None) == "mask":
-            lost &= ~np.isnan(stored)
-        if lost.any():
-            place, value = _first(table, lost)
-            what = "is missing" if np.isnan(value) else f"is {value}"
-            masks = np.isnan(value) and hasattr(options, "missing")
-            remedy = "Fill it in, ignore missing entries with --missing mask" if masks else "Correct it"
-            raise NonFiniteDataError(
-                f"{_named(table, options, place)} {what}. {remedy}{_leave_out(table, place)}."
-            )
-    if not signed and (stored < 0).any():
-        place, value = _first(table, stored < 0)
-        if table.kind == "h5ad":
-            raise NegativeDataError(
-                f"{_named(table, options, place)} is {value:g}, which looks like the result of "
-                "scanpy.pp.scale. Choose counts or log-normalized values with --layer NAME (or --variable "
-                "raw/X), or write a file from before that step."
-            )
-        remedy = f"Correct it, shift the column{_leave_out(table, place)}"
-        if abs(stored.mean()) < _CENTERED * np.sqrt(np.mean(np.square(stored, dtype=np.float64))):
-            remedy = (
-                "The mean of the table is about zero, as after log-normalization and scaling: use the "
-                "numbers from before that step, such as counts"
-            )
-        raise NegativeDataError(
-            f"{_named(table, options, place)} is {value:g}, and a nonnegative factorization needs entries of "
-            f"at least 0. {remedy}."
+    values = table.X.data if sparse.issparse(table.X) else table.X
+    masked = getattr(options, "missing", None) == "mask"
+    lost = np.isinf(values) if masked else ~np.isfinite(values)
+    bad = lost if lost.any() or signed else values < 0
+    if not bad.any():
+        return
+    # Of a compressed matrix the stored order is that of its coordinates.
+    places = sparse.coo_array(table.X).coords if sparse.issparse(table.X) else np.indices(values.shape)
+    rows, columns = (side[bad] for side in places)
+    value = float(values[bad][0])
+    names = [str(at) if table.column_names is None else table.column_names[at] for at in np.unique(columns)]
+    several = f" ({len(rows)} such entries in all)" if len(rows) > 1 else ""
+    where = f"{_named(table, options, (int(rows[0]), int(columns[0])))}"
+    plural = "s" * (len(names) > 1)
+    drop = f"or leave the column{plural} out with --drop {','.join(names[:20])}"
+    if lost.any():
+        masks = np.isnan(value) and hasattr(options, "missing")
+        remedy = "Fill it in, ignore missing entries with --missing mask" if masks else "Correct it"
+        what = "is missing" if np.isnan(value) else f"is {value}"
+        raise NonFiniteDataError(f"{where} {what}{several}. {remedy}, {drop}.")
+    remedy = f"Correct it, shift the column, {drop}"
+    if table.kind == "h5ad":
+        remedy = (
+            "This looks like the result of scanpy.pp.scale: choose counts or log-normalized values with "
+            "--layer NAME (or --variable raw/X), or write a file from before that step"
         )
-
-
-def _first(table: Table, found: Any) -> tuple[tuple[int, int], float]:
-    import numpy as np
-    from scipy import sparse
-
-    if sparse.issparse(table.X):
-        entries = sparse.coo_array(table.X)
-        at = int(np.flatnonzero(found)[0])
-        # Of a compressed matrix the stored order is that of its coordinates.
-        return (int(entries.row[at]), int(entries.col[at])), float(entries.data[at])
-    row, column = (int(side) for side in np.argwhere(found)[0])
-    return (row, column), float(table.X[row, column])
+    elif abs(values.mean()) < _CENTERED * np.sqrt(np.mean(np.square(values, dtype=np.float64))):
+        remedy = (
+            "The mean of the table is about zero, as after log-normalization and scaling: use the numbers "
+            "from before that step, such as counts"
+        )
+    raise NegativeDataError(
+        f"{where} is {value:g}{several}, and a nonnegative factorization needs entries of at least 0. "
+        f"{remedy}."
+    )
 
 
 def _named(table: Table, options: argparse.Namespace, place: tuple[int, int]) -> str:
@@ -291,15 +281,9 @@ def _named(table: Table, options: argparse.Namespace, place: tuple[int, int]) ->
     if table.kind in _TEXT:
         from nonneg.io.text import line_of_row
 
-        reading = _reading(options)
-        line = line_of_row(Path(table.source), ReadOptions(**reading), row)
+        line = line_of_row(Path(table.source), ReadOptions(**_reading(options)), row)
         where = where if line is None else f"line {line}"
     if table.row_names is not None:
         where += f" ({table.row_names[row]!r})"
     name = f"column {column}" if table.column_names is None else f"column {table.column_names[column]!r}"
     return f"{table.source}, {where}, {name}: the entry"
-
-
-def _leave_out(table: Table, place: tuple[int, int]) -> str:
-    name = place[1] if table.column_names is None else table.column_names[place[1]]
-    return f", or leave the column out with --drop {name}"

@@ -256,7 +256,7 @@ def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
     import numpy as np
 
     from nonneg.cli.files import TABLE_KINDS, array_file, factor_file, proportions_file
-    from nonneg.report.quality import divided, observed_relative_error
+    from nonneg.report.quality import observed_relative_error
 
     options.file = options.files[0]
     tables.check_h5ad(options)
@@ -286,7 +286,7 @@ def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
     if saved.class_name not in ("IntegrativeNMF", "TopicModel", "TransformNMF"):
         scale = getattr(model, "column_scale_", None)
         H = model.components_ if scale is None else model.components_ / scale
-        error = observed_relative_error(divided(table.X, scale), W, H)
+        error = observed_relative_error(table.X, W, H, scale)
     topics = saved.class_name == "TopicModel"
     words = ("document", "topic") if topics else ("sample", "component")
     record = _record(saved, W, tables.table_name(table), seconds, error, *words)

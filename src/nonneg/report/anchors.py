@@ -43,15 +43,10 @@ def describe(model: Any, W: FloatArray, data: Table, seconds: float, *, title: s
         "unknown_rank": model.n_components is None,
         "margin": min(margins, default=None),
         "lam": chosen.lam,
-        "objective": chosen.objective,
         "duality_gap": model.duality_gap_,
-        "sum_to_one": model.sum_to_one_,
-        "reconstruction_err": model.reconstruction_err_,
         "relative_error": error,
         "explained": 1.0 - error**2,
-        "n_iter": model.n_iter_,
-        "stop_reason": records.stop_facts(chosen),
-        "seconds": seconds,
+        **records.run_facts(model, chosen, seconds),
     }
     about = records.table_facts(data)
     together = "sum to one" if model.sum_to_one_ else "are nonnegative"

@@ -1,4 +1,4 @@
-"""Blocks of overlapping communities: the communities, how many, labels, the graph, connections, the nodes."""
+"""Blocks of overlapping communities: the communities, how many, labels, the graph."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import block_array, csr_array
+from scipy.sparse import csr_array
 
 from nonneg._html import Raw
 from nonneg._optional import import_optional
-from nonneg._typing import FloatArray, IntArray, SparseMatrix
+from nonneg._typing import IntArray
 from nonneg.applications.saved_models import load
 from nonneg.metrics import conductance, overlapping_modularity
 from nonneg.report import drawings, records, wording
@@ -23,29 +23,20 @@ _COLORS = (
     "#7a7f87", "#4b5bb5", "#9a6b3f",
 )  # fmt: skip
 _N_DRAWN, _N_EDGES, _N_NAMED = 160, 800, 40
-_N_LISTED = 60  # maximum number of nodes listed
+_N_LISTED = 60  # maximum number of labels listed
 _MOSTLY = 0.9
 _CURVES = {"eigengap": "gap of the eigenvalues", "held-out edges": "error on hidden pairs of nodes"}
 
 
 def describe(
-    model: Any,
-    source: str,
-    seconds: float,
-    *,
-    attribute: str | None = None,
-    labels: Any = None,
+    model: Any, source: str, seconds: float, *, attribute: str | None = None, labels: Any = None
 ) -> Record:
     """Return the record of communities and, where there are labels, how they agree."""
     graph, memberships = model.graph_, np.nan_to_num(model.memberships_, nan=0.0)
-    sending, receiving = _two_memberships(model)
-    outward = conductance(graph.adjacency, memberships)
+    both = (memberships, memberships)
     if graph.directed:
-        # Senders and receivers are two kinds of nodes.
-        whole = block_array([[None, graph.adjacency], [graph.adjacency.T, None]])
-        outward = conductance(whole, np.concatenate([sending, receiving]))
-    compared = None if labels is None else model.compare(labels).as_dict() | {"name": attribute}
-    k, top = memberships.shape[1], model.top_nodes(8)
+        both = (np.nan_to_num(model.sending_memberships_), np.nan_to_num(model.receiving_memberships_))
+    k, top, outward = memberships.shape[1], model.top_nodes(8), conductance(graph.undirected, memberships)
     mostly = int(np.count_nonzero(memberships.max(axis=1) > _MOSTLY))
     data = {
         "source": source,
@@ -60,13 +51,12 @@ def describe(
         "method": model.method_,
         "scores": model.scores_,
         "number": None if model.number_ is None else model.number_.as_dict(),
-        "labels": compared,
-        "modularity": overlapping_modularity(graph.adjacency, sending, receiving=receiving),
+        "labels": None if labels is None else model.compare(labels).as_dict() | {"name": attribute},
+        "modularity": overlapping_modularity(graph.adjacency, both[0], receiving=both[1]),
         "n_communities": k,
         "n_mostly_one": mostly,
         "n_unreached": len(model.unreached_nodes_),
         "n_iter": model.n_iter_,
-        "duality_gap": model.result_.gap,
         "seconds": seconds,
     }
     communities = [
@@ -110,14 +100,6 @@ def restore(record: Record, folder: Path) -> None:
     record.model = load(folder / records.MODEL)
 
 
-def _two_memberships(model: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the memberships at the two ends of an edge: by sending and by receiving if it is directed."""
-    if not model.graph_.directed:
-        both = np.nan_to_num(model.memberships_, nan=0.0)
-        return both, both
-    return np.nan_to_num(model.sending_memberships_), np.nan_to_num(model.receiving_memberships_)
-
-
 def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     scores, why = result["scores"] or {}, ""
     if len(scores) > 1:
@@ -126,16 +108,11 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         why = f" (log-likelihood per hidden edge, relative to a single community: {told}{close})"
     words = (
         f"{wording.counted(data['n_nodes'], 'node')} and {wording.counted(data['n_edges'], 'edge')} from "
-        f"{data['source']}. Communities by {wording.method(result['method'])}{why}, in "
+        f"{data['source']} ({data['kind']}). Communities by {wording.method(result['method'])}{why}, in "
         f"{wording.seconds(result['seconds'])}."
     )
     if data["kind"] == "directed":
-        words += (
-            " The graph is directed: a membership is the mean of those by sending and by receiving, which "
-            "memberships.csv has as well."
-        )
-    elif data["kind"] == "bipartite":
-        words += " The graph is bipartite: communities span both sides."
+        words += " A membership is the mean of those by sending and by receiving."
     if data["n_isolated"]:
         words += f" {wording.counted(data['n_isolated'], 'node')} without edges and without a membership."
     if result["n_unreached"]:
@@ -190,13 +167,9 @@ def sections(record: Record) -> list[Any]:
     n, n_drawn = details["data"]["n_nodes"], len(_drawn_nodes(model))
     which = "All nodes"
     if n_drawn < n:
-        which = (
-            f"{n_drawn} of {wording.number(n)} nodes: of every community, those with the largest memberships "
-            "and degrees"
-        )
+        which = f"{n_drawn} of {wording.number(n)} nodes, the strongest of each community"
     caption = f"{which}. The color of a node mixes those of its communities; pure nodes have a ring."
-    parts.append(html.section("The graph", html.figure(Raw(draw_graph(model)), caption)))
-    return [*parts, _connections(model), _nodes(model)]
+    return [*parts, html.section("The graph", html.figure(draw_graph(model), caption))]
 
 
 def _labels(labels: Mapping[str, Any]) -> Raw:
@@ -204,7 +177,7 @@ def _labels(labels: Mapping[str, Any]) -> Raw:
     rows = [
         {str(labels["name"]): name}
         | {str(at): html.Names([(count, 100 * count / largest)]) for at, count in enumerate(counts)}
-        for name, counts in zip(labels["labels"][:_N_LISTED], labels["counts"], strict=False)
+        for name, counts in list(zip(labels["labels"], labels["counts"], strict=True))[:_N_LISTED]
     ]
     said = f"Nodes by {labels['name']} and main community."
     if labels["n_left_out"]:
@@ -217,56 +190,8 @@ def _labels(labels: Mapping[str, Any]) -> Raw:
     return html.section(f"Communities and {labels['name']}", html.tiles(scores), said, rows)
 
 
-def _connections(model: Any) -> Raw:
-    """Share out the weight of every edge by the memberships of its ends."""
-    sending, receiving = _two_memberships(model)
-    flows = sending.T @ (_in_unit(model.graph_.adjacency) @ receiving)
-    flows = 0.5 * (flows + flows.T) / max(float(flows.sum()), 1e-300)
-    most = float(flows.max()) or 1.0
-    names = [str(at) for at in range(len(flows))]
-    return html.section(
-        "Connections between communities",
-        html.legend(f"0 to {wording.percent(most)} of the weight"),
-        html.figure(
-            drawings.heat_map(flows, "community", names, line="community", largest=most),
-            "The weight of the edges between two communities, where every edge is divided according to the "
-            f"memberships of its ends. {wording.percent(float(np.trace(flows)))} of the weight lies within "
-            "communities.",
-        ),
-    )
-
-
-def _nodes(model: Any) -> Raw:
-    degrees, memberships = model.graph_.degrees, model.memberships_
-    shown = np.argsort(-degrees, kind="stable")[:_N_LISTED]
-    labels = np.where(model.labels_[shown] < 0, len(degrees), model.labels_[shown])
-    rows = []
-    for at in shown[np.lexsort((-degrees[shown], labels))].tolist():
-        shares = [
-            (f"{share:.0%} of {j}", 100 * share) for j, share in enumerate(memberships[at]) if share >= 0.005
-        ]
-        mixture: Any = html.Names(sorted(shares, key=lambda pair: -pair[1])) if shares else "no membership"
-        rows.append({"node": model.node_names_[at], "degree": float(degrees[at]), "memberships": mixture})
-    said = (
-        "By community."
-        if len(rows) == len(degrees)
-        else (f"The {len(rows)} nodes with the largest degrees, by community. memberships.csv has all.")
-    )
-    return html.section("The nodes", said, rows)
-
-
 def _color(community: int) -> str:
     return _COLORS[community % len(_COLORS)]
-
-
-def _in_unit(adjacency: SparseMatrix) -> SparseMatrix:
-    """Divide the weights by the largest, so that sums of huge ones are finite and small ones can be seen."""
-    largest = float(adjacency.data.max(initial=0.0))
-    if not largest > 0:
-        return adjacency
-    # SciPy multiplies by 1 / largest, which is infinite for the smallest numbers.
-    parts = adjacency.data / largest, adjacency.indices, adjacency.indptr
-    return csr_array(parts, shape=adjacency.shape)
 
 
 def _drawn_nodes(model: Any) -> IntArray:
@@ -279,43 +204,48 @@ def _drawn_nodes(model: Any) -> IntArray:
     return np.unique(np.concatenate([model.pure_nodes_, best.ravel()])[: _N_DRAWN + k])
 
 
-def draw_graph(model: Any) -> str:
-    """Draw the graph as SVG: nodes in the mixed colors of their communities, placed by networkx."""
+def draw_graph(model: Any) -> Raw:
+    """Draw the graph: nodes in the mixed colors of their communities, placed by networkx."""
     networkx = import_optional("networkx", extra="graphs", purpose="Drawing a graph")
-    colors = import_optional("matplotlib.colors", extra="report", purpose="The report")
-    collections = import_optional("matplotlib.collections", extra="report", purpose="The report")
+    matplotlib = import_optional("matplotlib", extra="report", purpose="The report")
     shown = _drawn_nodes(model)
-    memberships = np.nan_to_num(model.memberships_[shown], nan=1.0 / model.memberships_.shape[1])
-    adjacency = _in_unit(csr_array(model.graph_.undirected[shown][:, shown]))
+    k = model.memberships_.shape[1]
+    memberships = np.nan_to_num(model.memberships_[shown], nan=1.0 / k)
+    adjacency = csr_array(model.graph_.undirected[shown][:, shown])
+    # Divided before they are added, so that sums of huge weights are finite.
+    adjacency.data = adjacency.data / max(float(adjacency.data.max(initial=0.0)), 1e-300)
     graph = networkx.from_scipy_sparse_array(adjacency)
     # Communities begin at corners of a polygon.
-    angles = 2 * np.pi * np.arange(memberships.shape[1]) / memberships.shape[1]
+    angles = 2 * np.pi * np.arange(k) / k
     start = memberships @ np.column_stack([np.cos(angles), np.sin(angles)])
     start += 0.1 * np.random.default_rng(len(shown)).standard_normal(start.shape)
-    places = networkx.spring_layout(graph, pos=dict(enumerate(start)), iterations=80, seed=0)
-    degrees = np.asarray(adjacency.sum(axis=1)).ravel()
-    sizes = (0.1 + 0.9 * degrees / max(float(degrees.max(initial=0.0)), 1e-300)) * 40_000 / (len(shown) + 50)
-    palette = np.array([colors.to_rgb(_color(at)) for at in range(memberships.shape[1])])
+    layout = networkx.spring_layout(graph, pos=dict(enumerate(start)), iterations=80, seed=0)
+    places = np.array([layout[at] for at in range(len(shown))])
     edges = sorted(graph.edges(data="weight"), key=lambda edge: -edge[2])[:_N_EDGES]
     whole, (axes,) = drawings.panels(10.4, 7.2)
     axes.set_axis_off()
-    ends = [(places[one], places[other]) for one, other, _ in edges]
-    widths = [0.4 + 1.6 * weight for _, _, weight in edges]
-    axes.add_collection(collections.LineCollection(ends, linewidths=widths, colors="#8b95a1", alpha=0.35))
+    axes.add_collection(
+        matplotlib.collections.LineCollection(
+            [places[[one, other]] for one, other, _ in edges], colors="#8b95a1", alpha=0.35,
+            linewidths=[0.4 + 1.6 * weight for _, _, weight in edges],
+        )
+    )  # fmt: skip
+    degrees = np.asarray(adjacency.sum(axis=1)).ravel()
+    sizes = (0.1 + 0.9 * degrees / max(float(degrees.max(initial=0.0)), 1e-300)) * 40_000 / (len(shown) + 50)
+    palette = np.array([matplotlib.colors.to_rgb(_color(at)) for at in range(k)])
     pure = np.isin(shown, model.pure_nodes_)
-    points = np.array([places[at] for at in range(len(shown))])
     rings = ["#16191d" if one else "none" for one in pure]
-    axes.scatter(*points.T, s=sizes, c=memberships @ palette, edgecolors=rings, linewidths=1.5, zorder=3)
-    taken: list[Any] = []
+    axes.scatter(*places.T, s=sizes, c=memberships @ palette, edgecolors=rings, linewidths=1.5, zorder=3)
+    named: list[Any] = []
     for at in np.lexsort((-degrees, ~pure))[:_N_NAMED].tolist():
         name = model.node_names_[shown[at]]
         text = name if len(name) <= 22 else f"{name[:21]}…"
         # The room of a name, as parts of the picture: none covers another.
-        x, y = (points[at] - points.min(axis=0)) / np.maximum(np.ptp(points, axis=0), 1e-12)
-        if all(abs(x - u) > 0.006 * (len(text) + n) or abs(y - v) > 0.04 for u, v, n in taken):
-            taken.append((x, y, len(text)))
+        x, y = (places[at] - places.min(axis=0)) / np.maximum(np.ptp(places, axis=0), 1e-12)
+        if all(abs(x - u) > 0.006 * (len(text) + n) or abs(y - v) > 0.04 for u, v, n in named):
+            named.append((x, y, len(text)))
             axes.annotate(
-                text, points[at], (0, -11), textcoords="offset points", ha="center", fontsize=9,
+                text, places[at], (0, -11), textcoords="offset points", ha="center", fontsize=9,
                 color=drawings.INK, zorder=4, parse_math=False,
             )  # fmt: skip
-    return str(drawings.drawing(whole, "The graph"))
+    return drawings.drawing(whole, "The graph")

@@ -67,11 +67,8 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         "constraint": model.constraint,
         "relative_error": float(model.relative_error_),
         "explained": 1.0 - float(model.relative_error_) ** 2,
-        "duality_gap": fitted.gap,
         "estimate": None if estimate is None else estimate.as_dict(),
         "mean_angle": None if match is None else float(np.nanmean(match.angles)),
-        "n_iter": fitted.n_iter,
-        "stop_reason": records.stop_facts(fitted),
         "seconds": seconds,
     }
     endmembers = [

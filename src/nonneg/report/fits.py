@@ -1,4 +1,4 @@
-"""Blocks of a factorization: components, examples, classes, factors."""
+"""Blocks of a factorization: components, classes, factors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from nonneg._html import Raw
 from nonneg._typing import FloatArray
@@ -19,7 +18,6 @@ from nonneg.report import drawings, quality, records, wording
 from nonneg.report import elements as html
 from nonneg.report.records import Record
 
-_N_EXAMPLES = 8
 _N_PICTURES = 100  # maximum number of components shown as images: the strongest
 _N_LISTED = 60  # maximum number of components listed with their strongest features
 _N_TOP = 8
@@ -54,9 +52,6 @@ def describe(
     labels = None
     if data.labels is not None:
         labels = quality.label_summary(W, relative, data.labels, data.label_name)
-    examples = None
-    if image_shape is not None:
-        examples = np.unique(np.linspace(0, W.shape[0] - 1, _N_EXAMPLES).astype(int)).tolist()
     result = {
         "n_components": H.shape[0],
         "rank_reason": getattr(getattr(model, "rank_estimate_", None), "reason", None),
@@ -70,21 +65,13 @@ def describe(
         "column_scale": scale,
         "dominance": quality.dominance(data.X, beta_loss, data.column_names, scale),
         "labels": labels,
-        "n_iter": model.n_iter_,
-        "stop_reason": records.stop_facts(fitted),
-        "seconds": seconds,
+        **records.run_facts(model, fitted, seconds),
     }
     hints = []
     if dominance := result["dominance"]:
         hints = [f"{quality.outweighed(dominance)} --scale max balances them; --drop leaves some out."]
     about = records.table_facts(data)
-    shown = {
-        "W": W,
-        "H": H,
-        "rows": data.row_names,
-        "columns": data.column_names,
-        "examples": _rows(data.X, examples),
-    }
+    shown = {"W": W, "H": H, "rows": data.row_names, "columns": data.column_names}
     divergence_words = _LOSS_WORDS.get(fitted.loss_name, f"beta divergence ({fitted.loss_name})")
     measure = {"relative error": error} if fitted.loss_name == "frobenius" else {"divergence": fitted.loss}
     return Record(
@@ -96,7 +83,7 @@ def describe(
         {"components": H.shape[0]} | measure | {"iterations": model.n_iter_, "time": seconds},
         about,
         result,
-        details={"image_shape": image_shape, "examples": examples},
+        details={"image_shape": image_shape},
         hints=hints,
         shown=shown,
         **records.of_estimator(model),
@@ -113,22 +100,14 @@ def restore(record: Record, folder: Path) -> None:
             f"({expected}). Run `nonneg {record.command}` again."
         )
     rows, columns = records.read_names(folder, (W.shape[0], H.shape[1]))
-    examples = read_table(folder / "examples.npy").X if record.details.get("examples") else None
-    record.shown = {"W": W, "H": H, "rows": rows, "columns": columns, "examples": examples}
-
-
-def _rows(X: Any, at: Sequence[int] | None) -> FloatArray | None:
-    if at is None:
-        return None
-    rows = X.take_rows(at) if isinstance(X, DataMatrix) else X[at]
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+    record.shown = {"W": W, "H": H, "rows": rows, "columns": columns}
 
 
 def _relative_error(model: Any, X: Any, W: FloatArray, H: FloatArray, scale: Any) -> float:
     if isinstance(X, DataMatrix) and model.result_.loss_name == "frobenius":
         norm = float(np.sqrt(X.squared_norm()))  # known, unlike what another pass over the file would find
         return float(model.reconstruction_err_) / norm if norm > 0 else 0.0
-    return quality.observed_relative_error(quality.divided(X, scale), W, H)
+    return quality.observed_relative_error(X, W, H, scale)
 
 
 def _answer(data: Mapping[str, Any], result: Mapping[str, Any], measure: str) -> str:
@@ -233,7 +212,6 @@ def sections(record: Record) -> list[Any]:
         said += f" Features and samples are shaded by weight{unit}."
     parts = [
         None if shape is None else _pictures(record, shape),
-        None if record.shown["examples"] is None else _examples(record, shape),
         html.section("What the components are made of", said, _components(record)),
     ]
     if labels:
@@ -267,20 +245,6 @@ def _pictures(record: Record, shape: Sequence[int]) -> Raw:
         "number, as in the files, and its share."
     )
     return html.section("The components", intro, html.pictures(images))
-
-
-def _examples(record: Record, shape: Sequence[int]) -> Raw:
-    names, pairs = record.shown["rows"], []
-    for row, entries in zip(record.details["examples"], np.nan_to_num(record.shown["examples"]), strict=True):
-        model = record.shown["W"][row] @ record.shown["H"]
-        largest = float(max(entries.max(), model.max()))  # the same shades for both
-        both = np.vstack([entries.reshape(shape), model.reshape(shape)])
-        name = f"{row}" if names is None else names[row]
-        pairs.append(
-            (data_address(picture_png(both, largest)), f"sample {name} and its reconstruction", name)
-        )
-    said = "Top: a sample. Bottom: its reconstruction from the components."
-    return html.section("The data and their reconstruction", said, html.pictures(pairs))
 
 
 def factor_map(

@@ -1,4 +1,4 @@
-"""How much of the data the factors explain, and what each component contributes."""
+"""Quality of a factorization: the part of the data that it explains, and the part of each component."""
 
 from __future__ import annotations
 
@@ -21,39 +21,22 @@ from nonneg.report import wording
 from nonneg.solvers.alternating import dot
 from nonneg.solvers.registry import beta_of
 
-# Entries of W H that exist at one time: 16 MB.
-_BLOCK_ENTRIES = 2_000_000
 
-
-def observed_relative_error(X: Any, W: FloatArray, H: FloatArray) -> float:
+def observed_relative_error(X: Any, W: FloatArray, H: FloatArray, scale: Any = None) -> float:
     """Measure the Frobenius norm of X - W H over that of X, on the entries that are not NaN."""
-    # W H exists one block of rows at a time; for sparse X it does not exist at all.
-    squared_norm, squared_error = 0.0, 0.0
-    if isinstance(X, DataMatrix):  # on disk: one more pass
-        squared_norm = X.squared_norm()
-        _, (squared_error,) = X.map_reduce_rows(_squared_error, W, n_out=0, Ht=X.to_device(H.T))
-        squared_error = max(squared_error, 0.0)
-    elif sparse.issparse(X):
-        rows = sparse.csr_array(X)
-        squared_norm = float(np.sum(np.square(rows.data, dtype=np.float64)))
-        inner = float(np.sum((rows @ np.asarray(H, dtype=np.float64).T) * W))
-        model = float(np.sum((W.T.astype(np.float64) @ W) * (H.astype(np.float64) @ H.T)))
-        squared_error = max(squared_norm - 2.0 * inner + model, 0.0)
-    else:
-        step = max(1, _BLOCK_ENTRIES // X.shape[1])
-        for start in range(0, X.shape[0], step):
-            block = np.asarray(X[start : start + step], dtype=np.float64)
-            residual = block - W[start : start + step] @ H
-            squared_norm += float(np.nansum(np.square(block)))
-            squared_error += float(np.nansum(np.square(residual)))
+    data = _data(X, scale)
+    squared_norm = data.squared_norm()
+    weights, columns = data.to_sample_array(W), data.to_device(np.ascontiguousarray(H.T))
+    _, (squared_error,) = data.map_reduce_rows(_squared_error, weights, n_out=0, Ht=columns)
     if squared_norm == 0.0:
         return 0.0 if squared_error == 0.0 else float("inf")
-    return float(np.sqrt(squared_error / squared_norm))
+    return math.sqrt(max(squared_error, 0.0) / squared_norm)
 
 
 def _squared_error(block: Any, W: Any, *, Ht: Any) -> tuple[tuple[()], tuple[float]]:
     if block.container != "sparse" or block.observed is not None:
         return squared_residual_rows(block, W, Ht=Ht)
+    # Of sparse data W H does not exist.
     model = (W.T.astype(np.float64) @ W) * (Ht.T.astype(np.float64) @ Ht)
     return (), (block.squared_norm() - 2.0 * dot(block.times(Ht), W) + float(np.sum(model)),)
 
@@ -63,17 +46,10 @@ def explained_divergence(X: Any, divergence: float, loss: str | float, scale: An
     beta = beta_of(loss)
     data = _data(X, scale)
     rows = data.to_sample_array(np.ones((data.shape[0], 1)))
-    means = _column_means(X)
-    columns = data.to_device((means if scale is None else means / scale)[:, None])
+    sums, counts = data.map_reduce_rows(_column_sums, n_out=0)[1]
+    columns = data.to_device((sums / np.maximum(counts, 1))[:, None])
     total = objective(data, rows, columns, beta=beta, penalties=Penalties())
     return 1.0 - divergence / total if total > 0 and math.isfinite(total) else None
-
-
-def _column_means(X: Any) -> Any:
-    if isinstance(X, DataMatrix):
-        sums, counts = X.map_reduce_rows(_column_sums, n_out=0)[1]
-        return sums / np.maximum(counts, 1)
-    return np.asarray(X.mean(axis=0)).ravel() if sparse.issparse(X) else np.nanmean(X, axis=0)
 
 
 def _column_sums(block: Any) -> tuple[tuple[()], tuple[Any, Any]]:
@@ -114,13 +90,7 @@ def _data(X: Any, scale: Any) -> DataMatrix:
 
 def scaled(X: Any, kind: str) -> Any:
     """Return the data with every column divided by its maximum, standard deviation or sum."""
-    return divided(X, column_scale(_data(X, None), kind))
-
-
-def divided(X: Any, scale: Any) -> Any:
-    """Return the data with every column divided by its scale, if there is one."""
-    if scale is None:
-        return X
+    scale = column_scale(_data(X, None), kind)
     return sparse.csr_array(X @ sparse.diags_array(1.0 / scale)) if sparse.issparse(X) else X / scale
 
 

@@ -98,10 +98,11 @@ def table_facts(table: Any) -> dict[str, Any]:
     }
 
 
-def stop_facts(result: Any) -> dict[str, str]:
-    """Say why a run stopped, for `result` of a record."""
+def run_facts(model: Any, result: Any, seconds: float) -> dict[str, Any]:
+    """Say how long a run took and why it stopped, for `result` of a record."""
     sentence = getattr(result, "stop_sentence", None) or result.stop_reason.value
-    return {"name": result.stop_reason.name.lower(), "sentence": sentence}
+    reason = {"name": result.stop_reason.name.lower(), "sentence": sentence}
+    return {"n_iter": model.n_iter_, "stop_reason": reason, "seconds": seconds}
 
 
 def versions() -> dict[str, str]:
@@ -134,11 +135,7 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a file that holds one JSON object."""
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise FileFormatError(f"{path} does not exist.") from error
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not text in UTF-8.") from error
-    except json.JSONDecodeError as error:
+    except (OSError, ValueError) as error:
         raise FileFormatError(f"{path}: expected JSON, but {error}. The file may be truncated.") from error
     if not isinstance(value, dict):
         raise FileFormatError(f"{path}: expected a JSON object, got {type(value).__name__}.")

@@ -52,36 +52,28 @@ class Separated:
 def describe(separated: Separated, *, players: bool = True) -> Record:
     """Return the record of a separation."""
     model, sounds = separated.model, separated.sounds
-    fit, rate, fitted = model.model_, sounds[0].rate, model.model_.result_
-    divergence, n_frames = float(fit.reconstruction_err_) ** 2 / 2, model.activations_.shape[0]
-    choice, restarts = getattr(fit, "choice_", None), getattr(fitted, "restarts", None)
-    shares = separated.energy_shares()
+    fit, rate, names, shares = model.model_, sounds[0].rate, model.source_names_, separated.energy_shares()
+    choice, restarts = getattr(fit, "choice_", None), getattr(fit.result_, "restarts", None)
     data = {
         "files": [sound.source for sound in sounds],
         "rate": rate,
         "n_samples": [sound.samples.shape[-1] for sound in sounds],
         "n_channels": [sound.n_channels for sound in sounds],
-        "subtypes": [sound.subtype for sound in sounds],
         "seconds": sum(sound.samples.shape[-1] for sound in sounds) / rate,
         "training": {name: list(files) for name, files in separated.training.items()},
     }
+    n_frames = model.activations_.shape[0]
     result = {
         "method": model.method,
-        "n_sources": len(model.source_names_),
+        "n_sources": len(names),
         "n_components": fit.n_components_,
-        "objective": fitted.objective if hasattr(fit, "transform_") else fitted.loss,
-        "likelihood": getattr(fitted, "likelihood", None),
-        "divergence": divergence,
-        "divergence_per_entry": divergence / (n_frames * fit.n_features_in_),
-        "eps0": getattr(fit, "eps0_", None),
+        "divergence_per_entry": float(fit.reconstruction_err_) ** 2 / (2 * n_frames * fit.n_features_in_),
         "transform_choice": None if choice is None else choice.as_dict() | {"name": choice.name},
         "n_frames": n_frames,
         "frame_length": model.framing_.frame_length,
         "hop": model.framing_.step,
-        "n_iter": fit.n_iter_,
-        "stop_reason": records.stop_facts(fitted),
         "restarts": None if restarts is None else restarts.objective,
-        "seconds": separated.seconds,
+        **records.run_facts(fit, fit.result_, separated.seconds),
     }
     sources = [
         {
@@ -90,13 +82,14 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
             "components": 1 + np.flatnonzero(model.groups_ == at),  # numbered from 1, as for --group
             "frequencies": _frequencies(model, at, rate),
         }
-        for at, name in enumerate(model.source_names_)
+        for at, name in enumerate(names)
     ]
     title = sounds[0].source if len(sounds) == 1 else f"{len(sounds)} recordings"
+    said = [f"{name} with {wording.percent(share)}" for name, share in zip(names, shares, strict=True)]
     return Record(
         "separate",
         f"Sources of {title}",
-        _answer(title, sources),
+        f"{wording.counted(len(names), 'source')} of {title}: {wording.listed(said)} of the energy.",
         _lead(data, result),
         {
             "sources": result["n_sources"],
@@ -112,17 +105,6 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
     )
 
 
-def _answer(title: str, sources: Sequence[Mapping[str, Any]]) -> str:
-    if len(sources) == 1:
-        return f"1 source: all of {title}."
-    shares = [wording.percent(entry["energy_share"]) for entry in sources]
-    names = [entry["name"] for entry in sources]
-    if all(name == f"source {at + 1}" for at, name in enumerate(names)):
-        return f"{len(shares)} sources with {wording.listed(shares)} of the energy of {title}."
-    said = [f"{name} with {share}" for name, share in zip(names, shares, strict=True)]
-    return f"{len(shares)} sources of {title}: {wording.listed(said)} of the energy."
-
-
 def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     trained = chosen = ""
     if data["training"]:
@@ -132,12 +114,11 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         judged = zip(choice["candidates"], choice["held_out"], strict=False)
         told = ", ".join(f"{name} {wording.number(value)}" for name, value in judged)
         chosen = f" ({choice['name']}; C per coefficient of held-out frames: {told})"
-    method = _METHODS.get(result["method"], result["method"])
     return (
         f"{wording.seconds(data['seconds'])} of sound sampled at {wording.number(data['rate'])} Hz from "
         f"{', '.join(data['files'])}, in {wording.number(result['n_frames'])} frames of "
-        f"{wording.number(result['frame_length'])} samples. Separated in {method}{chosen}{trained}. The fit "
-        f"took {wording.ending(result)}."
+        f"{wording.number(result['frame_length'])} samples. Separated in {_METHODS[result['method']]}{chosen}"
+        f"{trained}. The fit took {wording.ending(result)}."
     )
 
 

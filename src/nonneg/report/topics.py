@@ -254,23 +254,26 @@ def _courses(course: Mapping[str, Any], topics: Sequence[Mapping[str, Any]]) -> 
 
 def _tree(merges: Any, labels: Sequence[str]) -> Raw:
     """Draw a tree over topics: leaves on the left, joined at their distance."""
-    tree = dendrogram(np.asarray(merges, dtype=float), no_plot=True)
     whole, (axes,) = drawings.panels(10.4, 0.27 * len(labels) + 0.8)
-    for places, distances in zip(tree["icoord"], tree["dcoord"], strict=True):
-        axes.plot(distances, places, color=drawings.ACCENT, linewidth=1.6, solid_joinstyle="round")
-    named = [labels[at] for at in tree["leaves"]]
-    named = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in named]
-    # SciPy puts the leaves at 5, 15, 25, ...
-    axes.set_yticks(10 * np.arange(len(named)) + 5, named, parse_math=False)
-    axes.set_ylim(10 * len(named), 0)
-    axes.set_xlim(left=0.0)
+    named = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in labels]
+    dendrogram(
+        np.asarray(merges, dtype=float),
+        orientation="right",
+        labels=named,
+        ax=axes,
+        leaf_font_size=10,
+        link_color_func=lambda _: drawings.ACCENT,
+    )
+    for text in axes.get_yticklabels():
+        text.set_parse_math(False)
+    axes.spines["right"].set_visible(False)
     drawings.label(axes, "distance", grid=False)
     return html.section(
         "Tree over the topics",
         "Topics with similar words are joined first. A vertical line through the tree cuts it into groups; "
         "nonneg edit-topics --cut merges the topics of each.",
         html.figure(drawings.drawing(whole, "Tree over the topics")),
-    )
+    )  # fmt: skip
 
 
 def _similarity(shared: Any, topics: Sequence[Mapping[str, Any]]) -> Raw:
