@@ -126,7 +126,6 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
     assert candidates("4,2") == [4, 2]
 
 
-@pytest.mark.usefixtures("drawn")
 def test_known_signatures_are_assigned(tmp_path, capsys):
     pandas = pytest.importorskip("pandas")
     from nonneg.applications.signatures import CHANNELS
@@ -151,6 +150,7 @@ def test_known_signatures_are_assigned(tmp_path, capsys):
     assert "--assign needs --reference" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("drawn")
 def test_signatures(tmp_path, capsys):
     pandas = pytest.importorskip("pandas")
     from nonneg.applications.signatures import CHANNELS
