@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -226,8 +227,9 @@ def _first_fault(path: Path, layout: Layout, picked: Picked | None, reason: str)
         for name, (_, (number, cell)) in zip(names, sorted(faults.items()), strict=True)
     ]
     return FileFormatError(
-        f"{path} has {len(names)} columns with cells that are not numbers: {', '.join(cells)}. Leave them out "
-        f"with --drop {','.join(names)}, or compare the components with one of them using --label-column."
+        f"{path} has {len(names)} columns with cells that are not numbers: {', '.join(cells)}. Leave them "
+        f"out with --drop {shlex.quote(','.join(names))}, or compare the components with one of them using "
+        "--label-column."
     )
 
 
