@@ -196,14 +196,6 @@ def solver_table():
     return module
 
 
-def test_table_of_the_readme_is_the_registry(solver_table):
-    from nonneg.solvers.registry import SOLVERS
-
-    text = (ROOT / "README.md").read_text("utf-8")
-    written = text.partition("<!-- solvers: begin -->\n")[2].partition("<!-- solvers: end -->")[0]
-    assert written == solver_table.table(SOLVERS)
-
-
 def test_page_of_solvers_says_what_the_registry_declares(solver_table, tmp_path):
     from nonneg.solvers.registry import SOLVERS
 
