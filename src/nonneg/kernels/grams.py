@@ -172,7 +172,8 @@ class WeightedGrams:
     def quadratic_form(self, factor: Any) -> Any:
         """Return the sum of f G f' over the rows f of `factor`: the weighted squares of the product."""
         xp, total = array_namespace(factor), 0.0
-        step = max(1, CHUNK_ENTRIES // max(1, self.weights.shape[1]))
+        entries = 1 << 18 if isinstance(factor, np.ndarray) else CHUNK_ENTRIES
+        step = max(1, entries // max(1, self.weights.shape[1]))
         for first in range(0, factor.shape[0], step):
             rows = slice(first, min(first + step, factor.shape[0]))
             squares = xp.astype(factor[rows, :] @ self.other.T, xp.float64) ** 2
