@@ -50,6 +50,8 @@ class Request:
         What NaN means.
     positive, signed : bool
         Whether zeros are rejected, and whether negative entries are accepted.
+    negative : {"error", "keep"} or None
+        What the user said of negative entries: "keep" accepts them. None if the caller has no such parameter.
     who : str
         The function or class that messages name.
     masks : bool
@@ -74,6 +76,7 @@ class Request:
     missing: str = "error"
     positive: bool = False
     signed: bool = False
+    negative: str | None = None
     who: str = "factorize"
     masks: bool = True
     convert: Callable[[Any], Any] | None = None
@@ -107,9 +110,12 @@ class Request:
 
     def check_entries(self, data: DataMatrix, labels: Labels, advice: Any, first_row: int = 0) -> None:
         """Reject entries that the caller does not accept."""
+        if self.negative not in (None, "error", "keep"):
+            raise UnknownNameError.of("negative", self.negative, ("error", "keep"))
+        signed = self.signed or self.negative == "keep"
         check_entries(
-            data, positive=self.positive, signed=self.signed, who=self.who, masks=self.masks, labels=labels,
-            advice=advice, first_row=first_row,
+            data, positive=self.positive, signed=signed, who=self.who, masks=self.masks, labels=labels,
+            advice=_keep_advice if advice is None and self.negative else advice, first_row=first_row,
         )  # fmt: skip
 
 
@@ -334,7 +340,7 @@ def check_entries(
             f"Negative values in data passed to {who} (input X): entry {place(i, j)} is {value}. "
             + (remedy if advice is None else advice())
         )
-    _check_size(data, high, who)
+    _check_size(data, max(high, -low), who)
     masked = data.has_missing
     if positive and low == 0 and (not masked or _observed_zero(data)):
         i, j, _ = locate(data, lambda xp, block: block == 0)
@@ -344,11 +350,18 @@ def check_entries(
         )
 
 
+def _keep_advice() -> str:
+    return (
+        "If they are noise around small values, pass negative='keep' (--negative keep), which the Frobenius "
+        "loss allows: clipping biases the components."
+    )
+
+
 def _check_size(data: DataMatrix, high: float, who: str) -> None:
     limits = np.finfo(numpy_dtype(data.dtype))
     square = high * high
     if high > 0 and not float(limits.tiny) <= square <= float(limits.max) / (data.shape[0] * data.shape[1]):
-        i, j, value = locate(data, lambda xp, block: block == high)
+        i, j, value = locate(data, lambda xp, block: xp.abs(block) == high)
         what, power = ("overflow", "divide") if square > 1 else ("vanish", "multiply")
         raise InvalidDataError(
             f"The largest entry of X, [{i}, {j}], is {value:.3g}: sums of squares {what} in {limits.dtype}. "

@@ -182,6 +182,13 @@ class DataMatrix(ABC):
         count = self.observed_weight()
         return self.total() / count if count > 0 else 0.0
 
+    def typical(self) -> float:
+        """Return the size of an entry: the mean, or the root mean square where some are negative."""
+        if self.extremes()[0] >= 0:
+            return self.mean()
+        count = self.observed_weight()
+        return (self.squared_norm() / count) ** 0.5 if count > 0 else 0.0
+
 
 class LocalMatrix(DataMatrix):
     """A container in this process: its only block is itself."""

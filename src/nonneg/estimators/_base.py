@@ -100,7 +100,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = getattr(self, "negative", "error") == "error"
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "mask"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -221,6 +221,7 @@ def input_data(
             entry_weight=entry_weight,
             uncertainty=uncertainty,
             missing=estimator.missing,
+            negative=getattr(estimator, "negative", None),
             positive=positive,
             signed=signed,
             who=who,

@@ -37,7 +37,7 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
 from nonneg.iteration.progress import logger
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import checked_rank, initial_factors, run_factorization
+from nonneg.solvers.factorize import checked_negative, checked_rank, initial_factors, run_factorization
 from nonneg.solvers.numbers import check_numbers
 from nonneg.solvers.online import OnlineState, decay_of, online_step
 from nonneg.solvers.reconstruction import reconstruction_error
@@ -120,6 +120,9 @@ class NMF(FactorizingEstimator):
         `reconstruction_err_`, penalties and certificate are those of the scaled columns.
     missing : {"error", "mask"}, default "error"
         Whether NaN is an error or a missing entry.
+    negative : {"error", "keep"}, default "error"
+        Whether negative entries of X are an error, or data such as noise leaves them. The Frobenius loss fits
+        nonnegative factors to them as they are: nothing is clipped or shifted.
     accelerate : bool, default True
         Whether HALS may run most iterations on compressed data and in float32 (only in float32 if X is
         sparse), if X is large enough. Loss, stopping rule and certificate are those of X. Iterations count by
@@ -211,6 +214,7 @@ class NMF(FactorizingEstimator):
     transform_max_iter: int | None = None
     scale: str | None = None
     missing: str = "error"
+    negative: str = "error"
     accelerate: bool = True
     device: str | None = None
     n_jobs: int | None = None
@@ -256,6 +260,7 @@ class NMF(FactorizingEstimator):
         "transform_max_iter": [*COUNT, None],
         "scale": [StrOptions(set(SCALES)), None],
         "missing": [StrOptions({"error", "mask"})],
+        "negative": [StrOptions({"error", "keep"})],
         "accelerate": ["boolean"],
         "device": [str, None],
     }
@@ -348,6 +353,7 @@ class NMF(FactorizingEstimator):
     ) -> FactorizationResult:
         beta = beta_loss_of(self)
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
+        checked_negative(self.negative, beta)
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(
             self, X, reset=True, **weights, positive=beta <= 0,

@@ -27,6 +27,7 @@ def fit_H(data: DataMatrix, W: SampleArray, *, n_steps: int = _STEPS) -> Array:
 
 def fit_rows(xp: Namespace, gram: Array, cross: Array, n_steps: int, *, first: Array | None = None) -> Array:
     """Lower ||x - F H|| for each row x, given the Gram matrix of Ht and the cross products X Ht."""
+    cross = xp.where(cross > 0, cross, xp.zeros_like(cross))  # below zero where X is: best left at zero
     first = cross if first is None else first
     # Fourth powers of the unit of X would leave the range of floats long before X does.
     first = _ratio(xp, first, xp.max(first, axis=1)[:, None] * xp.ones_like(first))

@@ -42,7 +42,7 @@ def nndsvd_init(
     (projected,), sums = data.map_reduce_rows(_project, V=data.to_device(V))
     XV_norms = np.sqrt(np.stack([to_float64(total) for total in sums]))
     parts = SignedParts(V, XV_norms)
-    mean = data.mean()
+    mean = data.typical()
     # scikit-learn's values are in the unit of X, and factors in that of its root: in another unit of X they
     # are another initialization.
     filling = {

@@ -23,11 +23,11 @@ from nonneg.initializers.row_noise import (
 def random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray, Array]:
     """Return positive random factors with scikit-learn's scale."""
     rng = generator(rng)
-    scale = math.sqrt(data.mean() / k)
+    scale = math.sqrt(data.typical() / k)
     Ht = data.to_device(scale * np.abs(rng.standard_normal((data.shape[1], k))))
     noise = noise_projections(data, k, rng)
-    # `mean` is of the observed entries; rows with many missing ones get somewhat smaller entries.
-    mean_row = data.mean() * data.shape[1]
+    # `typical` is of the observed entries; rows with many missing ones get somewhat smaller entries.
+    mean_row = data.typical() * data.shape[1]
     (W,), _ = data.map_reduce_rows(
         _random_rows,
         ones=data.to_device(np.ones((data.shape[1], 1))),
@@ -54,10 +54,10 @@ def random_inits(
             shifts[i] = 2.0 * rngs[i].random((1, k))
 
     parallel_for(draw, n, chunk_size=1)
-    scale = math.sqrt(data.mean() / k)
+    scale = math.sqrt(data.typical() / k)
     products = data.times(data.to_device(projections.reshape(n_columns, n * width)))
     products = xp.permute_dims(xp.reshape(products, (n_rows, n, width)), (1, 0, 2))
-    relative = _relative_sums(data, data.to_device(np.ones((n_columns, 1))), data.mean() * n_columns)
+    relative = _relative_sums(data, data.to_device(np.ones((n_columns, 1))), data.typical() * n_columns)
     W = half_normal(data, products, data.to_device(shifts)) * (scale * relative)
     of_H = data.to_device(scale * Ht)
     return [(W[i], of_H[i]) for i in range(n)]

@@ -23,7 +23,7 @@ from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
 from nonneg.data.views import column_weights, scaled_columns, unweighted, with_rank_one_weights
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, LostRowsError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, LostRowsError, UnsupportedError
 from nonneg.initializers.given import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
@@ -68,6 +68,7 @@ def factorize(
     entry_weight: Any = None,
     uncertainty: Any = None,
     missing: str = "error",
+    negative: str = "error",
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
     accelerate: bool = True,
@@ -128,6 +129,9 @@ def factorize(
         then half of what source apportionment calls Q. Infinity marks a missing entry.
     missing : {"error", "mask"}, default "error"
         Whether NaN is an error or a missing entry.
+    negative : {"error", "keep"}, default "error"
+        Whether negative entries of X are an error, or data such as noise leaves them. The Frobenius loss fits
+        nonnegative factors to them as they are: nothing is clipped or shifted.
     frozen_components : sequence of int, optional
         Rows of `H` that are kept fixed.
     shuffle : bool, default False
@@ -172,7 +176,7 @@ def factorize(
     n_iter = likely_iterations(max_iter, checked_count("n_init", n_init), beta)
     request = Request(
         sample_weight=sample_weight, mask=mask, entry_weight=entry_weight, uncertainty=uncertainty,
-        missing=missing, positive=beta <= 0, sparse_arrays=True,
+        missing=missing, negative=checked_negative(negative, beta), positive=beta <= 0, sparse_arrays=True,
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
     )  # fmt: skip
     data = wrap(X, request)
@@ -226,6 +230,7 @@ def run_factorization(
     name = choose_solver(
         solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
     )
+    _check_signed(data, name, init)
     free = free_components(frozen_components, k, H)
     warn_of_one_sided_l1(penalties, free)
     given = W is not None or H is not None
@@ -307,6 +312,27 @@ def run_factorization(
         solver=name,
         loss_name=loss_name(beta),
     )
+
+
+def checked_negative(negative: Any, beta: float) -> str:
+    """Return what negative entries are, or say that the loss has no place for them."""
+    if negative == "keep" and beta != 2.0:
+        raise InvalidParameterError(
+            f"negative='keep' is for the Frobenius loss, but beta_loss={loss_name(beta)!r} is not defined "
+            "for negative entries. Use beta_loss='frobenius'."
+        )
+    return negative
+
+
+def _check_signed(data: DataMatrix, solver: str, init: str | None) -> None:
+    """Reject solvers and initializations that negative entries would break."""
+    if SOLVERS[solver].signed and (init is None or init == "random" or init.startswith(("nndsvd", "custom"))):
+        return
+    if data.extremes()[0] < 0:
+        raise UnsupportedError(
+            f"X has negative entries, which solver={solver!r} with init={init!r} does not take. Use solver="
+            "'auto', and init=None, 'random' or 'nndsvd-scaled'."
+        )
 
 
 def _final_loss(run: Run[Any]) -> float:

@@ -57,8 +57,8 @@ class Solver(Entry):
         The betas it minimizes on sparse data.
     missing : tuple of float or None
         The betas for which it takes missing entries.
-    weights, frozen, penalties : bool
-        Whether it takes row weights, frozen components, L1 and L2 penalties.
+    weights, frozen, penalties, signed : bool
+        Whether it takes row weights, frozen components, L1 and L2 penalties, negative entries of X.
     rule : callable
         Returns the stopping rule, given `tol`.
     positive_init : bool
@@ -74,6 +74,7 @@ class Solver(Entry):
     weights: bool = True
     frozen: bool = True
     penalties: bool = True
+    signed: bool = False
     rule: Callable[[float], StoppingRule] = least_squares_rule
     positive_init: bool = False
     accelerates: bool = False
@@ -107,12 +108,14 @@ _ENTRIES = {
         "accelerated HALS, extrapolated with restarts",
         (2.0, 2.0),
         missing=(2.0, 2.0),
+        signed=True,
         accelerates=True,
     ),
     "anls": Solver(
         "nonneg.solvers.anls:anls",
         "alternating nonnegative least squares by block principal pivoting, extrapolated",
         (2.0, 2.0),
+        signed=True,
     ),
     "mu": Solver(
         "nonneg.solvers.mu:multiplicative",
