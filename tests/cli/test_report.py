@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib")
 
 
 @pytest.fixture
-def results(fake, csv_file, tmp_path, capsys):
+def results(csv_file, tmp_path, capsys):
     folder = tmp_path / "out"
     assert main(["fit", str(csv_file), "-k", "2", "-o", str(folder), "--quiet", "--image-shape", "1x3"]) == 0
     capsys.readouterr()

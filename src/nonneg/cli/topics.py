@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import TopicModel
     from nonneg.exceptions import InvalidParameterError
+    from nonneg.report.wording import counted
 
     if bool(options.files) == options.stdlib:
         raise InvalidParameterError("Give either files of documents or --stdlib.")
@@ -62,8 +63,9 @@ def run(options: argparse.Namespace) -> int:
         n_topics = options.topics or len(parameters.get("anchors", ())) or "auto"
         model = TopicModel(n_topics, **parameters)
         if not options.quiet:
-            sought = f"{n_topics} topics" if isinstance(n_topics, int) else "the number of topics"
-            terminal.note(f"{len(documents.names)} documents from {documents.source}: looking for {sought}")
+            sought = counted(n_topics, "topic") if isinstance(n_topics, int) else "the number of topics"
+            texts = counted(len(documents.names), "document")
+            terminal.note(f"{texts} from {documents.source}: looking for {sought}")
         started = time.perf_counter()
         proportions = model.fit_transform(documents.contents)
         seconds = time.perf_counter() - started

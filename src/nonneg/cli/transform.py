@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,9 +147,9 @@ def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
     from nonneg.exceptions import InvalidParameterError
 
     takes = f"{saved.path} contains a model of class {saved.class_name}, which takes {_KINDS[saved.kind]}"
-    for name in dict.fromkeys(name for names in _OPTIONS.values() for name in names):
-        value = getattr(options, name)
-        if name not in _OPTIONS[saved.kind] and value is not None and value is not False:
+    foreign = {name for names in _OPTIONS.values() for name in names}.difference(_OPTIONS[saved.kind])
+    for name in sorted(foreign):
+        if (value := getattr(options, name)) is not None and value is not False:
             raise InvalidParameterError(
                 f"--{name.replace('_', '-')} does not apply here: {takes}. Leave it out."
             )
@@ -193,59 +192,39 @@ def _in_model_order(table: Table, saved: SavedModel, names: Sequence[str] | None
         return table
     if list(columns) == list(names):
         return table
-    if missing := Counter(names) - Counter(columns):
+    if missing := [name for name in names if name not in columns]:
+        some = ", ".join(map(repr, missing[:5])) + f" and {len(missing) - 5} more" * (len(missing) > 5)
         remedy = "Their order does not matter, and other columns are ignored."
         if set(table.row_names or ()) == set(names):
             remedy = "Its rows have the names of the features: exchange rows and columns with --transpose."
         raise ShapeError(
             f"{source} does not fit {saved.path}: it lacks {len(missing)} of its {len(names)} features "
-            f"({_some(missing)}). {remedy}"
-        )
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise ShapeError(
-            f"{source} has the features of {saved.path} in another order, and names that are not unique "
-            f"({_some(repeated)}) cannot be matched. Give the features in the order of the fit."
+            f"({some}). {remedy}"
         )
     places = {name: at for at, name in enumerate(columns)}
+    if len(set(names)) < len(names):
+        raise ShapeError(
+            f"{source} has the features of {saved.path} in another order, and names that are not unique "
+            "cannot be matched. Give the features in the order of the fit."
+        )
     order = [places[name] for name in names]
     X = table.X.with_columns(order) if isinstance(table.X, StreamedMatrix) else table.X[:, order]
     return replace(table, X=X, column_names=tuple(names))
 
 
-def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    rest = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
-    return ", ".join(repr(name) for name in listed[:5]) + rest
-
-
 def _record(
-    saved: SavedModel,
-    W: FloatArray,
-    source: str,
-    seconds: float,
-    error: float | None,
-    sample: str,
-    component: str,
+    saved: SavedModel, W: Any, source: str, seconds: float, error: float | None, *nouns: str
 ) -> Record:
-    """Return the record of weights, one row per sample."""
+    """Return the record of weights, one row per sample; the nouns are those of samples and components."""
     from nonneg.report.records import Record
+    from nonneg.report.wording import counted
 
-    n_samples, n_components = W.shape
-    said = [
-        f"{count} {word}{'s' * (count != 1)}"
-        for count, word in ((n_samples, sample), (n_components, component))
-    ]
+    said = [counted(count, noun) for count, noun in zip(W.shape, nouns, strict=True)]
     said += [] if error is None else [f"relative error {error:.4g}"]
-    return Record(
-        "transform",
-        f"Weights of {source}",
-        ", ".join(said),
-        "",
-        {},
-        {"source": source},
-        {"n_samples": n_samples, "n_components": n_components, "relative_error": error, "seconds": seconds},
-        details={"model": {"source": str(saved.path), "class": saved.class_name}},
-    )
+    result = {"n_samples": len(W), "n_components": W.shape[1], "relative_error": error, "seconds": seconds}
+    details = {"model": {"source": str(saved.path), "class": saved.class_name}}
+    title, data = f"Weights of {source}", {"source": source}
+    return Record("transform", title, ", ".join(said), "", {}, data, result, details=details)
 
 
 Outcome = tuple["Record", list[Path]]
@@ -304,6 +283,7 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
     from nonneg.applications.topics.files import read_documents
     from nonneg.cli.files import array_file, proportions_file
     from nonneg.exceptions import InvalidParameterError
+    from nonneg.report.wording import counted
 
     documents = read_documents(options.files, column=options.text_column, lines=options.lines, at_least=1)
     if not documents.are_texts:
@@ -312,7 +292,7 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
             "or name the column that contains them with --text-column."
         )
     if not options.quiet:
-        terminal.note(f"{len(documents.names)} documents from {documents.source}")
+        terminal.note(f"{counted(len(documents.names), 'document')} from {documents.source}")
     started = time.perf_counter()
     W = saved.model.transform(documents.contents)
     seconds = time.perf_counter() - started
