@@ -31,7 +31,7 @@ CONTAINERS = [
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("place", CONTAINERS)
 @pytest.mark.parametrize(
-    "options", [{}, {"method": "jd"}, {"method_params": {"objective": "I", "l1": 0.1}}], ids=str
+    "options", [{}, {"method": "jd"}, {"method_params": {"line_search": "backtracking"}}], ids=str
 )
 def test_results_are_those_of_numpy(place: Any, options: dict[str, Any]) -> None:
     settings = {"eps0": 1e-4, "max_iter": 12, "tol": 0, "rng": 0, "n_init": 2} | options

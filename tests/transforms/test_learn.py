@@ -21,12 +21,7 @@ from nonneg.exceptions import (
 from nonneg.iteration import StopReason
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.dispatch import ARRAY_STEPS
-from nonneg.transforms.initialization import (
-    _given,
-    dct_matrix,
-    initial_state,
-    random_factors,
-)
+from nonneg.transforms.initialization import dct_matrix, initial_state
 from nonneg.transforms.options import method_options
 from nonneg.transforms.rotations.group import orthogonality_error
 from nonneg.transforms.state import REORTHOGONALIZATION_PERIOD, reorthogonalized
@@ -40,12 +35,7 @@ OPTIONS: dict[str, Any] = {"eps0": 1e-6, "rng": 0, "tol": 0}
     [
         {},
         {"method": "jd"},
-        {"method_params": {"objective": "I"}},
-        {"method_params": {"objective": "I", "l1": 0.5}},
-        {"method_params": {"retraction": "polar"}},
         {"method_params": {"line_search": "backtracking"}},
-        {"method": "jd", "method_params": {"retraction": "exponential"}},
-        {"method": "jd", "method_params": {"line_search": "wolfe"}},
         {"method_params": {"n_rotation_updates": 3, "n_nmf_updates": 2}},
     ],
     ids=str,
@@ -98,16 +88,6 @@ def test_a_transform_that_made_the_data_is_found() -> None:
         result = learn_transform(frames, 2, method=method, eps0=1e-8, max_iter=300, n_init=3, rng=0)
         # Atoms are known up to order and sign.
         assert np.abs(result.transform @ truth.T).max(axis=1).min() > 0.995
-
-
-def test_the_original_objective_fits_better_and_explains_less() -> None:
-    whole = learn_transform(Y, 3, max_iter=80, **OPTIONS)
-    part = learn_transform(Y, 3, max_iter=80, method_params={"objective": "I"}, **OPTIONS)
-    assert part.divergence < whole.divergence
-    assert part.objective > whole.objective
-    sparse = learn_transform(Y, 3, max_iter=80, method_params={"objective": "I", "l1": 2.0}, **OPTIONS)
-    assert sparse.W.sum() < part.W.sum()
-    assert sparse.history.loss[-1] == pytest.approx(sparse.divergence + 2.0 * sparse.W.sum(), rel=1e-10)
 
 
 def test_starts_by_name_and_by_array() -> None:
@@ -170,7 +150,7 @@ def test_tolerance_callback_and_interruption() -> None:
 
 def test_a_saved_run_goes_on_as_if_it_had_not_stopped(tmp_path: Any) -> None:
     for method in ("tl", "jd"):
-        options = OPTIONS | {"method": method, "n_init": 2, "prune_every": 5}
+        options = OPTIONS | {"method": method, "n_init": 2}
         whole = learn_transform(Y, 3, max_iter=30, **options)
         folder = tmp_path / method
         learn_transform(
@@ -186,18 +166,16 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(tmp_path: Any) -> None:
     ("options", "error", "words"),
     [
         ({"method": "ica"}, UnknownNameError, "jd"),
-        ({"method_params": {"objective": "L"}}, UnknownNameError, "'I'"),
+        ({"method_params": {"line_search": "golden"}}, UnknownNameError, "'wolfe'"),
         ({"eps0": -1.0}, InvalidParameterError, "eps0"),
         ({"eps0": np.nan}, InvalidParameterError, "eps0"),
         ({"eps0": 0.0}, InvalidParameterError, "full rank"),
         ({"n_init": 0}, InvalidParameterError, "n_init"),
         ({"max_iter": 1.5}, InvalidParameterError, "max_iter"),
         ({"tol": "small"}, InvalidParameterError, "tol"),
-        ({"method_params": {"l1": 1.0}}, UnsupportedError, "objective='I'"),
         ({"method_params": {"search": "wolfe"}}, UnknownNameError, "'line_search'"),
-        ({"method": "jd", "method_params": {"l1": 1.0}}, UnsupportedError, "only 'tl' does"),
+        ({"method": "jd", "method_params": {"line_search": "wolfe"}}, UnsupportedError, "only 'tl' does"),
         ({"method_params": 3}, InvalidParameterError, "method_params must be"),
-        ({"prune_every": 0}, InvalidParameterError, "prune_every"),
         ({"callback": 3}, InvalidParameterError, "callback must be None or a function"),
         ({"checkpoint": 3}, InvalidParameterError, "checkpoint must be None or the path"),
         ({"init": "fourier"}, UnknownNameError, "dct"),
@@ -240,14 +218,6 @@ def test_initialization_by_joint_diagonalization() -> None:
         joint_diagonalize(frame_covariances(Y), eps0=1e-3, method_params={"n_nmf_updates": 1})
 
 
-def test_a_list_of_rows_is_a_transform_and_other_lists_are_parts():
-    Q = np.eye(4)[::-1]
-    np.testing.assert_array_equal(_given(list(Q), 4, 9, 2)[0], Q[None])
-    np.testing.assert_array_equal(_given([Q], 4, 9, 2)[0], Q[None])
-    with pytest.raises(ShapeError, match="components of init"):
-        _given([Q, np.ones(2), np.ones((2, 9))], 4, 9, 2)
-
-
 FRAMES = frame_covariances(composite_frames(1, 9, 4, 2))
 
 
@@ -255,16 +225,6 @@ def test_the_fixed_transform_is_the_orthonormal_cosine_transform() -> None:
     for m in (2, 5, 8):
         expected = scipy.fft.dct(np.eye(m), norm="ortho", axis=0)
         np.testing.assert_allclose(dct_matrix(m), expected, atol=1e-12)
-
-
-def test_random_factors_are_positive_and_components_have_sum_one() -> None:
-    W, H = random_factors(50, 40, 3, np.random.default_rng(0))
-    assert (W.shape, H.shape) == ((50, 3), (3, 40))
-    np.testing.assert_allclose(H.sum(axis=1), 1.0)
-    # One and more, before the division.
-    assert W.min() >= 1.0
-    assert W.mean() == pytest.approx(1 + np.sqrt(2 / np.pi), rel=0.1)
-    assert H.max() / H.min() < 5.0
 
 
 def test_what_is_given_does_not_change_what_is_drawn() -> None:

@@ -83,7 +83,7 @@ class TransformNMF(FactorizingEstimator):
         Around every frame, or over blocks of frames, which then share their activations.
     method_params : dict or None
         Further parameters of the method, as in `learn_transform`: ``n_nmf_updates``, ``n_rotation_updates``,
-        ``line_search``, ``retraction``, ``max_trials``, ``objective`` and ``l1``.
+        ``max_trials`` and ``line_search``.
     random_state : int, RandomState, Generator or None
         For the initializations.
     verbose : int, default 0

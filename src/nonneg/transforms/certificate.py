@@ -14,7 +14,6 @@ from nonneg.iteration import History
 from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.objective import (
     DiagonalityObjective,
-    DivergenceObjective,
     FitObjective,
     VarianceObjective,
     divergence,
@@ -48,15 +47,12 @@ def certified(
     V = variances(X, data)
     single = is_float32(transform.dtype)
     statements = [orthogonality_statement(float(orthogonality_error(transform)), single=single)]
-    objective: VarianceObjective
-    inverse = None
+    objective: VarianceObjective = DiagonalityObjective(data, options.eps0)
+    letter, inverse = "L", None
     if activations is not None and components is not None:
         inverse = 1.0 / ((activations @ components)[None, ...] + options.eps0)
     if method == "tl" and inverse is not None:
-        kind = FitObjective if options.objective == "C" else DivergenceObjective
-        objective, letter = kind(data, options.eps0, inverse), options.objective
-    else:
-        objective, letter = DiagonalityObjective(data, options.eps0), "L"
+        objective, letter = FitObjective(data, options.eps0, inverse), "C"
     statements.append(_gradient_statement(objective, (batch, X, V), letter, data.n_frames))
     statements.append(descent_statement(history, single=single))
     L = float(likelihood(V, options.eps0)[0])

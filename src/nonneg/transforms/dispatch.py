@@ -13,12 +13,7 @@ from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray
 from nonneg.kernels import transforms as kernels
 from nonneg.transforms.options import DEFAULTS, TransformOptions
-from nonneg.transforms.state import (
-    REORTHOGONALIZATION_PERIOD,
-    FactorState,
-    TransformState,
-    concatenated,
-)
+from nonneg.transforms.state import FactorState, TransformState, concatenated, part_of
 from nonneg.transforms.steps import Measures, jd_step, nmf_step, tl_step
 
 Step = Callable[[Any], tuple[Any, Measures]]
@@ -49,7 +44,7 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
             return whole_batch(state)
 
         def work(start: int, stop: int) -> list[tuple[Any, Measures]]:
-            return [whole_batch(state.part(slice(i, i + 1))) for i in range(start, stop)]
+            return [whole_batch(part_of(state, slice(i, i + 1))) for i in range(start, stop)]
 
         parts = [pair for some in parallel_for(work, state.batch, chunk_size=1) for pair in some]
         states, measures = [pair[0] for pair in parts], [pair[1] for pair in parts]
@@ -62,12 +57,8 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
 def compiled_step(method: str, data: Any, options: TransformOptions) -> Any:
     """Return the compiled kernels of a method as a step of the loop, where they support the problem."""
     held = data[:1, ...] if method == "nmf" else data.virtual
-    if method != "nmf":
-        paper = DEFAULTS[method]
-        if (options.line_search, options.retraction) != (paper["line_search"], paper["retraction"]):
-            return None
-    plain = options.objective == "C" and options.l1 == 0
-    if not (plain and kernels.is_supported(held, None if method == "jd" else options.eps0)):
+    published = method == "nmf" or options.line_search == DEFAULTS[method]["line_search"]
+    if not (published and kernels.is_supported(held, None if method == "jd" else options.eps0)):
         return None
     return {"tl": _Learning, "jd": _Diagonalization, "nmf": _Factors}[method](data, options)
 
@@ -98,59 +89,29 @@ class _Learning:
         )
         self._frames, self._moments = done.frames, done.moments
         # Not `replace`, which takes as long as some updates of the factors.
-        new = TransformState(
-            done.transform,
-            done.frames,
-            done.activations,
-            done.components,
-            state.restarts,
-            state.n_done + 1,
-            state.pruning_losses,
-        )
+        new = TransformState(done.transform, done.frames, done.activations, done.components, state.n_done + 1)
         measures = done.measures
         measures["loss"] = measures["C"]
         return new, measures
 
 
 class _Diagonalization:
-    """Restarts whose line search failed are left alone: it would fail again, after all its trials."""
+    """Rotations alone."""
 
     def __init__(self, data: Any, options: TransformOptions) -> None:
         self.columns, self.options = kernels.by_column(data.virtual), options
-        self._failed: dict[int, dict[str, float]] = {}
 
     def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
-        # After a re-orthogonalization a line search may succeed again.
-        if state.n_done % REORTHOGONALIZATION_PERIOD == 0:
-            self._failed = {}
-        moving = np.array([restart not in self._failed for restart in state.restarts.tolist()])
-        transform, frames = state.transform, state.frames
-        found = {name: np.empty(state.batch) for name in ("L", "gradient", "step", "search_succeeded")}
-        if moving.any():
-            all_move = bool(moving.all())
-            done = kernels.jd_step(
-                self.columns,
-                self.options.eps0,
-                transform if all_move else transform[moving],
-                frames if all_move else frames[moving],
-                n_rotation_updates=self.options.n_rotation_updates,
-                max_trials=self.options.max_trials,
-            )
-            for name, values in done.measures.items():
-                found[name][moving] = values
-            if all_move:
-                transform, frames = done.transform, done.frames
-            else:
-                transform, frames = transform.copy(), frames.copy()
-                transform[moving], frames[moving] = done.transform, done.frames
-        for at, restart in enumerate(state.restarts.tolist()):
-            if not moving[at]:
-                for name, value in self._failed[restart].items():
-                    found[name][at] = value
-            elif not found["search_succeeded"][at]:
-                self._failed[restart] = {name: float(found[name][at]) for name in found}
-        new = replace(state, transform=transform, frames=frames, n_done=state.n_done + 1)
-        return new, found | {"loss": found["L"]}
+        done = kernels.jd_step(
+            self.columns,
+            self.options.eps0,
+            state.transform,
+            state.frames,
+            n_rotation_updates=self.options.n_rotation_updates,
+            max_trials=self.options.max_trials,
+        )
+        new = replace(state, transform=done.transform, frames=done.frames, n_done=state.n_done + 1)
+        return new, done.measures | {"loss": done.measures["L"]}
 
 
 class _Factors:
@@ -167,7 +128,5 @@ class _Factors:
             state.components,
             n_nmf_updates=self.options.n_nmf_updates,
         )
-        new = replace(
-            state, activations=done.activations, components=done.components, n_done=state.n_done + 1
-        )
+        new = FactorState(done.activations, done.components, state.n_done + 1)
         return new, done.measures | {"loss": done.measures["I"]}

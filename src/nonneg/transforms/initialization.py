@@ -57,7 +57,6 @@ def _state(data: FrameCovariances, transform: Any, activations: Any, components:
         transformed_frames(data, transform),
         converted(activations),
         converted(components),
-        np.arange(int(transform.shape[0])),
     )
 
 

@@ -26,7 +26,6 @@ def joint_diagonalize(
     eps0: float = 0.0,
     n_init: int = 1,
     init: Any = None,
-    prune_every: int | None = None,
     max_iter: int = 1000,
     tol: float = 1e-8,
     rng: Seed = None,
@@ -48,9 +47,6 @@ def joint_diagonalize(
         The number of restarts; the best is kept.
     init : None, "random", "dct" or array of shape (m, m)
         The initialization: random, the DCT, or a given orthogonal matrix.
-    prune_every : int, optional
-        Restart pruning: the number of iterations between two prunings. A restart is given up if it would not
-        reach the best one by `max_iter` even at the rate of its last `prune_every` iterations.
     max_iter : int, default 1000
         Maximum number of iterations.
     tol : float, default 1e-8
@@ -66,9 +62,8 @@ def joint_diagonalize(
     checkpoint : str or path, optional
         A folder in which the run is saved, and from which it is resumed.
     method_params : dict, optional
-        Parameters of the algorithm: ``n_rotation_updates`` (1), rotations per iteration; ``line_search``,
-        "backtracking" (the default) or "wolfe"; ``retraction``, "polar" (the default) or "exponential";
-        ``max_trials`` (30), the maximum number of steps of a line search.
+        Parameters of the algorithm: ``n_rotation_updates`` (1), rotations per iteration; ``max_trials`` (30),
+        the maximum number of steps of a line search.
 
     Returns
     -------
@@ -105,7 +100,6 @@ def joint_diagonalize(
     loop = LoopOptions(
         max_iter=checked_count("max_iter", max_iter, 0),
         gradient_tol=checked_nonnegative("tol", tol),
-        prune_every=None if prune_every is None else checked_count("prune_every", prune_every, 1),
         callback=callback,
         verbose=verbose,
         checkpoint=checkpoint,

@@ -36,7 +36,6 @@ def learn_transform(
     n_init: int = 1,
     init: Any = None,
     cross_initialize: bool = False,
-    prune_every: int | None = None,
     max_iter: int = 200,
     tol: float = 1e-7,
     rng: Seed = None,
@@ -70,9 +69,6 @@ def learn_transform(
         restarts. Restarts that are not given are random.
     cross_initialize : bool, default False
         Whether both methods are run, each also from the solutions of the other (Appendix G).
-    prune_every : int, optional
-        Restart pruning: the number of iterations between two prunings. A restart is given up if it would not
-        reach the best one by `max_iter` even at the rate of its last `prune_every` iterations.
     max_iter : int, default 200
         Maximum number of iterations; for "jd" of each stage.
     tol : float, default 1e-7
@@ -91,11 +87,9 @@ def learn_transform(
         A folder in which the run is saved, and from which it is resumed.
     method_params : dict, optional
         Parameters of the method: ``n_nmf_updates`` (10) and ``n_rotation_updates`` (1), updates of the
-        factors and of the transform per iteration; ``line_search``, "wolfe" (strong Wolfe conditions, the
-        default of "tl") or "backtracking" (of "jd"); ``retraction``, "exponential" (of "tl") or "polar"
-        (of "jd"); ``max_trials``, the maximum number of steps of a line search. For "tl" also
-        ``objective``, "C" (the default) or "I", which the original TL-NMF minimized, and ``l1``, the
-        weight of the sum of the activations with objective "I".
+        factors and of the transform per iteration; ``max_trials``, the maximum number of steps of a line
+        search; for "tl" also ``line_search``, "wolfe" (strong Wolfe conditions, the default) or
+        "backtracking", by which "jd" searches.
 
     Returns
     -------
@@ -133,7 +127,6 @@ def learn_transform(
         max_iter=checked_count("max_iter", max_iter, 0),
         tol=tol,
         gradient_tol=tol,
-        prune_every=None if prune_every is None else checked_count("prune_every", prune_every, 1),
         callback=callback,
         verbose=verbose,
         checkpoint=checkpoint,

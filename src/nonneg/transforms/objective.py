@@ -136,26 +136,6 @@ class FitObjective(VarianceObjective):
 
 
 @dataclass(frozen=True)
-class DivergenceObjective(FitObjective):
-    """I as a function of the transform: the original TL-NMF, which has no likelihood (Remark 2)."""
-
-    def value(self, point: Point) -> Array:
-        """Return I up to what does not depend on the transform."""
-        V = point[2]
-        xp = array_namespace(V)
-        return xp.sum(V * self.inverse_model - xp.log(V + self.eps0), axis=(1, 2))
-
-    def weights(self, V: Array) -> Array:
-        """Return the derivative by each variance."""
-        return self.inverse_model - 1.0 / (V + self.eps0)
-
-    def curvature(self, point: Point) -> Array:
-        """Return a positive curvature: that of C, and for the logarithm that of one realization."""
-        V = point[2]
-        return _symmetric_products(self.inverse_model + 1.0 / (V + self.eps0), V)
-
-
-@dataclass(frozen=True)
 class DiagonalityObjective(VarianceObjective):
     """L as a function of the transform (46 to 50)."""
 

@@ -8,11 +8,8 @@ from typing import Any
 
 from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._registry import Entry, Registry
-from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.transforms.rotations.line_search import LINE_SEARCHES
-from nonneg.transforms.rotations.retractions import RETRACTIONS
-
-OBJECTIVES = ("C", "I")
 
 
 @dataclass(frozen=True)
@@ -25,14 +22,8 @@ class TransformOptions:
         Added to variances and model: part of what is minimized.
     n_nmf_updates, n_rotation_updates : int
         Updates of the factors and of the transform in an iteration (the paper's J_NMF and J_TL).
-    objective : {"C", "I"}
-        What TL-NMF minimizes: C = L + I, or I alone as the original TL-NMF did.
-    l1 : float
-        Weight of the l1 norm of the activations, with components of l1 norm one.
     line_search : {"wolfe", "backtracking"}
         The line search.
-    retraction : {"exponential", "polar"}
-        How a skew direction becomes a rotation.
     max_trials : int
         Maximum number of steps that a line search tries.
     """
@@ -40,29 +31,15 @@ class TransformOptions:
     eps0: float = 5e-7
     n_nmf_updates: int = 10
     n_rotation_updates: int = 1
-    objective: str = "C"
-    l1: float = 0.0
     line_search: str = "wolfe"
-    retraction: str = "exponential"
     max_trials: int = 20
 
     def __post_init__(self) -> None:
         checked_nonnegative("eps0", self.eps0)
-        checked_nonnegative("l1", self.l1)
         for name, least in (("n_nmf_updates", 0), ("n_rotation_updates", 0), ("max_trials", 1)):
             checked_count(name, getattr(self, name), least)
-        for name, known in (
-            ("objective", OBJECTIVES),
-            ("line_search", LINE_SEARCHES),
-            ("retraction", RETRACTIONS),
-        ):
-            if getattr(self, name) not in known:
-                raise UnknownNameError.of(name, getattr(self, name), known)
-        if self.l1 and self.objective != "I":
-            raise UnsupportedError(
-                "A penalty on the activations belongs to objective='I' (the original TL-NMF): C is a "
-                "likelihood. Pass objective='I' or l1=0."
-            )
+        if self.line_search not in LINE_SEARCHES:
+            raise UnknownNameError.of("line_search", self.line_search, LINE_SEARCHES)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the options as plain values.
@@ -75,25 +52,25 @@ class TransformOptions:
         return dict(self.__dict__)
 
 
-# Line search, retraction and trials of the paper and its authors' code.
+# Line search and trials of the paper and its authors' code.
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "tl": {"line_search": "wolfe", "retraction": "exponential", "max_trials": 20},
-    "jd": {"line_search": "backtracking", "retraction": "polar", "max_trials": 30},
+    "tl": {"line_search": "wolfe", "max_trials": 20},
+    "jd": {"line_search": "backtracking", "max_trials": 30},
     "dct": {"n_rotation_updates": 0},
 }
-ROTATION_PARAMS = frozenset({"n_rotation_updates", "line_search", "retraction", "max_trials"})
+ROTATION_PARAMS = frozenset({"n_nmf_updates", "n_rotation_updates", "max_trials"})
 METHODS = Registry(
     "method",
     {
         "tl": Entry(
             "nonneg.transforms.steps:tl_step",
             "transform and factors together (TL-NMF)",
-            options=ROTATION_PARAMS | {"n_nmf_updates", "objective", "l1"},
+            options=ROTATION_PARAMS | {"line_search"},
         ),
         "jd": Entry(
             "nonneg.transforms.steps:jd_step",
             "first a joint diagonalizer, then the factors (JD+NMF)",
-            options=ROTATION_PARAMS | {"n_nmf_updates"},
+            options=ROTATION_PARAMS,
         ),
         "dct": Entry(
             "nonneg.transforms.steps:nmf_step",

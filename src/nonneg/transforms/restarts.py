@@ -13,7 +13,7 @@ from nonneg.transforms.certificate import certified
 from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.dispatch import compiled_step
 from nonneg.transforms.initialization import initial_state
-from nonneg.transforms.loop import BatchRun, LoopOptions, last_values
+from nonneg.transforms.loop import BatchRun, LoopOptions
 from nonneg.transforms.objective import divergence, full_objective, likelihood, variances
 from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.reduction import Frames, completed_transform, reduced_frames, reduced_state
@@ -30,7 +30,7 @@ def best_tl(batches: list[BatchRun], data: Frames, options: TransformOptions) ->
     """Build the result of TL-NMF from the best of all restarts."""
     which = _best_batch(batches)
     batch = batches[which]
-    state, at = batch.state, batch.best_index
+    state, at = batch.state, batch.best
     transform = completed_transform(state.transform[at, ...], data)
     factors = state.activations[at, ...], state.components[at, ...]
     return _result("tl", batches, which, transform, factors, data, options)
@@ -46,16 +46,16 @@ def best_jd(
     """Build the result of JD+NMF, or of a joint diagonalization, from the best of all restarts."""
     which = _best_batch(batches)
     batch = batches[which]
-    transform = completed_transform(batch.state.transform[batch.best_index, ...], data)
+    transform = completed_transform(batch.state.transform[batch.best, ...], data)
     if factor_inits is None:
         return _result("jd", batches, which, transform, (None, None), data, options)
     if batch.was_stopped:
         loop = replace(loop, max_iter=1, callback=None)
     transform = newton_schulz_step(transform)
     V = _covariances(data).variances(transform)[None, ...]
-    state = FactorState(factor_inits.activations, factor_inits.components, np.arange(factor_inits.batch))
+    state = FactorState(factor_inits.activations, factor_inits.components)
     fitted = loop.run("nmf", state, V, options, "factors")
-    at = fitted.best_index
+    at = fitted.best
     factors = fitted.state.activations[at, ...], fitted.state.components[at, ...]
     result = _result("jd", batches, which, transform, factors, data, options)
     return replace(result, factorization_history=fitted.best_history)
@@ -68,7 +68,7 @@ class CrossInitResult:
     Attributes
     ----------
     tl : TransformResult
-        TL-NMF: the solution with the least objective, which is C unless the caller chose I.
+        TL-NMF: the solution with the least C.
     jd : TransformResult
         JD+NMF: the transform with the least L, with the factors of least I.
     """
@@ -89,8 +89,8 @@ def cross_init(
     rng: Seed = None,
 ) -> CrossInitResult:
     """Run both methods from the same initializations, then each from the solutions of the other."""
-    # Where the solution of JD+NMF is the better one by what TL-NMF minimizes (C, or I with its penalty),
-    # TL-NMF also continues from it, so that its own is never worse.
+    # Where the solution of JD+NMF is the better one, TL-NMF also continues from it, so that its own is never
+    # worse.
     inits = initial_state(data, n_components, init=init, n_init=n_init, rng=rng)
     work = reduced_frames(data)
     inits = reduced_state(inits, work)
@@ -103,13 +103,16 @@ def cross_init(
         # Each JD solution gets factors of its own, as a further initialization of TL-NMF.
         solved = _with_factors(jd.state, work, jd_options, loop)
         tl_batches.append(loop.run("tl", solved, work, tl_options, "tl, from jd"))
-        other = _as_inits(tl.state)
+        other = replace(tl.state, n_done=0)
         jd_batches.append(loop.run("jd", other, work, jd_options, "jd, from tl"))
-        factor_inits = concatenated([_as_inits(inits), other])
+        factor_inits = concatenated([inits, other])
     result_tl = best_tl(tl_batches, work, tl_options)
     result_jd = best_jd(jd_batches, factor_inits, work, jd_options, short)
-    better = _minimized(result_jd, tl_options) < _minimized(result_tl, tl_options)
-    if better and not stopped and not any(batch.was_stopped for batch in jd_batches):
+    if (
+        result_jd.objective < result_tl.objective
+        and not stopped
+        and not any(batch.was_stopped for batch in jd_batches)
+    ):
         # JD+NMF ends with more initializations of its factors than TL-NMF has seen: its solution is one too.
         init = (result_jd.transform, result_jd.H, result_jd.W)
         last = reduced_state(initial_state(data, n_components, init=init, n_init=1, rng=0), work)
@@ -118,27 +121,13 @@ def cross_init(
     return CrossInitResult(result_tl, result_jd)
 
 
-def _as_inits(state: TransformState) -> TransformState:
-    """Return states as initializations of another run."""
-    return replace(state, n_done=0, pruning_losses=None, restarts=np.arange(state.batch))
-
-
-def _minimized(result: TransformResult, options: TransformOptions) -> float:
-    """Return what TL-NMF minimizes, at the solution of either method."""
-    if options.objective == "C":
-        return result.objective
-    assert result.divergence is not None
-    assert result.W is not None
-    return result.divergence + (options.l1 * float(result.W.sum()) if options.l1 else 0.0)
-
-
 def _with_factors(
     state: TransformState, data: Frames, options: TransformOptions, loop: LoopOptions
 ) -> TransformState:
     """Factor the variances of every transform of a batch, each from its own initialization."""
     state = reorthogonalized(state, data)
     V = variances(state.frames, data)
-    factors = FactorState(state.activations, state.components, np.arange(state.batch))
+    factors = FactorState(state.activations, state.components)
     # Every restart has variances of its own. Nothing is measured on the way, so that many iterations are one.
     left = loop.max_iter
     while left > 0:
@@ -147,12 +136,11 @@ def _with_factors(
         compiled = compiled_step("nmf", V, several)
         factors, _ = nmf_step(factors, V, several) if compiled is None else compiled(factors)
         left -= n_iter
-    return _as_inits(replace(state, activations=factors.activations, components=factors.components))
+    return replace(state, activations=factors.activations, components=factors.components, n_done=0)
 
 
 def _best_batch(batches: list[BatchRun]) -> int:
-    found = [batch.losses[batch.best] for batch in batches]
-    return int(np.argmin([np.inf if np.isnan(loss) else loss for loss in found]))
+    return int(np.argmin([batch.losses[batch.best] for batch in batches]))
 
 
 def _summary(batches: list[BatchRun], which: int) -> RestartSummary | None:
@@ -160,16 +148,13 @@ def _summary(batches: list[BatchRun], which: int) -> RestartSummary | None:
         return None
 
     def column(name: str) -> FloatArray:
-        return np.concatenate(
-            [last_values(batch.run.history, name, batch.n_restarts)[0] for batch in batches]
-        )
+        return np.concatenate([batch.last(name) for batch in batches])
 
     return RestartSummary(
         objective=column("C"),
         likelihood=column("L"),
         divergence=column("I"),
-        n_iter=np.concatenate([batch.n_iter for batch in batches]),
-        pruned=np.concatenate([batch.pruned for batch in batches]),
+        n_iter=np.repeat([len(batch.run.history) for batch in batches], [b.n_restarts for b in batches]),
         best=sum(batch.n_restarts for batch in batches[:which]) + batches[which].best,
         n_init=batches[0].n_restarts,
     )

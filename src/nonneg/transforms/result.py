@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nonneg._html import view_of_result
-from nonneg._typing import Array, BoolArray, FloatArray, IntArray
+from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
 
@@ -23,8 +23,6 @@ class RestartSummary:
         initialized from the solutions of the other method.
     n_iter : array of int of shape (n_restarts,)
         Iterations of each restart.
-    pruned : array of bool of shape (n_restarts,)
-        Which were pruned because they could no longer reach the best one.
     best : int
         The one whose solution was kept.
     n_init : int
@@ -35,7 +33,6 @@ class RestartSummary:
     likelihood: FloatArray
     divergence: FloatArray
     n_iter: IntArray
-    pruned: BoolArray
     best: int
     n_init: int
 
@@ -74,7 +71,7 @@ class TransformResult:
     method : str
         "tl", "jd" or "dct".
     parameters : mapping
-        What was chosen: eps0, objective, l1, line_search, retraction and numbers of updates.
+        What was chosen: eps0, line_search and numbers of updates.
     restarts : RestartSummary or None
         How every restart ended; None where there was one.
     factorization_history : History or None

@@ -6,10 +6,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from array_api_compat import array_namespace
-from array_api_compat import device as device_of
 
 from nonneg._lazy import cached_property
-from nonneg._typing import Array, FloatArray, IntArray
+from nonneg._typing import Array
 from nonneg.transforms.rotations.group import newton_schulz_step
 
 State = TypeVar("State", bound=Any)
@@ -19,41 +18,20 @@ State = TypeVar("State", bound=Any)
 REORTHOGONALIZATION_PERIOD = 25
 
 
-class _Batch:
-    """What states of both stages share."""
-
-    restarts: IntArray
-
-    @property
-    def batch(self) -> int:
-        """The number of restarts."""
-        return len(self.restarts)
-
-    def part(self: State, kept: Any) -> State:
-        """Return some of the restarts: a slice of them, or an array of indices."""
-
-        def taken(array: Any) -> Any:
-            if array is None or isinstance(array, int):
-                return array
-            if isinstance(kept, slice):
-                return array[kept, ...]
-            xp = array_namespace(array)
-            return xp.take(array, xp.asarray(kept, device=device_of(array)), axis=0)
-
-        return replace(self, **{item.name: taken(getattr(self, item.name)) for item in fields(self)})
-
-
 @dataclass(frozen=True)
-class TransformState(_Batch):
+class TransformState:
     """A batch of transforms, with factors unless they are only joint diagonalizers."""
 
     transform: Array  # columns are orthonormal; rows are atoms, in the coordinates of the data
     frames: Array  # virtual realizations, transformed
     activations: Array | None  # the paper's H, transposed; None for a joint diagonalization
     components: Array | None  # the paper's W, transposed; rows have l1 norm one
-    restarts: IntArray  # which restarts these are: pruned ones leave the batch
     n_done: int = 0  # iterations done
-    pruning_losses: FloatArray | None = None  # the losses when restarts were last pruned
+
+    @property
+    def batch(self) -> int:
+        """The number of restarts."""
+        return int(self.transform.shape[0])
 
     @cached_property
     def known(self) -> dict[Any, Any]:
@@ -62,13 +40,26 @@ class TransformState(_Batch):
 
 
 @dataclass(frozen=True)
-class FactorState(_Batch):
+class FactorState:
     """A batch of factorizations of variances."""
 
     activations: Array  # the paper's H, transposed
     components: Array  # the paper's W, transposed; rows have l1 norm one
-    restarts: IntArray  # which restarts these are
     n_done: int = 0  # iterations done
+
+    @property
+    def batch(self) -> int:
+        """The number of restarts."""
+        return int(self.activations.shape[0])
+
+
+def part_of(state: State, restarts: slice) -> State:
+    """Return some of the restarts of a batch."""
+
+    def taken(array: Any) -> Any:
+        return array if array is None or isinstance(array, int) else array[restarts, ...]
+
+    return replace(state, **{item.name: taken(getattr(state, item.name)) for item in fields(state)})
 
 
 def concatenated(states: list[State]) -> State:

@@ -76,16 +76,6 @@ def test_a_batch_is_as_many_single_searches(method: Any) -> None:
         assert together.succeeded[i] == alone.succeeded[0]
 
 
-def test_slopes_that_extrapolation_decides_are_not_computed() -> None:
-    # A parabola takes steps 1, 2, 4, ..., 32 with the slopes at 0 and 1 only. Ripples cannot be extrapolated.
-    for name, n_trials, n_slopes in (("very far", 6, 2), ("ripples", 4, 5)):
-        lines = Lines([name])
-        start = lines.at(np.zeros(1))
-        found = strong_wolfe(lines, start, lines.value(start), lines.slope(start, np.zeros(1)))
-        assert found.step[0] == 2.0 ** (n_trials - 1)
-        assert (found.n_trials, lines.n_slopes) == (n_trials, n_slopes)
-
-
 def test_wolfe_conditions_hold() -> None:
     for name, (f, d) in FUNCTIONS.items():
         t = search(strong_wolfe, [name]).step[0]

@@ -77,7 +77,7 @@ def strong_wolfe(
     xp = array_namespace(value)
     zero, infinite = xp.zeros_like(value), xp.full_like(value, float("inf"))
     step = xp.ones_like(value)
-    low, low_value, low_slope, slope_error = zero, value, slope, zero
+    low, low_value, low_slope = zero, value, slope
     # No upper end is known yet while `high` is infinite.
     high, high_value = infinite, infinite
     last, last_value = zero, value
@@ -97,18 +97,7 @@ def strong_wolfe(
             # Written so that NaN counts as too high.
             lower = active & (found <= value + c1 * step * slope) & (found < low_value)
             raised = active & ~lower
-            found_slope, found_error, known = zero, zero, not bool(xp.any(lower))
-            if not known and n_trials > 1 and not bool(xp.any(bracketed)):
-                # Each trial so far has doubled the step: what is known often decides what comes next.
-                found_slope, found_error = _extrapolated_slope(
-                    low, value, slope, low_value, low_slope, found, noise
-                )
-                found_error = found_error + 4.0 * slope_error
-                margin = xp.abs(xp.abs(found_slope) + c2 * slope)
-                margin = xp.where(margin < xp.abs(found_slope), margin, xp.abs(found_slope))
-                known = bool(xp.all(~lower | (found_error < margin)))
-            if not known:
-                found_slope, found_error = line.slope(trial, step), zero
+            found_slope = line.slope(trial, step) if bool(xp.any(lower)) else zero
             found_slope = xp.where(lower, found_slope, zero)
             accepted = lower & (xp.abs(found_slope) <= -c2 * slope)
             point = select(lower, trial, point)
@@ -131,14 +120,9 @@ def strong_wolfe(
                 xp.where(raised, step, xp.where(turned, low, high)),
                 xp.where(raised, found, xp.where(turned, low_value, high_value)),
             )
-            low, low_value, low_slope, slope_error = (
+            low, low_value, low_slope = (
                 xp.where(lower, new, old)
-                for new, old in (
-                    (step, low),
-                    (found, low_value),
-                    (found_slope, low_slope),
-                    (found_error, slope_error),
-                )
+                for new, old in ((step, low), (found, low_value), (found_slope, low_slope))
             )
             bracketed = bracketed | first_bracket
             active = active & ~accepted & ~negligible
@@ -147,28 +131,11 @@ def strong_wolfe(
             if not bool(xp.any(bracketed)):
                 step = xp.where(active, 2.0 * step, step)
                 continue
-            # An interpolation needs the slope itself.
-            if bool(xp.any(slope_error > 0)):
-                low_slope, slope_error = xp.where(low > 0, line.slope(point, low), low_slope), zero
             inside = _interpolated(
                 xp, low, low_value, low_slope, high, high_value, last, last_value, first_bracket
             )
             step = xp.where(active, xp.where(bracketed, inside, 2.0 * step), step)
     return SearchResult(point, low, low_value, succeeded, n_trials)
-
-
-def _extrapolated_slope(
-    h: Array, value: Array, slope: Array, h_value: Array, h_slope: Array, found: Array, noise: Array
-) -> tuple[Array, Array]:
-    """Estimate the slope at 2 h from values at 0, h and 2 h and slopes at 0 and h; also return the error."""
-    # Newton's form of the quartic through these. The error is its last term: on the scale of a step,
-    # objectives of rotations are nearly polynomials, and terms of higher degree are smaller.
-    second = h_value - value - h * slope
-    third = h * h_slope - h * slope - 2.0 * second
-    fourth = 0.25 * (found - value) - 0.5 * h * slope - second - third
-    xp = array_namespace(h)
-    error = 12.0 * xp.abs(fourth) + 6.0 * noise
-    return slope + (4.0 * second + 8.0 * third + 12.0 * fourth) / h, error / h
 
 
 def _interpolated(
