@@ -73,7 +73,7 @@ class BatchRun:
 
     @property
     def losses(self) -> FloatArray:
-        """What was minimized, at the end of each restart; infinite where that is no number."""
+        """What was minimized, at the end of each restart; infinite where it is NaN."""
         losses = self.last("loss")
         return np.where(np.isnan(losses), np.inf, losses)
 
