@@ -47,8 +47,8 @@ def test_a_running_cluster_fits_the_file(dask_cluster, quick_page, file, tmp_pat
     assert fit(file, tmp_path / "local", *words) == 0
     passes = []
     monkeypatch.setattr(
-        "nonneg.data.cluster.Cluster._submit",
-        lambda self, *given, once=Cluster._submit: passes.append(1) or once(self, *given),
+        "nonneg.data.cluster.Cluster.run",
+        lambda self, *given, once=Cluster.run: passes.append(1) or once(self, *given),
     )
     address = dask_cluster.scheduler.address
     assert fit(file, tmp_path / "spread", *words, "--scheduler", address) == 0
@@ -132,7 +132,7 @@ def test_the_address_of_a_worker_is_named(dask_cluster, file, tmp_path, capsys):
 
 
 def test_another_version_on_the_workers_is_refused(dask_cluster, file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("nonneg.data.connection.__version__", "9.9.9")
+    monkeypatch.setattr("nonneg.data.cluster.__version__", "9.9.9")
     assert fit(file, tmp_path / "out", "--scheduler", dask_cluster.scheduler.address) == 2
     told = capsys.readouterr().err
     assert "Some processes of the Dask cluster have a version of nonneg other than 9.9.9" in told

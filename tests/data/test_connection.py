@@ -12,7 +12,7 @@ def test_tensors_that_are_not_in_memory_are_pickled(torch, monkeypatch):
     from distributed.protocol.serialize import dask_serialize, serialize
     from distributed.protocol.torch import serialize_torch_Tensor
 
-    from nonneg.data.connection import SendFromGPU
+    from nonneg.data.cluster import SendFromGPU
 
     monkeypatch.setattr(
         dask_serialize, "_lookup", dask_serialize._lookup | {torch.Tensor: serialize_torch_Tensor}

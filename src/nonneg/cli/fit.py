@@ -109,7 +109,7 @@ def cluster_of(options: argparse.Namespace) -> Iterator[Any]:
 
     for name in ("dask.array", "distributed"):
         import_optional(name, extra="dask", purpose="--scheduler")
-    from nonneg.data.connection import connected
+    from nonneg.data.cluster import connected
 
     with connected(options.scheduler) as client:
         yield client

@@ -1,43 +1,38 @@
-"""Row-chunked Dask entries: each chunk is a local container on its worker.
+"""Row-chunked Dask entries: each chunk is a local container, on its worker where there is a cluster.
 
-A pass is one computation: new rows of W stay on the workers, and small results are added in a tree over the
-chunks. `cluster.py` does it where Dask has a cluster; Dask's own threads do it in this process.
+A pass is one computation: a task for each chunk, whose new rows of W stay where they are, and sums of the
+small results in a tree. On a cluster `cluster.py` keeps the chunks in memory and sees to lost workers; in
+this process Dask's threads do the tasks.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from operator import getitem
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import is_array_api_obj
 from array_api_compat import numpy as array_api_numpy
+from dask.array.dispatch import concatenate_lookup
 from dask.highlevelgraph import HighLevelGraph
 
-from nonneg._arrays import to_numpy
+from nonneg._arrays import from_torch, is_cuda_tensor, on_gpu, to_device, to_numpy
+from nonneg._threads import serial
 from nonneg._typing import Array, IntArray, SampleArray
-from nonneg.data.block_tasks import (
-    Rows,
-    Work,
-    add_results,
-    as_result,
-    flattened,
-    hosted,
-    load_and_run,
-    make_block,
-    pick,
-    same,
-    take,
-    total_of,
-)
+from nonneg.data.local import local_matrix
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction
 from nonneg.data.observed import EntryWeights
+from nonneg.data.sparse_array import on_host
 from nonneg.exceptions import NonnegWarning, ShapeError
 
 if TYPE_CHECKING:
@@ -51,6 +46,224 @@ CHUNKS_PER_THREAD = 3
 GOOD_BYTES = 128e6
 # Rows that are moved together from several workers: below this size nobody notices.
 SMALL_BYTES = 100e6
+_LOADING = threading.Lock()
+
+
+def _register_torch() -> None:
+    # So that Dask can join tensors when W is computed, here or on a worker; it knows CuPy's arrays by itself.
+    import torch
+
+    concatenate_lookup.register(torch.Tensor, torch.cat)
+
+
+concatenate_lookup.register_lazy("torch", _register_torch)
+
+
+class Block:
+    """A chunk in its local container, with weights and mask; it knows its size, by which Dask schedules."""
+
+    def __init__(self, matrix: LocalMatrix, chunk: int) -> None:
+        self.matrix, self.chunk = matrix, chunk  # and its number
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for holder in (self.matrix, getattr(self.matrix, "csr", None)):
+            own = getattr(holder, "__dict__", {})
+            own.update({name: _aligned(value) for name, value in own.items()})
+
+    @property
+    def values(self) -> Any:
+        """The entries, or those that a sparse chunk stores: an array of its library, on its device."""
+        csr = getattr(self.matrix, "csr", None)
+        return self.matrix.array if csr is None else csr.data  # type: ignore[attr-defined]
+
+    def __sizeof__(self) -> int:
+        csr = getattr(self.matrix, "csr", None)
+        # A sparse chunk also keeps its transpose after the first product with it.
+        n_bytes = self.values.nbytes if csr is None else 2 * (csr.data.nbytes + csr.indices.nbytes)
+        return int(n_bytes) * (2 if self.matrix.observed is not None else 1)
+
+
+class Work(NamedTuple):
+    """What a pass does with every chunk."""
+
+    name: str  # of the pass
+    function: RowFunction
+    picks: Sequence[tuple[str, int]]  # the pass that made each sample array, and its place among the rows
+    shared: dict[str, Any]
+
+
+class Result(NamedTuple):
+    """What a pass made of some chunks."""
+
+    name: str  # of the pass
+    rows: dict[int, tuple[Any, ...]]  # new sample arrays, by the number of the chunk
+    sums: dict[tuple[int, int], tuple[Any, ...]]  # of small results, see `_add`
+    forms: tuple[tuple[int, Any], ...] = ()  # columns and dtype of the rows
+
+
+class Rows:
+    """The rows that one pass left beside the chunks: a result for some chunks each, or what stands for it."""
+
+    def __init__(self, name: str, items: list[Any], members: Sequence[Sequence[int]], depth: int = 0) -> None:
+        self.name, self.items = name, items
+        self.members = members  # the chunks of each item
+        self.depth = depth  # passes that a lost worker makes others repeat, see `cluster.py`
+        self.places = {chunk: item for item, one in enumerate(members) for chunk in one}
+
+    def of(self, chunks: Sequence[int]) -> list[Any]:
+        """Return the items with the rows of some chunks."""
+        return [self.items[item] for item in dict.fromkeys(self.places[chunk] for chunk in chunks)]
+
+
+def make_block(chunk: int, entries: Any, weights: Any, mask: Any) -> Block:
+    """Wrap a chunk; one of CuPy becomes a PyTorch tensor in the same memory, which more kernels take."""
+    block = Block(local_matrix(entries, weights=weights, mask=mask), chunk)
+    if on_gpu(block.values):
+        import torch
+
+        block = Block(block.matrix.as_torch(), chunk)  # type: ignore[arg-type]
+        with _LOADING:
+            # PyTorch loads its linear algebra on first use, and fails where two threads do so at once.
+            torch.linalg.cholesky_ex(torch.ones((1, 1), device=block.values.device))
+    return block
+
+
+def run_blocks(work: Work, *given: Block | Result) -> Result:
+    """Do the work of a pass with some blocks and the results that hold their rows of the sample arrays."""
+    before = {
+        (result.name, chunk): rows
+        for result in given
+        if isinstance(result, Result)
+        for chunk, rows in result.rows.items()
+    }
+    made = Result(work.name, {}, {})
+    for block in (one for one in given if isinstance(one, Block)):
+        sample_arrays = [before[name, block.chunk][index] for name, index in work.picks]
+        rows, small = _run_block(block, work, sample_arrays)
+        made.rows[block.chunk] = rows
+        _add(made.sums, 0, block.chunk, small)
+        made = made._replace(forms=tuple((row.shape[1], _numpy_dtype(row)) for row in rows))
+    return made
+
+
+def _run_block(block: Block, work: Work, sample_arrays: list[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    like, shared = block.values, work.shared
+    host = isinstance(like, np.ndarray)
+    if host:
+        sample_arrays, shared = mapped(_aligned, sample_arrays), mapped(_aligned, shared)
+    else:
+        # The client and the sums have NumPy arrays, whatever the chunks are. Rows stay where the chunk is.
+        sample_arrays = mapped(lambda array: to_device(array, like), sample_arrays)
+        shared = mapped(lambda array: to_device(array, like) if _is_real(array) else array, shared)
+    # Workers run several blocks side by side: a block must not start threads of its own.
+    with serial():
+        rows, small = work.function(block.matrix, *sample_arrays, **shared)
+    return tuple(rows), tuple(small) if host else mapped(lambda array: to_numpy(array)[()], tuple(small))
+
+
+def added(*results: Result) -> Result:
+    """Add the small results, and leave the rows behind, so that the sum can travel."""
+    sums: dict[tuple[int, int], tuple[Any, ...]] = {}
+    for result in results:
+        for (level, index), small in result.sums.items():
+            _add(sums, level, index, small)
+    return Result(results[0].name, {}, sums, results[0].forms)
+
+
+def _add(sums: dict[tuple[int, int], Any], level: int, index: int, small: tuple[Any, ...]) -> None:
+    """Add a sum of 2**level neighboring chunks to its neighbor, that to its own, and so on.
+
+    So sums have the same digits on threads and on any cluster, whatever chunks a task has, in whatever order.
+    """
+    while (other := sums.pop((level, index ^ 1), None)) is not None:
+        small = _plus(other, small) if index % 2 else _plus(small, other)
+        level, index = level + 1, index // 2
+    sums[level, index] = small
+
+
+def total_of(result: Result) -> tuple[Any, ...]:
+    """Return the sum over all chunks, whose number need not be a power of two."""
+    parts = [result.sums[node] for node in sorted(result.sums, key=lambda node: node[1] << node[0])]
+    return functools.reduce(lambda total, part: _plus(part, total), reversed(parts))
+
+
+def _plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+def pass_tasks(blocks: Sequence[Any], work: Any, rows: Sequence[Rows]) -> list[Any]:
+    """Return the tasks of a pass over blocks that have to be loaded, one for each."""
+    call = dask.delayed(run_blocks, pure=False)
+    return [
+        call(work, block, *(item for one in rows for item in one.of([at]))) for at, block in enumerate(blocks)
+    ]
+
+
+def mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    """Call a function on all arrays in what a pass is given or returns."""
+    if is_array_api_obj(value) and not isinstance(value, np.generic):
+        return function(value)
+    if isinstance(value, dict):
+        return {key: mapped(function, one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        parts = [mapped(function, one) for one in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value) if field.init]
+        old = {name: getattr(value, name) for name in names}
+        new = {name: mapped(function, one) for name, one in old.items()}
+        same_parts = all(new[name] is old[name] for name in names)
+        return value if same_parts else dataclasses.replace(value, **new)
+    return value
+
+
+def _aligned(array: Any) -> Any:
+    # What came from another worker may begin at any byte. NumPy adds such numbers in another order.
+    return array.copy(order="K") if isinstance(array, np.ndarray) and not array.flags.aligned else array
+
+
+def _is_real(array: Any) -> bool:
+    # Integers and booleans choose rows, columns and components: they are NumPy's with tensors too.
+    return "float" in str(array.dtype)
+
+
+def same(value: Any) -> Any:
+    """Return the argument: a task that places a value on another worker."""
+    return value
+
+
+def as_result(name: str, chunk: int, rows: Any) -> Result:
+    """Return rows of a chunk that did not come out of a pass as if they had."""
+    return Result(name, {chunk: (rows,)}, {})
+
+
+def pick(result: Result, chunk: int, index: int, library: str) -> Any:
+    """Return one sample array of a chunk, as an array of the library of the chunks."""
+    rows = result.rows[chunk][index]
+    if library != "cupy" or not is_cuda_tensor(rows):
+        return rows
+    import cupy
+
+    return from_torch(rows, cupy.empty(0))
+
+
+def take(block: Block, rows: Any) -> Any:
+    """Return some rows of a block as a NumPy array."""
+    return to_numpy(block.matrix.take_rows(rows))
+
+
+def hosted(block: Block) -> Block:
+    """Return a block in NumPy's or SciPy's container."""
+    if isinstance(block.values, np.ndarray):
+        return block
+    matrix = on_host(block.matrix)
+    if matrix is not block.matrix:
+        return Block(matrix, block.chunk)  # type: ignore[arg-type]
+    rows = to_numpy(matrix.dense_rows(0, matrix.shape[0]))
+    weights = None if matrix.weights is None else to_numpy(matrix.weights)
+    seen = None if matrix.observed is None else to_numpy(matrix.observed.dense_rows(0, matrix.shape[0])) != 0
+    return make_block(block.chunk, rows, weights, seen)
 
 
 def current_client(array: Any) -> Any:
@@ -113,26 +326,24 @@ class ChunkedMatrix(BlockedMatrix):
         self.xp: Any = array_api_numpy
         self.row_chunks: tuple[int, ...] = tuple(int(size) for size in array.chunks[0])
         self._edges = np.concatenate([[0], np.cumsum(self.row_chunks)]).astype(int)
-        self._entries = array.to_delayed().ravel().tolist()
+        entries = array.to_delayed().ravel().tolist()
         self.weights = None if weights is None else np.asarray(weights, dtype=self.dtype)
-        self._weights = [None] * len(self._entries) if weights is None else self._cut(self.weights)
-        self._masks: list[Any] = [None] * len(self._entries)
+        parts: list[Any] = [None] * len(entries)
+        if self.weights is not None:
+            parts = [self.weights[start:stop] for start, stop in pairwise(self._edges)]
+        masks: list[Any] = [None] * len(entries)
         self.has_mask, self.is_weighted = mask is not None, isinstance(mask, EntryWeights)
-        self._held: Cluster | None = None
-        self._advised = False
         if mask is not None:
             chunks = (self.row_chunks, (self.shape[1],))
             mask = mask.dense() if self.is_weighted else mask
             mask = mask.rechunk(chunks) if isinstance(mask, da.Array) else da.from_array(mask, chunks=chunks)
-            self._masks = mask.to_delayed().ravel().tolist()
+            masks = mask.to_delayed().ravel().tolist()
             if self.is_weighted:
-                self._masks = [dask.delayed(EntryWeights)(chunk) for chunk in self._masks]
-
-    def _single(self) -> list[list[int]]:
-        return [[chunk] for chunk in range(len(self._entries))]
-
-    def _cut(self, array: Any) -> list[Any]:
-        return [array[a:b] for a, b in zip(self._edges[:-1], self._edges[1:], strict=True)]
+                masks = [dask.delayed(EntryWeights)(chunk) for chunk in masks]
+        make = dask.delayed(make_block, pure=False)
+        self._made = [make(at, *block) for at, block in enumerate(zip(entries, parts, masks, strict=True))]
+        self._held: Cluster | None = None
+        self._advised = False
 
     @property
     def _cluster(self) -> Cluster | None:
@@ -143,16 +354,21 @@ class ChunkedMatrix(BlockedMatrix):
             return None
         held = self._held
         if held is None or held.client is not client or held.is_lost:
-            from nonneg.data.cluster import Cluster, worker_sizes
-            from nonneg.data.connection import SendFromGPU, check_versions
+            from nonneg.data.cluster import Cluster, SendFromGPU, check_versions, worker_sizes
 
             check_versions(client)
             if self.library in ("torch", "cupy"):
                 client.register_plugin(SendFromGPU(self.library))
             self._advise(worker_sizes(client))
-            self._held = Cluster(client, self._entries, self._weights, self._masks)
+            self._held = Cluster(client, self._made)
             self._held.keep(self.array.nbytes if type(self.array._meta) is np.ndarray else None)
         return self._held
+
+    @property
+    def _blocks(self) -> Sequence[Any]:
+        """What stands for the chunks: tasks that load them, or those that are in the workers' memory."""
+        cluster = self._cluster
+        return self._made if cluster is None else cluster.blocks
 
     def _advise(self, workers: list[tuple[int, int]]) -> None:
         if not self._advised:
@@ -165,45 +381,37 @@ class ChunkedMatrix(BlockedMatrix):
         if not isinstance(W, da.Array) or tuple(W.chunks[0]) != self.row_chunks:
             raise ShapeError(f"Expected a Dask array with row chunks {self.row_chunks}, got {W!r}.")
         owner, rows, index = getattr(W, "_nonneg_rows", (None, None, 0))
-        if rows is None or owner is not cluster:
-            blocks = W.to_delayed().ravel().tolist()
-            call = dask.delayed(as_result, pure=False)
-            if cluster is None:
-                rows = Rows([call(chunk, block) for chunk, block in enumerate(blocks)], self._single())
-            else:
-                rows = cluster.rows_of(blocks)
-            index = 0
-            if cluster is not None:
-                W._nonneg_rows = (cluster, rows, index)
-        return rows, index
+        if rows is not None and owner is cluster:
+            return rows, index
+        call, name = dask.delayed(as_result, pure=False), uuid.uuid4().hex
+        items = [call(name, at, block) for at, block in enumerate(W.to_delayed().ravel().tolist())]
+        if cluster is None:
+            return Rows(name, items, self._single()), 0
+        rows = Rows(name, cluster.compute(items), self._single())
+        W._nonneg_rows = (cluster, rows, 0)
+        return rows, 0
+
+    def _single(self) -> list[list[int]]:
+        return [[at] for at in range(len(self._made))]
 
     def map_reduce_rows(
         self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
     ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
         """Call the function on every chunk, on the workers."""
         cluster = self._cluster
-        found = [self._rows_of(W, cluster) for W in sample_arrays]
-        states = list({id(rows): rows for rows, _ in found}.values())
-        picks = [(next(at for at, one in enumerate(states) if one is rows), index) for rows, index in found]
-        if cluster is not None:
-            made, total = cluster.run(function, states, picks, shared)
-        else:
-            call = dask.delayed(load_and_run, pure=False)
-            blocks = zip(self._entries, self._weights, self._masks, strict=True)
-            work = Work(function, picks, shared, range(len(self._entries)))
+        held = [self._rows_of(W, cluster) for W in sample_arrays]
+        rows = list({rows.name: rows for rows, _ in held}.values())
+        work = Work(uuid.uuid4().hex, function, [(one.name, index) for one, index in held], shared)
+        if cluster is None:
             sent = dask.delayed(work, pure=False, traverse=False)
-            results = dask.compute(
-                *(
-                    call(chunk, *block, sent, *flattened([state.of([chunk]) for state in states]))
-                    for chunk, block in enumerate(blocks)
-                )
-            )
-            made, total = Rows(list(results), self._single()), add_results(*results)
-        new = tuple(self._assemble(made, index, total.forms[index], cluster) for index in range(n_out))
+            results = dask.compute(*pass_tasks(self._made, sent, rows))
+            made, total = Rows(work.name, list(results), self._single()), added(*results)
+        else:
+            made, total = cluster.run(work, rows)
+        new = tuple(self._assemble(made, index, *total.forms[index], cluster) for index in range(n_out))
         return new, total_of(total)
 
-    def _assemble(self, rows: Rows, index: int, form: tuple[int, Any], cluster: Cluster | None) -> Any:
-        columns, dtype = form
+    def _assemble(self, rows: Rows, index: int, columns: int, dtype: Any, cluster: Cluster | None) -> Any:
         name = f"nonneg-rows-{uuid.uuid4().hex}"
         tasks = {
             (name, chunk, 0): (pick, rows.items[item], chunk, index, self.library)
@@ -233,18 +441,9 @@ class ChunkedMatrix(BlockedMatrix):
 
     def local_blocks(self) -> Iterator[LocalMatrix]:
         """Yield the chunks one by one, computed in this process."""
-        cluster = self._cluster
-        if cluster is not None and cluster.blocks is not None:
-            for block in cluster.blocks:
-                yield cluster.client.submit(hosted, block, pure=False).result().matrix
-            return
         fetch = dask.delayed(hosted, pure=False)
-        for chunk in range(len(self._entries)):
-            yield fetch(self._made(chunk)).compute().matrix
-
-    def _made(self, chunk: int) -> Any:
-        parts = (self._entries, self._weights, self._masks)
-        return dask.delayed(make_block, pure=False)(chunk, *(part[chunk] for part in parts))
+        for block in self._blocks:
+            yield fetch(block).compute().matrix
 
     def select(self, rows: IntArray) -> ChunkedMatrix:
         """Return the given rows as data of their own; chunk by chunk, if they are in order."""
@@ -269,18 +468,10 @@ class ChunkedMatrix(BlockedMatrix):
         index = np.where(index < 0, index + self.shape[0], index)
         block_of = np.searchsorted(self._edges, index, side="right") - 1
         wanted = [(int(block), np.flatnonzero(block_of == block)) for block in np.unique(block_of)]
-        cluster = self._cluster
-        call = dask.delayed(take, pure=False)
-        parts = []
-        for block, at in wanted:
-            if cluster is not None and cluster.blocks is not None:
-                held = cluster.blocks[block]
-            else:
-                held = self._made(block)
-            parts.append(call(held, index[at] - self._edges[block]))
-        found = dask.compute(*parts)
+        call, blocks = dask.delayed(take, pure=False), self._blocks
+        parts = dask.compute(*(call(blocks[block], index[at] - self._edges[block]) for block, at in wanted))
         order = np.argsort(np.concatenate([at for _, at in wanted]), kind="stable")
-        return np.concatenate(found)[order]
+        return np.concatenate(parts)[order]
 
 
 def _numpy_dtype(array: Any) -> np.dtype[Any]:
@@ -319,14 +510,12 @@ def chunk_advice(
             f"X is split by columns into {n_column_chunks} parts, which have to be joined before rows can "
             f"be processed. Split it by rows only: X.rechunk(({good}, -1)), or when it is loaded."
         )
-    n_tasks = len(row_chunks) * 9 // 8 + 1
+    n_tasks = 2 * len(row_chunks)
     if n_tasks > MOST_TASKS:
         found.append(
-            f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: a pass "
-            f"that loads them takes {n_tasks} tasks, but Dask handles only a few thousand per second. If X "
-            f"does "
-            "not fit in the memory of the workers, every iteration is such a pass. Use larger chunks: "
-            f"X.rechunk(({good}, -1))."
+            f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: an "
+            f"iteration takes {n_tasks} tasks, but Dask handles only a few thousand per second. Use larger "
+            f"chunks: X.rechunk(({good}, -1))."
         )
     limits = [memory / threads for memory, threads in workers if memory]
     largest = max(row_chunks, default=0) * row_bytes

@@ -1,8 +1,7 @@
-"""Passes over chunked data on the workers of a Dask cluster, whose scheduler does not grow with the passes.
+"""Chunks in the memory of a Dask cluster, passes over them, and the connection to it.
 
-A pass is one task for each thread, over the chunks on its worker. It depends on them, on one small task that
-fetches the shared arguments (H among them) from the scheduler, and on the rows of W that an earlier pass left
-beside the chunks. Small results are added in a tree on the workers, and one of them comes to the client.
+H and what else all chunks share is kept by the scheduler; one small task fetches it, and the tasks of the
+chunks depend on that one, on the chunk, and on the rows of W that an earlier pass left beside it.
 
 A lost worker is Dask's to replace: it runs the tasks again whose results are gone. If W depended on its
 predecessor for good, the scheduler would remember every pass, and a lost worker would cost all of them. So
@@ -10,47 +9,47 @@ after some passes the rows are *detached*: they go through the client to the sch
 tasks without dependencies take their place. The answer is the same to the last digit, whatever is lost.
 `LostRowsError` is raised where the cluster was restarted, and the caller recomputes W for the last H.
 
-Dask keeps its last thousand messages to each worker, and so the tasks in them. Therefore these are few, and
-large values are not in them: tasks get them by name.
+Dask keeps its last thousand messages to each worker, and so the tasks in them. Therefore large values are
+not in them: tasks get them by name.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
+import pkgutil
 import time
 import uuid
-from collections.abc import Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import suppress
-from itertools import count, pairwise
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
+from weakref import WeakSet
 
 import dask
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-from distributed import futures_of, get_worker, wait
+from distributed import Client, Security, WorkerPlugin, get_worker, rpc, wait
 from distributed.protocol import Serialize, to_serialize
 from distributed.protocol.pickle import dumps, loads
+from distributed.protocol.serialize import dask_serialize
 from distributed.utils import sync
 
-from nonneg._arrays import to_numpy
-from nonneg.data.block_tasks import (
+from nonneg._arrays import is_cuda_tensor, to_numpy
+from nonneg._devices import free_memory
+from nonneg._version import __version__
+from nonneg.data.chunked import (
+    Block,
     Result,
     Rows,
     Work,
-    as_result,
-    flattened,
-    load_and_run,
-    make_block,
+    added,
     mapped,
+    pass_tasks,
     run_blocks,
     same,
-    size_of,
-    sum_tree,
 )
-from nonneg.data.matrix import RowFunction
-from nonneg.exceptions import LostRowsError, NonnegError
+from nonneg.exceptions import InvalidParameterError, LostRowsError, NonnegError
 
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
 KEPT_FRACTION = 0.5
@@ -61,151 +60,114 @@ DETACHED_PASSES = 10
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
 NO_WORKERS = 600.0  # seconds without a worker after which a fit ends; a batch system may take minutes for one
-KINDS = ("shared", "pass", "small", "sum", "packed", "rows")  # of tasks
+CONNECT_SECONDS = 8.0  # a scheduler answers in milliseconds, a busy one in a second or two
+KINDS = ("work", "pass", "small", "sum", "packed", "rows")  # of tasks
+FAN_IN = 8  # results that one task adds up
+NAMED = 3  # processes that a message names
+
+_checked: WeakSet[Any] = WeakSet()
 
 
 class Cluster:
     """The chunks of a matrix on the workers of a cluster."""
 
-    def __init__(self, client: Any, entries: list[Any], weights: list[Any], masks: list[Any]) -> None:
+    def __init__(self, client: Any, made: Sequence[Any]) -> None:
         self.client = client
-        self.entries, self.weights, self.masks = entries, weights, masks
-        self.blocks: list[Any] | None = None  # futures of the chunks, where they are kept in memory
-        self.places: list[str | None] = [None] * len(entries)  # the worker of each kept chunk
-        self.ranks: Sequence[int] = range(len(entries))  # of the chunks, in the tree of sums
+        self.blocks = list(made)  # tasks that load the chunks, or the chunks in the workers' memory
+        self.places: list[str | None] = [None] * len(made)  # the worker of each chunk that is in memory
         self.workers: dict[str, int] = {}  # threads of the workers, as of the last pass
-        self.moved: list[Any] = []  # chunks that went to another worker since the last pass
+        self.keeps = False  # whether the chunks are in memory
         self.is_lost = False  # whether the cluster forgot all of it
-        self._asking = ThreadPoolExecutor(1)
-        self._name = uuid.uuid4().hex[:12]
-        self._count = count()
+        self._name, self._count = uuid.uuid4().hex[:12], count()
         # The scheduler never forgets a group of tasks (those with keys that begin alike), and begins another
         # one when all tasks of it were forgotten: so one of each kind stays.
-        keys = [f"nonneg-{kind}-{self._new_name()}" for kind in KINDS]
-        self._kinds = launch(client, [(dict.fromkeys(keys, (same, None)), {})], keys)
+        groups = {f"nonneg-{kind}-{self._name}": (same, None) for kind in KINDS}
+        self._groups = self._launch([(groups, {})], list(groups))
 
-    def keep(self, n_bytes: int | None) -> bool:
+    def compute(self, tasks: Sequence[Any]) -> list[Any]:
+        """Begin to compute tasks; return what stands for their results."""
+        # Rows of W travel inside of tasks on purpose: a task can be run again, what is scattered cannot.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "100GB"}):
+            return list(self.client.compute(list(tasks), optimize_graph=False))
+
+    def keep(self, n_bytes: int | None) -> None:
         """Load the chunks into the workers' memory if they fit; `n_bytes` is None where only they know."""
         sizes = worker_sizes(self.client)
         limit = sum(memory or np.inf for memory, _ in sizes)
         if n_bytes is None:
-            one = (self.entries[0], self.weights[0], self.masks[0])
-            first = dask.delayed(size_of)(dask.delayed(make_block)(0, *one))
-            of_first, of_device = self.client.compute(first).result()
-            n_bytes = of_first * len(self.entries)
+            of_first, of_device = dask.delayed(size_of)(self.blocks[0]).compute()
+            n_bytes = of_first * len(self.blocks)
             if of_device is not None:  # one GPU for each worker, which has its first chunk already
                 limit = (of_device + of_first) * len(sizes)
         if n_bytes <= KEPT_FRACTION * limit:
-            self.workers = self.client.nthreads()
-            # What is in the workers' memory already stays where it is.
-            placed = not futures_of(self.entries) and self.workers
-            with _quietly():
-                made = self._place() if placed else self._make(range(len(self.entries)))
-                self.blocks = self.client.compute(made)
+            self.keeps, self.workers = True, self.client.nthreads()
+            self.blocks = self.compute(self.blocks)
             self._finish(self.blocks)
-            self._free(self.blocks)
             self._find_blocks()
-            if not placed:  # neighbors on one worker, so that their sums need not travel
-                order = sorted(range(len(self.places)), key=lambda chunk: (str(self.places[chunk]), chunk))
-                self.ranks = np.argsort(order).tolist()
-        return self.blocks is not None
 
-    def _make(self, chunks: Sequence[int]) -> list[Any]:
-        call = dask.delayed(make_block, pure=False)
-        return [call(at, self.entries[at], self.weights[at], self.masks[at]) for at in chunks]
-
-    def run(
-        self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
-    ) -> tuple[Rows, Result]:
+    def run(self, work: Work, rows: Sequence[Rows]) -> tuple[Rows, Result]:
         """Call the function on every chunk; return its rows, and the sum of its small results."""
-        items, members, total = self._submit(function, states, picks, shared)
-        # Asked while the workers compute, because the answer takes its time.
-        asked = self._asking.submit(self.client.nthreads)
         try:
+            for one in rows:
+                if one.depth >= DETACHED_PASSES:
+                    self._detach(one)
+            made, total = self._begin(work, rows)
+            workers = self.client.nthreads()  # asked while the workers compute, because it takes its time
             self._finish([total])
             summed = self.client.gather(total)
         except (CancelledError, asyncio.CancelledError) as error:
             self.is_lost = True  # the cluster was restarted
             raise LostRowsError() from error
-        self._free(self.moved)
-        self.moved = []
-        self._follow_workers(asked.result())
-        if not summed.forms:
-            return Rows([], []), summed
-        depth = 1 + max((state.depth for state in states), default=0)
-        if len(self.workers) > 1:
-            self._unbind([item.key for item in items])
-        made = Rows(items, members, depth)
-        return self._detached(made) if depth >= DETACHED_PASSES else made, summed
+        self._follow_workers(workers)
+        return made, summed
 
-    def _submit(
-        self, function: RowFunction, states: Sequence[Rows], picks: list[tuple[int, int]], shared: Any
-    ) -> tuple[list[Any], list[list[int]], Any]:
-        name = self._new_name()
-        key = f"nonneg-shared-{name}"
-        store(self.client, key, Work(function, picks, shared, self.ranks))
+    def _begin(self, work: Work, rows: Sequence[Rows]) -> tuple[Rows, Any]:
+        """Send the tasks of a pass; return what stands for their rows and for the sum."""
+        name, key = self._stored("work", work)
         graph: list[tuple[dict[str, Any], dict[str, Any]]] = [({key: (stored,)}, {})]
-        if self.blocks is None:
-            members = [[chunk] for chunk in range(len(self.entries))]
-            (work,) = launch(self.client, graph, [key])
-            results = self._load_and_run(work, states)
+        if not self.keeps:
+            members = [[chunk] for chunk in range(len(self.blocks))]
+            (sent,) = self._launch(graph, [key])
+            results = self.compute(pass_tasks(self.blocks, sent, rows))
             graph, keys = [], []
         else:
             members = bundles(self.places, self.workers)
-            results = keys = [f"nonneg-pass-{name}-{index}" for index in range(len(members))]
+            results = keys = [f"nonneg-pass-{name}-{at}" for at in range(len(members))]
             for one, chunks in zip(keys, members, strict=True):
-                given = [[self.blocks[at] for at in chunks], *(state.of(chunks) for state in states)]
-                task = {one: (run_blocks, key, *flattened(given))}
-                graph.append((task, self._bound(self.places[chunks[0]])))
-        sums, last = sum_tree(name, results)
-        *made, total = launch(self.client, [*graph, (sums, {})], [*keys, last])
-        return made or results, members, total
-
-    def _bound(self, worker: str | None) -> dict[str, Any]:
-        # Where rows are large for Dask's idea of a network, it would run all tasks on one worker. The only
-        # worker needs no word, and a task that waits for it would wait for good when another takes its place.
-        there = worker in self.workers and len(self.workers) > 1
-        return {"workers": [worker], "allow_other_workers": True} if there else {}
-
-    def _unbind(self, keys: Sequence[str]) -> None:
-        # Not by `_free`, which leaves a line in the scheduler's log. They are unknown after a restart.
-        with suppress(KeyError):
-            self.client.sync(self.client.scheduler.set_restrictions, worker=dict.fromkeys(keys, ()))
-
-    def _load_and_run(self, work: Any, states: Sequence[Rows]) -> list[Any]:
-        call = dask.delayed(load_and_run, pure=False)
-        blocks = zip(self.entries, self.weights, self.masks, strict=True)
-        with _quietly():
-            return self.client.compute(
-                [
-                    call(chunk, *block, work, *flattened([state.of([chunk]) for state in states]))
-                    for chunk, block in enumerate(blocks)
+                given = [
+                    *(self.blocks[at] for at in chunks),
+                    *(item for one in rows for item in one.of(chunks)),
                 ]
-            )
+                graph.append(({one: (run_blocks, key, *given)}, self._near(self.places[chunks[0]])))
+        sums = sum_tree(name, results)
+        *made, total = self._launch([*graph, (sums, {})], [*keys, next(reversed(sums))])
+        depth = 1 + max((one.depth for one in rows), default=0)
+        return Rows(work.name, made or results, members, depth), total
 
-    def _new_name(self) -> str:
-        return f"{self._name}-{next(self._count)}"
+    def _launch(self, graph: list[tuple[dict[str, Any], dict[str, Any]]], keys: list[str]) -> list[Any]:
+        """Send parts of a graph, each with its annotations, in one message; return futures of some keys."""
+        layers = {next(iter(tasks)): MaterializedLayer(tasks, notes) for tasks, notes in graph}
+        return self.client.get(HighLevelGraph(layers, {name: set() for name in layers}), keys, sync=False)
 
-    def _detached(self, rows: Rows) -> Rows:
-        name = self._new_name()
-        calls = {f"nonneg-packed-{name}-{at}": (packed, item) for at, item in enumerate(rows.items)}
-        values = self.client.gather(launch(self.client, [(calls, {})], list(calls)))
-        keys = [f"nonneg-rows-{name}-{index}" for index in range(len(values))]
-        graph = []
-        for key, value, members in zip(keys, values, rows.members, strict=True):
-            store(self.client, key, value)
-            graph.append(({key: (unpacked,)}, self._bound(self.places[members[0]])))
-        made = Rows(launch(self.client, graph, keys), rows.members)
-        if len(self.workers) > 1:
-            self._finish(made.items)
-            self._unbind(keys)
-        return made
+    def _stored(self, kind: str, value: Any) -> tuple[str, str]:
+        """Let the scheduler keep a value until the task of a key is forgotten; return a name and the key."""
+        name = f"{self._name}-{next(self._count)}"
+        self.client.set_metadata([f"nonneg-{kind}-{name}"], to_serialize(dumps(value)))
+        return name, f"nonneg-{kind}-{name}"
 
-    def _free(self, futures: list[Any]) -> None:
-        # A task keeps the worker it was meant for. If it is run again while no worker is there, Dask waits
-        # for that one, though others were allowed.
-        if futures:
-            self.client.run_on_scheduler(free_tasks, [one.key for one in futures])
+    def _detach(self, rows: Rows) -> None:
+        pack = {f"nonneg-packed-{uuid.uuid4().hex}": (packed, item) for item in rows.items}
+        values = self.client.gather(self._launch([(pack, {})], list(pack)))
+        keys = [self._stored("rows", value)[1] for value in values]
+        near = [self._near(self.places[chunks[0]]) for chunks in rows.members]
+        graph = [({key: (stored,)}, notes) for key, notes in zip(keys, near, strict=True)]
+        rows.items, rows.depth = self._launch(graph, keys), 0
+
+    def _near(self, place: str | None) -> dict[str, Any]:
+        # Dask would send chunks to workers that have less to do at the moment, in every pass. The only worker
+        # needs no word, and a task that waits for it would wait for good when another takes its place.
+        there = place in self.workers and len(self.workers) > 1
+        return {"workers": [place], "allow_other_workers": True} if there else {}
 
     def _finish(self, futures: list[Any]) -> None:
         seconds, seen = FIRST_SEARCH, time.monotonic()
@@ -220,27 +182,10 @@ class Cluster:
                         f"The cluster has had no workers for {NO_WORKERS:g} s. Start workers and fit again; "
                         "with checkpoint= (--checkpoint), a fit resumes where it stopped."
                     ) from None
-                self._free(futures)
+                self.client.run_on_scheduler(free_tasks, [one.key for one in futures])
                 seconds = min(2 * seconds, LAST_SEARCH)
 
-    def rows_of(self, blocks: list[Any]) -> Rows:
-        """Return the rows of an array that did not come out of a pass."""
-        call = dask.delayed(as_result, pure=False)
-        with _quietly():
-            items = [call(chunk, block) for chunk, block in enumerate(blocks)]
-            return Rows(self.client.compute(items), [[chunk] for chunk in range(len(items))])
-
-    def _place(self) -> list[Any]:
-        # Consecutive chunks on one worker, so that their sums need not travel. They are bound loosely, with
-        # all that they depend on, until they are loaded.
-        blocks: list[Any] = []
-        for worker, chunks in shares(len(self.entries), self.workers):
-            with dask.annotate(workers=[worker], allow_other_workers=True):
-                blocks += self._make(chunks)
-        return blocks
-
     def _find_blocks(self) -> None:
-        assert self.blocks is not None
         holders = self.client.who_has(self.blocks)
         self.places = [next(iter(holders.get(block.key, ())), None) for block in self.blocks]
 
@@ -248,46 +193,22 @@ class Cluster:
         # Workers that joined or came back get their part of the kept chunks.
         changed = workers != self.workers
         self.workers = workers
-        if self.blocks is None or not workers or not (changed or None in self.places):
+        if not self.keeps or not workers or not (changed or None in self.places):
             return
         self._find_blocks()
         if None in self.places:
             return  # chunks are being computed again; the next pass looks once more
-        for index, target in moves(self.places, workers):
-            moved = self.client.submit(
-                same,
-                self.blocks[index],
-                key=f"nonneg-moved-{self._new_name()}",
-                pure=False,
-                workers=[target],
-                allow_other_workers=True,
+        for at, target in moves(self.places, workers):
+            self.blocks[at] = self.client.submit(
+                same, self.blocks[at], pure=False, workers=[target], allow_other_workers=True
             )
-            self.blocks[index], self.places[index] = moved, target
-            self.moved.append(moved)
-
-
-def launch(client: Any, graph: list[tuple[dict[str, Any], dict[str, Any]]], keys: list[str]) -> list[Any]:
-    """Send parts of a graph, each with its annotations, in one message; return futures of some keys."""
-    layers = {next(iter(tasks)): MaterializedLayer(tasks, notes) for tasks, notes in graph}
-    return client.get(HighLevelGraph(layers, {name: set() for name in layers}), keys, sync=False)
-
-
-def _quietly() -> Any:
-    # H and rows of W travel inside of tasks on purpose: a task can be run again, what is scattered cannot.
-    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "100GB"})
+            self.places[at] = target
 
 
 def worker_sizes(client: Any) -> list[tuple[int, int]]:
     """Return memory limit (0: none) and number of threads of every worker."""
-    workers = client.scheduler_info()["workers"].values()
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return [(int(worker["memory_limit"] or 0), int(worker["nthreads"])) for worker in workers]
-
-
-def shares(n_chunks: int, workers: dict[str, int]) -> list[tuple[str, range]]:
-    """Return consecutive chunks for each worker, in proportion to its threads."""
-    edges = np.cumsum([0, *workers.values()]) * n_chunks / sum(workers.values())
-    cuts = np.round(edges).astype(int).tolist()
-    return [(one, range(*cut)) for one, cut in zip(workers, pairwise(cuts), strict=True)]
 
 
 def bundles(places: Sequence[str | None], workers: dict[str, int]) -> list[list[int]]:
@@ -302,6 +223,22 @@ def bundles(places: Sequence[str | None], workers: dict[str, int]) -> list[list[
     for worker, chunks in held.items():
         found += [part.tolist() for part in np.array_split(chunks, min(workers[worker], len(chunks)))]
     return sorted(found)
+
+
+def sum_tree(name: str, results: Sequence[Any]) -> dict[str, Any]:
+    """Return tasks that add up results; the last one has the sum.
+
+    Rows stay on their workers: to the first of a few, only the small results of the others come.
+    """
+    tasks: dict[str, Any] = {f"nonneg-small-{name}-{at}": (added, one) for at, one in enumerate(results)}
+    level = list(tasks)
+    while len(level) > 1:
+        above = []
+        for at in range(0, len(level), FAN_IN):
+            above.append(f"nonneg-sum-{name}-{len(tasks)}")
+            tasks[above[-1]] = (added, *level[at : at + FAN_IN])
+        level = above
+    return tasks
 
 
 def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[int, str]]:
@@ -321,40 +258,25 @@ def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[i
         found.append((index, least))
 
 
-def store(client: Any, key: str, value: Any) -> None:
-    """Let the scheduler keep a value for the task of this name, until that is forgotten."""
-    client.set_metadata([key], to_serialize(dumps(value)))
+def size_of(block: Block) -> tuple[int, float | None]:
+    """Return the number of bytes of a block, and those that are free on its GPU, where it is on one."""
+    on_device = is_cuda_tensor(block.values)
+    return block.__sizeof__(), free_memory(block.values.device) if on_device else None
 
 
 def stored() -> Any:
     """Return the value that the scheduler keeps for the task that runs."""
     worker = get_worker()
     key = worker.get_current_task()
-    found = sync(worker.loop, worker.scheduler.get_metadata, keys=[key], default=None)
-    if found is None:
+    value = sync(worker.loop, worker.scheduler.get_metadata, keys=[key], default=None)
+    if value is None:
         raise LostRowsError()
-    return loads(found.data if isinstance(found, Serialize) else found)  # as it was, within one process
+    return loads(value.data if isinstance(value, Serialize) else value)  # as it was, within one process
 
 
-def packed(result: Result) -> tuple[Any, Any]:
-    """Return rows as NumPy arrays, which pass through a client that has no GPU, and where they belong."""
-    first = next(iter(result.rows.values()))[0]
-    return mapped(to_numpy, result.rows), None if isinstance(first, np.ndarray) else _place_of(first)
-
-
-def _place_of(array: Any) -> tuple[str, str]:
-    return type(array).__module__.partition(".")[0], str(array.device)
-
-
-def unpacked() -> Result:
-    """Return rows that the scheduler keeps to where they were."""
-    rows, place = stored()
-    if place is None:
-        return Result(rows, {})
-    library, device = place
-    xp = importlib.import_module(library)
-    options = {"device": device} if library == "torch" else {}
-    return Result(mapped(lambda array: xp.asarray(array, **options), rows), {})
+def packed(result: Result) -> Result:
+    """Return rows as NumPy arrays, which pass through a client that has no GPU."""
+    return result._replace(rows=mapped(to_numpy, result.rows), sums={})
 
 
 def free_tasks(keys: Sequence[str], dask_scheduler: Any) -> None:
@@ -372,3 +294,94 @@ def free_tasks(keys: Sequence[str], dask_scheduler: Any) -> None:
         one.worker_restrictions = None
     forgotten = {one.key: "processing" for one in bound if one.state == "no-worker"}
     dask_scheduler.transitions(forgotten, stimulus_id=f"nonneg-free-{time.time()}")
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Use a running cluster inside the block."""
+    _check_address(address)
+    with Client(address, timeout=CONNECT_SECONDS) as client:
+        if not client.nthreads():
+            raise InvalidParameterError(
+                f"The Dask scheduler at {address} has no workers. Start some: dask worker {address}"
+            )
+        check_versions(client)
+        yield client
+
+
+def _check_address(address: str) -> None:
+    # Not left to `Client`, which waits for ever for some servers that are no schedulers.
+    async def ask() -> Any:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
+            return await server.identity()
+
+    expected = "Expected an address such as tcp://host:8786, which `dask scheduler` prints when it starts."
+    try:
+        kind = asyncio.run(asyncio.wait_for(ask(), CONNECT_SECONDS))["type"]
+    except TimeoutError:
+        reason = f"no answer within {CONNECT_SECONDS:g} s"
+    except (OSError, ValueError) as error:
+        reason = str(error) or type(error).__name__
+    except Exception:  # bytes of another protocol can mean anything
+        reason = "what answers is not a part of Dask"
+    else:
+        if kind == "Scheduler":
+            return
+        reason = f"it is the address of a {kind.lower()}"
+    raise InvalidParameterError(f"No Dask scheduler answers at {address} ({reason}). {expected}")
+
+
+def check_versions(client: Any) -> None:
+    """Refuse a cluster, when it is first used, whose scheduler or workers have another `nonneg` or none."""
+    if client in _checked:
+        return
+    # From the standard library, which every process can import.
+    asked = (pkgutil.resolve_name, "nonneg:__version__")
+    found = client.run(*asked, on_error="return")
+    try:
+        found["the scheduler"] = client.run_on_scheduler(*asked)
+    except ImportError as error:
+        found["the scheduler"] = error
+    without = [place for place, one in found.items() if isinstance(one, ImportError)]
+    others = [place for place, one in found.items() if isinstance(one, str) and one != __version__]
+    if without or others:
+        places = without or others
+        what = "cannot import nonneg" if without else f"have a version of nonneg other than {__version__}"
+        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        raise NonnegError(
+            f"Some processes of the Dask cluster {what}: {', '.join(places[:NAMED])}{more}. Install "
+            f"nonneg=={__version__}, the version here, where the scheduler and the workers run, and start "
+            "them again."
+        )
+    _checked.add(client)
+
+
+class SendFromGPU(WorkerPlugin):  # type: ignore[misc]
+    """Let workers, also those to come, send arrays that are on a GPU."""
+
+    # Dask converts tensors to NumPy arrays, which fails on a GPU, and then it asks for them again and again.
+    # For arrays of CuPy it needs another library. Both can be pickled.
+
+    name = "nonneg-send-from-gpu"
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+
+    def setup(self, worker: Any) -> None:
+        """Called by Dask on every worker."""
+        if self.library == "torch":
+            import torch
+            from distributed.protocol.torch import serialize_torch_Tensor
+
+            kind, usual = torch.Tensor, serialize_torch_Tensor
+        else:
+            import cupy
+
+            kind, usual = cupy.ndarray, None
+
+        def serialize(array: Any) -> Any:
+            if usual is None or array.device.type != "cpu":
+                raise NotImplementedError  # Dask goes on with pickle
+            return usual(array)
+
+        dask_serialize.register(kind, serialize)
