@@ -38,7 +38,7 @@ from distributed.utils import sync
 from nonneg._arrays import is_cuda_tensor, to_numpy
 from nonneg._devices import free_memory
 from nonneg._version import __version__
-from nonneg.data.chunked import (
+from nonneg.data.block_tasks import (
     Block,
     Result,
     Rows,
