@@ -44,7 +44,7 @@ def spoiled(value):
 
 
 BAD = {
-    "negative entry": (spoiled(-1.0), {}, NegativeDataError, r"entry \[4, 2\] is -1\.0.*maximum"),
+    "negative entry": (spoiled(-1.0), {}, NegativeDataError, r"entry \[4, 2\] is -1\.0.*keep"),
     "nan": (spoiled(np.nan), {}, NonFiniteDataError, r"NaN: entry \[4, 2\].*missing='mask'"),
     "infinity": (spoiled(np.inf), {}, NonFiniteDataError, r"infinity: entry \[4, 2\].*replace"),
     "empty": (np.empty((0, 4)), {}, InvalidDataError, "at least one sample"),

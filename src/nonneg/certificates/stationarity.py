@@ -134,7 +134,7 @@ def _w_part(
 
 def _named(loss: str) -> str:
     """Write the names that losses are called after with capitals."""
-    people = ("frobenius", "kullback", "leibler", "itakura", "saito")
+    people = ("frobenius", "kullback", "leibler", "itakura", "saito", "huber")
     return "-".join(word.capitalize() if word in people else word for word in loss.split("-"))
 
 

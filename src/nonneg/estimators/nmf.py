@@ -37,11 +37,12 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
 from nonneg.iteration.progress import logger
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import checked_negative, checked_rank, initial_factors, run_factorization
+from nonneg.solvers.factorize import checked_negative, checked_rank, initial_factors, run_fit
 from nonneg.solvers.numbers import check_numbers
 from nonneg.solvers.online import OnlineState, decay_of, online_step
 from nonneg.solvers.reconstruction import reconstruction_error
 from nonneg.solvers.result import FactorizationResult, returned
+from nonneg.solvers.robust import Huber, checked_dense
 
 # Attributes of a fit, which no longer describe the model once a batch has changed it.
 OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
@@ -123,6 +124,12 @@ class NMF(FactorizingEstimator):
     negative : {"error", "keep"}, default "error"
         Whether negative entries of X are an error, or data such as noise leaves them. The Frobenius loss fits
         nonnegative factors to them as they are: nothing is clipped or shifted.
+    robust : {"huber"} or None
+        "huber" replaces the squares of residuals by their size beyond `robust_threshold`, so that outliers
+        count less; ``result_.outliers`` lists them.
+    robust_threshold : float, default 4
+        In standard deviations, which are 1 without `uncertainty` or `entry_weight`. The default is that of
+        positive matrix factorization (Paatero 1997).
     accelerate : bool, default True
         Whether HALS may run most iterations on compressed data and in float32 (only in float32 if X is
         sparse), if X is large enough. Loss, stopping rule and certificate are those of X. Iterations count by
@@ -147,7 +154,8 @@ class NMF(FactorizingEstimator):
     n_iter_ : int
         Number of iterations.
     reconstruction_err_ : float
-        Frobenius norm of X - W H, or the square root of twice the beta-divergence, with the sample weights.
+        Frobenius norm of X - W H, or the square root of twice the beta-divergence or robust loss, with the
+        weights of samples and entries.
     history_ : History
         What was measured after each iteration.
     certificate_ : Certificate
@@ -215,6 +223,8 @@ class NMF(FactorizingEstimator):
     scale: str | None = None
     missing: str = "error"
     negative: str = "error"
+    robust: str | None = None
+    robust_threshold: float = 4.0
     accelerate: bool = True
     device: str | None = None
     n_jobs: int | None = None
@@ -261,6 +271,8 @@ class NMF(FactorizingEstimator):
         "scale": [StrOptions(set(SCALES)), None],
         "missing": [StrOptions({"error", "mask"})],
         "negative": [StrOptions({"error", "keep"})],
+        "robust": [StrOptions({"huber"}), None],
+        "robust_threshold": [Interval(Real, 0, None, closed="neither")],
         "accelerate": ["boolean"],
         "device": [str, None],
     }
@@ -354,6 +366,7 @@ class NMF(FactorizingEstimator):
         beta = beta_loss_of(self)
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         checked_negative(self.negative, beta)
+        huber = Huber.of(self.robust, self.robust_threshold, beta)
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(
             self, X, reset=True, **weights, positive=beta <= 0,
@@ -365,8 +378,8 @@ class NMF(FactorizingEstimator):
         k = rank_of(self, data, W, H)
         init, W, H = resolved_init(self, data, k, W, H)
         penalties = penalties_of(self, data)
-        result = run_factorization(
-            data, k, beta=beta, penalties=penalties, solver=self.solver, init=init, W=W, H=H,
+        result = run_fit(
+            data, k, huber=huber, beta=beta, penalties=penalties, solver=self.solver, init=init, W=W, H=H,
             n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, rng=self.random_state,
             frozen_components=frozen, shuffle=self.shuffle, accelerate=self.accelerate, n_jobs=self.n_jobs,
             verbose=self.verbose, callback=self.callback,
@@ -451,14 +464,13 @@ class NMF(FactorizingEstimator):
         beta = beta_loss_of(self)
         weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
         data = self._scaled(input_data(self, X, reset=False, **weights, positive=beta <= 0))
+        Ht, penalties = data.to_device(self._scaled_H(self.components_, -1).T), penalties_of(self, data)
+        huber = Huber.of(self.robust, self.robust_threshold, beta)
         with threads(self.n_jobs), device_work(data):
-            W, _ = encode(
-                data,
-                data.to_device(self._scaled_H(self.components_, -1).T),
-                beta=beta,
-                penalties=penalties_of(self, data),
-                max_iter=self.transform_max_iter,
-            )
+            if huber is None:
+                W, _ = encode(data, Ht, beta=beta, penalties=penalties, max_iter=self.transform_max_iter)
+            else:
+                W, _ = huber.encode(checked_dense(data), Ht, penalties)
         return data.to_caller(W)
 
     def certify(
@@ -528,6 +540,11 @@ class NMF(FactorizingEstimator):
         After `fit`, training continues from the fitted components.
         """
         beta = beta_loss_of(self)
+        if self.robust is not None:
+            raise InvalidParameterError(
+                "partial_fit does not accept robust='huber': the sums that it keeps are those of squares. "
+                "Use fit, or leave robust out."
+            )
         if getattr(self, "scale", None) is not None:
             raise InvalidParameterError(
                 f"partial_fit does not accept scale={self.scale!r}, because the next batch may have a "

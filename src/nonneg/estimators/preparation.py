@@ -134,7 +134,7 @@ def warn_unless_converged(model: Any, reason: StopReason, statement: Statement, 
 
 def lower_bound_statement(model: Any, data: DataMatrix, H: Any) -> Statement:
     """Compare the error of the components H with the Eckart-Young lower bound."""
-    if beta_loss_of(model) != 2.0:
+    if beta_loss_of(model) != 2.0 or getattr(model, "robust", None) is not None:
         sentence = (
             "The Eckart-Young lower bound applies to the Frobenius error, but another loss was minimized."
         )

@@ -22,9 +22,16 @@ from nonneg.solvers.registry import loss_name
 
 
 def certify(
-    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties, free: IntArray | None
+    data: DataMatrix,
+    W: SampleArray,
+    Ht: Array,
+    *,
+    beta: float,
+    penalties: Penalties,
+    free: IntArray | None,
+    loss: str | None = None,
 ) -> list[Statement]:
-    """Return the statements that every fit carries."""
+    """Return the statements that every fit carries; `loss` is the name if it is not that of beta."""
     _, (of_W,) = data.map_reduce_rows(_infeasible_rows, W, n_out=0)
     n_infeasible = int(of_W) + int(_infeasible(data.xp, Ht))
     frozen: Any = None
@@ -43,7 +50,7 @@ def certify(
         )
         return [stationarity_statement(*residuals, n_infeasible=n_infeasible)]
     residuals = _ratio_residuals(data, W, Ht, beta=beta, penalties=penalties, frozen=frozen)
-    return [stationarity_statement(*residuals, n_infeasible=n_infeasible, loss=loss_name(beta))]
+    return [stationarity_statement(*residuals, n_infeasible=n_infeasible, loss=loss or loss_name(beta))]
 
 
 def _ratio_residuals(

@@ -38,6 +38,7 @@ from nonneg.solvers.recovery import continued
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
 from nonneg.solvers.restarts import Restart, best_run
 from nonneg.solvers.result import FactorizationResult, returned
+from nonneg.solvers.robust import PER_ROUND, Huber, checked_dense, reweighted_fit
 
 # Changes of the error below this are rounding: no tolerance is advised there.
 SMALLEST_TOL = 1e-12
@@ -69,6 +70,8 @@ def factorize(
     uncertainty: Any = None,
     missing: str = "error",
     negative: str = "error",
+    robust: str | None = None,
+    robust_threshold: float = 4.0,
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
     accelerate: bool = True,
@@ -132,6 +135,12 @@ def factorize(
     negative : {"error", "keep"}, default "error"
         Whether negative entries of X are an error, or data such as noise leaves them. The Frobenius loss fits
         nonnegative factors to them as they are: nothing is clipped or shifted.
+    robust : {None, "huber"}, default None
+        "huber" replaces the squares of residuals by their size beyond `robust_threshold`, so that outliers
+        count less; they are listed in the result.
+    robust_threshold : float, default 4
+        In standard deviations, which are 1 without `uncertainty` or `entry_weight`. The default is that of
+        positive matrix factorization (Paatero 1997).
     frozen_components : sequence of int, optional
         Rows of `H` that are kept fixed.
     shuffle : bool, default False
@@ -173,6 +182,7 @@ def factorize(
     """
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
+    huber = Huber.of(robust, robust_threshold, beta)
     n_iter = likely_iterations(max_iter, checked_count("n_init", n_init), beta)
     request = Request(
         sample_weight=sample_weight, mask=mask, entry_weight=entry_weight, uncertainty=uncertainty,
@@ -180,13 +190,37 @@ def factorize(
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
     )  # fmt: skip
     data = wrap(X, request)
-    result = run_factorization(
-        data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init, max_iter=max_iter,
-        tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
+    result = run_fit(
+        data, n_components, huber=huber, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init,
+        max_iter=max_iter, tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
         frozen_components=frozen_components, shuffle=shuffle, accelerate=accelerate, n_jobs=n_jobs,
         verbose=verbose, callback=callback, checkpoint=checkpoint,
     )  # fmt: skip
     return returned(result, data)
+
+
+def run_fit(
+    data: DataMatrix, n_components: int, *, huber: Huber | None, final_encoding: bool = False, **options: Any
+) -> FactorizationResult:
+    """Factorize validated data; `huber` is the robust loss, or None for the beta-divergence alone."""
+    if huber is None:
+        return run_factorization(data, n_components, final_encoding=final_encoding, **options)
+    data, rng, n_init = (
+        checked_dense(data),
+        options.pop("rng"),
+        checked_count("n_init", options.pop("n_init")),
+    )
+    given = options["W"] is not None or options["H"] is not None
+    options["init"] = _checked_init(options["init"], n_init, data.shape, n_components, given=given)
+    same = {name: options[name] for name in ("penalties", "tol", "max_iter", "frozen_components", "callback")}
+    # A few iterations of the squared loss only: its minimum may have components of outliers.
+    options["max_iter"] = min(PER_ROUND, options["max_iter"])
+    results = []
+    for seed in [rng] if n_init == 1 else spawn(rng, n_init):
+        first = run_factorization(data, n_components, rng=seed, **options)
+        with threads(options["n_jobs"]):
+            results.append(reweighted_fit(first, data, huber, final_encoding=final_encoding, **same))
+    return min(results, key=lambda result: result.loss)
 
 
 def run_factorization(

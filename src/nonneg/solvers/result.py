@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nonneg._html import view_of_result
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.iteration import History, StopReason
@@ -34,7 +34,10 @@ class FactorizationResult:
     solver : str
         The solver that ran.
     loss_name : str
-        The beta-divergence that was minimized.
+        The beta-divergence that was minimized, or "huber".
+    outliers : array of shape (n_outliers, 2) or None
+        With ``robust="huber"``, row and column of the entries farther from W H than the threshold, the
+        farthest first.
     """
 
     W: SampleArray
@@ -46,6 +49,7 @@ class FactorizationResult:
     certificate: Certificate
     solver: str
     loss_name: str
+    outliers: IntArray | None = None
 
     @property
     def factors(self) -> tuple[SampleArray, Array]:

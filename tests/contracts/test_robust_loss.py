@@ -1,0 +1,104 @@
+"""Huber's loss: its value, its stationary points, and outliers that no longer count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+
+from nonneg import NMF, factorize
+from nonneg.exceptions import InvalidParameterError, NonnegError, UnsupportedInputError
+
+
+def spoiled(seed=0, n=80, m=20, k=3):
+    rng = np.random.default_rng(seed)
+    W, H = rng.gamma(0.7, size=(n, k)), rng.gamma(0.5, size=(k, m))
+    deviations = rng.uniform(0.05, 0.2, (n, m))
+    X = W @ H + deviations * rng.normal(size=(n, m))
+    places = rng.choice(n * m, 30, replace=False)
+    X.flat[places] += 100 * deviations.flat[places]
+    return X, deviations, H, places
+
+
+def huber(X, W, H, deviations, c):
+    z = np.abs(X - W @ H) / deviations
+    return float(np.sum(np.where(z > c, c * (z - c / 2), z * z / 2)))
+
+
+@pytest.mark.parametrize("threshold", [4.0, 1.5])
+def test_the_loss_is_hubers_and_cannot_be_lowered_in_a_row(threshold):
+    X, deviations, _, _ = spoiled()
+    model = NMF(
+        3,
+        robust="huber",
+        robust_threshold=threshold,
+        negative="keep",
+        tol=1e-8,
+        max_iter=2000,
+        random_state=0,
+    )
+    W = model.fit_transform(X, uncertainty=deviations)
+    H, result = model.components_, model.result_
+    assert result.loss == pytest.approx(huber(X, W, H, deviations, threshold), rel=1e-10)
+    assert result.loss_name == "huber"
+    assert np.diff(result.history.loss).max() <= 1e-10 * result.history.loss[0]
+    assert result.certificate["stationarity"].holds
+    assert "Huber loss" in result.certificate["stationarity"].sentence
+    np.testing.assert_allclose(model.transform(X, uncertainty=deviations), W, rtol=1e-6, atol=1e-8)
+    for row in range(0, 80, 20):
+        here = slice(row, row + 1)
+
+        def loss(w, here=here):
+            return huber(X[here], w[None], H, deviations[here], threshold)
+
+        best = scipy.optimize.minimize(
+            loss,
+            np.full(3, 0.5),
+            bounds=[(0, None)] * 3,
+            method="L-BFGS-B",
+            options={"ftol": 0, "gtol": 1e-9},
+        )
+        assert loss(W[row]) <= best.fun * (1 + 1e-7)
+
+
+def test_outliers_are_listed_and_hardly_move_the_components():
+    X, deviations, H, places = spoiled(1)
+    options = {"negative": "keep", "uncertainty": deviations, "rng": 0, "n_init": 5, "max_iter": 500}
+    robust, plain = factorize(X, 3, robust="huber", **options), factorize(X, 3, **options)
+    listed = robust.outliers[:, 0] * X.shape[1] + robust.outliers[:, 1]
+    assert len(set(places) & set(listed)) >= 28  # of 30
+    assert len(listed) <= 40
+    z = np.abs(X - robust.W @ robust.H) / deviations
+    assert (np.diff(z[tuple(robust.outliers.T)]) <= 0).all()
+
+    def error(found):
+        found, truth = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (found, H))
+        rows, columns = scipy.optimize.linear_sum_assignment(-truth @ found.T)
+        return np.linalg.norm(truth[rows] - found[columns])
+
+    assert error(robust.H) <= 0.3 * error(plain.H)
+
+
+def test_a_threshold_beyond_all_residuals_is_the_squared_loss():
+    X, deviations, _, _ = spoiled()
+    options = {"negative": "keep", "uncertainty": deviations, "rng": 0, "tol": 1e-7, "max_iter": 3000}
+    plain = factorize(X, 3, **options)
+    robust = factorize(X, 3, robust="huber", robust_threshold=1e6, **options)
+    assert len(robust.outliers) == 0
+    assert robust.loss == pytest.approx(plain.loss, rel=1e-4)
+    assert robust.loss <= plain.loss
+
+
+def test_what_has_no_robust_loss_says_so():
+    X, deviations, _, _ = spoiled()
+    with pytest.raises(InvalidParameterError, match="Frobenius loss"):
+        factorize(X, 3, robust="huber", beta_loss=1, negative="error")
+    with pytest.raises(UnsupportedInputError, match="dense array"):
+        factorize(sp.csr_array(X), 3, robust="huber", negative="keep")
+    with pytest.raises(NonnegError, match="huber"):
+        factorize(X, 3, robust="tukey")
+    with pytest.raises(InvalidParameterError, match="partial_fit"):
+        NMF(3, robust="huber", negative="keep").partial_fit(X)
+    model = NMF(3, robust="huber", negative="keep", random_state=0).fit(X, uncertainty=deviations)
+    assert model.certify(X)["eckart-young-bound"].verdict.name == "NOT_VERIFIABLE"
