@@ -41,10 +41,10 @@ files FILE+: sound files: .wav .flac .ogg ...
 --method stft|transform|tl|jd|dct: the short-time Fourier transform (stft, default); a transform learned with
     the components (tl) or before them (jd), the cosine transform (dct), or the learned or the cosine
     transform, whichever explains held-out frames better (transform)
---components N: total number of components (default: eight per source; one for transforms; forty with --train)
---grouping auto|timbre|timbre-dynamics|activations|harmonic-percussive: how components are grouped into
+--components N: total number of components (default: eight per source; one for transforms)
+--grouping auto|timbre|timbre-dynamics|harmonic-percussive: how components are grouped into
     sources: by their spectra (timbre), by spectra and dynamics (timbre-dynamics), by the one of these whose
-    sources have the more equal energies (auto, default), by activations, or into sustained and struck sounds
+    sources have the more equal energies (auto, default), or into sustained and struck sounds
     (harmonic-percussive, two sources)
 
 [search]

@@ -38,8 +38,10 @@ def test_the_stft_has_the_conventions_of_librosa():
 def test_what_the_stft_refuses():
     with pytest.raises(InvalidParameterError, match="hop=33 is more than half"):
         STFT(64, 33)
-    with pytest.raises(ShapeError, match="Expected coefficients of shape"):
+    with pytest.raises(ShapeError, match="for a signal of 1000 samples"):
         STFT(64).synthesize(np.zeros((5, 33)), 1000)
+    with pytest.raises(ShapeError, match="Expected coefficients of shape"):
+        STFT(64).synthesize(np.zeros((63, 32)), 1000)
 
 
 @pytest.mark.parametrize(("frame_length", "hop"), [(2, 1), (3, 1), (4, 1), (8, 2), (10, 2)])
@@ -48,11 +50,6 @@ def test_the_hop_of_the_stft_is_a_quarter_of_a_frame(frame_length, hop):
     assert (stft.hop, stft.step, stft.n_bins) == (hop, hop, frame_length // 2 + 1)
     expected = (stft.n_frames(20), stft.n_bins)
     assert stft.synthesize(np.zeros(expected), 20).shape == (20,)
-    for shape in ((expected[0] + 1, expected[1]), (expected[0], expected[1] + 1), (expected[1],)):
-        with pytest.raises(
-            ShapeError, match=rf"\(..., {expected[0]}, {expected[1]}\) for a signal of 20 samples"
-        ):
-            stft.synthesize(np.zeros(shape), 20)
 
 
 def test_half_a_frame_is_the_largest_hop():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from nonneg.applications.audio.files import Sound, read_sound, write_sound
-from nonneg.applications.audio.frames import Framing
+from nonneg.applications.audio.frames import STFT, Framing
 from nonneg.applications.audio.grouping import group_components
-from nonneg.applications.audio.masks import masked_frames, wiener_masks
+from nonneg.applications.audio.masks import wiener_masks
 from nonneg.applications.audio.methods import METHODS
 from nonneg.applications.audio.separation import SourceSeparation
-from nonneg.applications.audio.stft import STFT
 
 __all__ = [
     "METHODS",
@@ -17,7 +16,6 @@ __all__ = [
     "Sound",
     "SourceSeparation",
     "group_components",
-    "masked_frames",
     "read_sound",
     "wiener_masks",
     "write_sound",

@@ -1,4 +1,4 @@
-"""Cut signals into frames and put them together again, without losing a sample."""
+"""Frames of signals: windowed pieces, or their short-time Fourier transform; no sample is lost."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.fft
 from scipy.signal import get_window
 
-from nonneg._typing import FloatArray
+from nonneg._typing import Array, FloatArray
 from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, ShapeError
 
 # A sample whose windows sum to less than this share of the largest sum could not be recovered.
@@ -165,6 +166,113 @@ class Framing:
             piece = frames[..., part * self.step : (part + 1) * self.step]
             added[..., part : part + n_frames, : piece.shape[-1]] += piece
         return added.reshape(*leading, -1)
+
+
+@dataclass(frozen=True)
+class STFT(Framing):
+    """The short-time Fourier transform of signals, and signals from it.
+
+    Parameters
+    ----------
+    frame_length : int
+        Samples per frame: `n_fft` of librosa.
+    hop : int, optional
+        Samples from one frame to the next (`hop_length`), at most half a frame; a quarter by default.
+    window : str, tuple or array
+        As for `Framing`; "hann" by default, periodic.
+
+    Notes
+    -----
+    As ``librosa.stft(center=True, pad_mode="constant")``: frames are centered at multiples of the hop, with
+    half a frame of zeros before and after the signal. The inverse adds up the windowed frames and divides by
+    the sum of the squared windows. It is exact, and gives the least-squares signal if frames were modified.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg.applications.audio import STFT
+    >>> stft = STFT(64)
+    >>> signal = np.random.default_rng(0).standard_normal(1000)
+    >>> coefficients = stft.analyze(signal)
+    >>> coefficients.shape
+    (1, 63, 33)
+    >>> bool(np.allclose(stft.synthesize(coefficients, 1000)[0], signal))
+    True
+    """
+
+    window: Any = "hann"
+
+    def __post_init__(self) -> None:
+        if self.hop is None:
+            object.__setattr__(self, "hop", max(int(self.frame_length) // 4, 1))
+        super().__post_init__()
+        if self.step > max(self.frame_length // 2, 1):
+            raise InvalidParameterError(
+                f"hop={self.hop} is more than half of frame_length={self.frame_length}: samples between two "
+                "frames would be lost. Use a quarter."
+            )
+
+    @property
+    def padding(self) -> int:
+        """Zeros before a signal."""
+        return self.frame_length // 2
+
+    @property
+    def n_bins(self) -> int:
+        """Frequencies, from 0 to half the sampling rate."""
+        return self.frame_length // 2 + 1
+
+    def n_frames(self, n_samples: int) -> int:
+        """Return how many frames a signal has.
+
+        Parameters
+        ----------
+        n_samples : int
+            Its length.
+
+        Returns
+        -------
+        int
+            At least 1.
+        """
+        return 1 + n_samples // self.step
+
+    def analyze(self, signals: Any) -> Array:
+        """Return the coefficients of signals.
+
+        Parameters
+        ----------
+        signals : array-like of shape (n_samples,) or (n_recordings, n_samples)
+            Real numbers; not changed.
+
+        Returns
+        -------
+        complex array of shape (n_recordings, n_frames, n_bins)
+            One row per frame: the transpose of librosa's.
+        """
+        return scipy.fft.rfft(self.split(signals), axis=-1)
+
+    def synthesize(self, coefficients: Any, n_samples: int) -> FloatArray:
+        """Return the signals whose coefficients are nearest to those given.
+
+        Parameters
+        ----------
+        coefficients : complex array of shape (..., n_frames, n_bins)
+            As `analyze` returns them, masked or not.
+        n_samples : int
+            The length of the signals.
+
+        Returns
+        -------
+        array of shape (..., n_samples)
+            The signals.
+        """
+        if np.ndim(coefficients) < 2 or np.shape(coefficients)[-1] != self.n_bins:
+            raise ShapeError(
+                f"Expected coefficients of shape (..., n_frames, {self.n_bins}), got "
+                f"{np.shape(coefficients)}."
+            )
+        return self.join(scipy.fft.irfft(coefficients, n=self.frame_length, axis=-1), n_samples)
 
 
 def as_recordings(signals: Any) -> FloatArray:

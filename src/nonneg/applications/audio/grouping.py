@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.fft
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
 PROPOSALS = ("timbre", "timbre-dynamics")
-GROUPINGS = ("auto", *PROPOSALS, "activations", "harmonic-percussive")
+GROUPINGS = ("auto", *PROPOSALS, "harmonic-percussive")
 """The ways to group components, by name."""
 # Mel-frequency cepstral coefficients as in speech recognition: 40 bands, 13 coefficients of which the first,
 # the loudness, is left out (Davis & Mermelstein 1980; librosa and HTK).
 MEL_BANDS, CEPSTRAL_COEFFICIENTS = 40, 13
 # Initializations of k-means, of which the best counts.
-N_INIT, MAX_ITER = 32, 100
+N_INIT = 32
 
 
 def group_components(
@@ -34,12 +37,12 @@ def group_components(
         What each component is made of.
     n_groups : int
         At most as many as components.
-    by : {"auto", "timbre", "timbre-dynamics", "activations", "harmonic-percussive"}, default "auto"
+    by : {"auto", "timbre", "timbre-dynamics", "harmonic-percussive"}, default "auto"
         "timbre": components with similar spectral envelopes, by their mel-frequency cepstral coefficients.
         "timbre-dynamics": the same, where the dynamics of the activations (how rough they are, and how much
         faster they rise than fall) count as much as the envelopes. "auto": the one of these two whose groups
-        have the more equal energies. "activations": components that sound at the same time.
-        "harmonic-percussive": components with smooth and with rough activations; two groups.
+        have the more equal energies. "harmonic-percussive": components with smooth and with rough
+        activations; two groups.
     frequencies : array-like of shape (n_bins,), optional
         The frequency of each bin in hertz; by default bins are equally spaced from 0 to 11025 Hz.
 
@@ -52,8 +55,7 @@ def group_components(
     Notes
     -----
     Groups are found by k-means of the descriptors, in which a component counts by its magnitude. Roughness is
-    the total variation of an activation over its sum. "activations" cuts a tree by average linkage of the
-    correlations; a constant activation resembles no other.
+    the total variation of an activation over its sum.
 
     References
     ----------
@@ -97,49 +99,85 @@ def largest_share(W: FloatArray, H: FloatArray, labels: IntArray) -> float:
     return max(energies) / max(sum(energies), np.finfo(float).tiny)
 
 
+def group_by_solos(
+    W: FloatArray, H: FloatArray, solos: Sequence[tuple[Any, Any]], n_groups: int, frequencies: FloatArray
+) -> IntArray:
+    """Return the source of each component by the components of solo recordings of the first sources.
+
+    A component belongs to the source of the most similar one. If there are more sources than solos, groups
+    are those of k-means with the solos as seeds (Basu, Banerjee & Mooney 2002).
+    """
+    known = np.repeat(np.arange(len(solos)), [len(components) for _, components in solos])
+    features = [_features(*factors, frequencies) for factors in (*solos, (W, H))]
+    envelopes, dynamics, weights = (np.concatenate(parts) for parts in zip(*features, strict=True))
+    # Cepstral distances as they are; both parts have the same total variance.
+    parts = [part - np.average(part, axis=0, weights=weights) for part in (envelopes, dynamics)]
+    sizes = [float(np.sqrt(np.average(np.square(part).sum(axis=1), weights=weights))) for part in parts]
+    points = np.concatenate([part / (size or 1.0) for part, size in zip(parts, sizes, strict=True)], axis=1)
+    seeds, others = points[: len(known)], points[len(known) :]
+    distances = np.square(others[:, None] - seeds).sum(axis=2)
+    if n_groups == len(solos):
+        near = np.stack([distances[:, known == at].min(axis=1) for at in range(n_groups)], axis=1)
+        return _filled(near.argmin(axis=1), near)
+    centers = [
+        np.average(seeds[known == at], axis=0, weights=weights[: len(known)][known == at])
+        for at in range(len(solos))
+    ]
+    while len(centers) < n_groups:
+        # Each further group begins far from the others, with a component that weighs something.
+        far = np.square(others[:, None] - np.array(centers)).sum(axis=2).min(axis=1)
+        centers.append(others[int(np.argmax(weights[len(known) :] * far))])
+    labels = _means(points, weights, n_groups, init=np.array(centers))[len(known) :]
+    return _filled(labels, np.square(others[:, None] - np.array(centers)).sum(axis=2))
+
+
+def _filled(labels: IntArray, distances: FloatArray) -> IntArray:
+    """Give each group without a component the nearest one of a group that has several."""
+    for at in range(distances.shape[1]):
+        if not (labels == at).any():
+            several = np.bincount(labels, minlength=distances.shape[1])[labels] > 1
+            labels[np.argmin(np.where(several, distances[:, at], np.inf))] = at
+    return labels
+
+
 def _grouped(W: FloatArray, H: FloatArray, n_groups: int, by: str, frequencies: FloatArray) -> IntArray:
     if n_groups == H.shape[0] and by != "harmonic-percussive":
         return np.arange(n_groups, dtype=np.intp)
-    if by == "activations":
-        return _in_order(_linked(_correlations(W.T), n_groups))
+    envelopes, dynamics, weights = _features(W, H, frequencies)
+    if by == "harmonic-percussive":
+        rough = _standardized(dynamics, weights)[:, :1]
+        labels = _means(rough, weights, 2)
+        smooth = int(np.argmin([rough[labels == at].mean() for at in (0, 1)]))
+        return np.where(labels == smooth, 0, 1).astype(np.intp)
+    points = envelopes
+    if by == "timbre-dynamics":
+        # Both parts have the same total variance.
+        parts = (_standardized(part, weights) / np.sqrt(part.shape[1]) for part in (envelopes, dynamics))
+        points = np.concatenate(list(parts), axis=1)
+    return _in_order(_means(points, weights, n_groups))
+
+
+def _features(W: Any, H: Any, frequencies: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return envelopes and dynamics of components, and their shares of the magnitude."""
+    W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
     masses = W.sum(axis=0) * H.sum(axis=1)
     # Silent components go anywhere, but go.
     weights = np.maximum(masses / max(float(masses.sum()), np.finfo(float).tiny), 1e-12)
-    dynamics = _standardized(_dynamics(W), weights)
-    if by == "harmonic-percussive":
-        labels = _means(dynamics[:, :1], weights, 2)
-        smooth = int(np.argmin([dynamics[labels == at, 0].mean() for at in (0, 1)]))
-        return np.where(labels == smooth, 0, 1).astype(np.intp)
-    descriptors = _cepstral_coefficients(H, frequencies)
-    if by == "timbre-dynamics":
-        # Both parts have the same total variance.
-        envelopes = _standardized(descriptors, weights) / np.sqrt(descriptors.shape[1])
-        descriptors = np.concatenate([envelopes, dynamics / np.sqrt(dynamics.shape[1])], axis=1)
-    return _in_order(_means(descriptors, weights, n_groups))
+    return _cepstral_coefficients(H, frequencies), _dynamics(W), weights
 
 
-def _means(points: FloatArray, weights: FloatArray, n_groups: int) -> IntArray:
+def _means(points: FloatArray, weights: FloatArray, n_groups: int, init: Any = "random") -> IntArray:
     """Return the groups of weighted k-means, none of them empty."""
-    random = np.random.default_rng(0)
-    best, least = np.arange(len(points)) % n_groups, np.inf
-    for _ in range(N_INIT):
-        chosen = random.choice(len(points), n_groups, replace=False, p=weights / weights.sum())
-        centers, labels = points[chosen], np.zeros(len(points), dtype=np.intp)
-        for _ in range(MAX_ITER):
-            before = labels
-            labels = np.square(points[:, None] - centers).sum(axis=2).argmin(axis=1)
-            if len(np.unique(labels)) < n_groups:
-                # Points that coincide: no group is left empty.
-                labels[chosen] = np.arange(n_groups)
-            if (labels == before).all():
-                break
-            members = np.eye(n_groups)[labels] * weights[:, None]
-            centers = members.T @ points / members.sum(axis=0)[:, None]
-        scatter = float(weights @ np.square(points - centers[labels]).sum(axis=1))
-        # A gain below rounding decides nothing.
-        if scatter < least * (1 - 1e-9):
-            best, least = labels, scatter
-    return best
+    with warnings.catch_warnings():
+        # Points that coincide.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KMeans(
+            n_groups, init=init, n_init=N_INIT if isinstance(init, str) else 1, random_state=0
+        ).fit(points, sample_weight=weights)
+    labels = np.asarray(model.labels_, dtype=np.intp)
+    if len(np.unique(labels)) < n_groups:
+        labels[np.argsort(-weights, kind="stable")[:n_groups]] = np.arange(n_groups)
+    return labels
 
 
 def _dynamics(W: FloatArray) -> FloatArray:
@@ -171,32 +209,6 @@ def _standardized(columns: FloatArray, weights: FloatArray) -> FloatArray:
     centered = columns - np.average(columns, axis=0, weights=weights)
     spread = np.sqrt(np.average(np.square(centered), axis=0, weights=weights))
     return centered / np.where(spread > 0, spread, 1.0)
-
-
-def _correlations(rows: FloatArray) -> FloatArray:
-    """Return the correlations of rows; a constant one has none with any other."""
-    centered = rows - rows.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(centered, axis=1, keepdims=True)
-    unit = centered / np.where(norms > 0, norms, 1.0)
-    return unit @ unit.T
-
-
-def _linked(similar: FloatArray, n_groups: int) -> IntArray:
-    from scipy.cluster.hierarchy import linkage
-    from scipy.spatial.distance import squareform
-
-    distances = np.clip(1.0 - similar, 0.0, None)
-    np.fill_diagonal(distances, 0.0)
-    tree = linkage(squareform(distances, checks=False), method="average")
-    # The first merges only: where heights are equal, scipy's own cut may leave fewer groups than asked for.
-    k = len(tree) + 1
-    members = {at: [at] for at in range(k)}
-    for step, (first, second, _, _) in enumerate(tree[: k - n_groups]):
-        members[k + step] = members.pop(int(first)) + members.pop(int(second))
-    labels = np.empty(k, dtype=np.intp)
-    for number, group in enumerate(members.values()):
-        labels[group] = number
-    return labels
 
 
 def _in_order(labels: IntArray) -> IntArray:

@@ -72,28 +72,6 @@ def mask_of_each(
         yield mask
 
 
-def masked_frames(frames: Any, transform: Any, masks: Any) -> FloatArray:
-    """Return the part of each source in every frame.
-
-    Parameters
-    ----------
-    frames : array-like of shape (n_recordings, n_frames, frame_length)
-        The mixture.
-    transform : array-like of shape (frame_length, frame_length)
-        Orthogonal; its rows are atoms.
-    masks : array-like of shape (n_sources, n_frames, frame_length)
-        In the transform's domain.
-
-    Returns
-    -------
-    array of shape (n_sources, n_recordings, n_frames, frame_length)
-        Frames in time; where the masks sum to one, they sum to the mixture.
-    """
-    mixture, atoms, shares = np.asarray(frames), np.asarray(transform), np.asarray(masks)
-    coefficients = mixture @ atoms.T
-    return np.stack([(coefficients * share) @ atoms for share in shares])
-
-
 def masked_parts(
     coefficients: Sequence[Array],
     activations: Sequence[FloatArray],

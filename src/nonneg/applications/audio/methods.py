@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._registry import Entry, Registry
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.applications.audio.frames import Framing
+from nonneg.applications.audio.frames import STFT, Framing
 from nonneg.applications.audio.recordings import Recordings, check_sound, checked_recordings
 from nonneg.applications.audio.sources import checked_names, default_names
 from nonneg.applications.audio.spectrogram import (
@@ -19,7 +19,6 @@ from nonneg.applications.audio.spectrogram import (
     magnitudes,
     spectrogram_framing,
 )
-from nonneg.applications.audio.stft import STFT
 from nonneg.estimators import NMF, TransformNMF
 from nonneg.estimators.saving import Part, StoredArray, Value
 from nonneg.exceptions import InvalidParameterError
@@ -32,7 +31,7 @@ METHODS = Registry(
         "stft": Entry(
             f"{_HERE}:fit_stft",
             "NMF of a magnitude spectrogram (short-time Fourier transform, Kullback-Leibler)",
-            options=frozenset({"beta_loss", "continuity", "exponent", "mask_exponent"}),
+            options=frozenset({"continuity", "mask_exponent"}),
         ),
         "transform": Entry(
             f"{_HERE}:fit_frames",
@@ -49,18 +48,12 @@ METHODS = Registry(
 
 # The spectrogram is modeled as a sum of magnitudes; the masks are ratios of their squares, powers. Smooth
 # activations count as much as the divergence of one component.
-SPECTROGRAM_PARAMS: dict[str, Any] = {
-    "beta_loss": "kullback-leibler",
-    "continuity": None,
-    "exponent": 1.0,
-    "mask_exponent": 2.0,
-}
-CONTINUITY = 1.0
-# Templates of a source with training recordings: more than a mixture has of each.
-TEMPLATES_PER_SOURCE = 40
+CONTINUITY, MASK_EXPONENT = 1.0, 2.0
 # The iterations of both kinds, where users leave them out.
 SPECTROGRAM_SEARCH = {"init": "random", "n_init": 1, "max_iter": 200, "tol": 1e-4}
 FRAME_SEARCH = {"init": "dct", "n_init": 3, "max_iter": 100, "tol": 1e-7}
+# Templates of a source with training recordings: more than a mixture has of each.
+TEMPLATES_PER_SOURCE = 40
 FRAME_LENGTH, FRAME_WINDOW = 512, ("tukey", 0.1)
 # Parameters that only frames have, and what they are when left out.
 ONLY_FRAMES = {"eps0": "auto", "average_frames": 1}
@@ -83,68 +76,62 @@ Fit = tuple[Any, Any, FloatArray]
 
 def fit_stft(given: Any, recordings: Recordings, n_components: int | None, rate: float | None) -> Fit:
     """Factorize a spectrogram."""
-    framing, V, params, search = _prepared(given, recordings, rate)
-    k = COMPONENTS_PER_SOURCE * given.n_sources if n_components is None else n_components
-    if _is_kullback_leibler(params):
-        return framing, *fit_spectrogram(V, k, params["continuity"], search)
-    model = NMF(k, beta_loss=params["beta_loss"], **search)
-    return framing, model, model.fit_transform(V)
-
-
-def _prepared(
-    given: Any, recordings: Recordings, rate: float | None
-) -> tuple[STFT, FloatArray, dict[str, Any], dict[str, Any]]:
-    """Return the transform, the spectrogram, the parameters of the model and those of the search."""
-    for name, default in ONLY_FRAMES.items():
-        if getattr(given, name) != default:
-            raise InvalidParameterError(
-                f"method={given.method!r} does not accept {name}; 'transform', 'tl', 'jd' and 'dct' do."
-            )
-    params = spectrogram_params(given.method_params)
     framing = spectrogram_framing(recordings, given.frame_length, given.hop, given.window, rate)
-    check_sound(recordings, framing.frame_length)
-    search = search_of(given, SPECTROGRAM_SEARCH)
-    if _is_kullback_leibler(params) and search["init"] != "random":
-        raise InvalidParameterError(
-            f"method='stft' begins with init='random', got {given.init!r}; the learned transforms and other "
-            "losses (beta_loss in method_params) accept further initializations."
-        )
-    return framing, spectrogram(framing, recordings, given), params, search
+    k = COMPONENTS_PER_SOURCE * given.n_sources if n_components is None else n_components
+    return framing, *_fit_in(framing, given, recordings, k, "stft")
 
 
-def fit_trained(
-    given: Any, recordings: Recordings, solos: Mapping[str, Recordings], rate: float | None
-) -> tuple[Any, NMF, FloatArray, IntArray]:
-    """Return framing, model, activations and the source of each component, -1 where it is not known.
-
-    Smaragdis, Raj & Shashanka (2007), Supervised and semi-supervised separation of sounds from single-channel
-    mixtures: templates are learned from the solo recordings and stay as they are; further components are
-    learned from the recording.
-    """
+def fit_solos(
+    given: Any, framing: Any, solos: Mapping[str, Recordings], n_components: int
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Return activations and components of the solo recordings of every source."""
     if given.method != "stft":
         raise InvalidParameterError(f"Training recordings need method='stft', got {given.method!r}.")
-    framing, V, params, search = _prepared(given, recordings, rate)
-    if not _is_kullback_leibler(params):
-        raise InvalidParameterError(
-            "Training recordings need beta_loss='kullback-leibler', the default, got "
-            f"{params['beta_loss']!r}."
-        )
-    n_each, n_free = _numbers(given, len(solos))
-    templates: list[FloatArray] = []
-    for name, solo in solos.items():
+    factors = []
+    for at, (name, solo) in enumerate(solos.items()):
         check_sound(solo, framing.frame_length, f"training recording of {name!r}")
-        heard = spectrogram(framing, solo, given).astype(V.dtype)
+        model, activations = _fit_in(framing, given, solo, n_components, f"training-{at}")
+        factors.append((activations, model.components_))
+    return factors
+
+
+def fit_templates(
+    given: Any, framing: Any, recordings: Recordings, solos: Mapping[str, Recordings]
+) -> tuple[NMF, FloatArray, IntArray]:
+    """Return a supervised NMF: templates learned from the solos, which stay as they are.
+
+    Smaragdis, Raj & Shashanka (2007), Supervised and semi-supervised separation of sounds from single-channel
+    mixtures. Returned are the model, its activations and the source of each template.
+    """
+    search = search_of(given, SPECTROGRAM_SEARCH) | {"init": None, "checkpoint": None}
+    V, *heard = (magnitudes(coefficients(framing, None, one)) for one in (recordings, *solos.values()))
+    k = TEMPLATES_PER_SOURCE if given.n_components is None else given.n_components // len(solos)
+    templates = [
         # No more than there are frames to learn from.
-        model, _ = fit_spectrogram(
-            heard, min(n_each, len(heard)), params["continuity"], search, name=f"training-{len(templates)}"
+        NMF(min(k, len(solo)), beta_loss="kullback-leibler", **search).fit(solo).components_
+        for solo in heard
+    ]
+    H = np.concatenate(templates).astype(V.dtype)
+    model = NMF(len(H), beta_loss="kullback-leibler", **search | {"n_init": 1})
+    model.fit(V, H=H, frozen_components=range(len(H)))
+    return model, model.transform(V), np.repeat(np.arange(len(solos)), [len(part) for part in templates])
+
+
+def _fit_in(framing: STFT, given: Any, recordings: Recordings, k: int, name: str) -> tuple[NMF, FloatArray]:
+    for only, default in ONLY_FRAMES.items():
+        if getattr(given, only) != default:
+            raise InvalidParameterError(
+                f"method={given.method!r} does not accept {only}; 'transform', 'tl', 'jd' and 'dct' do."
+            )
+    check_sound(recordings, framing.frame_length)
+    search = search_of(given, SPECTROGRAM_SEARCH)
+    if search["init"] != "random":
+        raise InvalidParameterError(
+            f"method='stft' begins with init='random', got {given.init!r}; the learned transforms accept "
+            "further initializations."
         )
-        templates.append(model.components_)
-    labels = np.repeat(np.arange(len(solos)), [len(part) for part in templates])
-    labels = np.concatenate([labels, np.full(n_free, -1)])
-    model, activations = fit_spectrogram(
-        V, len(labels), params["continuity"], search, fixed=np.concatenate(templates)
-    )
-    return framing, model, activations, labels
+    V = magnitudes(coefficients(framing, None, recordings))
+    return fit_spectrogram(V, k, continuity(given), search, name=name)
 
 
 def checked_training(training: Any) -> dict[str, Recordings]:
@@ -173,15 +160,6 @@ def checked_training(training: Any) -> dict[str, Recordings]:
     }
 
 
-def _numbers(given: Any, n_trained: int) -> tuple[int, int]:
-    """Return the number of templates per trained source, and of free components in total."""
-    n_more = given.n_sources - n_trained
-    if given.n_components is None:
-        return TEMPLATES_PER_SOURCE, COMPONENTS_PER_SOURCE * n_more
-    n_each = given.n_components // given.n_sources
-    return n_each, given.n_components - n_each * n_trained if n_more else 0
-
-
 def fit_frames(given: Any, recordings: Recordings, n_components: int | None, rate: float | None) -> Fit:
     """Factorize the coefficients of frames in an orthogonal transform."""
     length = FRAME_LENGTH if given.frame_length is None else given.frame_length
@@ -198,28 +176,25 @@ def fit_frames(given: Any, recordings: Recordings, n_components: int | None, rat
     return framing, model, model.activations_
 
 
-def _is_kullback_leibler(params: Mapping[str, Any]) -> bool:
-    return params["beta_loss"] in ("kullback-leibler", 1)
+def continuity(given: Any) -> float:
+    """Return the weight of smooth activations."""
+    return float(_param(given, "continuity", CONTINUITY, least=0.0))
 
 
-def spectrogram_params(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Check `method_params` of the STFT and complete them."""
-    METHODS.check_options("stft", given or {})
-    params = SPECTROGRAM_PARAMS | dict(given or {})
-    for name in ("exponent", "mask_exponent"):
-        value = params[name]
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 10:
-            raise InvalidParameterError(f"{name} must be a number above 0, such as 1 or 2, got {value!r}.")
-    weight = params["continuity"]
-    if weight is None:
-        weight = params["continuity"] = CONTINUITY if _is_kullback_leibler(params) else 0.0
-    if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 <= weight < np.inf:
-        raise InvalidParameterError(f"continuity must be a nonnegative number, such as 1, got {weight!r}.")
-    if weight > 0 and not _is_kullback_leibler(params):
-        raise InvalidParameterError(
-            "continuity needs beta_loss='kullback-leibler'. Leave the other out, or pass continuity=0."
-        )
-    return params
+def mask_exponent(framing: Any, given: Any) -> float:
+    """Return the power of the modeled parts whose ratios are the masks."""
+    if not isinstance(framing, STFT):
+        return 1.0
+    return float(_param(given, "mask_exponent", MASK_EXPONENT, least=float(np.finfo(float).tiny)))
+
+
+def _param(given: Any, name: str, default: float, *, least: float) -> float:
+    METHODS.check_options("stft", given.method_params or {})
+    value = (given.method_params or {}).get(name, default)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value < np.inf:
+        bound = "nonnegative number" if least == 0 else "number above 0"
+        raise InvalidParameterError(f"{name} must be a {bound}, such as 1 or 2, got {value!r}.")
+    return value
 
 
 def coefficients(framing: Any, model: Any, recordings: Recordings) -> list[Array]:
@@ -229,22 +204,23 @@ def coefficients(framing: Any, model: Any, recordings: Recordings) -> list[Array
     return [model.analyze(framing.split(part)) for part in recordings.parts]
 
 
-def spectrogram(framing: STFT, recordings: Recordings, given: Any) -> FloatArray:
-    """Return the magnitudes that are factorized."""
-    exponent = spectrogram_params(given.method_params)["exponent"]
-    return magnitudes(coefficients(framing, None, recordings), exponent)
-
-
-def encoded(framing: Any, model: Any, recordings: Recordings, given: Any) -> FloatArray:
+def encoded(framing: Any, model: Any, recordings: Recordings, given: Any, supervised: bool) -> FloatArray:
     """Return the activations of recordings, of all parts one after the other."""
     if not isinstance(framing, STFT):
         return model.transform(_all_frames(framing, recordings))
-    V, params = spectrogram(framing, recordings, given), spectrogram_params(given.method_params)
-    if not _is_kullback_leibler(params):
+    V = magnitudes(coefficients(framing, None, recordings))
+    if supervised:
         return model.transform(V)
-    return encode_spectrogram(
-        V, model.components_, params["continuity"], search_of(given, SPECTROGRAM_SEARCH)
-    )
+    return encode_spectrogram(V, model.components_, continuity(given), search_of(given, SPECTROGRAM_SEARCH))
+
+
+def divergence(framing: Any, recordings: Recordings, W: FloatArray, H: FloatArray) -> float:
+    """Return the Kullback-Leibler divergence of a spectrogram from a model, over the sum of magnitudes."""
+    V = magnitudes(coefficients(framing, None, recordings)).astype(np.float64)
+    tiny = np.finfo(float).tiny
+    model = W @ H + tiny
+    logs = V * np.log(np.maximum(V, tiny) / model)
+    return float(np.sum(logs - V + model) / V.sum())
 
 
 def synthesized(framing: Any, model: Any, coefficients: Array, n_samples: int) -> FloatArray:
@@ -252,13 +228,6 @@ def synthesized(framing: Any, model: Any, coefficients: Array, n_samples: int) -
     if isinstance(framing, STFT):
         return framing.synthesize(coefficients, n_samples)
     return framing.join(model.synthesize(coefficients), n_samples)
-
-
-def mask_exponent(framing: Any, given: Any) -> float:
-    """Return the power of the modeled parts whose ratios are the masks."""
-    if not isinstance(framing, STFT):
-        return 1.0
-    return float(spectrogram_params(given.method_params)["mask_exponent"])
 
 
 def bin_frequencies(framing: Any, model: NMF | TransformNMF, rate: float | None) -> FloatArray:

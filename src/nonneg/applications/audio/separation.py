@@ -16,20 +16,25 @@ from nonneg._arguments import checked_checkpoint
 from nonneg._random import Seed
 from nonneg._typing import Array, FloatArray
 from nonneg.applications.audio import methods
-from nonneg.applications.audio.grouping import PROPOSALS, best_proposal, group_components, largest_share
+from nonneg.applications.audio.frames import STFT
+from nonneg.applications.audio.grouping import (
+    PROPOSALS,
+    best_proposal,
+    group_by_solos,
+    group_components,
+    largest_share,
+)
 from nonneg.applications.audio.masks import checked_groups, masked_parts
-from nonneg.applications.audio.methods import FRAMING, METHODS, checked_training, fit_trained
+from nonneg.applications.audio.methods import FRAMING, METHODS, checked_training
 from nonneg.applications.audio.recordings import KINDS, Recordings, check_sound, checked_recordings
 from nonneg.applications.audio.sources import (
     checked_n_sources,
     completed_names,
-    default_names,
     grouped_by_hand,
     separation_certificate,
     shares_of_energy,
     warn_of_one_source,
 )
-from nonneg.applications.audio.stft import STFT
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators import NMF, TransformNMF
 from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray, Value
@@ -44,20 +49,19 @@ class SourceSeparation(SavableEstimator):
     ----------
     n_sources : int or None
         The number of sources. None is the number of sources with training recordings or named in `grouping`,
-        otherwise 2. Beyond those with training recordings, sources are learned from the recording itself.
+        otherwise 2. There may be more sources than training recordings.
     method : {"stft", "transform", "tl", "jd", "dct"}, default "stft"
         "stft": NMF of a magnitude spectrogram with activations that are smooth in time. The others use
         orthogonal transforms of frames: one that is learned together with the components (TL-NMF, "tl") or
         before them (JD+NMF, "jd"), the discrete cosine transform ("dct"), or the learned or the cosine
         transform, whichever explains held-out frames better ("transform").
     n_components : int or None
-        The total number of components. None: with "stft" eight per source (40 per source with training
-        recordings), with the other methods one per source.
+        The total number of components. None: with "stft" eight per source, with the other methods one.
     grouping : str, dict or array-like of shape (n_components,), default "auto"
         Which components belong to the same source: found by `group_components` with this `by` ("auto",
-        "timbre", "timbre-dynamics", "activations" or "harmonic-percussive"); the components of each source
-        by its name, as in ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called
-        "rest"; or the source of each component, numbered from 0.
+        "timbre", "timbre-dynamics" or "harmonic-percussive"); the components of each source by its name, as
+        in ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest"; or the
+        source of each component, numbered from 0.
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
         How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of 46, 93, 186 or
         372 ms, whichever concentrates the energy of the recording in the fewest coefficients, a quarter of
@@ -71,8 +75,8 @@ class SourceSeparation(SavableEstimator):
         Orthogonal transforms: the floor of the variances, and the number of neighboring frames that are
         averaged; see `TransformNMF`.
     init : str, array or None
-        The initialization: "random" for "stft" (with another ``beta_loss`` any of `NMF`), otherwise the
-        initial transform ("dct" by default, "jd", "random" or a matrix).
+        The initialization: "random" for "stft", otherwise the initial transform ("dct" by default, "jd",
+        "random" or a matrix).
     n_init : int or None
         Number of initializations, of which the best is kept; None is 1, or 3 with orthogonal transforms.
     max_iter : int or None
@@ -80,10 +84,9 @@ class SourceSeparation(SavableEstimator):
     tol : float or None
         When to stop, as in `NMF` (1e-4) and `TransformNMF` (1e-7).
     method_params : dict or None
-        Further parameters of the method. With "stft": ``beta_loss`` (default "kullback-leibler"), the weight
-        of temporal ``continuity`` (1), the ``exponent`` of the magnitudes that are factorized (1) and the
-        ``mask_exponent`` of the parts of the model whose ratios are the masks (2). With the others as in
-        `TransformNMF`.
+        Further parameters of the method. With "stft": the weight of temporal ``continuity`` (1)
+        and the ``mask_exponent`` of the parts of the model whose ratios are the masks (2). With the others as
+        in `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
     verbose : int, default 0
@@ -108,10 +111,13 @@ class SourceSeparation(SavableEstimator):
     proposals_ : array of shape (2,) or (0,)
         With ``grouping="auto"``: the share of the loudest source in the energy of the model, for "timbre" and
         "timbre-dynamics"; the smaller one was taken. Otherwise empty.
+    divergences_ : array of shape (2,) or (0,)
+        With training recordings of all sources: the Kullback-Leibler divergence of the spectrogram, per unit
+        of its sum, from templates of the solos and from components of its own. The smaller one was taken.
     energy_shares_ : array of shape (n_sources,)
         The energy of each source, divided by the sum over all sources.
     n_trained_ : int
-        The number of sources whose templates were learned from training recordings: the first ones.
+        The number of sources with training recordings: the first ones.
     source_names_ : tuple of str
         The names of the sources: those in `training` or `grouping`, otherwise "source 1", "source 2", ...
     rate_ : int or None
@@ -144,6 +150,7 @@ class SourceSeparation(SavableEstimator):
         "energy_shares_": StoredArray("number of sources", nonnegative=True),
         "rate_": Value(int, optional=True),
         "proposals_": StoredArray("number of proposals", nonnegative=True, optional=True),
+        "divergences_": StoredArray("number of models", nonnegative=True, optional=True),
         "n_trained_": Value(int, optional=True),
         "source_names_": Names("number of sources", container=tuple, optional=True),
     }
@@ -205,8 +212,9 @@ class SourceSeparation(SavableEstimator):
             Sampling rate in hertz: for the length of the frames, and for what is reported in seconds and
             hertz.
         training : dict or list, optional
-            Solo recordings from which templates are learned: a signal per source by its name, or several as a
-            list, at the rate of `signals`. A list of signals has no names.
+            Solo recordings: a signal per source by its name, or several as a list, at the rate of `signals`.
+            A list of signals has no names. A component of the recording belongs to the source whose solo
+            recordings have the most similar component.
 
         Returns
         -------
@@ -225,45 +233,62 @@ class SourceSeparation(SavableEstimator):
         # Methods see the number of sources, whoever said it.
         asked = copy(self)
         asked.n_sources = n_sources
-        names: tuple[str, ...]
-        if solos:
-            fitted = fit_trained(asked, recordings, solos, rate)
-            self.framing_, self.model_, self.activations_, groups = fitted
-            names = completed_names(tuple(solos), n_sources)
-            if (free := groups < 0).any():
-                groups[free] = len(solos) + self._grouped(n_sources - len(solos), rate, free)
-        else:
-            n_components = self.n_components
-            if n_components is None and not isinstance(self.grouping, str | Mapping):
-                n_components = int(np.size(self.grouping))
-            run = METHODS.find(self.method).run
-            self.framing_, self.model_, self.activations_ = run(asked, recordings, n_components, rate)
-            if isinstance(self.grouping, str):
-                groups, names = self._grouped(n_sources, rate), default_names(n_sources)
-            else:
-                groups, names = grouped_by_hand(self.grouping, self.activations_.shape[1])
-        self.groups_ = groups
-        if not isinstance(self.grouping, str) or (solos and n_sources == len(solos)):
-            self.proposals_ = np.array([])
+        self.n_trained_, self.rate_ = len(solos), rate
+        n_components = self.n_components
+        if n_components is None and not isinstance(self.grouping, str | Mapping):
+            n_components = int(np.size(self.grouping))
+        run = METHODS.find(self.method).run
+        self.framing_, self.model_, self.activations_ = run(asked, recordings, n_components, rate)
+        self.proposals_ = self.divergences_ = np.array([])
         if isinstance(self.model_, NMF):
             # As `separate` finds them.
-            self.activations_ = methods.encoded(self.framing_, self.model_, recordings, self)
-        self.source_names_, self.n_trained_, self.rate_ = names, len(solos), rate
+            self.activations_ = self._encoded(recordings)
+        names = completed_names(tuple(solos), n_sources)
+        if solos:
+            groups = self._grouped_by_solos(asked, recordings, solos)
+        elif isinstance(self.grouping, str):
+            groups = self._grouped(n_sources)
+        else:
+            groups, names = grouped_by_hand(self.grouping, self.activations_.shape[1])
+        self.groups_, self.source_names_ = groups, names
         coefficients = methods.coefficients(self.framing_, self.model_, recordings)
         self.energy_shares_ = self._energy_shares(coefficients, self.activations_)
         warn_of_one_source(self.source_names_, self.energy_shares_)
         return self
 
-    def _grouped(self, n_groups: int, rate: float | None, part: Any = slice(None)) -> Any:
+    def _grouped(self, n_groups: int) -> Any:
         """Return the groups of components, and note the numbers of the proposals."""
-        W, H = self.activations_[:, part], self.model_.components_[part]
-        # Librosa's default where the sampling rate is not known.
-        frequencies = methods.bin_frequencies(self.framing_, self.model_, 22050 if rate is None else rate)
+        W, H, frequencies = self.activations_, self.model_.components_, self._frequencies
         named = PROPOSALS if self.grouping == "auto" else (self.grouping,)
         labels = {by: group_components(W, H, n_groups, by=by, frequencies=frequencies) for by in named}
         shares = {by: largest_share(W, H, one) for by, one in labels.items()}
         self.proposals_ = np.array(list(shares.values()) if len(named) > 1 and n_groups > 1 else [])
         return labels[best_proposal(shares)]
+
+    def _grouped_by_solos(self, asked: Any, recordings: Recordings, solos: Mapping[str, Recordings]) -> Any:
+        """Return the groups of components; where the templates of the solos fit better, take these."""
+        W, H = self.activations_, self.model_.components_
+        factors = methods.fit_solos(asked, self.framing_, solos, max(1, len(H) // asked.n_sources))
+        groups = group_by_solos(W, H, factors, asked.n_sources, self._frequencies)
+        if asked.n_sources > len(solos):
+            return groups
+        model, activations, labels = methods.fit_templates(asked, self.framing_, recordings, solos)
+        both = ((activations, model.components_), (W, H))
+        self.divergences_ = np.array([methods.divergence(self.framing_, recordings, *pair) for pair in both])
+        if self._supervised:
+            self.model_, self.activations_, groups = model, activations, labels
+        return groups
+
+    @property
+    def _supervised(self) -> bool:
+        """Whether the components are templates of solo recordings."""
+        return len(self.divergences_) == 2 and self.divergences_[0] <= self.divergences_[1]
+
+    @property
+    def _frequencies(self) -> FloatArray:
+        # Librosa's default where the sampling rate is not known.
+        rate = 22050 if self.rate_ is None else self.rate_
+        return methods.bin_frequencies(self.framing_, self.model_, rate)
 
     def regroup(self, grouping: Any) -> SourceSeparation:
         """Group the components of a fitted model by hand, without another fit.
@@ -298,7 +323,9 @@ class SourceSeparation(SavableEstimator):
     def certificate_(self) -> Certificate:
         """What is known about the fit: about the model, the grouping and the balance of the sources."""
         proposals = dict(zip(PROPOSALS, self.proposals_.tolist(), strict=False))
-        return separation_certificate(self.model_.certificate_, self.energy_shares_, proposals)
+        return separation_certificate(
+            self.model_.certificate_, self.energy_shares_, proposals, self.divergences_
+        )
 
     def separate(self, signals: Any) -> Any:
         """Return the sources of a recording, by the components that were learned.
@@ -316,7 +343,10 @@ class SourceSeparation(SavableEstimator):
         check_is_fitted(self)
         recordings = checked_recordings(signals, self.recordings)
         check_sound(recordings, self.framing_.frame_length)
-        return self._separated(recordings, methods.encoded(self.framing_, self.model_, recordings, self))
+        return self._separated(recordings, self._encoded(recordings))
+
+    def _encoded(self, recordings: Recordings) -> FloatArray:
+        return methods.encoded(self.framing_, self.model_, recordings, self, self._supervised)
 
     def _separated(self, recordings: Recordings, activations: Array) -> Any:
         sources: list[list[FloatArray]] = [[] for _ in recordings.parts]

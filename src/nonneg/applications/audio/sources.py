@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
+from nonneg.applications.audio.frames import STFT
 from nonneg.applications.audio.grouping import GROUPINGS, best_proposal
 from nonneg.applications.audio.masks import checked_groups
-from nonneg.applications.audio.stft import STFT
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
 
@@ -136,7 +136,7 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[Any, tuple[str, .
 
 
 def separation_certificate(
-    known: Certificate, shares: FloatArray, proposals: Mapping[str, float]
+    known: Certificate, shares: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
 ) -> Certificate:
     """Return the statements about the model, the grouping, and the balance of the sources."""
     # Masks are ratios of sums of components: small changes of single ones do not matter to them.
@@ -148,6 +148,8 @@ def separation_certificate(
     ]
     if proposals:
         statements.append(grouping_statement(proposals))
+    if len(divergences):
+        statements.append(training_statement(*divergences.tolist()))
     balance = balance_statement(shares)
     return Certificate((*statements, *([] if balance is None else [balance])))
 
@@ -161,6 +163,19 @@ def grouping_statement(proposals: Mapping[str, float]) -> Statement:
         f"source of the model has {listed}."
     )
     return Statement("grouping", sentence, proposals[best], None, Verdict.NOT_VERIFIABLE, dict(proposals))
+
+
+def training_statement(by_templates: float, by_components: float) -> Statement:
+    """Say whether sources are made of templates of the solos or of components of the recording."""
+    taken = "these templates" if by_templates <= by_components else "the components most like each solo"
+    sentence = (
+        f"The divergence of the spectrogram, per unit of its sum, is {by_templates:.3g} from templates of "
+        f"the solo recordings and {by_components:.3g} from components of its own: a source is the sum of "
+        f"{taken}."
+    )
+    numbers = {"templates": by_templates, "components": by_components}
+    value = min(by_templates, by_components)
+    return Statement("training", sentence, value, None, Verdict.NOT_VERIFIABLE, numbers)
 
 
 def balance_statement(shares: FloatArray) -> Statement | None:

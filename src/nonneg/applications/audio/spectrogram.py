@@ -11,8 +11,8 @@ import numpy as np
 
 from nonneg._random import generator
 from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.audio.frames import STFT
 from nonneg.applications.audio.recordings import Recordings
-from nonneg.applications.audio.stft import STFT, automatic_frame_length
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.stationarity import normalized, ratio_residual, stationarity_statement
 from nonneg.estimators import NMF
@@ -20,8 +20,8 @@ from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import reporter
 from nonneg.solvers.result import FactorizationResult
 
-# Lengths of frames that are tried, in units of librosa's default of 93 ms.
-LENGTHS = (0.5, 1, 2, 4)
+# librosa's n_fft = 2048 at its default rate of 22050 Hz, in seconds; lengths that are tried, in this unit.
+SECONDS, LENGTHS = 2048 / 22050, (0.5, 1, 2, 4)
 # Bands of the iterations: quarter tones.
 BANDS_PER_OCTAVE = 24
 # Updates of the templates in all bins, for activations that were fitted to bands: a convex problem.
@@ -37,19 +37,18 @@ def spectrogram_framing(
     window = "hann" if window is None else window
     if frame_length is not None:
         return STFT(frame_length, hop, window)
-    base = automatic_frame_length(recordings.shortest, rate)
-    lengths = {max(16, int(base * factor)) for factor in LENGTHS}
+    length = 2048 if rate is None else 1 << max(round(float(np.log2(SECONDS * rate))), 4)
     # At least four frames that share nothing.
+    base = min(length, 1 << max(int(np.log2(max(recordings.shortest // 4, 1))), 4))
+    lengths = {max(16, int(base * factor)) for factor in LENGTHS}
     framings = [
         STFT(length, hop, window)
         for length in sorted(lengths)
         if length <= max(base, recordings.shortest // 4) and (hop is None or hop <= length // 2)
     ]
-    return (
-        min(framings, key=lambda framing: spread(recordings, framing))
-        if framings
-        else STFT(base, hop, window)
-    )
+    if not framings:
+        return STFT(base, hop, window)
+    return min(framings, key=lambda framing: spread(recordings, framing))
 
 
 def spread(recordings: Recordings, framing: STFT) -> float:
@@ -67,13 +66,12 @@ def spread(recordings: Recordings, framing: STFT) -> float:
     return total / (squares * count) ** 0.5 if squares > 0 else 1.0
 
 
-def magnitudes(coefficients: list[Any], exponent: float = 1.0) -> FloatArray:
+def magnitudes(coefficients: list[Any]) -> FloatArray:
     """Return the spectrogram of all recordings: root mean squares over aligned ones, others in a row.
 
     Divided by its mean, so that nothing hinges on how loud a recording is.
     """
     V = np.concatenate([np.sqrt(np.mean(np.square(np.abs(part)), axis=0)) for part in coefficients])
-    V = V if exponent == 1 else V**exponent
     mean = float(V.mean(dtype=np.float64))
     return V / V.dtype.type(mean if mean > 0 else 1.0)
 
@@ -102,8 +100,8 @@ class Model:
         """What is minimized, for the certificate."""
         return "kullback-leibler" if self.continuity == 0 else "continuity-penalized-kullback-leibler"
 
-    def run(self, factors: Factors, n_fixed: int = 0, **options: Any) -> Run[Any]:
-        """Minimize by multiplicative updates; the first templates stay as they are.
+    def run(self, factors: Factors, *, update_H: bool = True, **options: Any) -> Run[Any]:
+        """Minimize by multiplicative updates.
 
         The gradient of the penalty is split into positive and negative parts. There is no proof that the sum
         decreases, and no need: the stopping rule sees the sum.
@@ -113,10 +111,8 @@ class Model:
 
         def step(now: Factors) -> tuple[Factors, dict[str, Any]]:
             W, H = now.W, now.H
-            if n_fixed < len(H):
-                ratio = W[:, n_fixed:].T @ (V / (W @ H + tiny))
-                H = H.copy()
-                H[n_fixed:] *= ratio / (W[:, n_fixed:].sum(axis=0)[:, None] + tiny)
+            if update_H:
+                H = H * (W.T @ (V / (W @ H + tiny)) / (W.sum(axis=0)[:, None] + tiny))
             model = W @ H + tiny
             positive, negative = self.penalty_gradient(W)
             new = W * (((V / model) @ H.T + negative) / (H.sum(axis=1) + positive + tiny))
@@ -151,7 +147,7 @@ class Model:
         squares = np.square(W).sum(axis=0) + np.finfo(W.dtype).tiny
         return weights * (count * W), weights * (neighbors + (changes / squares) * W)
 
-    def certificate(self, W: FloatArray, H: FloatArray, n_fixed: int = 0) -> Certificate:
+    def certificate(self, W: FloatArray, H: FloatArray) -> Certificate:
         """Return how far the factors are from stationary."""
         tiny = float(np.finfo(self.V.dtype).tiny) ** 0.5
         quotient = self.V / (W @ H + tiny)
@@ -159,11 +155,8 @@ class Model:
         of_W = normalized(
             *map(float, ratio_residual(np, W, quotient @ H.T + negative, H.sum(axis=1) + positive))
         )
-        held = np.arange(len(H)) < n_fixed
         power = np.broadcast_to(W.sum(axis=0), H.T.shape)
-        of_H = normalized(
-            *map(float, ratio_residual(np, H.T, quotient.T @ W, power, frozen=held if n_fixed else None))
-        )
+        of_H = normalized(*map(float, ratio_residual(np, H.T, quotient.T @ W, power)))
         return Certificate((stationarity_statement(of_W, of_H, loss=self.name),))
 
 
@@ -176,28 +169,23 @@ def noise_factors(V: FloatArray, k: int, random: np.random.Generator) -> Factors
 
 
 def fit_spectrogram(
-    V: FloatArray, k: int, continuity: float, search: dict[str, Any], *, fixed: Any = None, name: str = "stft"
+    V: FloatArray, k: int, continuity: float, search: dict[str, Any], *, name: str = "stft"
 ) -> tuple[NMF, FloatArray]:
-    """Factorize a spectrogram, with the first templates `fixed`; return model and activations.
+    """Factorize a spectrogram; return model and activations.
 
     The iterations see bins pooled to bands, in single precision: sums of Poisson variables are Poisson
     variables, so that activations are fitted to the same model with fewer numbers. Templates in bins follow.
     """
     bands = pooled(V)
     model, best = Model(bands, continuity), None
-    n_fixed = 0 if fixed is None else len(fixed)
     for number, random in enumerate(generator(search["random_state"]).spawn(search["n_init"])):
         initial = noise_factors(bands, k, random)
-        if n_fixed:
-            initial.H[:n_fixed] = pooled(fixed)
-        run = model.run(initial, n_fixed, **_loop(search, f"{name}-{number}", continuity, bands, initial))
+        run = model.run(initial, **_loop(search, f"{name}-{number}", continuity, bands, initial))
         if best is None or run.history.loss[-1] < best.history.loss[-1]:
             best = run
     assert best is not None
-    certificate = model.certificate(best.state.W, best.state.H, n_fixed)
+    certificate = model.certificate(best.state.W, best.state.H)
     W, H = best.state.W, templates_in_bins(V.astype(bands.dtype), best.state)
-    if n_fixed:
-        H[:n_fixed] = fixed
     sums = np.maximum(H.sum(axis=1), np.finfo(H.dtype).tiny)
     W, H = (W * sums).astype(V.dtype), np.ascontiguousarray(H / sums[:, None], dtype=V.dtype)
     loss = float(best.history.loss[-1])
@@ -234,7 +222,7 @@ def encode_spectrogram(V: FloatArray, H: FloatArray, continuity: float, search: 
     total = max(float(templates.sum()), float(np.finfo(bands.dtype).tiny))
     W = np.repeat(bands.sum(axis=1, keepdims=True) / total, len(H), axis=1)
     options = _loop(search | {"checkpoint": None, "callback": None, "verbose": 0}, "", continuity)
-    run = Model(bands, continuity).run(Factors(W, templates), len(H), **options)
+    run = Model(bands, continuity).run(Factors(W, templates), update_H=False, **options)
     activations: FloatArray = run.state.W.astype(V.dtype)
     return activations
 
