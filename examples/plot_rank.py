@@ -2,8 +2,8 @@
 How many components?
 ====================
 
-Three methods estimate the number of components of data with five planted ones, and `compare_ranks`
-recommends one and gives its reason.
+The singular values propose a number of components for data with five planted ones, the held-out error judges
+it, and `compare_ranks` gives the reason.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ TITLES: dict[str, str] = {
     "studies/communities": "Which method finds overlapping communities, on planted graphs and known networks",
     "studies/topics": "Topics of documents: which words and weights, and how many topics, by family",
     "studies/tables": "The default of NMF on tables, other libraries, and whether the unit of X matters",
-    "studies/ranks": "Number of components: published proposals and the held-out error, by family of data",
+    "studies/ranks": "Number of components: singular values propose, held-out errors judge, by family",
     "studies/consensus": "Number of components of a consensus: published rules, on planted and real data",
     "studies/integration": "Data sets that share components: integrative NMF and NMF on planted batches",
     "studies/count-losses": "Overdispersed counts: negative binomial, generalized Poisson and KL",

@@ -13,7 +13,6 @@ from sklearn.datasets import load_digits
 from nonneg import ConsensusNMF
 from nonneg.consensus.rank_choice import recommended
 from nonneg.datasets import load_brca_sbs96
-from nonneg.rank_selection.stability import first_fall
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.data import load_leukemia, load_pbmc3k
 from reproduction.experiment import Experiment, Record, Setting
@@ -86,6 +85,8 @@ def run(setting: Setting) -> list[dict[str, Any]]:
         warnings.simplefilter("ignore")
         model = ConsensusNMF(RANKS, n_init=N_INIT, beta_loss=loss, random_state=0).fit(X)
     rows = [each.row() for each in model.ranks_]
+    if len(rows) < len(RANKS):
+        raise KeyboardInterrupt  # the fit ended early with what it had: no record of a part
     return [{"silhouettes": [round(row["stability"], 3) for row in rows]} | _choices(model, rows)]
 
 
@@ -97,8 +98,14 @@ def _choices(model: ConsensusNMF, rows: Sequence[dict[str, Any]]) -> dict[str, i
         OURS: recommended(model.ranks_)[0],
         "most stable": numbers[int(np.argmax([row["stability"] for row in rows]))],
         "SigProfiler": max(stable, default=None),
-        "cophenetic": numbers[first_fall(np.array([row["cophenetic"] for row in rows]))],
+        "cophenetic": numbers[_first_fall([row["cophenetic"] for row in rows])],
     }
+
+
+def _first_fall(values: Sequence[float]) -> int:
+    """Return the place after which the cophenetic correlation begins to fall (Brunet et al. 2004)."""
+    falls = np.flatnonzero(np.diff(np.round(values, 3)) < 0)
+    return int(falls[0]) if len(falls) else len(values) - 1
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:

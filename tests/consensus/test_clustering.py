@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.cluster.hierarchy import average, cophenet
+from scipy.spatial.distance import squareform
 from sklearn.metrics import silhouette_samples
 
 from nonneg.consensus.certificate import consensus_certificate
@@ -15,6 +17,7 @@ from nonneg.consensus.clustering import (
     silhouettes_of,
     unit_spectra,
 )
+from nonneg.consensus.combine import consensus_matrix, cophenetic_correlation
 from nonneg.consensus.result import RankConsensus, RestartTable
 
 K, RESTARTS = 3, 12
@@ -96,18 +99,16 @@ def certified(stability=(0.9, 0.8), recurrence=(1.0, 0.6), error=1.02, best=0.5,
 
 
 def test_a_component_is_stable_from_the_threshold_on():
-    certificate = certified((0.8, 0.79), (0.6, 1.0))
-    assert certificate["stability-0"].sentence == (
-        "Component 0 is stable: its cluster has a mean silhouette of 0.80 (threshold 0.8), and 60% of 10 "
-        "restarts have a component in it."
+    statement = certified((0.8, 0.79), (0.6, 1.0))["stability"]
+    assert statement.sentence == (
+        "1 of 2 components are stable: silhouette at least 0.8, and found by more than half of 10 restarts. "
+        "Not stable: component 1 (silhouette 0.79, in 100% of the restarts)."
     )
-    assert certificate["stability-1"].sentence.startswith("Component 1 is not stable: its cluster has a mean")
-    assert certificate["stability-1"].quantities == {"recurrence": 1.0, "n_restarts": 10}
-    rare = certified((0.8, 0.7), (0.5, 0.5))
-    assert "but only 50% of 10 restarts have a component in it (more than half needed)." in str(rare)
-    assert rare["stability-1"].sentence.endswith("and 50% of 10 restarts have a component in it.")
-    alone = certified((0.9,), (1.0,))["stability-0"].sentence
-    assert "stable: one minus the mean distance between its restarts is 0.90" in alone
+    assert (statement.number, statement.threshold, statement.holds) == (1, 2, False)
+    both = certified((0.8, 0.9), (0.6, 1.0))["stability"]
+    assert both.holds
+    assert both.sentence.endswith("more than half of 10 restarts.")
+    assert certified((0.9, 0.9), (0.5, 1.0))["stability"].quantities["unstable"] == "0"
 
 
 @pytest.mark.parametrize(
@@ -148,3 +149,15 @@ def test_a_cluster_of_one_may_be_the_nearest_other():
 
 def test_an_error_too_large_for_a_ratio_is_not_compared():
     assert certified(error=1e200, best=1e-320)["consensus-error"].number is None
+
+
+def test_the_cophenetic_correlation_of_restarts():
+    labels = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1], [0, 0, 1, 1]])
+    expected = np.array([[1, 0.75, 0.25, 0], [0.75, 1, 0.5, 0.25], [0.25, 0.5, 1, 0.75], [0, 0.25, 0.75, 1]])
+    consensus = consensus_matrix(labels)
+    np.testing.assert_allclose(consensus, expected)
+    distances = squareform(1 - expected)
+    correlation, _ = cophenet(average(distances), distances)
+    assert cophenetic_correlation(consensus) == pytest.approx(correlation)
+    assert cophenetic_correlation(consensus_matrix(np.array([[0, 0, 1, 1], [2, 2, 5, 5]]))) == 1.0
+    assert cophenetic_correlation(np.full((4, 4), 0.5) + 0.5 * np.eye(4)) == 0.0

@@ -60,13 +60,12 @@ def test_planted_programs_and_their_number_are_found(model):
 
 
 def test_the_certificate_states_the_stability_of_each_component(model):
-    for at in range(4):
-        statement = model.certificate_[f"stability-{at}"]
-        assert statement.number == model.stability_[at]
-        assert statement.holds
+    statement = model.certificate_["stability"]
+    assert statement.holds
+    assert statement.quantities["least_silhouette"] == model.stability_.min()
     assert model.certificate_["consensus-error"].holds
     other = ConsensusNMF(range(2, 7), n_init=8, random_state=0).fit(planted()[0]).use_rank(6)
-    assert not all(other.certificate_[f"stability-{at}"].holds for at in range(6))
+    assert other.certificate_["stability"].quantities["unstable"]
     assert other.n_components_ == len(other.stability_) == len(other.components_) == 6
     for wrong in (9, [3], "3", 3.5, None):
         with pytest.raises(InvalidParameterError, match=r"was not among the candidates \[2, 3, 4, 5, 6\]"):

@@ -122,8 +122,7 @@ def test_unknown_methods_say_the_near_ones(low_rank):
         (["ratio"], {}),
         ("cross-validation", {"method_params": {"n_folds": "5"}}),
         ("cross-validation", {"method_params": {"n_folds": 2.5}}),
-        ("stability", {"method_params": {"n_init": [5]}}),
-        ("stability", {"max_samples": "many"}),
+        ("cross-validation", {"max_samples": "many"}),
     ],
 )
 def test_arguments_of_a_wrong_type_are_refused(method, options, low_rank):
@@ -164,13 +163,11 @@ def test_normalized_points_count_alike(norm, container, low_rank, rng):
     assert f"scaled to {norm} norm one" in plain.reason
 
 
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("method", ["cross-validation", "stability"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_fits_see_normalized_samples(method, norm, low_rank):
+def test_fits_see_normalized_samples(norm, low_rank):
     X = low_rank * np.linspace(0.1, 5, len(low_rank))[:, None]
     by_hand = X / np.linalg.norm(X, int(norm[1]), axis=1, keepdims=True)
-    options = {"method": method, "candidates": [2, 4], "rng": 0}
+    options = {"method": "cross-validation", "candidates": [2, 4], "rng": 0}
     normalized, expected = estimate_rank(X, normalize=norm, **options), estimate_rank(by_hand, **options)
     np.testing.assert_allclose(normalized.curve.mean, expected.curve.mean, rtol=1e-6)
 
@@ -182,8 +179,8 @@ def test_unknown_norms_are_refused(normalize, low_rank):
 
 
 def test_parameters_of_other_methods_are_refused(low_rank):
-    with pytest.raises(UnsupportedError, match="does not accept n_init; only 'stability' does"):
-        estimate_rank(low_rank, method_params={"n_init": 5})
+    with pytest.raises(UnsupportedError, match="does not accept n_folds; only 'cross-validation' does"):
+        estimate_rank(low_rank, method_params={"n_folds": 5})
     with pytest.raises(UnknownNameError, match="Did you mean 'n_folds'"):
         estimate_rank(low_rank, method="cross-validation", method_params={"n_fold": 5})
     with pytest.raises(InvalidParameterError, match="method_params must be None or a dict"):

@@ -82,6 +82,7 @@ ADVICE = {
     "documents-covered": Advice("Lower min_df, or leave out documents without words."),
     "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
+    "stability": Advice("Do not interpret the components listed, or use another number of components."),
     "number-of-communities": Advice("Compare with the other numbers, or set n_communities."),
     "spectral-gap": Advice("Compare with one more and one fewer community."),
     "reached-nodes": Advice(
@@ -96,8 +97,6 @@ ADVICE = {
 }
 ENDED = Advice("Raise max_iter.", NOT_CONVERGED)
 INFEASIBLE = Advice("Do not use them; check what wrote to them.", "The factors are not nonnegative.")
-OF_COMPONENTS = "stability-"
-UNSTABLE = Advice("Do not interpret this component, or use another number of components.")
 # Fits that stop early on purpose say so among the quantities of the statement.
 BY_DESIGN = {
     "cones": Advice("Nothing to do: cones are not iterated. NMF with init='cr1' continues from them."),
@@ -123,4 +122,4 @@ def advice_for(name: str, quantities: Mapping[str, Any]) -> Advice:
         return ENDED
     if quantities.get("by_design") in BY_DESIGN:
         return BY_DESIGN[quantities["by_design"]]
-    return UNSTABLE if name.startswith(OF_COMPONENTS) else ADVICE.get(name, Advice(""))
+    return ADVICE.get(name, Advice(""))

@@ -14,14 +14,13 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 -o/--output DIR: output folder (default: name of FILE + -rank)
 
 [search]
---method NAME+: singular-value-ratio, cross-validation or stability; may be repeated (default: all)
+--method NAME+: singular-value-ratio or cross-validation; may be repeated (default: both)
 --k-min K: smallest candidate (default: 2)
 --k-max K: largest candidate (default: half of the smaller side, at most 64)
 --candidates K,K,...: candidates: a list, or a range such as 2:20
 --normalize l1|l2: scale samples to norm one first
 --scale max|std|sum: divide every column by its maximum, standard deviation or sum first
 --n-folds N: folds of the cross-validation (default: 5)
---n-init N: restarts of the stability method (default: 10)
 --max-samples N: maximum number of samples to fit (default: 1000)
 --missing
 --seed
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     table = tables.read_input(options)
     if options.scale is not None:
         table = replace(table, X=quality.scaled(table.X, options.scale))
-    inner = arguments.chosen(options, "n_folds", "n_init")
+    inner = arguments.chosen(options, "n_folds")
     parameters = arguments.chosen(
         options, "k_min", "k_max", "candidates", "normalize", "max_samples", "missing", "n_jobs",
         "checkpoint", methods="method", rng="seed",

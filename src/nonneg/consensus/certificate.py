@@ -1,4 +1,4 @@
-"""What can be said about a consensus: how stable each component is, and what the consensus costs."""
+"""Certificate of a consensus: which components are stable, and what the consensus costs."""
 
 from __future__ import annotations
 
@@ -30,30 +30,36 @@ def consensus_certificate(
     rows = restarts.of(found.n_components)
     return Certificate(
         (
-            *(_stability(found, at) for at in range(found.n_components)),
+            _stability(found),
             _error(found, resampled),
             _converged(restarts.converged[rows]),
         )
     )
 
 
-def _stability(found: RankConsensus, at: int) -> Statement:
-    silhouette, share = float(found.stability[at]), float(found.recurrence[at])
-    stable = bool(are_stable(found)[at])
-    rare = share <= MAJORITY < STABLE <= silhouette
+def _stability(found: RankConsensus) -> Statement:
+    k, stable = found.n_components, are_stable(found)
+    unstable = np.flatnonzero(~stable).tolist()
     # One cluster has no others to be compared with, and its measure is another one.
-    has = "one minus the mean distance between its restarts is"
-    if found.n_components > 1:
-        has = "its cluster has a mean silhouette of"
+    measure = "silhouette" if k > 1 else "one minus the mean distance between restarts"
+    listed = "; ".join(
+        f"{at} ({measure} {found.stability[at]:.2f}, in {100 * found.recurrence[at]:.0f}% of the restarts)"
+        for at in unstable
+    )
+    exceptions = f" Not stable: component{'s' if len(unstable) > 1 else ''} {listed}." if unstable else ""
     return Statement(
-        f"stability-{at}",
-        f"Component {at} {'is' if stable else 'is not'} stable: {has} "
-        f"{silhouette:.2f} (threshold {STABLE}), {'but only' if rare else 'and'} {100 * share:.0f}% of "
-        f"{found.n_restarts} restarts have a component in it{' (more than half needed)' if rare else ''}.",
-        silhouette,
-        STABLE,
-        Verdict.HOLDS if stable else Verdict.FAILS,
-        {"recurrence": share, "n_restarts": found.n_restarts},
+        "stability",
+        f"{k - len(unstable)} of {k} components are stable: {measure} at least {STABLE}, and found by more "
+        f"than half of {found.n_restarts} restarts.{exceptions}",
+        float(k - len(unstable)),
+        float(k),
+        Verdict.FAILS if unstable else Verdict.HOLDS,
+        {
+            "unstable": ", ".join(map(str, unstable)),
+            "least_silhouette": float(found.stability.min()),
+            "least_recurrence": float(found.recurrence.min()),
+            "n_restarts": found.n_restarts,
+        },
     )
 
 

@@ -18,7 +18,6 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.exceptions import NonnegWarning
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
-from nonneg.rank_selection.stability import consensus_matrix, cophenetic_correlation
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.reconstruction import reconstruction_error
 
@@ -86,6 +85,31 @@ def combine(
         best_loss=min(run.loss for run in runs),
         draws=_draws(unit, labels, k) if options.keep_draws else None,
     )
+
+
+def consensus_matrix(labels: IntArray) -> FloatArray:
+    """Return the share of restarts in which two samples have the same strongest component."""
+    # Short integers: all counts together stay in cache.
+    total = np.zeros((labels.shape[1], labels.shape[1]), dtype=np.min_scalar_type(len(labels)))
+    for run in labels:
+        total += run[:, None] == run[None, :]
+    return total / len(labels)
+
+
+def cophenetic_correlation(consensus: FloatArray) -> float:
+    """Return the cophenetic correlation of 1 - consensus with its average-linkage tree."""
+    # Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12), 4164-4169. Imported here, because a fit with a
+    # given number of components should not wait for it.
+    from scipy.cluster.hierarchy import cophenet, linkage
+
+    distances = 1.0 - consensus[np.triu_indices(len(consensus), 1)]
+    if distances.size < 2 or np.all((distances == 0.0) | (distances == 1.0)):
+        return 1.0
+    tree = cophenet(linkage(distances, "average"))
+    if np.ptp(distances) == 0.0 or np.ptp(tree) == 0.0:
+        # Every pair is together equally often: there are no clusters.
+        return 0.0
+    return float(np.corrcoef(distances, tree)[0, 1])
 
 
 def _standard_error(silhouettes: FloatArray) -> float:

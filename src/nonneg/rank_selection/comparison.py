@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,21 +23,18 @@ from nonneg.exceptions import (
     UnknownNameError,
     UnsupportedInputError,
 )
-from nonneg.rank_selection import cross_validation, spectrum, stability
-from nonneg.rank_selection.candidates import rank_problem
+from nonneg.rank_selection import cross_validation, spectrum
+from nonneg.rank_selection.candidates import RankProblem, rank_problem
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, checked_max_samples, checked_method_params
 from nonneg.rank_selection.result import RankResult
 
 WORDS = {
     spectrum.NAME: "the singular-value ratio",
     cross_validation.NAME: "cross-validation",
-    stability.NAME: "stability over restarts",
 }
 COLUMNS = {
     "singular-value ratio": "ratio",
     "held-out error": "held_out_error",
-    "cophenetic correlation": "cophenetic",
-    "dispersion": "dispersion",
 }
 """The columns of the table, by curve."""
 
@@ -166,7 +163,7 @@ def compare_ranks(
     X : array-like, sparse matrix, Dask array or DataMatrix of shape (n_samples, n_features)
         Nonnegative data; never changed.
     methods : sequence of str, optional
-        Names of methods of `estimate_rank`; all by default.
+        Names of methods of `estimate_rank`; both by default.
     k_min, k_max : int, default 2 and None
         The range of the candidates; see `estimate_rank`.
     candidates : sequence of int, optional
@@ -174,22 +171,21 @@ def compare_ranks(
     normalize : None, "l1" or "l2"
         Scale the samples to norm one first.
     max_samples : int or None
-        The maximum number of samples that cross-validation and stability use; None uses all.
+        The maximum number of samples that cross-validation uses; None uses all.
     mask : bool array or sparse matrix of the shape of X, optional
         True where observed.
     missing : {"error", "mask"}, default "error"
         What NaN means.
     rng : None, int, Generator, RandomState or SeedSequence
-        Draws folds, initializations and samples.
+        Draws folds and samples.
     n_jobs : int, optional
         Number of threads; all cores by default.
     verbose : int, default 0
         1 shows how many fits are done.
     checkpoint : str or Path, optional
-        Folder in which cross-validation and stability are saved after every candidate. The same call resumes
-        them there.
+        Folder in which cross-validation is saved after every candidate. The same call resumes it there.
     method_params : dict, optional
-        Parameters of the methods: `n_folds` of cross-validation, `n_init` of stability.
+        Parameters of the methods: `n_folds` of cross-validation.
 
     Returns
     -------
@@ -198,11 +194,11 @@ def compare_ranks(
 
     Notes
     -----
-    Three published methods propose, and the held-out error judges: the recommendation is the smallest rank
-    whose held-out error is within one standard error of the least, and the table has the error of every
-    candidate and proposal. Where the proposals differ, the reason says that no number stands out. Where there
-    is no held-out error (sample weights, negative entries, very small data), the singular-value ratio is
-    followed.
+    The singular-value ratio proposes and the held-out error judges: the recommendation is the rank with the
+    largest ratio, unless its held-out error exceeds the least one by more than a standard error; then no
+    number stands out, and the smallest rank that does not exceed it is recommended. The reason has both
+    numbers. Where there is no held-out error (sample weights, negative entries, very small data), the ratio
+    is followed.
     """
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
@@ -217,25 +213,9 @@ def compare_ranks(
     max_samples, verbose = checked_max_samples(max_samples), checked_verbose(verbose)
     folder = checked_checkpoint(checkpoint)
     data = wrap(X, Request(mask=mask, missing=missing, signed=chosen == [spectrum.NAME], who="compare_ranks"))
-    estimates: dict[str, RankResult] = {}
-    left_out: dict[str, str] = {}
     with threads(n_jobs):
         problem = rank_problem(data, k_min, k_max, candidates, normalize=normalize)
-        for name, seed in _seeds(rng).items():
-            if name not in chosen:
-                continue
-            entry = METHODS[name]
-            own = {option: value for option, value in params.items() if option in entry.options}
-            try:
-                estimates[name] = entry.run(
-                    problem, rng=seed, max_samples=max_samples, verbose=verbose, checkpoint=folder, **own
-                )
-            except InvalidDataError as error:
-                if chosen == [name]:
-                    raise
-                left_out[name] = str(error)
-    rank, reason = recommend(estimates)
-    return RankComparison(rank, reason, estimates, left_out)
+        return _compared(problem, chosen, rng, params, max_samples, verbose, folder)
 
 
 def automatic_rank(
@@ -245,55 +225,68 @@ def automatic_rank(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> RankComparison:
-    """Recommend the rank of ``compare_ranks(data, rng=0)``, without restarts, which cannot change it."""
-    estimates: dict[str, RankResult] = {}
-    left_out: dict[str, str] = {}
-    signed = data.extremes()[0] < 0
+    """Recommend the rank of ``compare_ranks(data, rng=0)``, for any data that an estimator accepts."""
     with threads(n_jobs):
         problem = rank_problem(data, 2, None, None)
-        for name, seed in _seeds(0).items():
-            if name not in methods:
-                continue
-            if signed and name != spectrum.NAME:
-                left_out[name] = "It fits nonnegative factors, but X has negative entries."
-                continue
-            try:
-                estimates[name] = METHODS[name].run(
-                    problem, rng=seed, max_samples=MAX_SAMPLES, verbose=verbose
-                )
-            except (InvalidDataError, UnsupportedInputError) as error:
-                left_out[name] = str(error)
-    rank, reason = recommend(estimates)
-    return RankComparison(rank, " ".join([reason, *left_out.values()]), estimates, left_out)
+        signed = data.extremes()[0] < 0
+        chosen = [spectrum.NAME] if signed else methods
+        found = _compared(problem, chosen, 0, {}, MAX_SAMPLES, verbose, None)
+    notes = ["Held-out errors need data without negative entries."] if signed else found.left_out.values()
+    return replace(found, reason=" ".join([found.reason, *notes]))
 
 
-def _seeds(rng: Seed) -> dict[str, int]:
+def _compared(
+    problem: RankProblem,
+    chosen: Sequence[str],
+    rng: Seed,
+    params: Mapping[str, Any],
+    max_samples: int | None,
+    verbose: int,
+    folder: Path | None,
+) -> RankComparison:
+    estimates: dict[str, RankResult] = {}
+    left_out: dict[str, str] = {}
     # The seed of a method does not depend on which other methods run.
-    return {
-        name: int(seed)
-        for name, seed in zip(METHODS, generator(rng).integers(2**62, size=len(METHODS)), strict=True)
-    }
+    seeds = generator(rng).integers(2**62, size=len(METHODS))
+    for (name, entry), seed in zip(METHODS.items(), seeds, strict=True):
+        if name not in chosen:
+            continue
+        own = {option: value for option, value in params.items() if option in entry.options}
+        try:
+            estimates[name] = entry.run(
+                problem, rng=int(seed), max_samples=max_samples, verbose=verbose, checkpoint=folder, **own
+            )
+        except (InvalidDataError, UnsupportedInputError) as error:
+            if list(chosen) == [name]:
+                raise
+            left_out[name] = str(error)
+    rank, reason = recommend(estimates)
+    return RankComparison(rank, reason, estimates, left_out)
 
 
 def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
-    """Let the held-out error choose among the proposals, and say whether they agree."""
-    judge = estimates.get(cross_validation.NAME)
-    followed = judge or next(iter(estimates.values()))
-    if not followed.curves:
-        return followed.rank, followed.reason
-    if len(estimates) == 1:
-        return followed.rank, f"{WORDS[followed.method]} alone was used: {followed.reason}"
-    proposals = ", ".join(f"{WORDS[name]} {estimate.rank}" for name, estimate in estimates.items())
-    if len({estimate.rank for estimate in estimates.values()}) == 1:
-        return followed.rank, f"all agree ({proposals}): {followed.reason}"
-    alike = [WORDS[name] for name, estimate in estimates.items() if estimate.rank == followed.rank]
-    said = f"{' and '.join(alike)} agree" if len(alike) > 1 else "no number stands out"
-    said += f" ({proposals})"
-    if judge is None:
-        return followed.rank, f"{said}; {WORDS[followed.method]} is followed, without a held-out error."
-    measured = {k: judge.scores[k] for estimate in estimates.values() if (k := estimate.rank) in judge.scores}
-    errors = ", ".join(f"{error:.4g} with {k}" for k, error in sorted(measured.items()))
-    return judge.rank, f"{said}; the held-out error decides: {errors}. {_capital(judge.reason)}"
+    """Let the held-out error judge the rank that the singular values propose."""
+    judge, proposal = estimates.get(cross_validation.NAME), estimates.get(spectrum.NAME)
+    if judge is None or proposal is None or not judge.curves:
+        only = judge or next(iter(estimates.values()))
+        return (
+            only.rank,
+            f"{WORDS[only.method]} alone was used: {only.reason}" if only.curves else only.reason,
+        )
+    k, least = proposal.rank, min(judge.scores, key=lambda rank: judge.scores[rank])
+    proposed = proposal.reason.rstrip(".")
+    if k not in judge.scores:
+        why = f"but the held-out error with {k} components was not measured"
+        return judge.rank, f"no number stands out: {proposed}, {why}. {_capital(judge.reason)}"
+    error, best = f"{judge.scores[k]:.4g}", f"{judge.scores[least]:.4g} with {least}"
+    if k in judge.as_good:
+        compared = "the least" if k == least else f"within one standard error of the least ({best})"
+        return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}."
+    smallest = f"{judge.rank} is the smallest number within it ({judge.scores[judge.rank]:.4g})"
+    return judge.rank, (
+        f"no number stands out: {proposed}, but with {k} components the held-out error is {error}, more than "
+        f"one standard error above the least ({best}). {smallest}."
+    )
 
 
 def _capital(text: str) -> str:

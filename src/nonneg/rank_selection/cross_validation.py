@@ -90,9 +90,9 @@ def judged(
     search.measure(candidates, stop_early=problem.candidates is None)
     if problem.candidates is None:
         # The grid is refined around its best candidate, and the proposal of the ratio gets its error too.
-        more = between(search.candidates, smallest_as_good(search.candidates, search.errors)[0])
+        more = between(search.candidates, as_good_as_best(search.candidates, search.errors)[0][0])
         search.measure(sorted({*more, *[k for k in (problem.largest_ratio(),) if k <= limit]}))
-    rank, best = smallest_as_good(search.candidates, search.errors)
+    as_good, best = as_good_as_best(search.candidates, search.errors)
     curve = RankCurve(
         "held-out error",
         tuple(search.candidates),
@@ -100,8 +100,10 @@ def judged(
         search.errors.std(axis=0, ddof=1),
         better="smaller",
     )
-    reason = _reason(curve, rank, best, folds, problem.last)
-    return problem.answer(rank, reason, NAME, scores=scores_of(curve), curves=(curve,))
+    reason = _reason(curve, as_good[0], best, folds, problem.last)
+    return problem.answer(
+        as_good[0], reason, NAME, scores=scores_of(curve), curves=(curve,), as_good=tuple(as_good)
+    )
 
 
 class Holdout(Protocol):
@@ -265,13 +267,14 @@ def _is_past_best(errors: FloatArray, patience: int) -> bool:
     return bool(np.all(later.mean(axis=0) > later.std(axis=0, ddof=1) / np.sqrt(len(errors))))
 
 
-def smallest_as_good(candidates: Sequence[int], errors: FloatArray) -> tuple[int, int]:
-    """Return the choice of the one-standard-error rule (on differences within folds) and the best one."""
+def as_good_as_best(candidates: Sequence[int], errors: FloatArray) -> tuple[list[int], int]:
+    """Return the candidates within one standard error (of differences within folds) of the best, and it."""
     # Breiman, Friedman, Olshen & Stone (1984), Classification and Regression Trees, Section 3.4.3.
     best = int(np.argmin(errors.mean(axis=0)))
     excess = errors - errors[:, [best]]
     allowed = excess.std(axis=0, ddof=1) / np.sqrt(len(errors))
-    return int(candidates[int(np.flatnonzero(excess.mean(axis=0) <= allowed)[0])]), int(candidates[best])
+    alike = np.flatnonzero(excess.mean(axis=0) <= allowed)
+    return [int(candidates[at]) for at in alike], int(candidates[best])
 
 
 def _reason(curve: RankCurve, rank: int, best: int, folds: Sequence[Holdout], last: int) -> str:
@@ -291,12 +294,12 @@ def sample(data: DataMatrix, max_samples: int | None, rng: np.random.Generator) 
     """Return up to `max_samples` samples as an array or CSR matrix of the host, and their mask."""
     if data.weights is not None:
         raise UnsupportedInputError(
-            "Cross-validation and stability do not support sample weights. Use "
+            "Cross-validation does not support sample weights. Use "
             "method='singular-value-ratio', or repeat the samples."
         )
     if data.has_mask:
         raise UnsupportedInputError(
-            "Cross-validation and stability do not support chunked data with missing entries. Compute the "
+            "Cross-validation does not support chunked data with missing entries. Compute the "
             "data first, or use method='singular-value-ratio'."
         )
     rows = np.arange(data.shape[0])

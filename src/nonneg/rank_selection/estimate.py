@@ -14,11 +14,11 @@ from nonneg._registry import Entry, Registry
 from nonneg._threads import threads
 from nonneg.data.door import Request, wrap
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
-from nonneg.rank_selection import cross_validation, spectrum, stability
+from nonneg.rank_selection import cross_validation, spectrum
 from nonneg.rank_selection.candidates import rank_problem
 from nonneg.rank_selection.result import RankResult
 
-# Fits of 5 folds and 10 restarts for some 15 candidates then take seconds to a minute, which
+# Fits of 5 folds for some 15 candidates then take seconds to a minute, which
 # ``n_components="auto"`` can bear; the digits have the same recommendation from 600 samples as from all.
 MAX_SAMPLES = 1_000
 
@@ -34,11 +34,6 @@ METHODS: Registry[Entry] = Registry(
             cross_validation.cross_validation,
             "the smallest rank that predicts held-out entries as well as the best",
             options=frozenset({"n_folds"}),
-        ),
-        stability.NAME: Entry(
-            stability.stability,
-            "the rank after which the cophenetic correlation of restarts begins to fall",
-            options=frozenset({"n_init"}),
         ),
     },
 )
@@ -68,11 +63,10 @@ def estimate_rank(
     ----------
     X : array-like, sparse matrix, Dask array or DataMatrix of shape (n_samples, n_features)
         The data; never changed. Negative entries are allowed for the singular-value ratio only.
-    method : {"singular-value-ratio", "cross-validation", "stability"}, default "singular-value-ratio"
+    method : {"singular-value-ratio", "cross-validation"}, default "singular-value-ratio"
         "singular-value-ratio" returns the rank k with the largest ratio of the k-th singular value to the
         next. "cross-validation" returns the smallest rank that predicts held-out entries as well as the best
-        one. "stability" returns the rank after which the cophenetic correlation of restarts from random
-        factors begins to fall.
+        one.
     k_min : int, default 2
         The smallest candidate. The ratio of the first two singular values of nonnegative data is nearly
         always the largest one and says that the mean is not zero, so 1 is not a candidate by default.
@@ -82,32 +76,29 @@ def estimate_rank(
         components (digits would give 58 of 64). In any case it is capped at the smaller dimension minus one,
         where the ratio ends, and at the numerical rank.
     candidates : sequence of int, optional
-        The ranks to choose from. Default: all from `k_min` to `k_max` for the ratio; the other methods,
-        which fit every candidate, take all up to 8, then steps of a quarter, and cross-validation refines
-        the grid around the best.
+        The ranks to choose from. Default: all from `k_min` to `k_max` for the ratio; cross-validation,
+        which fits every candidate, takes all up to 8, then steps of a quarter, and refines the grid around
+        the best.
     normalize : None, "l1" or "l2"
         Scale the samples to norm one first (as a view, without a copy), so that samples with large norms do
         not count more.
     max_samples : int or None
-        The maximum number of samples that cross-validation and stability use, drawn at random; None uses
-        all.
+        The maximum number of samples that cross-validation uses, drawn at random; None uses all.
     mask : bool array or sparse matrix of the shape of X, optional
         True where observed. The singular values treat missing entries as zeros, with a warning.
     missing : {"error", "mask"}, default "error"
         What NaN means: an error, or an entry that was not observed.
     rng : None, int, Generator, RandomState or SeedSequence
-        Draws folds, initializations and samples. The singular-value ratio does not depend on it: None
+        Draws folds and samples. The singular-value ratio does not depend on it: None
         starts the Lanczos method from vectors that depend on the shape only.
     n_jobs : int, optional
-        Number of threads; all cores by default. Folds and restarts run in parallel, and no result depends
-        on it.
+        Number of threads; all cores by default. Folds run in parallel, and no result depends on it.
     verbose : int, default 0
         1 shows how many fits are done.
     checkpoint : str or Path, optional
-        Folder in which cross-validation and stability are saved after every candidate. The same call resumes
-        them there.
+        Folder in which cross-validation is saved after every candidate. The same call resumes it there.
     method_params : dict, optional
-        Parameters of the method: `n_folds` (5) of "cross-validation", `n_init` (10) of "stability".
+        Parameters of the method: `n_folds` (5) of "cross-validation".
 
     Returns
     -------
@@ -116,7 +107,8 @@ def estimate_rank(
 
     See Also
     --------
-    nonneg.compare_ranks : All three estimates, and a recommendation.
+    nonneg.compare_ranks : Both estimates, and a recommendation.
+    nonneg.ConsensusNMF : Components that restarts agree on, for several ranks.
 
     Notes
     -----
@@ -124,9 +116,9 @@ def estimate_rank(
     zeros or with a dimension of at most 2; the reason says so. Computing k_max + 1 singular values costs the
     Gram matrix of the shorter side, or a few passes over the data. Cross-validation fits every candidate once
     per fold: a fold holds out the block where a part of the rows meets a part of the columns, or, where
-    entries are missing, a tenth of the observed entries. Stability fits every candidate once per restart.
-    These fits are many and short, with fixed settings: there are no `tol`, `max_iter` and `callback`, and no
-    `sample_weight`, which held-out errors do not support.
+    entries are missing, a tenth of the observed entries. These fits are many and short, with fixed settings:
+    there are no `tol`, `max_iter` and `callback`, and no `sample_weight`, which held-out errors do not
+    support.
 
     References
     ----------
@@ -134,7 +126,6 @@ def estimate_rank(
        equation (45), Remark 2, Theorem 9.
     .. [2] Wold (1978), Technometrics 20(4), 397-405 (single entries held out).
     .. [3] Owen & Perry (2009), Annals of Applied Statistics 3(2), 564-594 (bi-cross-validation).
-    .. [4] Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12), 4164-4169 (cophenetic correlation).
 
     Examples
     --------
@@ -155,8 +146,7 @@ def estimate_rank(
     if ratio and data.has_missing:
         warnings.warn(
             "X has missing entries, which the singular values treat as zeros: even a few can add steps to "
-            "the "
-            "spectrum. Compare with method='cross-validation', which leaves them out.",
+            "the spectrum. Compare with method='cross-validation', which leaves them out.",
             NonnegWarning,
             stacklevel=3,  # beyond the decorator
         )

@@ -115,6 +115,9 @@ class RankResult:
         What is known about the estimate.
     normalize : None, "l1" or "l2"
         The norm that every sample was scaled to first.
+    as_good : tuple of int
+        The candidates that the method cannot tell from its best one: those whose held-out error is within
+        one standard error of the least. Empty for the singular-value ratio.
     """
 
     rank: int
@@ -128,10 +131,12 @@ class RankResult:
     curves: tuple[RankCurve, ...] = ()
     certificate: Certificate = field(default_factory=Certificate)
     normalize: str | None = None
+    as_good: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", MappingProxyType(dict(self.scores)))
         object.__setattr__(self, "curves", tuple(self.curves))
+        object.__setattr__(self, "as_good", tuple(self.as_good))
 
     @property
     def curve(self) -> RankCurve | None:
@@ -154,6 +159,7 @@ class RankResult:
             "k_min": self.k_min,
             "k_max": self.k_max,
             "normalize": self.normalize,
+            "as_good": list(self.as_good),
             "singular_values": np.asarray(self.singular_values).tolist(),
             "curves": [curve.as_dict() for curve in self.curves],
             "certificate": [statement.as_dict() for statement in self.certificate],

@@ -12,6 +12,7 @@ from nonneg._html import Raw
 from nonneg._typing import FloatArray
 from nonneg.applications.signatures import CHANNELS
 from nonneg.applications.signatures.catalog import SUBSTITUTION_COLORS
+from nonneg.consensus.certificate import are_stable
 from nonneg.io import Table
 from nonneg.report import drawings, records, wording
 from nonneg.report import elements as html
@@ -114,11 +115,10 @@ def signature_programs(model: Any, matches: Sequence[Any] | None = None) -> list
 
 def _program_facts(model: Any, at: int) -> dict[str, Any]:
     best = next(each for each in model.ranks_ if each.n_components == model.n_components_)
-    name = f"stability-{at}"
     return {
         "number": at,
         "stability": float(best.stability[at]),
-        "stable": name in model.certificate_ and str(model.certificate_[name].verdict) == "holds",
+        "stable": bool(are_stable(best)[at]),
         "recurrence": float(best.recurrence[at]),
         "usage": float(best.usage[at]),
     }

@@ -11,11 +11,10 @@ from nonneg.report import drawings, records, wording
 from nonneg.report import elements as html
 from nonneg.report.records import Record
 
-_COLUMNS = ("ratio", "held_out_error", "agreement", "cophenetic", "dispersion")
+_COLUMNS = ("ratio", "held_out_error")
 _METHODS = {
     "singular-value-ratio": "Singular-value ratio",
     "cross-validation": "Cross-validation",
-    "stability": "Stability over restarts",
 }
 
 
@@ -65,7 +64,7 @@ def sections(record: Record) -> list[Any]:
     if rows:
         intro = (
             "Mean and spread over repeats. The held-out error is the unexplained fraction of the squared "
-            "norm of held-out entries: smaller is better. In all other columns, larger is better."
+            "norm of held-out entries: smaller is better. Of the ratios, larger is better."
         )
         parts.append(html.section("The candidates", intro, rows))
     return parts + [_estimate(name, estimate) for name, estimate in result["estimates"].items()]
