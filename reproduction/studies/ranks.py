@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
+from scipy.special import stdtrit
 
 from nonneg import compare_ranks
+from nonneg._typing import FloatArray
 from nonneg.datasets import circular_cones
+from nonneg.rank_selection import cross_validation
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
@@ -18,8 +22,10 @@ NAME = "studies/ranks"
 FAMILIES = ("mixtures", "counts", "cones", "signatures", "two scales", "many")
 RATIO, HELD_OUT, BOTH = "singular-value-ratio", "cross-validation", "recommended"
 RULES = (RATIO, HELD_OUT, BOTH)
-"""The largest ratio alone, the smallest number within one standard error of the least held-out error alone,
-and the default: the former unless the latter's error speaks against it."""
+"""The largest ratio alone, the smallest number whose held-out error is not significantly above the least, and
+the default: the former unless its own held-out error is significantly above the least."""
+FORMS = ("one standard error", "one standard error, logarithms", "t test")
+"""Other forms of "not significantly above", which were tried as well."""
 N_DRAWS = 12
 
 
@@ -60,15 +66,35 @@ def planted(family: str, draw: int) -> tuple[Any, int]:
 def run(setting: Setting) -> list[dict[str, Any]]:
     """Apply the rules to one draw."""
     X, k = planted(setting["family"], setting["draw"])
-    found = compare_ranks(X, k_max=24, rng=0, n_jobs=1)
-    return [{"k": k, BOTH: found.rank} | {name: found.estimates[name].rank for name in (RATIO, HELD_OUT)}]
+    measured: list[tuple[Sequence[int], FloatArray]] = []
+    judge = cross_validation.as_good_as_best
+
+    def noted(candidates: Sequence[int], errors: FloatArray) -> tuple[list[int], int]:
+        measured.append((candidates, errors))
+        return judge(candidates, errors)
+
+    with mock.patch.object(cross_validation, "as_good_as_best", noted):
+        found = compare_ranks(X, k_max=24, rng=0, n_jobs=1)
+    record = {"k": k, BOTH: found.rank} | {name: found.estimates[name].rank for name in (RATIO, HELD_OUT)}
+    for form in FORMS:
+        as_good = _as_good(*measured[-1], form)
+        record[form] = record[RATIO] if record[RATIO] in as_good else as_good[0]
+    return [record]
+
+
+def _as_good(candidates: Sequence[int], errors: FloatArray, form: str) -> list[int]:
+    values = np.log(errors) if "logarithms" in form else errors
+    excess = values - values[:, [int(np.argmin(values.mean(axis=0)))]]
+    factor = 1.0 if form.startswith("one") else stdtrit(len(errors) - 1, 0.975)
+    margin = factor * excess.std(axis=0, ddof=1) / np.sqrt(len(errors))
+    return [int(candidates[at]) for at in np.flatnonzero(excess.mean(axis=0) <= margin)]
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return how often each rule is right, and what the other families would choose for each."""
     by_family = {family: some for (family,), some in grouped(records, "family").items()}
     right = {
-        family: {rule: float(np.mean([r[rule] == r["k"] for r in some])) for rule in RULES}
+        family: {rule: float(np.mean([r[rule] == r["k"] for r in some])) for rule in (*RULES, *FORMS)}
         for family, some in by_family.items()
     }
     off = {
@@ -96,11 +122,19 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [
         Paragraph(
             "Draws whose number of components is found exactly, and the mean of |log2(estimate / planted)|. "
-            "`recommended` is the rule of `compare_ranks`: the largest ratio, unless its held-out error "
-            "exceeds the least by more than a standard error. The last columns leave one family out: the "
+            "`recommended` is the rule of `compare_ranks`: the largest ratio, unless its held-out error is "
+            "significantly above the least. The last columns leave one family out: the "
             "rule that is most often right in the others, and how often it is right in this one."
         ),
         Table("Planted numbers, by family of data.", columns, rows),
+        Table(
+            "Numbers found exactly with other forms of the test, which were tried on the same draws.",
+            {"family": "family", BOTH: "t test, logarithms (default)", **{form: form for form in FORMS}},
+            [
+                {"family": family} | {rule: f"{100 * right[family][rule]:.0f}%" for rule in (BOTH, *FORMS)}
+                for family in right
+            ],
+        ),
         Verdict(
             "every family, left out, is given the default by the others",
             all(chosen == BOTH for chosen in chosen_by.values()) if full else None,

@@ -195,10 +195,10 @@ def compare_ranks(
     Notes
     -----
     The singular-value ratio proposes and the held-out error judges: the recommendation is the rank with the
-    largest ratio, unless its held-out error exceeds the least one by more than a standard error; then no
-    number stands out, and the smallest rank that does not exceed it is recommended. The reason has both
-    numbers. Where there is no held-out error (sample weights, negative entries, very small data), the ratio
-    is followed.
+    largest ratio, unless its held-out error is significantly above that of the best rank (a paired t test of
+    the logarithms over folds, at 5%). Then no number stands out, and the smallest rank whose error is not
+    significantly above is recommended. The reason has both numbers. Where there is no held-out error (sample
+    weights, negative entries, very small data), the ratio is followed.
     """
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
@@ -273,19 +273,19 @@ def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
             only.rank,
             f"{WORDS[only.method]} alone was used: {only.reason}" if only.curves else only.reason,
         )
-    k, least = proposal.rank, min(judge.scores, key=lambda rank: judge.scores[rank])
+    k, least = proposal.rank, min(judge.as_good, key=lambda rank: judge.scores[rank])
     proposed = proposal.reason.rstrip(".")
     if k not in judge.scores:
         why = f"but the held-out error with {k} components was not measured"
         return judge.rank, f"no number stands out: {proposed}, {why}. {_capital(judge.reason)}"
     error, best = f"{judge.scores[k]:.4g}", f"{judge.scores[least]:.4g} with {least}"
     if k in judge.as_good:
-        compared = "the least" if k == least else f"within one standard error of the least ({best})"
+        compared = "the least" if k == least else f"not significantly above the least ({best})"
         return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}."
-    smallest = f"{judge.rank} is the smallest number within it ({judge.scores[judge.rank]:.4g})"
+    smallest = f"{judge.rank} is the smallest number for which it is not ({judge.scores[judge.rank]:.4g})"
     return judge.rank, (
-        f"no number stands out: {proposed}, but with {k} components the held-out error is {error}, more than "
-        f"one standard error above the least ({best}). {smallest}."
+        f"no number stands out: {proposed}, but with {k} components the held-out error is {error}, "
+        f"significantly above the least ({best}). {smallest}."
     )
 
 

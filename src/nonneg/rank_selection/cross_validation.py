@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import stdtrit
 
 from nonneg._arguments import is_count
 from nonneg._arrays import computed, to_float64, to_numpy
@@ -39,6 +40,7 @@ SHARE = 0.1
 # A mean of so few squares has a relative standard error of 0.45 (normal residuals).
 MIN_HIDDEN = 10
 MAX_ITER, TOL = 200, 1e-4  # the defaults of `NMF`
+LEVEL = 0.05  # of the two-sided t test over folds, the usual one
 # The search ends once this many candidates in a row are worse than the best by more than a standard error.
 PATIENCE = 3
 
@@ -77,7 +79,7 @@ def judged(
     saved: Checkpoint | None = None,
     verbose: int = 0,
 ) -> RankResult:
-    """Measure candidates up to a limit on the folds, and apply the one-standard-error rule."""
+    """Measure candidates up to a limit on the folds; the smallest that is as good as the best is chosen."""
     candidates = [k for k in problem.grid() if k <= limit]
     if not candidates:
         raise InvalidParameterError(
@@ -268,12 +270,13 @@ def _is_past_best(errors: FloatArray, patience: int) -> bool:
 
 
 def as_good_as_best(candidates: Sequence[int], errors: FloatArray) -> tuple[list[int], int]:
-    """Return the candidates within one standard error (of differences within folds) of the best, and it."""
-    # Breiman, Friedman, Olshen & Stone (1984), Classification and Regression Trees, Section 3.4.3.
-    best = int(np.argmin(errors.mean(axis=0)))
-    excess = errors - errors[:, [best]]
-    allowed = excess.std(axis=0, ddof=1) / np.sqrt(len(errors))
-    alike = np.flatnonzero(excess.mean(axis=0) <= allowed)
+    """Return the candidates that are not significantly worse than the best, and the best."""
+    # A t test over folds of the ratio to the best: some folds are harder than others by a factor.
+    logs = np.log(np.maximum(errors, np.finfo(float).eps))
+    best = int(np.argmin(logs.mean(axis=0)))
+    excess = logs - logs[:, [best]]
+    margin = stdtrit(len(errors) - 1, 1.0 - LEVEL / 2.0) * excess.std(axis=0, ddof=1) / np.sqrt(len(errors))
+    alike = np.flatnonzero(excess.mean(axis=0) <= margin)
     return [int(candidates[at]) for at in alike], int(candidates[best])
 
 
@@ -282,7 +285,7 @@ def _reason(curve: RankCurve, rank: int, best: int, folds: Sequence[Holdout], la
     if rank == best:
         compared = f"the least of {len(curve.candidates)} candidates"
     else:
-        compared = f"within one standard error of the least, {scores[best]:.4g} at {best}"
+        compared = f"not significantly more than the least, {scores[best]:.4g} with {best}"
     still = " It still falls at the largest candidate." if best == last else ""
     return (
         f"with {rank} components {scores[rank]:.4g} of the squares of held-out entries is not explained, "

@@ -116,8 +116,8 @@ class RankResult:
     normalize : None, "l1" or "l2"
         The norm that every sample was scaled to first.
     as_good : tuple of int
-        The candidates that the method cannot tell from its best one: those whose held-out error is within
-        one standard error of the least. Empty for the singular-value ratio.
+        The candidates that the method cannot tell from its best one: those whose held-out error is
+        not significantly above the least. Empty for the singular-value ratio.
     """
 
     rank: int
