@@ -104,7 +104,14 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     rows, chosen_by = [], {}
     for family in right:
         others = [other for other in right if other != family]
-        score = {rule: float(np.mean([right[other][rule] for other in others])) for rule in RULES}
+        # Of rules that are right equally often, the one whose estimates are nearer.
+        score = {
+            rule: (
+                round(float(np.mean([right[other][rule] for other in others])), 9),
+                -float(np.mean([off[other][rule] for other in others])),
+            )
+            for rule in RULES
+        }
         chosen = max(score, key=lambda rule: score[rule]) if others else None
         chosen_by[family] = chosen
         rows.append(
@@ -123,8 +130,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Paragraph(
             "Draws whose number of components is found exactly, and the mean of |log2(estimate / planted)|. "
             "`recommended` is the rule of `compare_ranks`: the largest ratio, unless its held-out error is "
-            "significantly above the least. The last columns leave one family out: the "
-            "rule that is most often right in the others, and how often it is right in this one."
+            "significantly above the least. The last columns leave one family out: the rule that is most often "
+            "right in the others (of equals the one that is nearer on average), and how often it is right in "
+            "this one."
         ),
         Table("Planted numbers, by family of data.", columns, rows),
         Table(

@@ -141,7 +141,7 @@ def test_what_cannot_be_done_is_said(planted, rng):
         estimate(rng.random((5, 5)))
     with pytest.raises(InvalidParameterError, match="n_folds must be an integer of at least 2, got 1"):
         estimate(planted, n_folds=1)
-    with pytest.raises(InvalidParameterError, match="exceeds the 20 rows or columns that a fold leaves"):
+    with pytest.raises(InvalidParameterError, match="exceeds the 24 rows or columns that a fold leaves"):
         estimate(planted, candidates=[25, 28], k_max=None)
     with pytest.raises(UnsupportedInputError, match="does not support sample weights"):
         estimate(as_data_matrix(planted, weights=np.ones(80)))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -106,6 +106,31 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit the model and return the transformed data.
+
+        Parameters
+        ----------
+        X, y : Any
+            See `fit`.
+        **fit_params : Any
+            Further arguments of `fit`, such as `sample_weight`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            What `transform` returns for X.
+        """
+        return self._encoded(self._fit(X, **fit_params))
+
+    def _fit(self, X: Any, **fit_params: Any) -> Any:
+        """Fit, and return what `_encoded` makes the transformed data from."""
+        raise NotImplementedError
+
+    def _encoded(self, fitted: Any) -> Any:
+        return fitted
+
     def inverse_transform(self, X: Any) -> Any:
         """Transform data back to its original space.
 
@@ -132,10 +157,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data. Never modified.
-        y : Any
-            Ignored.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
+        {y, sample_weight}
 
         Returns
         -------

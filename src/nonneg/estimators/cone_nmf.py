@@ -62,8 +62,7 @@ class ConeNMF(FactorizingEstimator):
         Whether `fit` also finds the smallest cones around the clusters, and with them bounds on the error
         (`basis_`, `size_angles_` and most of `certificate_`). It takes several more passes over the data;
         `certify` does it later.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
+    {n_jobs}
 
     Attributes
     ----------
@@ -71,8 +70,7 @@ class ConeNMF(FactorizingEstimator):
         The direction of each cone: unit rows. After `partial_fit`, zeros for cones that have not been seen.
     n_components_ : int
         The number of cones.
-    rank_estimate_ : RankComparison
-        How ``n_components="auto"`` chose it; only if it did.
+    {rank_estimate_}
     labels_ : array of int of shape (n_samples,)
         The cone of each sample of the fit, or of the last batch; -1 for samples of zeros.
     centroids_ : array of shape (n_components, n_features)
@@ -92,12 +90,7 @@ class ConeNMF(FactorizingEstimator):
         What is known about clusters and error; see `certify`.
     result_ : ConeResult
         Labels, W, H and everything else that the function `nonneg.cone_rank_one` returns, without the data.
-    n_steps_ : int
-        Batches seen by `partial_fit`.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : array of str
-        Their names, where X had any.
+    {n_steps_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -179,12 +172,7 @@ class ConeNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data; never changed.
-        y : Any
-            Ignored.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
+        {X, y, sample_weight}
 
         Returns
         -------
@@ -193,24 +181,6 @@ class ConeNMF(FactorizingEstimator):
         """
         self._fit(X, sample_weight)
         return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
-        """Find the cones and return the coefficients of the same data.
-
-        Parameters
-        ----------
-        X, y, sample_weight : Any
-            See `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, of the same array type as X.
-        """
-        data = self._fit(X, sample_weight)
-        with threads(self.n_jobs):
-            return project_on_cones(data, data.to_device(self.centroids_), data.to_device(self.components_))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_predict(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
@@ -229,7 +199,7 @@ class ConeNMF(FactorizingEstimator):
         self._fit(X, sample_weight)
         return self.labels_
 
-    def _fit(self, X: Any, sample_weight: Any) -> DataMatrix:
+    def _fit(self, X: Any, sample_weight: Any = None) -> DataMatrix:
         data = input_data(self, X, reset=True, sample_weight=sample_weight)
         k = rank_of(self, data, methods=NUMBER_OF_CONES)
         result = self._best_of_inits(data, k)
@@ -284,8 +254,7 @@ class ConeNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data; never changed.
+        {X}
 
         Returns
         -------
@@ -302,8 +271,7 @@ class ConeNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data; never changed.
+        {X}
 
         Returns
         -------
@@ -311,9 +279,12 @@ class ConeNMF(FactorizingEstimator):
             W, of the same array type as X, with at most one nonzero entry per row.
         """
         check_is_fitted(self)
-        data = input_data(self, X, reset=False)
+        return self._encoded(input_data(self, X, reset=False))
+
+    def _encoded(self, fitted: DataMatrix) -> Any:
         with threads(self.n_jobs):
-            return project_on_cones(data, data.to_device(self.centroids_), data.to_device(self.components_))
+            centroids, components = fitted.to_device(self.centroids_), fitted.to_device(self.components_)
+            return project_on_cones(fitted, centroids, components)
 
     def certify(self, X: Any, *, sample_weight: Any = None) -> Certificate:
         """Add the smallest cones around the clusters and the Eckart-Young lower bound to `certificate_`.
@@ -362,10 +333,7 @@ class ConeNMF(FactorizingEstimator):
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The batch; never changed. It may be as small as one sample.
-        y : Any
-            Ignored.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
+        {y, sample_weight}
 
         Returns
         -------

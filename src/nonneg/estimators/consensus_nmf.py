@@ -244,10 +244,7 @@ class ConsensusNMF(FactorizingEstimator):
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             Nonnegative data, such as counts. Never modified.
-        y : Any
-            Ignored.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
+        {y, sample_weight}
 
         Returns
         -------
@@ -257,23 +254,7 @@ class ConsensusNMF(FactorizingEstimator):
         self._fit(X, sample_weight)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
-        """Find the components and return the usages of the same data.
-
-        Parameters
-        ----------
-        X, y, sample_weight : Any
-            See `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            Usages W, of the same array type as X.
-        """
-        return self._encode(self._fit(X, sample_weight))
-
-    def _fit(self, X: Any, sample_weight: Any) -> DataMatrix:
+    def _fit(self, X: Any, sample_weight: Any = None) -> DataMatrix:
         beta, name = beta_loss_of(self), type(self).__name__
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         ranks = candidates_of(self.n_components, name)
@@ -351,8 +332,7 @@ class ConsensusNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data. Never modified.
+        {X}
 
         Returns
         -------
@@ -361,9 +341,10 @@ class ConsensusNMF(FactorizingEstimator):
         """
         check_is_fitted(self)
         scale = None if np.all(self.column_scale_ == 1.0) else self.column_scale_
-        return self._encode(scaled_columns(self._counts(X, reset=False), scale))
+        return self._encoded(scaled_columns(self._counts(X, reset=False), scale))
 
-    def _encode(self, data: DataMatrix) -> SampleArray:
+    def _encoded(self, fitted: DataMatrix) -> SampleArray:
+        data = fitted
         Ht = data.to_device(self._rank(self.n_components_).spectra.T)
         with threads(self.n_jobs), device_work(data, self.n_components_):
             W, _ = encode(data, Ht, beta=beta_loss_of(self), penalties=penalties_of(self, data))

@@ -199,14 +199,7 @@ class IntegrativeNMF(FactorizingEstimator):
         Used by `partial_fit`, as in `NMF`.
     forget_factor : float, default 0.7
         Used by `partial_fit`, as in `NMF`: what is left of the past of a data set after a mini-batch of it.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    verbose : int, default 0
-        1 shows a progress line.
-    callback : callable, optional
-        Called with a :class:`nonneg.results.Progress` after each iteration; returning True stops the fit.
-    checkpoint : str or path, optional
-        Folder in which the run is saved every few seconds, and from which it is resumed.
+    {n_jobs, verbose, callback, checkpoint}
 
     Attributes
     ----------
@@ -222,14 +215,10 @@ class IntegrativeNMF(FactorizingEstimator):
         Numbers of components, of iterations of `fit`, and of mini-batches of `partial_fit`.
     reconstruction_err_ : float
         Root of twice the objective.
-    history_ : History
-        What was measured after each iteration.
+    {history_}
     certificate_ : Certificate
         Whether weights, shared and specific components are a stationary point.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if the data have any.
+    {n_features_in_, feature_names_in_}
 
     Notes
     -----
@@ -309,8 +298,7 @@ class IntegrativeNMF(FactorizingEstimator):
         X : list of arrays or AnnData objects, dict of them by name, or one array or AnnData
             Nonnegative data sets with the same features. One array with several data sets stacked on top of
             each other needs `batch` or `batch_key`; without them it is a single data set. Never modified.
-        y : Any
-            Ignored.
+        {y}
         batch : array of shape (n_samples,), optional
             The data set of each row, for one array.
         batch_key : str, optional
@@ -493,8 +481,7 @@ class IntegrativeNMF(FactorizingEstimator):
         ----------
         X : array, sparse matrix, data frame, AnnData, or list or dict of them
             The mini-batch, as in `fit`. Not kept.
-        y : Any
-            Ignored.
+        {y}
         batch : str, int or array of shape (n_samples,), optional
             The data set of all rows, or of each. A new name is a new data set, whose scale is that of this
             mini-batch.

@@ -53,21 +53,13 @@ class MinVolNMF(FactorizingEstimator):
         Stop when the projected gradient is at most `tol` times that of the volume term.
     random_state : int, RandomState, Generator or None
         Random numbers, for ``init="vca"``.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    verbose : int, default 0
-        1 shows a line with objective, rate and time left.
-    callback : callable, optional
-        Called with a `Progress` after each iteration; True stops.
-    checkpoint : str or path, optional
-        A folder in which the iterations are saved and from which they are resumed.
+    {n_jobs, verbose, callback, checkpoint}
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
         H, the vertices of the simplex.
-    n_components_ : int
-        The number of components.
+    {n_components_}
     lam_ : float
         The weight of the volume.
     noise_level_ : float
@@ -83,12 +75,7 @@ class MinVolNMF(FactorizingEstimator):
     certificate_ : Certificate
         What is known about the result: stationarity, fit relative to the noise, and necessary conditions for
         unique components.
-    rank_estimate_ : RankComparison
-        How the number of components was found, if it was "auto".
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : array of str
-        Their names, where X had any.
+    {rank_estimate_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -175,8 +162,7 @@ class MinVolNMF(FactorizingEstimator):
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never modified.
-        y : Any
-            Ignored.
+        {y}
 
         Returns
         -------
@@ -185,22 +171,6 @@ class MinVolNMF(FactorizingEstimator):
         """
         self._fit(X)
         return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Find the components and return the weights of the same data.
-
-        Parameters
-        ----------
-        X, y : Any
-            See `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, with the array type of X.
-        """
-        return self._fit(X)
 
     def _fit(self, X: Any) -> SampleArray:
         data = input_data(self, X, reset=True, signed=not self.nonnegative)

@@ -96,8 +96,7 @@ class NMF(FactorizingEstimator):
         Weight of the penalty on H; "same" takes `alpha_W`.
     l1_ratio : float, default 0
         Mixing parameter of the penalties, between 0 (L2) and 1 (L1).
-    verbose : int, default 0
-        1 shows a progress line.
+    {verbose}
     shuffle : bool, default False
         Whether to visit the components in random order in coordinate descent.
     batch_size : int, default 1024
@@ -137,41 +136,27 @@ class NMF(FactorizingEstimator):
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
         Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
         arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    callback : callable, optional
-        Called with a :class:`nonneg.results.Progress` after each iteration; returning True stops the fit.
-    checkpoint : str or path, optional
-        Folder in which the run is saved every few seconds, and from which it is resumed if data, parameters
-        and initialization are the same.
+    {n_jobs, callback, checkpoint}
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
         Factorization matrix H, sometimes called "dictionary".
-    n_components_ : int
-        Number of components.
+    {n_components_}
     n_iter_ : int
         Number of iterations.
     reconstruction_err_ : float
         Frobenius norm of X - W H, or the square root of twice the beta-divergence or robust loss, with the
         weights of samples and entries.
-    history_ : History
-        What was measured after each iteration.
+    {history_}
     certificate_ : Certificate
         What can be verified about the result; see `certify`.
     result_ : FactorizationResult
         W, H, objective, reason to stop, and all of the above.
-    rank_estimate_ : RankComparison
-        How ``n_components="auto"`` chose the number of components; only if it did.
+    {rank_estimate_}
     column_scale_ : array of shape (n_features,)
         What the columns of X were divided by; only with `scale`.
-    n_steps_ : int
-        Number of batches seen by `partial_fit`.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : array of str
-        Names of features seen during `fit`, if X has any.
+    {n_steps_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -295,16 +280,12 @@ class NMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data. Never modified.
-        y : Any
-            Ignored.
+        {X, y}
         W : array of shape (n_samples, n_components), optional
             Initial W.
         H : array of shape (n_components, n_features), optional
             Initial H.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
+        {sample_weight}
         mask : bool array or sparse matrix of shape (n_samples, n_features), optional
             True where observed.
         entry_weight : array, sparse matrix or pair, of shape (n_samples, n_features), optional
@@ -448,8 +429,7 @@ class NMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data. Never modified.
+        {X}
         mask : bool array or sparse matrix of shape (n_samples, n_features), optional
             True where observed.
         entry_weight, uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
@@ -521,8 +501,7 @@ class NMF(FactorizingEstimator):
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The batch. Never modified, and not kept.
-        y : Any
-            Ignored.
+        {y}
         W : array of shape (n_samples, n_components), optional
             Initial W, from which H is fitted if H is not given. Used in the first call only.
         H : array of shape (n_components, n_features), optional

@@ -119,40 +119,24 @@ class PurificationNMF(FactorizingEstimator):
         The weight of the past at each update of `partial_fit`.
     random_state : int, RandomState, Generator or None
         For ``init="nmf"``, which draws random numbers.
-    verbose : int, default 0
-        1 shows a line with rate and time left.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    callback : callable or None
-        Called with a `Progress` after each iteration; returning True stops.
-    checkpoint : str, path or None
-        A folder in which the run is saved, and from which it resumes.
+    {verbose, n_jobs, callback, checkpoint}
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
         The features; entries may be negative.
-    n_components_ : int
-        Their number.
-    rank_estimate_ : RankComparison
-        How ``n_components="auto"`` chose it; only if it did.
+    {n_components_, rank_estimate_}
     reconstruction_err_ : float
         The Frobenius norm of X - W H.
     n_iter_ : int
         Number of iterations of `fit`.
-    n_steps_ : int
-        Number of batches seen by `partial_fit`.
-    history_ : History
-        What was measured after each iteration.
+    {n_steps_, history_}
     certificate_ : Certificate
         How good the initialization was, and how consistent decoding and features are; not after
         `partial_fit`.
     result_ : PurificationResult
         The complete result.
-    n_features_in_ : int
-        The number of columns of X.
-    feature_names_in_ : array of str
-        Their names, where X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -252,10 +236,7 @@ class PurificationNMF(FactorizingEstimator):
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never changed.
-        y : Any
-            Ignored.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
+        {y, sample_weight}
 
         Returns
         -------
@@ -265,23 +246,7 @@ class PurificationNMF(FactorizingEstimator):
         self._fit(X, sample_weight)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
-        """Find the features and return the weights of the same data.
-
-        Parameters
-        ----------
-        X, y, sample_weight : Any
-            See `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, same array type as X.
-        """
-        return self._fit(X, sample_weight)
-
-    def _fit(self, X: Any, sample_weight: Any) -> SampleArray:
+    def _fit(self, X: Any, sample_weight: Any = None) -> SampleArray:
         data = input_data(self, X, reset=True, sample_weight=sample_weight, signed=True)
         with threads(self.n_jobs):
             init = self._init(data)
@@ -357,10 +322,7 @@ class PurificationNMF(FactorizingEstimator):
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The batch; never changed. The first one must be large enough for the initialization.
-        y : Any
-            Ignored.
-        sample_weight : array of shape (n_samples,), optional
-            Sample weights; an integer weight is equivalent to repeating the sample.
+        {y, sample_weight}
 
         Returns
         -------

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy, write_npz
 from nonneg._version import __version__
+from nonneg.estimators.documentation import fill
 from nonneg.exceptions import (
     FileFormatError,
     InvalidParameterError,
@@ -343,6 +345,12 @@ class SavableEstimator(BaseEstimator, ABC):
     """A scikit-learn estimator with our errors, whose fit can be saved; `_stored` declares what is."""
 
     _stored: ClassVar[Fields] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        for member in (cls, *vars(cls).values()):
+            if isinstance(member, type | FunctionType):
+                fill(member)
+        super().__init_subclass__(**kwargs)
 
     @classmethod
     @functools.cache

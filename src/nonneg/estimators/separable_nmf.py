@@ -65,10 +65,7 @@ class SeparableNMF(FactorizingEstimator):
         Keep one of the samples whose distances are below this fraction of the largest norm.
     random_state : int, RandomState, Generator or None
         Random numbers, for methods that use them.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    verbose : int, default 0
-        1 shows a line with objective, rate and time left.
+    {n_jobs, verbose}
     callback : callable, optional
         "auto" and convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
@@ -98,10 +95,7 @@ class SeparableNMF(FactorizingEstimator):
         What is known about the result.
     result_ : SelectionResult
         The complete result, with row maxima and scores.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : array of str
-        Their names, where X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -191,8 +185,7 @@ class SeparableNMF(FactorizingEstimator):
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The data; never modified.
-        y : Any
-            Ignored.
+        {y}
 
         Returns
         -------
@@ -201,22 +194,6 @@ class SeparableNMF(FactorizingEstimator):
         """
         self._fit(X)
         return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Find the anchors and return the weights of the same data.
-
-        Parameters
-        ----------
-        X, y : Any
-            See `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, with the array type of X.
-        """
-        return self._fit(X)
 
     def _fit(self, X: Any) -> SampleArray:
         signed = self._accepts_signed()

@@ -86,14 +86,7 @@ class TransformNMF(FactorizingEstimator):
         ``max_trials`` and ``line_search``.
     random_state : int, RandomState, Generator or None
         For the initializations.
-    verbose : int, default 0
-        1 shows a progress line.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    callback : callable or None
-        Called with a `Progress` after each iteration; True stops.
-    checkpoint : str, path or None
-        A folder in which the run is saved, and from which it is resumed.
+    {verbose, n_jobs, callback, checkpoint}
 
     Attributes
     ----------
@@ -206,8 +199,7 @@ class TransformNMF(FactorizingEstimator):
         ----------
         X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
             The frames, of any sign; never changed.
-        y : Any
-            Ignored.
+        {y}
 
         Returns
         -------
@@ -216,22 +208,6 @@ class TransformNMF(FactorizingEstimator):
         """
         self._fit(X)
         return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Learn the transform and the factors, and return the activations of the same frames.
-
-        Parameters
-        ----------
-        X, y : Any
-            See `fit`.
-
-        Returns
-        -------
-        array of shape (n_frames, n_components)
-            As `transform` returns them.
-        """
-        return self._encoded(self._fit(X))
 
     def _fit(self, X: Any) -> Array:
         Y = input_frames(self, X, reset=True)
@@ -280,7 +256,8 @@ class TransformNMF(FactorizingEstimator):
         check_is_fitted(self)
         return self._encoded(input_frames(self, X, reset=False))
 
-    def _encoded(self, Y: Array) -> Array:
+    def _encoded(self, fitted: Array) -> Array:
+        Y = fitted
         with threads(self.n_jobs):
             averaged = averaged_frames(Y, self.average_frames, self.averaging)
             V = coefficient_variances(averaged, self._like(self.transform_, Y))
@@ -294,8 +271,7 @@ class TransformNMF(FactorizingEstimator):
         ----------
         X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
             The frames, of any sign; never changed.
-        y : Any
-            Ignored.
+        {y}
         sample_weight : array of shape (n_frames,), optional
             Weights of the frames in the mean.
 

@@ -1,0 +1,58 @@
+"""Descriptions of parameters and attributes that mean the same in every estimator, and their insertion.
+
+A line ``{n_jobs, verbose}`` in the docstring of an estimator or of one of its methods stands for the entries
+of these names; `help` and the documentation show them in full.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+SHARED = {
+    "X": (
+        "array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)",
+        "Nonnegative data. Never modified.",
+    ),
+    "y": ("Any", "Ignored."),
+    "sample_weight": (
+        "array of shape (n_samples,), optional",
+        "Sample weights; an integer weight is equivalent to repeating the sample.",
+    ),
+    "n_jobs": ("int or None", "Number of threads; None uses all cores."),
+    "verbose": ("int, default 0", "1 shows a progress line with rate and time left."),
+    "callback": (
+        "callable, optional",
+        "Called with a :class:`nonneg.results.Progress` after each iteration; returning True stops the fit.",
+    ),
+    "checkpoint": (
+        "str or path, optional",
+        "Folder in which the run is saved every few seconds, and from which it is resumed if data,",
+        "parameters and initialization are the same.",
+    ),
+    "n_components_": ("int", "Number of components."),
+    "n_steps_": ("int", "Number of batches seen by `partial_fit`."),
+    "history_": ("History", "What was measured after each iteration."),
+    "rank_estimate_": (
+        "RankComparison",
+        'How ``n_components="auto"`` chose the number of components; only if it did.',
+    ),
+    "n_features_in_": ("int", "Number of features seen during `fit`."),
+    "feature_names_in_": ("array of str", "Names of features seen during `fit`, if X has any."),
+}
+"""Name -> type and lines of the description."""
+_MARKER = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
+
+
+def fill(member: Any) -> None:
+    """Insert the shared entries into the docstring of a class or function."""
+    if member.__doc__:
+        member.__doc__ = _MARKER.sub(_entries, member.__doc__)
+
+
+def _entries(marker: re.Match[str]) -> str:
+    lines = []
+    for name in marker[2].split(", "):
+        kind, *description = SHARED[name]
+        lines += [f"{name} : {kind}", *(f"    {line}" for line in description)]
+    return "\n".join(marker[1] + line for line in lines)
