@@ -87,7 +87,7 @@ def _as_good(candidates: Sequence[int], errors: FloatArray, form: str) -> list[i
     excess = values - values[:, [int(np.argmin(values.mean(axis=0)))]]
     factor = 1.0 if form.startswith("one") else stdtrit(len(errors) - 1, 0.975)
     margin = factor * excess.std(axis=0, ddof=1) / np.sqrt(len(errors))
-    return [int(candidates[at]) for at in np.flatnonzero(excess.mean(axis=0) <= margin)]
+    return [int(candidates[int(at)]) for at in np.flatnonzero(excess.mean(axis=0) <= margin)]
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
@@ -130,9 +130,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Paragraph(
             "Draws whose number of components is found exactly, and the mean of |log2(estimate / planted)|. "
             "`recommended` is the rule of `compare_ranks`: the largest ratio, unless its held-out error is "
-            "significantly above the least. The last columns leave one family out: the rule that is most often "
-            "right in the others (of equals the one that is nearer on average), and how often it is right in "
-            "this one."
+            "significantly above the least. The last columns leave one family out: the rule that is most "
+            "often right in the others (of equals the one that is nearer on average), and how often it is "
+            "right in this one."
         ),
         Table("Planted numbers, by family of data.", columns, rows),
         Table(

@@ -74,6 +74,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
     components_: Array
     missing: str
     n_jobs: int | None
+    _fit: ClassVar[Callable[..., Any]]  # fits, and returns what `_encoded` makes the transformed data from
     _sparse_arrays: ClassVar[bool] = False  # whether it works on sparse tensors where they are
     # What a batch leaves behind or a method does not have is optional.
     _stored: ClassVar[Fields] = {
@@ -123,10 +124,6 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
             What `transform` returns for X.
         """
         return self._encoded(self._fit(X, **fit_params))
-
-    def _fit(self, X: Any, **fit_params: Any) -> Any:
-        """Fit, and return what `_encoded` makes the transformed data from."""
-        raise NotImplementedError
 
     def _encoded(self, fitted: Any) -> Any:
         return fitted

@@ -277,7 +277,7 @@ def as_good_as_best(candidates: Sequence[int], errors: FloatArray) -> tuple[list
     excess = logs - logs[:, [best]]
     margin = stdtrit(len(errors) - 1, 1.0 - LEVEL / 2.0) * excess.std(axis=0, ddof=1) / np.sqrt(len(errors))
     alike = np.flatnonzero(excess.mean(axis=0) <= margin)
-    return [int(candidates[at]) for at in alike], int(candidates[best])
+    return [int(candidates[int(at)]) for at in alike], int(candidates[best])
 
 
 def _reason(curve: RankCurve, rank: int, best: int, folds: Sequence[Holdout], last: int) -> str:
