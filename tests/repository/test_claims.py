@@ -1,7 +1,9 @@
-"""Numbers with units and comparisons on README and the guides: each has a record or a reason."""
+"""Numbers with units and comparisons on pages and in docstrings: each has a record or a reason."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -33,6 +35,31 @@ def states(record: str, claim: str) -> bool:
     return any(
         abs(number * unit - float(digits)) <= 1.001 * last for number in numbers for unit in (1, 100, 1000)
     )
+
+
+def docstrings() -> dict[str, str]:
+    """Return the docstrings of all public names and their public members, without examples."""
+    texts = {}
+    for module in ("nonneg", "nonneg.applications", "nonneg.metrics", "nonneg.datasets", "nonneg.results"):
+        home = importlib.import_module(module)
+        for name in home.__all__:
+            thing = getattr(home, name)
+            members = vars(thing) if inspect.isclass(thing) else {}
+            public = [getattr(thing, member) for member in members if not member.startswith("_")]
+            words = [inspect.getdoc(each) or "" for each in (thing, *filter(callable, public))]
+            texts[f"{module}.{name}"] = re.sub(
+                r"^(?:>>>|\.\.\.) .*$", "", "\n".join(words), flags=re.MULTILINE
+            )
+    return texts
+
+
+def test_every_claim_of_a_docstring_has_a_reason():
+    said = {
+        name: {" ".join(claim.split()) for claim in CLAIM.findall(text)}
+        for name, text in docstrings().items()
+    }
+    listed = {name: set(CLAIMS[name]) for name in CLAIMS if name.startswith("nonneg.")}
+    assert {name: words for name, words in said.items() if words} == listed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
