@@ -64,7 +64,7 @@ def measure_iteration(threads: int) -> dict[str, Any]:
 
     data = purification_data(N_SAMPLES, N_FEATURES, N_COMPONENTS, sparsity=5, rng=SEED)
     start = perturbed_features(data.H, 0.1, rng=SEED)
-    options = completed_options(N_COMPONENTS)
+    options = completed_options()
     samples = FullBatch(as_data_matrix(data.X))
     step = Iteration(samples, options, "moore-penrose")
     state = initial_state(samples.subsample(), start, pseudo_inverse(start), options)

@@ -131,12 +131,3 @@ def test_progress_is_shown(planted, capsys):
     data, init = planted()
     purify(data.X, init, max_iter=2, verbose=1)
     assert "purification: iteration" in capsys.readouterr().err
-
-
-def test_the_step_is_halved_when_features_run_away(planted):
-    data, _ = planted()
-    rng = np.random.default_rng(0)
-    result = purify(data.X, rng.normal(size=data.H.shape), check_init="report", max_iter=30, tol=0)
-    assert result.history["step_size"][-1] < 1
-    assert np.isfinite(result.H).all()
-    assert "n_iter=30" in repr(result)

@@ -53,7 +53,7 @@ def test_the_step_sizes_of_the_notes_and_signed_features(planted):
     result = purify_with_truth(data.X, init, truth=data.H, step_size=0.5, max_iter=60, tol=0)
     assert data.H.min() < 0
     assert result.history["e_norm"][-1] <= 1e-10
-    assert set(result.history["step_size"]) == {0.5}
+    assert result.parameters["step_size"] == 0.5
 
 
 @pytest.mark.parametrize("n_samples", [2000, 8000])

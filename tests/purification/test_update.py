@@ -8,15 +8,9 @@ from tests.references.purification import paper_update
 
 from nonneg import purify
 from nonneg.data import as_data_matrix
-from nonneg.purification.decode import (
-    LOWEST_WITH_DECAY,
-    Decoder,
-    decode,
-    initial_threshold,
-)
+from nonneg.purification.decode import Decoder, decode
 from nonneg.purification.iteration import noise_level
-from nonneg.purification.moments import Moments, moments_of
-from nonneg.purification.update import regression_target
+from nonneg.purification.moments import Moments, moments_of, regression_target
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +110,7 @@ def test_what_a_run_says_about_itself(balance, small):
     assert result.certificate["noise-level"].number == pytest.approx(worst)
     if not balance:
         values = X @ np.linalg.pinv(init)
-        expected = initial_threshold(values, LOWEST_WITH_DECAY).max()
-        assert result.parameters["threshold"] == pytest.approx(expected)
-    given = purify(X, init, threshold=[0.1, 0.2, 0.15, 0.05], max_iter=1, tol=0, check_init="report")
-    assert given.parameters["threshold"] == 0.2
+        positive = np.maximum(values, 0.0)
+        expected = 0.5 * (positive**3).sum(axis=0) / (positive**2).sum(axis=0)
+        assert result.parameters["threshold"] == pytest.approx(expected.max())
+    assert purify(X, init, threshold=0.2, max_iter=1, check_init="report").parameters["threshold"] == 0.2

@@ -15,7 +15,7 @@ def purify_with_truth(X, init, *, truth, beta=4.0, **options):
     """The result of purify, with the mixing after each iteration in its history."""
     recorder = MixingRecorder(truth, beta=beta)
     result = purify(X, init, callback=recorder, **options)
-    names = ("change", "threshold", "noise", "step_size")
+    names = ("change", "threshold", "noise")
     return replace(result, history={name: result.history[name] for name in names} | recorder.history)
 
 

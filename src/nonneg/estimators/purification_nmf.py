@@ -64,7 +64,6 @@ _STATE = Part(
             "noise": _PER_COMPONENT,
             "weight_scale": _PER_COMPONENT,
             "reference": _PER_COMPONENT,
-            "step_size": Value(float),
             "change": Value(float),
             "bases": StoredArray(
                 "n_components_", "n_components_", kind="i", below="n_features_in_", optional=True
@@ -303,9 +302,8 @@ class PurificationNMF(FactorizingEstimator):
         with threads(self.n_jobs):
             return decode(data, self._decoder)
 
-    def _options(self, n: int) -> Options:
+    def _options(self) -> Options:
         return completed_options(
-            n,
             update=self.update,
             decode=self.decode,
             threshold=self.threshold,
@@ -341,10 +339,10 @@ class PurificationNMF(FactorizingEstimator):
         with threads(self.n_jobs):
             if first:
                 init = self._init(data)
-                options = self._options(len(init))
+                options = self._options()
                 online = begin_online(data, init, options, method)
             else:
-                online, options = self._online_state, self._options(len(self._online_state.state.H))
+                online, options = self._online_state, self._options()
             batch_size = BATCH_SIZE if self.batch_size is None else self.batch_size
             online = take_in(
                 online, data, options, method, batch_size=batch_size, forget_factor=self.forget_factor

@@ -12,8 +12,7 @@ from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.metrics.mixing import mixing
 from nonneg.purification.decode import Decoder
 from nonneg.purification.initialization import PROVED, InitQuality
-from nonneg.purification.moments import Moments
-from nonneg.purification.update import regression_target
+from nonneg.purification.moments import Moments, regression_target
 
 # Two halves of the data may differ by the mixing that the theorems allow of an init.
 ALLOWED_MIXING = PROVED

@@ -1,4 +1,4 @@
-"""Decoding: weights are the values A^+ y above a threshold, which is chosen from the values."""
+"""Decoding: weights are the values A^+ y above a threshold."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.threshold_decode.array_api import decoded
 
-# The threshold lies three robust standard deviations above the median of the values (the usual outlier rule),
-# clipped to shares of a typical weight. An init may mix l = 0.1 of one feature into another: what that adds
-# to decoded values is rare, so the median does not show it, and where it is positive only the threshold
-# removes it. The shares were chosen on the inits of docs/reproduced/purification/basin.
-DEVIATIONS, LOWEST, HIGHEST = 3.0, 0.25, 0.6
-# A threshold that decays can begin higher, and remove more.
-LOWEST_WITH_DECAY = 0.4
-# A value counts as a weight where it exceeds three times the root mean square of the negative values.
+# While an init meets the invariants of the proof (Sigma >= 0.9 I, ||E||_s <= 1/8), Z = (Sigma + E)^-1 adds at
+# most (1 / 0.9) q / (1 - q) = 0.18, q = 1 / 7.2, to a value without weight, and takes no more from another. The
+# initial threshold lies between, as a share of a typical weight: at the midpoint of no weight and one.
+MIDPOINT = 0.5
+# A value counts as a weight where it exceeds three times the root mean square of the negative values, the
+# usual outlier rule.
 NOISE_FACTOR = 3.0
-# The median absolute deviation times this is the standard deviation of a normal distribution.
-NORMAL_MAD = 1.4826
 
 
 @dataclass(frozen=True)
@@ -39,17 +35,6 @@ def weight_scales(values: FloatArray) -> FloatArray:
     units = positive / np.where(largest > 0, largest, 1.0)
     # The largest unit is 1, so that a sum of squares is at least 1, or 0.
     return (units**3).sum(axis=0) / np.maximum((units**2).sum(axis=0), 1.0) * largest
-
-
-def initial_threshold(values: FloatArray, lowest: float = LOWEST) -> FloatArray:
-    """Return a threshold for each feature from the decoded values of some samples."""
-    scales = weight_scales(values)
-    units = (values / np.where(scales > 0, scales, 1.0))[:, scales > 0]
-    if units.size == 0:
-        return np.zeros(values.shape[1])
-    middle = float(np.median(units))
-    deviation = NORMAL_MAD * float(np.median(np.abs(units - middle)))
-    return float(np.clip(middle + DEVIATIONS * deviation, lowest, HIGHEST)) * scales
 
 
 def decode(data: DataMatrix, decoder: Decoder) -> SampleArray:

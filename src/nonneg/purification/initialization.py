@@ -17,11 +17,10 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
-from nonneg.purification.decode import Decoder, initial_threshold, weight_scales
-from nonneg.purification.moments import Moments, moments_of_rows
+from nonneg.purification.decode import MIDPOINT, Decoder, weight_scales
+from nonneg.purification.moments import Moments, moments_of_rows, regression_target
 from nonneg.purification.pseudo_inverse import dependent_feature, pseudo_inverse
 from nonneg.purification.samples import spread_rows
-from nonneg.purification.update import regression_target
 from nonneg.solvers import factorize
 
 DOUBLE = float(np.finfo(np.float64).eps)
@@ -114,7 +113,8 @@ def init_quality(samples: FloatArray, H: FloatArray, eps: float = DOUBLE) -> Ini
     # The inverse that amplifies noise least, whichever one the run will use.
     inverse = pseudo_inverse(H, "moore-penrose").inverse
     values = samples @ inverse.T
-    decoder = Decoder(inverse, initial_threshold(values), "unshifted")
+    # Halved once, as in the second iteration: fewer small weights are cut, which would count as mixing.
+    decoder = Decoder(inverse, 0.5 * MIDPOINT * weight_scales(values), "unshifted")
     moments: Moments = moments_of_rows(samples, decoder)
     # Rounding makes a few values positive where all would be negative or zero.
     rounding = np.maximum(1e-9 * np.sqrt((values**2).mean(axis=0)), _rounding(samples, H, inverse, eps))

@@ -11,24 +11,12 @@ import numpy as np
 from nonneg._typing import FloatArray, IntArray
 from nonneg.iteration.history import History
 from nonneg.iteration.loop import Stalled
-from nonneg.purification.decode import (
-    HIGHEST,
-    LOWEST,
-    LOWEST_WITH_DECAY,
-    NOISE_FACTOR,
-    Decoder,
-    initial_threshold,
-    weight_scales,
-)
-from nonneg.purification.moments import Moments
+from nonneg.purification.decode import MIDPOINT, NOISE_FACTOR, Decoder, weight_scales
+from nonneg.purification.moments import Moments, covariance_target, regression_target
 from nonneg.purification.options import Options
 from nonneg.purification.pseudo_inverse import PseudoInverse, pseudo_inverse
 from nonneg.purification.samples import Samples, SamplesExhausted
-from nonneg.purification.update import covariance_target, regression_target
 
-# The step size is halved when the change grows by GROWTH and exceeds LARGE_CHANGE (relative, l1), and never
-# below SMALLEST_STEP. A safeguard for random inits: warm ones are recovered with any growth from 1.1 on.
-GROWTH, LARGE_CHANGE, SMALLEST_STEP = 1.5, 0.01, 1.0 / 64
 # A feature that shrinks below this share of its l1 norm is lost to rounding.
 VANISHED = 1e-12
 
@@ -42,7 +30,6 @@ class PurificationState:
     noise: FloatArray  # root mean square of the negative values in the last decoding
     weight_scale: FloatArray  # size of a typical large weight in the first decoding
     reference: FloatArray  # mean of the last decoded weights
-    step_size: float
     change: float = float("inf")  # largest relative l1 change of a feature in the last iteration
     bases: IntArray | None = None  # where the next linear programs begin
     iteration: int = 0  # iterations done
@@ -65,7 +52,7 @@ def noise_level(state: PurificationState) -> FloatArray:
     """Return what a value must exceed to be told from noise."""
     scale = state.weight_scale
     worst = float(np.max(state.noise / np.where(scale > 0, scale, np.inf), initial=0.0))
-    return np.maximum(NOISE_FACTOR * state.noise, min(NOISE_FACTOR * worst, HIGHEST) * scale)
+    return np.maximum(NOISE_FACTOR * state.noise, min(NOISE_FACTOR * worst, MIDPOINT) * scale)
 
 
 def effective_threshold(state: PurificationState, rule: str) -> FloatArray:
@@ -78,15 +65,14 @@ def initial_state(
 ) -> PurificationState:
     """Return the state before the first iteration, with what is chosen from decoded values."""
     values = samples @ inverse.inverse.T
-    threshold = initial_threshold(values, LOWEST if options.threshold_decay == 1 else LOWEST_WITH_DECAY)
+    scales = weight_scales(values)
+    threshold = MIDPOINT * scales
     if options.threshold is not None:
-        threshold = np.broadcast_to(np.asarray(options.threshold, dtype=np.float64), threshold.shape).copy()
+        threshold = np.full(len(scales), options.threshold)
     below = np.minimum(values, 0.0)
     noise = np.sqrt((below**2).sum(axis=0) / np.maximum((below < 0).sum(axis=0), 1))
     reference = np.where(values > threshold, values, 0.0).mean(axis=0)
-    return PurificationState(
-        H, threshold, noise, weight_scales(values), reference, options.step_size, bases=inverse.bases
-    )
+    return PurificationState(H, threshold, noise, scales, reference, bases=inverse.bases)
 
 
 def balancing_scales(weights: FloatArray) -> FloatArray:
@@ -115,14 +101,14 @@ class FeaturesConverged:
 
 
 def updated_features(
-    H: FloatArray, moments: Moments, inverse: FloatArray, options: Options, step_size: float
+    H: FloatArray, moments: Moments, inverse: FloatArray, options: Options
 ) -> tuple[FloatArray, float]:
     """Return the features after one update, and their largest relative change."""
     if options.update == "regression":
         target = regression_target(H, moments, inverse)
     else:
         target = covariance_target(H, moments, inverse, options.scale)
-    new = H + step_size * (target - H)
+    new = H + options.step_size * (target - H)
     sizes = np.abs(H).sum(axis=1)
     if not np.isfinite(new).all() or not (np.abs(new).sum(axis=1) > VANISHED * sizes).all():
         raise Stalled
@@ -151,10 +137,8 @@ class Iteration:
             raise Stalled from None
         except np.linalg.LinAlgError:
             raise Stalled from None
-        H, change = updated_features(state.H, moments, found.inverse, self.options, state.step_size)
-        step_size, decay = state.step_size, self.options.threshold_decay
-        if self.options.adaptive and change > max(GROWTH * state.change, LARGE_CHANGE):
-            step_size = max(step_size / 2, SMALLEST_STEP)
+        H, change = updated_features(state.H, moments, found.inverse, self.options)
+        decay = self.options.threshold_decay
         if decay < 1 and change <= self.converged:
             # Weights below the threshold are all that is left to be found.
             decay = 0.0
@@ -164,7 +148,6 @@ class Iteration:
             threshold=state.threshold * decay,
             noise=moments.noise,
             reference=moments.mean_weights,
-            step_size=step_size,
             change=change,
             bases=found.bases,
             iteration=state.iteration + 1,
@@ -173,5 +156,4 @@ class Iteration:
             "change": change,
             "threshold": float(threshold.max()),
             "noise": float(moments.noise.max()),
-            "step_size": state.step_size,
         }

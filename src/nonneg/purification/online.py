@@ -66,7 +66,7 @@ def _updated(online: OnlineState, inverse: FloatArray, options: Options, forget_
     assert pending is not None
     past = pending if online.past is None else online.past.scaled(forget_factor) + pending
     try:
-        H, change = updated_features(state.H, past, inverse, options, state.step_size)
+        H, change = updated_features(state.H, past, inverse, options)
     except Stalled:
         # A batch that says nothing leaves the features as they are.
         return replace(online, pending=None)

@@ -57,7 +57,7 @@ class PurificationResult:
         The nonnegative weights decoded with them, same array type as X; None for a stream.
     history : History
         After each iteration: `change` (largest relative l1 change of a feature), `threshold`, `noise` (root
-        mean square of the negative decoded values) and `step_size`.
+        mean square of the negative decoded values).
     certificate : Certificate
         What is known about the solution.
     parameters : mapping
@@ -106,10 +106,10 @@ def purify(
     *,
     update: str = "regression",
     decode: str = "auto",
-    threshold: float | str | Array = "auto",
+    threshold: float | str = "auto",
     threshold_decay: float | str = "auto",
     step_size: float | str = "auto",
-    scale: float | str | Array = "auto",
+    scale: float | str = "auto",
     pseudo_inverse: str = "auto",
     balance: bool = False,
     normalize: str | None = None,
@@ -143,17 +143,15 @@ def purify(
         What happens to the values A^+ y: those above the threshold are kept ("unshifted", for the regression
         update), reduced by the threshold ("shifted", the paper's ReLU, for the covariance update), or all
         values are kept ("linear", which fails and exists for comparison).
-    threshold : float, array of shape (n_components,) or "auto", default "auto"
-        The initial threshold, in units of the weights: the paper's alpha. "auto" lies above the bulk of the
-        decoded values.
+    threshold : float or "auto", default "auto"
+        The initial threshold, in units of the weights: the paper's alpha. "auto" is half of a typical weight.
     threshold_decay : float or "auto", default "auto"
-        The factor by which the threshold decays in each iteration. "auto" is 0.8 for unshifted decoding,
+        The factor by which the threshold decays in each iteration. "auto" is 0.5 for unshifted decoding,
         where the threshold never falls below three times the noise that negative values show, and 1
         otherwise.
     step_size : float or "auto", default "auto"
-        The step size in (0, 1]: the paper's eta. "auto" begins with 1 (covariance: 1/2) and halves when the
-        features change more and more.
-    scale : float, array of shape (n_components,) or "auto", default "auto"
+        The step size in (0, 1]: the paper's eta. "auto" is 1 (covariance: 1/2).
+    scale : float or "auto", default "auto"
         The scale of the covariance update: the paper's r. "auto" preserves the share that each feature has
         of itself.
     pseudo_inverse : {"auto", "moore-penrose", "min-infinity"}, default "auto"
@@ -239,7 +237,6 @@ def purify(
     check_name("update", update, UPDATES)
     method = chosen_method(pseudo_inverse, update)
     options = completed_options(
-        len(H),
         update=update,
         decode=decode,
         threshold=threshold,
@@ -322,10 +319,10 @@ def _result(
         "update": options.update,
         "decode": options.decode,
         "pseudo_inverse": step.method,
-        "threshold": threshold if options.threshold is None else float(np.max(options.threshold)),
+        "threshold": threshold if options.threshold is None else options.threshold,
         "threshold_decay": options.threshold_decay,
         "step_size": options.step_size,
-        "scale": "auto" if options.scale is None else float(np.max(options.scale)),
+        "scale": "auto" if options.scale is None else options.scale,
         "balance": balancing is not None,
         "batch_size": samples.batch_size,
     }
