@@ -11,8 +11,8 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.threshold_decode.array_api import decoded
 
 # While an init meets the invariants of the proof (Sigma >= 0.9 I, ||E||_s <= 1/8), Z = (Sigma + E)^-1 adds at
-# most (1 / 0.9) q / (1 - q) = 0.18, q = 1 / 7.2, to a value without weight, and takes no more from another. The
-# initial threshold lies between, as a share of a typical weight: at the midpoint of no weight and one.
+# most (1 / 0.9) q / (1 - q) = 0.18, q = 1 / 7.2, to a value without weight, and takes no more from another.
+# The initial threshold lies between, as a share of a typical weight: at the midpoint of no weight and one.
 MIDPOINT = 0.5
 # A value counts as a weight where it exceeds three times the root mean square of the negative values, the
 # usual outlier rule.
