@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from nonneg.solvers.device import DeviceProblem
 from tests.contracts.cases import ALL, PENALTIES, K, close, close_in_float32, entries, initial, run, steady
 
 import nonneg
@@ -14,7 +15,6 @@ from nonneg.exceptions import InterruptedFitWarning
 from nonneg.iteration import least_squares_rule
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingState
-from nonneg.solvers.device import DeviceProblem
 from nonneg.solvers.hals import hals_problem
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)

@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import gc
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from nonneg.iteration import captured
-from nonneg.iteration.captured import WARM_UP, Captured, factor_entries, record
+from nonneg.iteration.captured import WARM_UP, Captured, record
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 
 class OnGpu(torch.Tensor):
-    """A tensor that says it is on a GPU."""
-
-    is_cuda = True
+    """A tensor that stands for one on a GPU."""
 
 
-def scaled(kind, arrays, numbers):
-    return [arrays[0] * numbers[0] + numbers[1], arrays[1] - numbers[1]]
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch):
+    monkeypatch.setattr(captured, "is_cuda_tensor", lambda array: isinstance(array, OnGpu))
+
+
+@dataclass(frozen=True)
+class Factors:
+    W: torch.Tensor
+    Ht: torch.Tensor
+    loss: float = 0.0
+
+
+def on_gpu(*shape, value=1.0):
+    return torch.full(shape, value).as_subclass(OnGpu)
+
+
+def scaled(state, *numbers):
+    return {"W": state.W * numbers[0] + numbers[1], "Ht": None}
 
 
 @pytest.fixture
@@ -35,8 +50,7 @@ def recorded(monkeypatch):
             self.launch, self.results = launch, results
 
         def replay(self):
-            for old, new in zip(self.results, self.launch(), strict=True):
-                old.copy_(new)
+            self.results["W"].copy_(self.launch()["W"])
 
         def pool(self):
             return f"pool {len(pools)}"
@@ -50,57 +64,38 @@ def recorded(monkeypatch):
     return pools
 
 
-def test_the_larger_factor_counts():
-    assert factor_entries(np.ones((7, 2)), np.ones((5, 2))) == 14
-    assert factor_entries(np.ones((3, 2)), np.ones((5, 2))) == 10
-
-
-def test_nothing_is_recorded_on_a_processor(recorded):
-    work = Captured()
-    seen = []
-
-    def function(kind, arrays, numbers):
-        seen.append((kind, [number.dtype for number in numbers], [float(number) for number in numbers]))
-        return scaled(kind, arrays, numbers)
-
+@pytest.mark.parametrize("container", ["array", "streamed"])
+def test_nothing_is_recorded_on_a_processor_or_where_data_come_from_the_host(recorded, container):
+    work = Captured(container)
+    W = torch.ones((3, 1)) if container == "array" else on_gpu(3, 1)
     for at in range(WARM_UP + 2):
-        found = work(function, "a", [torch.ones(3), torch.zeros(2)], [2.0, float(at)])
-        assert torch.equal(found[0], torch.full((3,), 2.0 + at))
-    assert seen[1] == ("a", [torch.float64] * 2, [2.0, 1.0])
-    assert len(seen) == WARM_UP + 2
+        changes = work(scaled, Factors(W, torch.zeros((2, 1))), 2.0, float(at))
+        np.testing.assert_array_equal(np.asarray(changes["W"]), 2.0 + at)
     assert recorded == []
 
 
 def test_later_calls_are_replayed_with_their_own_arrays_and_numbers(recorded):
-    work, results, calls = Captured(), [], []
-
-    def function(kind, arrays, numbers):
-        calls.append(kind)
-        return scaled(kind, arrays, numbers)
-
+    work, results = Captured("array"), []
     for at in range(5):
-        arrays = [torch.full((3,), 1.0 + at).as_subclass(OnGpu), torch.arange(2.0)]
-        results.append(work(function, "a", arrays, [2.0, 10.0 * at]))
+        state = Factors(on_gpu(3, 1, value=1.0 + at), on_gpu(2, 1), loss=float(at))
+        results.append(work(scaled, state, 2.0, 10.0 * (at + 1)))
         # Two calls as they are, and then one graph for all others.
         assert len(recorded) == (0 if at < WARM_UP else 1)
-    for at, (first, second) in enumerate(results):
-        np.testing.assert_array_equal(np.asarray(first), 2.0 * (1.0 + at) + 10.0 * at)
-        np.testing.assert_array_equal(np.asarray(second), np.arange(2.0) - 10.0 * at)
-    # Work of another kind has a graph of its own, in the memory of the first.
+    for at, changes in enumerate(results):
+        np.testing.assert_array_equal(np.asarray(changes["W"]), 2.0 * (1.0 + at) + 10.0 * (at + 1))
+        assert changes["Ht"] is None
+    # Without a momentum there is a graph of its own, in the memory of the first.
     for _ in range(WARM_UP + 1):
-        work(function, "b", [torch.ones(2).as_subclass(OnGpu), torch.ones(2)], [1.0, 0.0])
+        work(scaled, Factors(on_gpu(3, 1), on_gpu(2, 1)), 1.0, 0.0)
     assert recorded == [None, "pool 1"]
 
 
 def test_what_cannot_be_recorded_is_called_each_time(monkeypatch):
     tries, calls = [], []
     monkeypatch.setattr(captured, "record", lambda launch, pool=None: tries.append(1) or (False, None))
-    work = Captured()
+    work = Captured("array")
     for _ in range(WARM_UP + 3):
-        work(
-            lambda *given: calls.append(1) or scaled(*given),
-            "a", [torch.ones(3).as_subclass(OnGpu), torch.ones(2)], [2.0, 1.0],
-        )  # fmt: skip
+        work(lambda *given: calls.append(1) or scaled(*given), Factors(on_gpu(3, 1), on_gpu(2, 1)), 2.0, 1.0)
     assert len(calls) == WARM_UP + 3
     assert len(tries) == 1
 

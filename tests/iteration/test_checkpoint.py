@@ -276,13 +276,6 @@ def test_factors_must_fit_the_data(tmp_path, changed, wrong):
         Checkpoint(tmp_path, "a").load(STORED)
 
 
-def test_the_memory_of_a_checkpoint_is_the_disk(tmp_path):
-    point = Checkpoint(tmp_path, "a")
-    assert point.on_disk
-    assert point.has_rows()
-    assert point.interval == 5.0
-
-
 FACTS = ("hals", 2.0, {"tol": 1e-4}, None, [0, 2], np.arange(6.0).reshape(2, 3))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ class Point:
     x: float
     loss: object
     length: float = 2.5
+    W: ClassVar = np.zeros((1, 1))
+    Ht: ClassVar = np.zeros((1, 1))
 
 
 class Late:
@@ -56,9 +59,9 @@ def run(step, n=12):
 def test_the_path_is_the_same_with_and_without(monkeypatch):
     monkeypatch.setattr(lookahead, "DeviceNumber", Late)
     plain, ahead, blind = [], [], []
-    expected = run(Descent(parabola(plain, float)))
-    assert run(Descent(parabola(ahead, Late))) == expected
-    assert run(Descent(parabola(blind, Late), ahead=False)) == expected
+    expected = run(Descent(parabola(plain, float), "array"))
+    assert run(Descent(parabola(ahead, Late), "array")) == expected
+    assert run(Descent(parabola(blind, Late), "streamed")) == expected
     assert plain == blind
     assert any(length < 1 for _, length, _ in expected)  # some first candidates were rejected
     losses = [loss for *_, loss in expected]
@@ -75,7 +78,7 @@ def test_the_next_iteration_is_queued_before_the_loss_is_read(monkeypatch):
             events.append(("read", self.value))
             return self.value
 
-    step = Descent(parabola(events, Watched))
+    step = Descent(parabola(events, Watched), "array")
     state, _ = step(Point(3.0, 4.5, 0.5))
     assert [kind for kind, _ in events] == ["try", "try", "read"]
     assert events[-1][1] == 0.5 * 1.5**2
@@ -89,7 +92,7 @@ def test_the_next_iteration_is_queued_before_the_loss_is_read(monkeypatch):
 
 def test_a_state_that_no_candidate_improves_stays():
     state = Point(3.0, 4.5)
-    after, measures = Descent(lambda given: iter([Point(4.0, 8.0), Point(5.0, float("nan"))]))(state)
+    after, measures = Descent(lambda given: iter([Point(4.0, 8.0), Point(5.0, float("nan"))]), "dense")(state)
     assert after == state
     assert measures == {"loss": 4.5}
 
@@ -116,5 +119,5 @@ def test_a_number_of_torch_is_read_as_it_is(torch):
 def test_an_equal_loss_is_accepted_and_the_first_that_is_not_higher_taken():
     state = Point(3.0, 4.5)
     better = [Point(9.0, 4.6), Point(4.0, 4.5), Point(5.0, 1.0)]
-    after, measures = Descent(lambda given: iter(better))(state)
+    after, measures = Descent(lambda given: iter(better), "dense")(state)
     assert (after.x, measures) == (4.0, {"loss": 4.5})

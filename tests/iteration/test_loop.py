@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -161,21 +160,6 @@ def test_never_is_never():
     assert Never()(None) is False
 
 
-def test_a_list_of_measures_is_as_many_iterations_that_share_the_time(monkeypatch):
-    ticks = iter(range(0, 100, 6))
-    monkeypatch.setattr("nonneg.iteration.loop.time", SimpleNamespace(perf_counter=lambda: 1.0 * next(ticks)))
-
-    def step(state):
-        return replace(state, value=state.value / 8), [{"loss": state.value / 2**n} for n in (1, 2, 3)]
-
-    run = iterate(step, Halving(), max_iter=5)
-    assert run.n_iter == 6  # a step is not cut
-    assert run.history.n_iter == [1, 2, 3, 4, 5, 6]
-    assert run.history.loss == [2.0**-n for n in range(1, 7)]
-    # Six seconds between two looks at the clock, for three iterations.
-    assert run.history.seconds == pytest.approx([2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
-
-
 def test_a_step_may_stand_for_several_iterations():
     run = iterate(lambda state: (state, {"loss": 1.0, "iterations": 3}), Halving(), max_iter=7)
     assert run.history.n_iter == [3, 6, 9]
@@ -227,8 +211,8 @@ def test_lost_rows_are_told_with_what_was_reached():
 class Memory:
     """A checkpoint that notes what is saved, and a reporter that notes what is shown."""
 
-    def __init__(self, found=None, *, on_disk=True, due=False):
-        self.found, self.on_disk, self.is_due = found, on_disk, due
+    def __init__(self, found=None, *, due=False):
+        self.found, self.is_due = found, due
         self.saved, self.shown = [], []
 
     def load(self, state):
@@ -265,7 +249,6 @@ def test_a_run_is_saved_when_due_and_at_its_end(due, stop, max_iter, saved):
     assert memory.shown[:-1] == [(n, max_iter) for n in range(1, max(saved, default=0) + 1)]
 
 
-@pytest.mark.parametrize("on_disk", [True, False])
 @pytest.mark.parametrize(
     ("stop", "max_iter", "n_iter", "saved", "reason"),
     [
@@ -275,16 +258,13 @@ def test_a_run_is_saved_when_due_and_at_its_end(due, stop, max_iter, saved):
         (met_at(3), 9, 3, [3], StopReason.CONVERGED),
     ],
 )
-def test_a_saved_run_goes_on_from_where_it_was(on_disk, stop, max_iter, n_iter, saved, reason):
+def test_a_saved_run_goes_on_from_where_it_was(stop, max_iter, n_iter, saved, reason):
     half = iterate(halve, Halving(), max_iter=2)
-    memory = Memory((half.state, 2, 10.0, half.history), on_disk=on_disk)
+    memory = Memory((half.state, 2, 10.0, half.history))
     run = iterate(halve, Halving(), max_iter=max_iter, stop=stop, checkpoint=memory, progress=memory)
     assert (run.n_iter, run.stop_reason, memory.saved) == (n_iter, reason, saved)
     assert run.state == Halving(0.5**n_iter)
-    # What was kept in memory is the same run.
-    assert memory.shown[: len(memory.shown) - 1] == [("resume", 2)] * on_disk + [
-        (n, max_iter) for n in range(3, n_iter + 1)
-    ]
+    assert memory.shown[:-1] == [("resume", 2), *((n, max_iter) for n in range(3, n_iter + 1))]
     assert n_iter == 2 or run.history.seconds[-1] >= 10.0
 
 

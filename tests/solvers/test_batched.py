@@ -13,8 +13,8 @@ from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_init, random_inits
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import batch, batched, batched_newton
-from nonneg.solvers.restarts import Restart, run_restarts
+from nonneg.solvers import batched, newton
+from nonneg.solvers.restarts import run_restarts
 
 pytestmark = pytest.mark.torch
 
@@ -69,14 +69,14 @@ def test_restarts_that_go_on_do_so_in_a_smaller_batch(data, monkeypatch, beta):
     options = {"beta": beta, "max_iter": 300, "tol": 1e-3}
     whole = run_restarts(data, 3, spawn(0, 5), **options)
     sizes = []
-    take = batch.Batch.take
+    take = batched.Batch.take
     monkeypatch.setattr(
-        batch.Batch, "take", lambda self, chosen: sizes.append(len(chosen)) or take(self, chosen)
+        batched.Batch, "take", lambda self, chosen: sizes.append(len(chosen)) or take(self, chosen)
     )
-    monkeypatch.setattr(batch, "SMALLEST", 1)
-    monkeypatch.setattr(batch, "LEAVING", 0.0)
+    monkeypatch.setattr(batched, "SMALLEST", 1)
+    monkeypatch.setattr(batched, "LEAVING", 0.0)
     # The memory of measures on the GPU is used several times over.
-    monkeypatch.setattr(batch, "ROWS", 4)
+    monkeypatch.setattr(batched, "ROWS", 4)
     parts = run_restarts(data, 3, spawn(0, 5), **options)
     assert sizes
     for a, b in zip(whole, parts, strict=True):
@@ -89,9 +89,10 @@ def test_restarts_that_go_on_do_so_in_a_smaller_batch(data, monkeypatch, beta):
 
 def test_restarts_that_rounding_has_stopped_try_once_per_iteration(data, torch, monkeypatch):
     # As if no step were too short to gain anything.
-    monkeypatch.setattr(batched_newton, "NOTHING", {"float32": 0.0})
-    turns, run = [], batch.Turns.run
-    monkeypatch.setattr(batch.Turns, "run", lambda self, n: turns.append(n) or run(self, n))
+    monkeypatch.setattr(newton, "NOTHING", {"float32": 0.0})
+    turns, commit = [], batched.Batch.commit
+    monkeypatch.setattr(batched.Batch, "commit", lambda *given: turns.append(1) or commit(*given))
+    monkeypatch.setattr(batched, "WARM_UP", 1000)  # turns of a graph are not counted
     single = as_data_matrix(data.array.to(torch.float32))
     runs = run_restarts(single, 3, spawn(0, 3), beta=1.0, max_iter=150, tol=0)
     assert runs[0].history.loss[-1] == runs[0].history.loss[-20]
@@ -102,7 +103,7 @@ def test_restarts_that_rounding_has_stopped_try_once_per_iteration(data, torch, 
 @pytest.mark.parametrize("beta", [2.0, 1.0])
 def test_an_interrupted_batch_returns_what_it_has(data, monkeypatch, beta):
     whole = run_restarts(data, 3, spawn(0, 3), beta=beta, max_iter=9, tol=0)
-    commit, calls = batch.Batch.commit, []
+    commit, calls = batched.Batch.commit, []
 
     def interrupted(*given):
         calls.append(1)
@@ -110,8 +111,8 @@ def test_an_interrupted_batch_returns_what_it_has(data, monkeypatch, beta):
             raise KeyboardInterrupt
         commit(*given)
 
-    monkeypatch.setattr(batch.Batch, "commit", interrupted)
-    monkeypatch.setattr(batch, "WARM_UP", 100)  # turns of a graph are not interrupted
+    monkeypatch.setattr(batched.Batch, "commit", interrupted)
+    monkeypatch.setattr(batched, "WARM_UP", 100)  # turns of a graph are not interrupted
     with pytest.warns(InterruptedFitWarning):
         runs = run_restarts(data, 3, spawn(0, 3), beta=beta, max_iter=9, tol=0)
     for run, other in zip(runs, whole, strict=True):
@@ -186,27 +187,6 @@ def test_other_cases_run_one_after_another(data, torch, counts):
         (as_data_matrix(counts), "newton", plain),
     ):
         assert not batched.can_be_batched(other, solver, options)
-
-
-def test_single_and_continued_restarts_are_not_batched(data, rng, monkeypatch):
-    monkeypatch.setattr(batched, "free_memory", lambda device: 1 << 30)
-    options = {"beta": 1.0, "penalties": Penalties(), "tol": 0.0, "free": None}
-
-    def fresh(n):
-        return [Restart(*random_init(data, 3, rng=seed)) for seed in range(n)]
-
-    assert not batched.advance_batched(data, "newton", options, fresh(1), 2)
-    begun, own = fresh(2), fresh(2)
-    begun[1].run = "a run"
-    own[0].options = {"order": [0, 1, 2]}
-    for others in (begun, own):
-        assert not batched.advance_batched(data, "newton", options, others, 2)
-    assert not batched.advance_batched(data, "mu", options, fresh(2), 2)
-    ready = fresh(2)
-    assert batched.advance_batched(data, "newton", options, ready, 2)
-    for each in ready:
-        assert each.run.n_iter == 2
-        assert each.saved.found[1:3] == (2, each.run.history.seconds[-1])
 
 
 @pytest.mark.parametrize(("solver", "beta"), [("hals", 2.0), ("newton", 1.0)])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nonneg.kernels.rows import extrapolated
 from nonneg.solvers import alternating, mu
 from nonneg.solvers.extrapolation import (
     LARGEST_FACTOR,
     LOWEST_FRACTION,
     Momentum,
     Schedule,
-    extrapolate,
     extrapolate_bounded,
     extrapolate_geometric,
 )
@@ -46,7 +46,7 @@ def test_the_momentum_is_given_up_after_the_maximum_number_of_restarts():
 
 def test_extrapolated_factors(rng):
     new, old = rng.random((5, 3)), rng.random((5, 3))
-    np.testing.assert_array_equal(extrapolate(new, old, 0.7), np.maximum((new - old) * 0.7 + new, 0))
+    np.testing.assert_array_equal(extrapolated(new, old, 0.7), np.maximum((new - old) * 0.7 + new, 0))
     np.testing.assert_array_equal(
         extrapolate_bounded(new, old, 0.7), np.maximum(new + 0.7 * (new - old), LOWEST_FRACTION * new)
     )

@@ -10,8 +10,8 @@ from tests.references.least_squares import coordinate_passes
 
 from nonneg import factorize
 from nonneg.data import as_data_matrix
+from nonneg.kernels.rows import extrapolated
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import extrapolate
 from nonneg.solvers.hals import _weighted_nonzeros, hals, inner_passes
 
 
@@ -64,7 +64,7 @@ def test_more_products_are_paid_for_by_more_passes():
 def test_extrapolation_goes_on_and_stays_nonnegative(xp):
     new, old = np.array([[1.0, 0.2]]), np.array([[0.5, 1.0]])
     before = new.copy()
-    found = extrapolate(xp.asarray(new), xp.asarray(old), 0.5)
+    found = extrapolated(xp.asarray(new), xp.asarray(old), 0.5)
     np.testing.assert_allclose(np.asarray(found), [[1.25, 0.0]])
     np.testing.assert_array_equal(new, before)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.solvers.majorizer import descent_exponent, multiplicative_step, update_ratio
+from nonneg.solvers.majorizer import descent_exponent, update_ratio
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,3 @@ def test_entries_without_data_become_zero_and_nothing_stays_nothing(beta, l2):
     u = update_ratio(factor, ratio, power, l1=0.0, l2=l2, beta=beta)
     assert np.isfinite(u).all()
     np.testing.assert_allclose((factor * u)[0], 0.0, atol=1e-12)
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_a_step_is_extrapolated_and_tiny_entries_are_zero(momentum, rng):
-    factor, ratio, power, previous = (rng.random((5, 2)) + 0.1 for _ in range(4))
-    ratio[0, 0] = 1e-305
-    new, next_one = multiplicative_step(factor, ratio, power, previous, momentum, l1=0.1, l2=0.0, beta=1.0)
-    expected = factor * ratio / (power + 0.1)
-    assert new[0, 0] == 0.0
-    np.testing.assert_allclose(np.delete(new.ravel(), 0), np.delete(expected.ravel(), 0))
-    growth = np.clip(np.maximum(new, 1e-307) / previous, 0.1, 10.0)
-    np.testing.assert_allclose(next_one, new * growth**momentum, rtol=1e-10)

@@ -30,7 +30,7 @@ from nonneg.iteration import Checkpoint, History, Progress, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.batched import restarts_per_batch, run_batched
-from nonneg.solvers.restarts import COLUMNS, run_restarts
+from nonneg.solvers.restarts import run_restarts
 
 # Restarts of a task, in those that share a product at a time: when one has ended, the next takes its place.
 # The last ones of a task have no others to share with: with 1 there were twice as many products as if all
@@ -223,7 +223,7 @@ def _finished(
 
 
 def batch_size(data: RestartData, k: int, options: RestartOptions) -> int:
-    """Return how many restarts are one task, and share products with the data, or are one batch on a GPU."""
+    """Return how many restarts are one task: a batch on a GPU, else one."""
     on_gpu = restarts_per_batch(
         data.scaled,
         k,
@@ -232,12 +232,7 @@ def batch_size(data: RestartData, k: int, options: RestartOptions) -> int:
         options.penalties,
         own_data=options.resample == "poisson",
     )
-    if on_gpu > 1 and options.resample != "bootstrap":
-        return on_gpu
-    # Products of a sparse matrix give the same digits however many columns they have, those of BLAS do not: a
-    # restart must not depend on which others are still to be done.
-    shared = data.scaled.container == "sparse" and options.beta == 2.0 and options.resample is None
-    return TURNS * max(1, COLUMNS // k) if shared else 1
+    return 1 if options.resample == "bootstrap" else on_gpu
 
 
 def run_all(

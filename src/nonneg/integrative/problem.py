@@ -23,10 +23,11 @@ from nonneg._typing import Array, SampleArray
 from nonneg.certificates.stationarity import gram_residual
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
+from nonneg.kernels.factor_update import rounding
 from nonneg.kernels.grams import SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
+from nonneg.kernels.rows import product_sum
 from nonneg.leastsquares import nonnegative_least_squares
-from nonneg.solvers.alternating import dot, rounding
 
 # Coordinate passes that guess the supports of rows without a predecessor, as in `solvers/encoding.py`.
 GUESS_PASSES, GUESS_SHRINK = 20, 0.02
@@ -153,7 +154,9 @@ def objective(found: Components, sums: Sequence[Sums], lam: float, squared_norm:
     for at, own in enumerate(sums):
         Vt, gram = found.Vt[at, ...], SharedGram(own.gram)
         Kt = found.Ht + Vt
-        total += 0.5 * quadratic_form(Kt, gram) - dot(Kt, own.cross) + 0.5 * lam * quadratic_form(Vt, gram)
+        total += (
+            0.5 * quadratic_form(Kt, gram) - product_sum(Kt, own.cross) + 0.5 * lam * quadratic_form(Vt, gram)
+        )
     return max(float(total), 0.0)
 
 

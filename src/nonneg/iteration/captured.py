@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
+
+from nonneg._arrays import is_cuda_tensor
+from nonneg.iteration.lookahead import factor_entries
 
 # Calls before a function is recorded: the first ones compile kernels and let cuBLAS choose.
 WARM_UP = 2
 # Entries of the larger factor up to which an iteration is recorded: beyond, launches take less time than the
 # work, and a recording holds the factors once more.
 RECORDED_ENTRIES = 1 << 22
-
-
-def factor_entries(W: Any, Ht: Any) -> int:
-    """Return the number of entries of the larger factor."""
-    return int(max(W.shape[0], Ht.shape[0]) * Ht.shape[1])
+# Containers whose iterations are the same launches every time, with nothing copied from the host.
+CONTAINERS = frozenset({"array", "sparse-array"})
 
 
 @lru_cache(maxsize=8)
@@ -67,54 +67,64 @@ class _Recording:
     graph: Any
     inputs: list[Any]
     numbers: list[Any]
-    outputs: list[Any]
+    outputs: dict[str, Any]
 
 
-Function = Callable[[Hashable, Sequence[Any], Sequence[Any]], Sequence[Any]]
+# Returns new arrays by name, given a state and numbers.
+Function = Callable[..., dict[str, Any]]
 
 
 class Captured:
-    """The recordings of a function of tensors and numbers that returns tensors."""
+    """The recordings of a function of a state of arrays and of numbers, where launches take the longest."""
 
     # Results are copies: the recorded ones are written again by the next call. The function is not kept: it
-    # may belong to who keeps this, and such circles are freed at any time.
+    # may belong to who keeps this, and such circles are freed at any time. It uses no numbers of the state,
+    # and a number that is zero is not on the GPU.
 
-    def __init__(self) -> None:
+    def __init__(self, container: str) -> None:
+        self._enabled = container in CONTAINERS
         self._calls: dict[Hashable, int] = {}
         self._recordings: dict[Hashable, _Recording | None] = {}
         self._pool: Any = None
 
-    def __call__(
-        self, function: Function, kind: Hashable, arrays: Sequence[Any], numbers: Sequence[float]
-    ) -> Sequence[Any]:
-        """Call the function; `kind`, its first argument, stands for shapes and for what it does."""
-        import torch
-
-        if kind not in self._recordings and self._calls.get(kind, 0) >= WARM_UP and arrays[0].is_cuda:
-            self._recordings[kind] = self._record(function, kind, arrays, numbers)
+    def __call__(self, function: Function, state: Any, *numbers: float) -> dict[str, Any]:
+        """Call the function."""
+        if not (self._enabled and is_cuda_tensor(state.W) and factor_entries(state) <= RECORDED_ENTRIES):
+            return function(state, *numbers)
+        arrays = {item.name: getattr(state, item.name) for item in fields(state)}
+        arrays = {name: array for name, array in arrays.items() if is_cuda_tensor(array)}
+        kind = tuple(arrays), tuple(number != 0 for number in numbers)
+        if kind not in self._recordings and self._calls.get(kind, 0) >= WARM_UP:
+            self._recordings[kind] = self._record(function, state, arrays, numbers)
         self._calls[kind] = self._calls.get(kind, 0) + 1
         recording = self._recordings.get(kind)
         if recording is None:
-            return function(kind, arrays, _on_device(numbers, arrays[0].device))
-        torch._foreach_copy_(recording.inputs, list(arrays))
+            return function(state, *_on_device(numbers, state.W.device))
+        import torch
+
+        torch._foreach_copy_(recording.inputs, list(arrays.values()))
         for place, number in zip(recording.numbers, numbers, strict=True):
-            place.fill_(number)
+            if number:
+                place.fill_(number)
         recording.graph.replay()
-        return [array.clone() for array in recording.outputs]
+        return {name: array if array is None else array.clone() for name, array in recording.outputs.items()}
 
     def _record(
-        self, function: Function, kind: Hashable, arrays: Sequence[Any], numbers: Sequence[float]
+        self, function: Function, state: Any, arrays: dict[str, Any], numbers: Sequence[float]
     ) -> _Recording | None:
-        inputs = [array.clone() for array in arrays]
-        places = _on_device(numbers, inputs[0].device)
-        graph, outputs = record(lambda: function(kind, inputs, places), self._pool)
+        inputs = {name: array.clone() for name, array in arrays.items()}
+        places = _on_device(numbers, state.W.device)
+        held = replace(state, **inputs)
+        graph, outputs = record(lambda: function(held, *places), self._pool)
         if not graph:
             return None
         self._pool = self._pool or graph.pool()
-        return _Recording(graph, inputs, places, list(outputs))
+        return _Recording(graph, list(inputs.values()), places, outputs)
 
 
 def _on_device(numbers: Sequence[float], device: Any) -> list[Any]:
     import torch
 
-    return [torch.full((), number, dtype=torch.float64, device=device) for number in numbers]
+    return [
+        torch.full((), number, dtype=torch.float64, device=device) if number else 0.0 for number in numbers
+    ]

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +118,6 @@ class Checkpoint:
     interval: float = 5.0
     to_numpy: Callable[[str, Any], Any] = _to_numpy
     from_numpy: Callable[[str, Any], Any] = _unchanged
-    on_disk: ClassVar[bool] = True  # the run of an earlier call, and not of this one
     _last: float = field(default_factory=time.monotonic)
     _seconds: float = 0.0  # that the last save took
 
@@ -200,10 +199,6 @@ class Checkpoint:
         finally:
             if temporary is not None:
                 temporary.unlink(missing_ok=True)
-
-    def has_rows(self) -> bool:
-        """Return whether a run can resume from here after its rows of W were lost with their workers."""
-        return True
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
         """Read the run, if the folder contains one with the same key.

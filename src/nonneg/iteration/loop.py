@@ -59,7 +59,7 @@ def _evaluate(measures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def iterate(
-    step: Callable[[State], tuple[State, Mapping[str, Any] | list[dict[str, Any]]]],
+    step: Callable[[State], tuple[State, Mapping[str, Any]]],
     state: State,
     *,
     max_iter: int,
@@ -75,8 +75,7 @@ def iterate(
     step : callable
         Takes a state and returns the next one with its measures; a measure that is callable is evaluated
         outside the measured time. It may raise `Stalled` or `Finished`. It must not modify its argument. The
-        measure "iterations" says how many iterations it did, where that is not one. A list of measures stands
-        for as many iterations, of which only the last may meet the rule.
+        measure "iterations" says how many iterations it did, where that is not one.
     state : Any
         The initial state; a dataclass if a checkpoint is used.
     max_iter : int
@@ -100,10 +99,9 @@ def iterate(
     stop = stop or Never()
     shown: Reporter = progress or SilentReporter()
     history, seconds, done = History(), 0.0, 0
-    if checkpoint is not None and (found := checkpoint.load(state)) is not None:
-        state, done, seconds, history = found
-        if checkpoint.on_disk:
-            shown.resume(done)
+    if checkpoint is not None and (saved := checkpoint.load(state)) is not None:
+        state, done, seconds, history = saved
+        shown.resume(done)
     reason, sentence = StopReason.MAX_ITER, ""
     n_iter = done
     # A run that had ended by its rule is not continued.
@@ -114,12 +112,11 @@ def iterate(
             started = time.perf_counter()
             new, measures = step(state)
             elapsed = time.perf_counter() - started
-            rows = [_evaluate(row) for row in (measures if isinstance(measures, list) else [measures])]
+            values = _evaluate(measures)
             # Ctrl-C until here leaves state and history as they were after the last iteration.
             state = new
-            for values in rows:
-                seconds, n_iter = seconds + elapsed / len(rows), n_iter + int(values.pop("iterations", 1))
-                history.record(n_iter, seconds, values)
+            seconds, n_iter = seconds + elapsed, n_iter + int(values.pop("iterations", 1))
+            history.record(n_iter, seconds, values)
             now = Progress(n_iter, state, history)
             shown.update(now, max_iter)
             if callback is not None:

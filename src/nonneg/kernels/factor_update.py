@@ -1,37 +1,124 @@
-"""Update of a factor in one call of the core: a block of rows goes through all phases while it is cached.
+"""Update of a factor: coordinate descent or exact minimizers, extrapolation, and the sums that come with it.
 
-A product with the data, coordinate descent, extrapolation, and the sums that the other factor and the loss
-need. Each of them alone is over before sixteen threads have begun; together they need one hand-over.
+The compiled core does all of it in one call, a block of rows after another while it is cached: each phase
+alone is over before sixteen threads have begun.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from nonneg._arrays import is_float_array
 from nonneg._blas import is_held, single_threaded_blas
 from nonneg._compiled import core
 from nonneg._threads import BLAS, team_size
+from nonneg.kernels.grams import Gram, SharedGram
+from nonneg.kernels.hals import hals_passes
+from nonneg.kernels.rows import absolute_sum, extrapolated, product_sum
 
 # Rows that are done at once: so many blocks for each of 16 threads keep all of them busy, whatever the number
 # of threads, on which no digit may depend. Products of more rows than LONGEST gain nothing. Sums of more than
 # MOST_BLOCKS take memory. Blocks are whole vectors of coordinate descent.
 SHARES, USUAL_THREADS, LONGEST, MOST_BLOCKS, VECTOR_BYTES = 2, 16, 320, 128, 256
+# Products X' W are formed with the update of W, which has just read the rows of X, where those of all blocks
+# take at most this part of the memory of X.
+PRODUCTS_SHARE = 0.25
+
+# Returns updated rows and the sum of their absolute projected gradients, given rows, Gram matrices and cross
+# products.
+Update: TypeAlias = Callable[[Any, Gram, Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class CoordinateDescent:
+    """The update of rows by passes of coordinate descent; see `kernels.hals.hals_passes`."""
+
+    order: tuple[int, ...]
+    max_passes: int = 1
+    shrink: float = 0.0
+
+    def __call__(self, factor: Any, gram: Gram, cross: Any) -> tuple[Any, Any]:
+        return hals_passes(
+            factor, gram, cross, order=self.order, max_passes=self.max_passes, shrink=self.shrink
+        )
 
 
 class Updated(NamedTuple):
-    """What an update returns."""
+    """What an update returns; numbers on a GPU stay there."""
 
-    new: Any  # the rows after coordinate descent
+    new: Any  # the updated rows
     chosen: Any  # the same, extrapolated
-    gram: Any  # chosen' chosen
-    new_gram: Any  # new' new, if it was asked for or nothing was extrapolated
-    products: Any  # data' chosen, where it was asked for
-    violation: float  # see `kernels.hals.hals_passes`
-    absolute: float  # sum of the absolute products with the data, less l1
-    dot: float  # sum of the products with the data times `new`
+    violation: Any  # sum of the absolute projected gradients at the initial rows, less rounding
+    dot: Any  # sum of the products with the data times `new`
+    gram: Any = None  # chosen' chosen, where it came with the update
+    products: Any = None  # data' chosen, where it came with the update
+
+
+def update_factor(
+    update: Update,
+    factor: Any,
+    gram: Gram,
+    other: Any,
+    *,
+    data: Any = None,
+    l1: float = 0.0,
+    old: Any = None,
+    momentum: Any = 0.0,
+) -> Updated:
+    """Update the rows of a factor, and extrapolate them.
+
+    Parameters
+    ----------
+    update : callable
+        How: `CoordinateDescent`, or another function of rows, Gram matrices and cross products.
+    factor : array of shape (n_rows, k)
+        The initial rows; not modified.
+    gram : Gram
+        Gram matrices of the other factor, with the L2 penalty.
+    other : array of shape (n_rows, k) or (n_columns, k)
+        The products of the data with the other factor; with `data`, the other factor.
+    data : array of shape (n_rows, n_columns), optional
+        A NumPy array that `compiled_data` returned.
+    l1 : float, default 0
+        The L1 penalty.
+    old : array of shape (n_rows, k), optional
+        The updated rows of the iteration before; without them nothing is extrapolated.
+    momentum : float or 0-d array, default 0
+        The part of the last change that is added again.
+
+    Returns
+    -------
+    Updated
+        The rows, and sums over them.
+    """
+    if _takes(update, factor, gram):
+        return _compiled(update, factor, gram, other, data, l1, old, momentum)
+    target = other - l1 if l1 else other
+    new, violation = update(factor, gram, target)
+    violation = violation - rounding(target)
+    del target
+    product = product_sum(other, new)
+    del other  # its memory serves the extrapolated rows
+    return Updated(new, new if old is None else extrapolated(new, old, momentum), violation, product)
+
+
+def compiled_data(update: Update, factor: Any, gram: Gram, block: Any) -> Any:
+    """Return the entries of a block where `update_factor` multiplies with them itself; else None."""
+    if not _takes(update, factor, gram):
+        return None
+    entries = block.raw_rows()
+    return entries if is_float_array(entries) and entries.dtype == factor.dtype else None
+
+
+def rounding(cross: Any) -> Any:
+    """Return what rounding alone adds to a violation, so that an optimum has none."""
+    return 8 * float(array_namespace(cross).finfo(cross.dtype).eps) * absolute_sum(cross)
 
 
 def block_of(n_rows: int, itemsize: int) -> int:
@@ -41,56 +128,36 @@ def block_of(n_rows: int, itemsize: int) -> int:
     return max(min(wanted, max(LONGEST, lanes)), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
 
 
-def is_by_lines(data: Any) -> bool:
-    """Tell whether the rows or the columns of a two-dimensional array lie one after another in memory."""
-    for (across, along), length in ((data.strides, data.shape[1]), (data.strides[::-1], data.shape[0])):
-        if along == data.itemsize and across >= data.itemsize * length and across % data.itemsize == 0:
-            return bool(data.flags.aligned)
-    return False
+def _takes(update: Update, factor: Any, gram: Gram) -> bool:
+    plain = isinstance(update, CoordinateDescent) and isinstance(gram, SharedGram)
+    return plain and is_float_array(factor) and core() is not None
 
 
-class FactorUpdate:
-    """The update of the rows of one factor, given products of the data with the other one."""
-
-    def __init__(
-        self,
-        data: Any,
-        n_rows: int,
-        k: int,
-        *,
-        dtype: Any,
-        order: Any,
-        max_passes: int,
-        shrink: float,
-        l1: float = 0.0,
-        of_new: bool = False,
-        wide: bool = False,
-    ) -> None:
-        # `data` has one row per row of the factor; None if the products come ready.
-        self.data, self.shape, self.dtype, self.of_new, self.wide = data, (n_rows, k), dtype, of_new, wide
-        self._descent = (np.asarray(order, dtype=np.int64), max_passes, shrink, l1)
-        inner = 0 if data is None else data.shape[1]
-        self.operations = (
-            2.0 * n_rows * k * (BLAS * (inner * (1 + wide) + (1 + of_new) * k) + k * min(max_passes, 3))
-        )
-
-    def __call__(self, factor: Any, gram: Any, other: Any, old: Any = None, momentum: float = 0.0) -> Updated:
-        """Update the rows, and extrapolate; `other` is the other factor or, without data, the products."""
-        (n_rows, k), dtype = self.shape, self.dtype
-        new = np.empty((n_rows, k), dtype=dtype)
-        chosen = new if old is None else np.empty_like(new)
-        chosen_gram = np.empty((k, k), dtype=dtype)
-        new_gram = np.empty_like(chosen_gram) if self.of_new and old is not None else None
-        products = np.empty((k, self.data.shape[1]), dtype=dtype) if self.wide else None
-        # A single column counts as contiguous whatever its strides are; the core reads them.
-        if other.strides[1] != other.itemsize or (self.data is not None and not other.flags.c_contiguous):
-            other = other.copy(order="C")
-        with nullcontext() if is_held() else single_threaded_blas():
-            sums = core().factor_update(
-                self.data, other, np.ascontiguousarray(gram, dtype=dtype), *self._descent,
-                np.ascontiguousarray(factor), None if old is None else np.ascontiguousarray(old), momentum,
-                block_of(n_rows, new.itemsize), new, chosen, chosen_gram, new_gram, products,
-                team_size(self.operations),
-            )  # fmt: skip
-        turned = None if products is None else np.ascontiguousarray(products.T)
-        return Updated(new, chosen, chosen_gram, chosen_gram if new_gram is None else new_gram, turned, *sums)
+def _compiled(
+    update: Any, factor: Any, gram: Any, other: Any, data: Any, l1: float, old: Any, momentum: float
+) -> Updated:
+    (n_rows, k), dtype = factor.shape, factor.dtype
+    new = np.empty((n_rows, k), dtype=dtype)
+    chosen = new if old is None else np.empty_like(new)
+    own_gram = np.empty((k, k), dtype=dtype)
+    rows = block_of(n_rows, new.itemsize)
+    inner, products = 0, None
+    if data is not None:
+        inner = data.shape[1]
+        if -(-n_rows // rows) * k <= PRODUCTS_SHARE * n_rows:
+            products = np.empty((k, inner), dtype=dtype)
+        other = np.ascontiguousarray(other)
+    elif other.strides[1] != other.itemsize:  # a single column counts as contiguous whatever its strides are
+        other = other.copy(order="C")
+    read = inner * (1 + (products is not None))
+    operations = 2.0 * n_rows * k * (BLAS * (read + k) + k * min(update.max_passes, 3))
+    with nullcontext() if is_held() else single_threaded_blas():
+        violation, absolute, dot = core().factor_update(
+            data, other, np.ascontiguousarray(gram.matrix, dtype=dtype),
+            np.asarray(update.order, dtype=np.int64), update.max_passes, update.shrink, l1,
+            np.ascontiguousarray(factor), None if old is None else np.ascontiguousarray(old), momentum, rows,
+            new, chosen, own_gram, None, products, team_size(operations),
+        )  # fmt: skip
+    violation -= 8 * float(np.finfo(dtype).eps) * absolute
+    turned = None if products is None else np.ascontiguousarray(products.T)
+    return Updated(new, chosen, violation, dot, own_gram, turned)

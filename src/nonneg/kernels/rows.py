@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float_array, scalar
 from nonneg._compiled import core
@@ -69,15 +70,20 @@ def _compiled(*arrays: Any) -> Any:
     return core() if plain and first.size > SMALL else None
 
 
-def absolute_sum(array: Any) -> float:
-    """Return the sum of the absolute entries."""
+def absolute_sum(array: Any) -> Any:
+    """Return the sum of the absolute entries; on a GPU it stays there."""
+    if not isinstance(array, np.ndarray):
+        return array_namespace(array).linalg.vector_norm(array, ord=1)
     if (compiled := _compiled(array)) is not None:
         return float(compiled.absolute_sum(array.ravel(), team_size(ENTRY * array.size)))
     return sum_rows(lambda rows: np.abs(rows).sum(), array)
 
 
-def product_sum(a: Any, b: Any) -> float:
-    """Return the sum of the products of the entries, in float64."""
+def product_sum(a: Any, b: Any) -> Any:
+    """Return the sum of the products of the entries, in float64; on a GPU it stays there."""
+    if not isinstance(a, np.ndarray):
+        xp = array_namespace(a)
+        return sum_rows(lambda x, y: xp.sum(xp.astype(x, xp.float64) * xp.astype(y, xp.float64)), a, b)
     if (compiled := _compiled(a, b)) is not None:
         return float(compiled.product_sum(a.ravel(), b.ravel(), team_size(ENTRY * a.size)))
     return sum_rows(lambda x, y: np.vdot(*(z.astype(np.float64, copy=False) for z in (x, y))), a, b)
@@ -88,8 +94,13 @@ def nonzero_count(array: Any) -> int:
     return int(sum_rows(lambda rows: np.count_nonzero(rows != 0), array))
 
 
-def extrapolated(new: Any, old: Any, momentum: float) -> Any:
-    """Return max(new + momentum (new - old), 0)."""
+def extrapolated(new: Any, old: Any, momentum: Any) -> Any:
+    """Return max(new + momentum (new - old), 0); `momentum` may be a number on the GPU of the arrays."""
+    if not isinstance(new, np.ndarray):
+        moved = new - old  # in place: these are the largest arrays of a fit on a GPU
+        moved *= momentum
+        moved += new
+        return array_namespace(new).clip(moved, min=0.0)
     if (compiled := _compiled(new, old)) is not None:
         out = np.empty_like(new)
         threads = team_size(ENTRY * new.size)

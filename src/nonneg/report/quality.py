@@ -14,11 +14,11 @@ from nonneg.certificates.svd_lower_bound import squared_residual_rows
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.estimators.scaled_columns import column_scale, dominant_columns, scaled_columns
+from nonneg.kernels.rows import product_sum
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.metrics import normalized_mutual_information, purity
 from nonneg.report import wording
-from nonneg.solvers.alternating import dot
 from nonneg.solvers.registry import beta_of
 
 
@@ -38,7 +38,7 @@ def _squared_error(block: Any, W: Any, *, Ht: Any) -> tuple[tuple[()], tuple[flo
         return squared_residual_rows(block, W, Ht=Ht)
     # Of sparse data W H does not exist.
     model = (W.T.astype(np.float64) @ W) * (Ht.T.astype(np.float64) @ Ht)
-    return (), (block.squared_norm() - 2.0 * dot(block.times(Ht), W) + float(np.sum(model)),)
+    return (), (block.squared_norm() - 2.0 * product_sum(block.times(Ht), W) + float(np.sum(model)),)
 
 
 def explained_divergence(X: Any, divergence: float, loss: str | float, scale: Any = None) -> float | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -88,7 +87,7 @@ class AcceleratedProblem:
         stored = not isinstance(self.data, DenseMatrix)
         self.entries = float(self.data.count_nonzero()) if stored else self.shape[0] * self.shape[1]
         self.updates = cast("tuple[Any, Any]", (exact.update_W, exact.update_H))
-        passes = [update.keywords["max_passes"] for update in self.updates]
+        passes = [update.max_passes for update in self.updates]
         self.cost = operations(self.shape, k, self.entries, passes)
         self._built: dict[int, Level | None] = {}
         self._kinds = self._choose()
@@ -130,7 +129,7 @@ class AcceleratedProblem:
         unit, own = math.sqrt(scale), self.exact.penalties
         penalties = Penalties(own.l1_W * unit**3, own.l2_W * scale, own.l1_H * unit**3, own.l2_H * scale)
         passes = self.inner_passes(data, self.k, entries)
-        of_W, of_H = (partial(update, max_passes=n) for update, n in zip(self.updates, passes, strict=True))
+        of_W, of_H = (replace(update, max_passes=n) for update, n in zip(self.updates, passes, strict=True))
         problem = replace(self.exact, data=data, penalties=penalties, update_W=of_W, update_H=of_H)
         return Level(problem, self._relative_cost(entries, data.dtype), unit, entries == self.entries)
 
@@ -168,20 +167,20 @@ class AcceleratedProblem:
             trial, own, cost = self._descend(level, state, share)
             if level.comparable:
                 # Only rounding lies between the two problems: the exact iteration is one of the sequence.
-                after, measures = self.exact.step(trial)
-                violation = measures["violation"]
+                after, _ = self.exact.step(trial)
             else:
-                after, violation = self.exact.advance(trial, 0.0)
+                after = self.exact.plain(trial)
+                after = replace(after, loss=float(after.loss), violation=float(after.violation))
+            violation = after.violation
             n_iter += cost + 1
             if after.loss < state.loss and after.W is not trial.W:
                 faithful = violation <= UNFAITHFUL * own
                 after = replace(after, level=state.level + (not faithful), n_iter=n_iter)
-                return after, _measures(after, violation, n_iter - before)
+                return after, _measures(after, n_iter - before)
             state = replace(state, level=state.level + 1)
-        after, measures = self.exact.step(state)
-        violation = measures["violation"]
-        after = replace(after, n_iter=n_iter + 1, first=state.first or violation)
-        return after, _measures(after, violation, n_iter + 1 - before)
+        after, _ = self.exact.step(state)
+        after = replace(after, n_iter=n_iter + 1, first=state.first or after.violation)
+        return after, _measures(after, n_iter + 1 - before)
 
     def _descend(
         self, level: Level, state: AlternatingState, share: float
@@ -192,9 +191,9 @@ class AcceleratedProblem:
         cheap = replace(cheap, loss=state.loss * unit**4 if level.comparable else math.inf)
         own, done = math.inf, 0
         while done * level.cost < share:
-            cheap, measures = level.problem.step(cheap)
+            cheap, _ = level.problem.step(cheap)
             done += 1
-            own = measures["violation"] / unit**3
+            own = cheap.violation / unit**3
             if cheap.restarts >= STALLED:
                 own = 0.0
             if own <= self.tol * state.first:
@@ -206,8 +205,8 @@ class AcceleratedProblem:
         return _converted(data, trial, self.data.dtype, 1 / unit), own, max(1, int(done * level.cost))
 
 
-def _measures(state: AlternatingState, violation: float, n_iter: int) -> dict[str, float]:
-    return {"loss": state.loss, "violation": violation, "iterations": n_iter}
+def _measures(state: AlternatingState, n_iter: int) -> dict[str, float]:
+    return {"loss": float(state.loss), "violation": float(state.violation), "iterations": n_iter}
 
 
 def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: float) -> AlternatingState:

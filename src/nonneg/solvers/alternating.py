@@ -7,24 +7,22 @@ it: its loss comes out of the products of the update of H, so that the safeguard
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
-
-import numpy as np
-from array_api_compat import array_namespace
+from typing import Any
 
 from nonneg._arrays import on_gpu
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.iteration.captured import Captured
+from nonneg.iteration.lookahead import Descent
+from nonneg.kernels.factor_update import Update, compiled_data, rounding, update_factor
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
-from nonneg.kernels.rows import absolute_sum, gram_of, product_sum, sum_rows
+from nonneg.kernels.rows import gram_of
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import Schedule, extrapolate
-
-Update: TypeAlias = Callable[[Array, Gram, Array], tuple[Array, Any]]
+from nonneg.solvers.extrapolation import Schedule, extrapolates
 
 # The values of Ang & Gillis (2019), Section 4. Where four extrapolated steps in a row are rejected, the
 # momentum is given up: each of them costs a second iteration.
@@ -41,37 +39,14 @@ class AlternatingState:
     Ht_plain: Array | None = None
     Ht_next: Array | None = None  # the extrapolated H' with which the next iteration begins
     loss: float = float("inf")  # of the accepted pair
+    slack: float = 0.0  # what rounding may have added to it
+    violation: float = 0.0  # of the optimality conditions, where the iteration began
     momentum: float = 0.5  # see `extrapolation.Momentum`
     ceiling: float = 1.0
     restarts: int = 0
     level: int = 0  # see `acceleration`: on which data, after how many iterations, and the first violation
     n_iter: int = 0
     first: float = 0.0
-
-    def initial_Ht(self, momentum: Any) -> Array:
-        """Return the H' with which the next iteration begins."""
-        return self.Ht_next if extrapolates(momentum) and self.Ht_next is not None else self.Ht
-
-
-def dot(a: Array, b: Array) -> Any:
-    """Return the sum of the products of the entries, accumulated in float64; on a GPU it stays there."""
-    if isinstance(a, np.ndarray):
-        return product_sum(a, b)
-    xp = array_namespace(a)
-    return sum_rows(lambda x, y: xp.sum(xp.astype(x, xp.float64) * xp.astype(y, xp.float64)), a, b)
-
-
-def rounding(cross: Array) -> Any:
-    """Return what rounding alone adds to the violation, so that an optimum has none."""
-    xp = array_namespace(cross)
-    numpy = isinstance(cross, np.ndarray)
-    total = absolute_sum(cross) if numpy else xp.linalg.vector_norm(cross, ord=1)
-    return 8 * float(xp.finfo(cross.dtype).eps) * total
-
-
-def extrapolates(momentum: Any) -> bool:
-    """Tell whether there is a momentum; one on a GPU may be zero, but nobody waits for its value."""
-    return on_gpu(momentum) or momentum != 0.0
 
 
 def at_least_zero(value: Any) -> Any:
@@ -87,46 +62,40 @@ def update_W_block(
     Ht: Array,
     gram: Gram | None,
     update: Update,
-    order: Sequence[int] | None,
     penalties: Penalties,
     momentum: Any,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     """Update the rows of W in a block and return the sums that the update of H needs."""
-    if takes_whole(block, gram=gram, update=update, order=order):
-        from nonneg.solvers.fused import updated_chunk
-
-        return updated_chunk(
-            block, W, W_plain, Ht=Ht, gram=gram, update=update, penalties=penalties, momentum=momentum
-        )
     system = (block.row_grams(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
-    cross = block.times(Ht)
-    if penalties.l1_W:
-        cross = cross - penalties.l1_W
-    new, violation = update(W, system, cross)
-    if block.weights is not None:
+    data = compiled_data(update, W, system, block)
+    options: dict[str, Any] = {"data": data, "l1": penalties.l1_W, "old": W_plain, "momentum": momentum}
+    violation: Any = None
+    if block.weights is None:
+        rows = update_factor(update, W, system, block.times(Ht) if data is None else Ht, **options)
+        violation = rows.violation
+    else:
+        cross = block.times(Ht)
+        rows = update_factor(update, W, system, cross, **options | {"data": None})
         # A row of weight w counts w times in the violation, and scaled rows have scaled gradients.
-        W, cross = block.weighted(W), block.weighted(cross)
-        _, violation = hals_passes(W, system, cross, order=order)
-    violation = violation - rounding(cross)
-    del cross
-    chosen = new if W_plain is None else extrapolate(new, W_plain, momentum)
-    rows = (new,) if W_plain is None else (new, chosen)
+        target = block.weighted(cross - penalties.l1_W)
+        _, violation = hals_passes(block.weighted(W), system, target)
+        violation = violation - rounding(target)
+        del cross, target
+    chosen = rows.chosen
+    whole = rows.gram is not None and block.weights is None and not block.has_missing
     sums = (
         violation,
-        block.column_grams(chosen),
-        block.transposed_times(chosen),
+        SharedGram(rows.gram) if whole else block.column_grams(chosen),
+        block.transposed_times(chosen) if rows.products is None else rows.products,
         penalties.of_W(chosen, block.weights),
     )
-    return rows, sums
+    return (rows.new,) if W_plain is None else (rows.new, chosen), sums
 
 
-def takes_whole(block: Any, **shared: Any) -> bool:
+def takes_whole(block: LocalMatrix, **shared: Any) -> bool:
     """Tell whether `update_W_block` is faster with a whole chunk than with pieces of it."""
-    if not isinstance(getattr(block, "array", None), np.ndarray) or shared["order"] is None:
-        return False
-    from nonneg.solvers.fused import takes_chunk
-
-    return takes_chunk(block, **shared)
+    plain = shared["gram"] is not None and block.weights is None
+    return plain and compiled_data(shared["update"], shared["Ht"], shared["gram"], block) is not None
 
 
 update_W_block.takes_whole = takes_whole  # type: ignore[attr-defined]
@@ -140,7 +109,6 @@ class AlternatingProblem:
     update_W: Update  # the inner updates
     update_H: Update
     penalties: Penalties
-    order: tuple[int, ...] | None = None  # in which coordinate descent visits the components of W
 
     @cached_property
     def squared_norm(self) -> float:
@@ -154,102 +122,68 @@ class AlternatingProblem:
         return small * 0.5 * self.squared_norm
 
     @cached_property
-    def _fused(self) -> Any:
-        """Iterations of HALS on NumPy arrays, in two tasks; None for other problems."""
-        if self.data.container != "dense" or self.order is None:
-            return None
-        from nonneg.solvers.fused import FusedIterations
+    def captured(self) -> Captured:
+        """Recordings of `advance`."""
+        return Captured(self.data.container)
 
-        return FusedIterations.of(self)
+    def advance(self, state: AlternatingState, momentum: Any) -> dict[str, Any]:
+        """Do one iteration; return what changes."""
+        penalties, moves = self.penalties, extrapolates(momentum)
+        Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
+        sample_arrays = (state.W, state.W_plain) if moves else (state.W,)
+        rows, (violation, gram, cross, penalty) = self.data.map_reduce_rows(
+            update_W_block,
+            *sample_arrays,
+            n_out=len(sample_arrays),
+            Ht=Ht,
+            gram=None if self.data.has_missing else SharedGram(gram_of(Ht)),
+            update=self.update_W,
+            penalties=penalties,
+            momentum=momentum,
+        )
+        columns = update_factor(
+            self.update_H,
+            Ht,
+            gram.plus_ridge(penalties.l2_H),
+            cross,
+            l1=penalties.l1_H,
+            old=state.Ht_plain if moves else None,
+            momentum=momentum,
+        )
+        new = columns.new
+        loss = 0.5 * self.squared_norm - columns.dot + 0.5 * quadratic_form(new, gram) + penalty
+        return {
+            "W": rows[-1],
+            "Ht": new,
+            "W_plain": rows[0],
+            "Ht_plain": new,
+            "Ht_next": columns.chosen if moves else None,
+            # Rounding may take the difference below zero where the fit is exact.
+            "loss": at_least_zero(loss + penalties.of_H(new)),
+            "violation": at_least_zero(violation) + at_least_zero(columns.violation),
+        }
+
+    def plain(self, state: AlternatingState) -> AlternatingState:
+        """Do one iteration without extrapolation, which does not increase the loss but for rounding."""
+        return replace(state, **self.captured(self.advance, state, 0.0), slack=self.slack)
+
+    def candidates(self, state: AlternatingState) -> Iterator[AlternatingState]:
+        """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
+        slower = state
+        # The first iteration has nothing to extrapolate from.
+        if state.momentum and state.W_plain is not None:
+            momentum = state.momentum
+            changes = self.captured(self.advance, state, momentum)
+            faster = SCHEDULE.accepted(momentum, state.ceiling)._asdict()
+            yield replace(state, **changes, **faster, slack=0.0)
+            del changes  # rejected: its memory is free for the next one
+            slower = replace(state, **SCHEDULE.rejected(momentum, state.restarts)._asdict())
+        after = self.plain(slower)
+        yield after
+        # Rounding only: keep the better pair and let the stopping rule end the run.
+        yield replace(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht, violation=after.violation)
 
     @cached_property
-    def of_products(self) -> Any:
-        """Iterations of HALS on NumPy arrays with given products; None for other problems."""
-        if self.order is None:
-            return None
-        from nonneg.solvers.fused import FusedIterations
-
-        return FusedIterations.of_products(self)
-
-    def advance(self, state: AlternatingState, momentum: Any) -> tuple[AlternatingState, Any]:
-        """Do one iteration; a momentum on a GPU gives a loss and a violation there (see `DeviceProblem`)."""
-        if self._fused is not None:
-            return self._fused.advance(state, momentum)
-        sample_arrays, shared = self.first_half(state, momentum)
-        rows, sums = self.data.map_reduce_rows(
-            update_W_block, *sample_arrays, n_out=len(sample_arrays), **shared
-        )
-        return self.second_half(state, momentum, rows, sums)
-
-    def first_half(
-        self, state: AlternatingState, momentum: Any
-    ) -> tuple[tuple[SampleArray, ...], dict[str, Any]]:
-        """Return what `update_W_block` needs: arrays with one row per sample, and what all blocks share."""
-        moves = extrapolates(momentum)
-        Ht = state.initial_Ht(momentum)
-        sample_arrays = (state.W, state.W_plain) if moves else (state.W,)
-        shared = {
-            "Ht": Ht,
-            "gram": None if self.data.has_missing else SharedGram(gram_of(Ht)),
-            "update": self.update_W,
-            "order": self.order,
-            "penalties": self.penalties,
-            "momentum": momentum,
-        }
-        return sample_arrays, shared
-
-    def second_half(
-        self, state: AlternatingState, momentum: Any, rows: tuple[SampleArray, ...], sums: tuple[Any, ...]
-    ) -> tuple[AlternatingState, Any]:
-        """Update H, given the new W and the sums of `update_W_block`."""
-        violation, gram, cross, penalty = sums
-        penalties, moves = self.penalties, extrapolates(momentum)
-        Ht = state.initial_Ht(momentum)
-        target = cross - penalties.l1_H if penalties.l1_H else cross
-        new, violation_H = self.update_H(Ht, gram.plus_ridge(penalties.l2_H), target)
-        loss = 0.5 * self.squared_norm - dot(cross, new) + 0.5 * quadratic_form(new, gram) + penalty
-        # Rounding may take the difference below zero where the fit is exact.
-        loss = at_least_zero(loss + penalties.of_H(new))
-        state = replace(
-            state,
-            W=rows[-1],
-            Ht=new,
-            W_plain=rows[0],
-            Ht_plain=new,
-            Ht_next=extrapolate(new, state.Ht_plain, momentum) if moves else None,
-            loss=loss,
-        )
-        violation_H = violation_H - rounding(target)
-        return state, at_least_zero(violation) + at_least_zero(violation_H)
-
-    def step(self, state: AlternatingState) -> tuple[AlternatingState, dict[str, float]]:
-        """Do one iteration that does not increase the loss."""
-        turns = self.turns(state)
-        wanted = next(turns)
-        while True:
-            try:
-                wanted = turns.send(self.advance(*wanted))
-            except StopIteration as end:
-                return end.value
-
-    def turns(
-        self, before: AlternatingState
-    ) -> Generator[
-        tuple[AlternatingState, float],
-        tuple[AlternatingState, float],
-        tuple[AlternatingState, dict[str, float]],
-    ]:
-        """Yield what to pass to `advance`, whose result is sent back; return what `step` returns."""
-        # A generator, so that the iterations of several restarts can share their products with the data.
-        # The first iteration has nothing to extrapolate from.
-        momentum = before.momentum if before.W_plain is not None else 0.0
-        after, violation = yield before, momentum
-        if momentum and after.loss > before.loss:
-            slower = SCHEDULE.rejected(momentum, before.restarts)
-            after, violation = yield replace(before, **slower._asdict()), 0.0
-        elif momentum:
-            after = replace(after, **SCHEDULE.accepted(momentum, before.ceiling)._asdict())
-        if after.loss > before.loss + self.slack:
-            # Rounding only: keep the better pair and let the stopping rule end the run.
-            after = replace(before, momentum=0.0, W_plain=before.W, Ht_plain=before.Ht)
-        return after, {"loss": after.loss, "violation": violation}
+    def step(self) -> Descent:
+        """One iteration that does not increase the loss."""
+        return Descent(self.candidates, self.data.container)

@@ -13,7 +13,6 @@ from nonneg.iteration.progress import Progress, Reporter
 from nonneg.leastsquares import ExactRows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
-from nonneg.solvers.device import DeviceProblem
 
 
 def anls(
@@ -39,14 +38,12 @@ def anls(
     k = Ht.shape[1]
     free_set = tuple(range(k)) if free is None else tuple(int(a) for a in free)
     problem = AlternatingProblem(data, ExactRows(), ExactRows(free_set), penalties)
-    stop = least_squares_rule(tol)
-    on_device = DeviceProblem.of(problem, stop, max_iter, each=callback is not None)
     with single_threaded_blas():
         return iterate(
-            problem.step if on_device is None else on_device.step,
+            problem.step,
             AlternatingState(W, Ht, momentum=momentum),
             max_iter=max_iter,
-            stop=stop,
+            stop=least_squares_rule(tol),
             callback=callback,
             progress=progress,
             checkpoint=checkpoint,

@@ -12,10 +12,9 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
-from nonneg.kernels.rows import gram_of, map_rows
+from nonneg.kernels.rows import gram_of, map_rows, product_sum
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import dot
 
 # Coordinate passes that guess the supports before the exact solve; vectorized over rows they cost less than
 # the exchanges of supports they save.
@@ -74,5 +73,5 @@ def _encode_rows(
     else:
         root = xp.sqrt(block.weights)
         quadratic = quadratic_form(W * root[:, None], gram)
-    loss = 0.5 * quadratic - dot(block.weighted(W), cross) + penalties.of_W(W, block.weights)
+    loss = 0.5 * quadratic - product_sum(block.weighted(W), cross) + penalties.of_W(W, block.weights)
     return (W,), (loss,)

@@ -15,7 +15,6 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import clipped, on_gpu
 from nonneg._typing import Array
-from nonneg.kernels.rows import extrapolated
 
 # An extrapolated entry is at least this fraction of the plain one: a zero could make the model zero where the
 # data are not.
@@ -53,20 +52,14 @@ class Schedule:
         return Momentum(0.0 if given_up else momentum / self.decay, momentum or 1.0, restarts + 1)
 
 
-def extrapolate(new: Array, old: Array, momentum: Any) -> Array:
-    """Return max(new + momentum (new - old), 0); `momentum` may be a number on the GPU of the arrays."""
-    if isinstance(new, np.ndarray):
-        return extrapolated(new, old, momentum)
-    if on_gpu(momentum) and new.stride() == old.stride() and new.T.is_contiguous():
-        from nonneg.kernels import safeguard
-
-        return safeguard.extrapolate(new, old, momentum)
-    return array_namespace(new).clip(new + momentum * (new - old), min=0.0)
+def extrapolates(momentum: Any) -> bool:
+    """Tell whether there is a momentum; one on a GPU is not zero, and nobody waits for its value."""
+    return on_gpu(momentum) or momentum != 0.0
 
 
 def extrapolate_bounded(new: Array, old: Array | None, momentum: Any) -> Array:
-    """Return new + momentum (new - old), bounded below by a fraction of `new`; see `extrapolate`."""
-    if old is None or not (on_gpu(momentum) or momentum):
+    """Return new + momentum (new - old), bounded below by a fraction of `new`."""
+    if old is None or not extrapolates(momentum):
         return new
     out = new + momentum * (new - old)
     lowest = LOWEST_FRACTION * new
@@ -76,8 +69,8 @@ def extrapolate_bounded(new: Array, old: Array | None, momentum: Any) -> Array:
 
 
 def extrapolate_geometric(new: Array, old: Array | None, momentum: Any) -> Array:
-    """Return new (new / old)^momentum, which keeps positive entries positive; see `extrapolate`."""
-    if old is None or not (on_gpu(momentum) or momentum):
+    """Return new (new / old)^momentum, which keeps positive entries positive."""
+    if old is None or not extrapolates(momentum):
         return new
     xp = array_namespace(new)
     tiny = float(xp.finfo(new.dtype).smallest_normal)

@@ -34,9 +34,8 @@ from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.numbers import check_numbers, free_components, warn_of_one_sided_l1
-from nonneg.solvers.recovery import continued
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
-from nonneg.solvers.restarts import Restart, best_run
+from nonneg.solvers.restarts import Restart, best_run, run_one
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.robust import PER_ROUND, Huber, checked_dense, reweighted_fit
 
@@ -282,7 +281,7 @@ def run_factorization(
         first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
         restart = Restart(first_W, first_Ht)
         if folder is not None:
-            restart.saved = Checkpoint(
+            restart.checkpoint = Checkpoint(
                 folder if n_init == 1 else folder / f"restart-{number}",
                 checkpoint_key(
                     [name, beta, k, repr(penalties), tol, init, free, accelerate],
@@ -306,12 +305,7 @@ def run_factorization(
         if n_init == 1:
             with phase(f"{caller}: computing the initialization", verbose):
                 only = begin(0, generator(rng))
-            options = {"checkpoint": only.saved if folder is not None else None} | only.options | run_options
-            options["progress"] = reporter(caller, verbose)
-            try:
-                best = SOLVERS[name].run(data, only.W, only.Ht, **options)
-            except LostRowsError as lost:
-                best = continued(lost, SOLVERS[name].run, data, only.W, only.Ht, **options)
+            best = run_one(data, name, only, **run_options, progress=reporter(caller, verbose))
             del only  # on a GPU, its memory serves the encoding
         else:
             best = best_run(

@@ -15,11 +15,10 @@ from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, Run, iterate, least_squares_rule
 from nonneg.iteration.progress import Progress, Reporter
-from nonneg.kernels.hals import hals_passes
+from nonneg.kernels.factor_update import CoordinateDescent
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.acceleration import CONTAINERS, AcceleratedProblem
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
-from nonneg.solvers.device import DeviceProblem
 
 # The inner passes of a row end when one changes it by at most this fraction of its first pass.
 SHRINK = 0.1
@@ -78,21 +77,16 @@ def hals_problem(
     """Return the problem whose `step` is an iteration."""
     passes = (1, 1) if variant == "plain" else options.get("passes") or inner_passes(data, k)
     shrink = options.get("shrink", SHRINK)
-    order = list(range(k))
+    order = tuple(range(k))
     if (shuffle := options.get("shuffle")) is not None:
-        order = [int(a) for a in shuffle.permutation(k)]
-    free_set = set(order if free is None else (int(a) for a in free))
+        order = tuple(int(a) for a in shuffle.permutation(k))
+    frozen = set() if free is None else set(order).difference(int(a) for a in free)
+    of_H = tuple(a for a in order if a not in frozen)
     return AlternatingProblem(
         data,
-        partial(hals_passes, order=order, max_passes=passes[0], shrink=shrink),
-        partial(
-            hals_passes,
-            order=[a for a in order if a in free_set],
-            max_passes=passes[1],
-            shrink=shrink,
-        ),
+        CoordinateDescent(order, passes[0], shrink),
+        CoordinateDescent(of_H, passes[1], shrink),
         penalties,
-        tuple(order),
     )
 
 
@@ -124,23 +118,16 @@ def hals(
     state = AlternatingState(W, Ht, momentum=0.0)
     if variant == "extrapolated":
         state = replace(state, momentum=SCHEDULE.initial)
-    stop = least_squares_rule(tol)
     with single_threaded_blas():
         whole = variant == "extrapolated" and (free is None or len(free) == k)
-        faster = None
         if accelerate and whole and data.container in CONTAINERS:
             faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
-        on_device = DeviceProblem.of(problem, stop, max_iter, each=callback is not None)
-        if faster is not None and faster.pays:
-            # On a GPU too, where these are data that are read from the host: a pass costs more than waiting.
-            step = faster.step
-        elif on_device is not None:
-            step = on_device.step
+            step = faster.step if faster.pays else step
         return iterate(
             step,
             state,
             max_iter=max_iter,
-            stop=stop,
+            stop=least_squares_rule(tol),
             callback=callback,
             progress=progress,
             checkpoint=checkpoint,

@@ -8,7 +8,7 @@ the safeguard costs nothing while extrapolation helps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
+from nonneg.iteration.lookahead import Descent
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.penalties import Penalties
@@ -93,20 +94,17 @@ class Sweeps:
         Ht_next = extrapolate_bounded(new_Ht, state.Ht_plain, momentum) if momentum else None
         return replace(state, W=W, Ht=new_Ht, loss=loss, W_plain=new_W, Ht_plain=new_Ht, Ht_next=Ht_next)
 
-    def step(self, state: DescentState) -> tuple[DescentState, dict[str, float]]:
-        """Do one iteration that does not increase the loss."""
+    def candidates(self, state: DescentState) -> Iterator[DescentState]:
+        """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
         momentum = state.momentum
+        faster, ceiling, _ = SCHEDULE.accepted(momentum, state.ceiling)
         after = self.advance(state, momentum)
-        if momentum and not after.loss <= state.loss:
+        yield replace(after, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling)
+        if momentum:
             slower, ceiling, _ = SCHEDULE.rejected(momentum)
-            after = self.advance(replace(state, momentum=slower, ceiling=ceiling), 0.0)
-        elif self.extrapolate:
-            faster, ceiling, _ = SCHEDULE.accepted(momentum, state.ceiling)
-            after = replace(after, momentum=faster, ceiling=ceiling)
-        if not after.loss <= state.loss:
-            # Rounding only: keep the better pair and let the stopping rule end the run.
-            after = replace(state, momentum=0.0)
-        return after, {"loss": after.loss}
+            yield replace(self.advance(state, 0.0), momentum=slower, ceiling=ceiling)
+        # Rounding only: keep the better pair and let the stopping rule end the run.
+        yield replace(state, momentum=0.0)
 
 
 def kl_coordinate_descent(
@@ -153,7 +151,7 @@ def kl_coordinate_descent(
         bool(options.get("extrapolate", True)),
     )
     return iterate(
-        sweeps.step,
+        Descent(sweeps.candidates, data.container),
         DescentState(W, Ht),
         max_iter=max_iter,
         stop=SlowDecrease(tol),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from array_api_compat import array_namespace
 
 from nonneg._arrays import clipped
 from nonneg._typing import Array
-from nonneg.solvers.extrapolation import extrapolate_geometric
 
 # Newton iterations for the ratio of an update with an L2 penalty.
 NEWTON_STEPS = 8
@@ -55,23 +52,3 @@ def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: fl
         slope = a * cost * u ** (a - 1) + (a + b) * ridge * u ** (a + b - 1)
         u = clipped(u - rest / clipped(slope, tiny), 0.0)
     return u
-
-
-def multiplicative_step(
-    factor: Array,
-    ratio: Array,
-    power: Array,
-    previous: Array | None = None,
-    momentum: Any = 0.0,
-    *,
-    l1: float,
-    l2: float,
-    beta: float,
-) -> tuple[Array, Array]:
-    """Return the updated factor, and the same extrapolated; `momentum` may be a number on its GPU."""
-    xp = array_namespace(factor)
-    new = factor * update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=beta)
-    # Numbers too small to be normal are slow and carry no information.
-    small = float(xp.finfo(new.dtype).smallest_normal) * 1e4
-    new = xp.where(new < small, xp.zeros_like(new), new)
-    return new, extrapolate_geometric(new, previous, momentum)

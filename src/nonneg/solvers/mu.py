@@ -14,21 +14,19 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cuda_tensor, to_device
+from nonneg._arrays import to_device
 from nonneg._blas import single_threaded_blas
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
-from nonneg.iteration.captured import RECORDED_ENTRIES, Captured, factor_entries
-from nonneg.iteration.lookahead import AHEAD_ENTRIES, Descent, read_later
+from nonneg.iteration.captured import Captured
+from nonneg.iteration.lookahead import Descent
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import extrapolates
-from nonneg.solvers.device import CAPTURED
-from nonneg.solvers.extrapolation import Schedule
-from nonneg.solvers.majorizer import multiplicative_step
+from nonneg.solvers.extrapolation import Schedule, extrapolate_geometric, extrapolates
+from nonneg.solvers.majorizer import update_ratio
 
 # Steeper than for least squares (Ang & Gillis 2019): a rejected step costs two passes over the data.
 SCHEDULE = Schedule(0.5, growth=1.1, ceiling_growth=1.01, decay=2.0)
@@ -57,33 +55,39 @@ class Rule:
     loss: BetaLoss
     penalties: Penalties
 
-    def step_W(
-        self, W: Array, ratio: Array, power: Array, previous: Array | None, momentum: Any
-    ) -> tuple[Array, Array]:
-        """Return the updated rows of W, and the same extrapolated."""
-        penalty = {"l1": self.penalties.l1_W, "l2": self.penalties.l2_W}
-        return multiplicative_step(W, ratio, power, previous, momentum, beta=self.loss.beta, **penalty)
+    def step_W(self, W: Array, ratio: Array, power: Array) -> Array:
+        """Return the updated rows of W."""
+        return self._step(W, ratio, power, self.penalties.l1_W, self.penalties.l2_W)
 
-    def step_H(
-        self, Ht: Array, ratio: Array, power: Array, previous: Array | None, momentum: Any
-    ) -> tuple[Array, Array]:
-        """Return the updated Ht, and the same extrapolated."""
-        penalty = {"l1": self.penalties.l1_H, "l2": self.penalties.l2_H}
-        return multiplicative_step(Ht, ratio, power, previous, momentum, beta=self.loss.beta, **penalty)
+    def step_H(self, Ht: Array, ratio: Array, power: Array) -> Array:
+        """Return the updated Ht."""
+        return self._step(Ht, ratio, power, self.penalties.l1_H, self.penalties.l2_H)
+
+    def _step(self, factor: Array, ratio: Array, power: Array, l1: float, l2: float) -> Array:
+        xp = array_namespace(factor)
+        new = factor * update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=self.loss.beta)
+        # Numbers too small to be normal are slow and carry no information.
+        small = float(xp.finfo(new.dtype).smallest_normal) * 1e4
+        return xp.where(new < small, xp.zeros_like(new), new)
 
 
 def _forward(
     block: LocalMatrix, W: Array, W_plain: Array | None = None, *, Ht: Array, rule: Rule, momentum: Any
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
     """Return the update of W, its loss at (W, Ht) and the sums for the update of Ht."""
-    penalties = rule.penalties
     of_W = rule.loss.terms_of_W(block, W, Ht, want_loss=True)
-    new, chosen = rule.step_W(W, of_W.ratio, of_W.power, W_plain, momentum)
-    loss = of_W.loss + penalties.of_W(W, block.weights)
+    new = rule.step_W(W, of_W.ratio, of_W.power)
+    loss = of_W.loss + rule.penalties.of_W(W, block.weights)
     del of_W  # its memory serves the other sums
+    chosen = extrapolate_geometric(new, W_plain, momentum)
     of_H = rule.loss.terms_of_H(block, chosen, Ht)
     rows = (new, chosen) if extrapolates(momentum) else (new,)
     return rows, (loss, of_H.ratio, of_H.power)
+
+
+def _plain_rows(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
+    terms = rule.loss.terms_of_W(block, W, Ht)
+    return (rule.step_W(W, terms.ratio, terms.power),), ()
 
 
 def _sums(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[()], tuple[Any, ...]]:
@@ -102,85 +106,66 @@ class MultiplicativeProblem:
 
     def update_H(self, state: MultiplicativeState, momentum: Any) -> tuple[Array, Array]:
         """Return the update of Ht, and the same extrapolated; frozen components stay."""
-        Ht, ratio, power = state.Ht, state.ratio, state.power
-        new, chosen = self.rule.step_H(Ht, ratio, power, state.Ht_plain, momentum)
+        Ht = state.Ht
+        assert state.ratio is not None
+        assert state.power is not None
+        new = self.rule.step_H(Ht, state.ratio, state.power)
+        chosen = extrapolate_geometric(new, state.Ht_plain, momentum)
         if self.free is None:
             return new, chosen
         where = array_namespace(Ht).where
         return where(self.free, new, Ht), where(self.free, chosen, Ht)
 
     def evaluate(
-        self, state: MultiplicativeState, W: SampleArray, Ht: Array, **changes: Any
-    ) -> MultiplicativeState:
-        """Pass over the data at (W, Ht) and return the state in which this pair is accepted."""
-        state = replace(state, W=W, Ht=Ht, **changes)
-        momentum = state.momentum if state.W_plain is not None else 0.0
-        rows, loss, ratio, power = self.forward(W, state.W_plain, Ht, momentum)
-        return replace(
-            state,
-            loss=read_later(loss),
-            W_plain=rows[0],
-            W_next=rows[1] if momentum else None,
-            ratio=ratio,
-            power=power,
-        )
-
-    def forward(
-        self, W: SampleArray, W_plain: SampleArray | None, Ht: Array, momentum: Any
-    ) -> tuple[Any, Any, Array, Array]:
-        """Return the update of W, the same extrapolated, the loss at (W, Ht) and the sums for Ht."""
-        sample_arrays = (W, W_plain) if extrapolates(momentum) else (W,)
+        self, W: SampleArray, Ht: Array, W_plain: SampleArray | None, momentum: Any
+    ) -> dict[str, Any]:
+        """Pass over the data at (W, Ht) and return what changes where this pair is accepted."""
+        moves = extrapolates(momentum) and W_plain is not None
+        sample_arrays = (W, W_plain) if moves else (W,)
         rows, (loss, ratio, power) = self.data.map_reduce_rows(
-            _forward, *sample_arrays, n_out=len(sample_arrays), Ht=Ht, rule=self.rule, momentum=momentum
+            _forward,
+            *sample_arrays,
+            n_out=len(sample_arrays),
+            Ht=Ht,
+            rule=self.rule,
+            momentum=momentum if moves else 0.0,
         )
-        return rows, loss + self.rule.penalties.of_H(Ht), ratio, power
+        return {
+            "W": W,
+            "Ht": Ht,
+            "loss": loss + self.rule.penalties.of_H(Ht),
+            "W_plain": rows[0],
+            "W_next": rows[1] if moves else None,
+            "ratio": ratio,
+            "power": power,
+        }
 
     @cached_property
     def captured(self) -> Captured:
-        """Recordings of `advance_arrays`."""
-        return Captured()
+        """Recordings of `advance`."""
+        return Captured(self.data.container)
 
-    def advance_arrays(self, _: Any, arrays: Any, momenta: Any) -> list[Array]:
-        """Do what `advance` does with the arrays of a state."""
-        W, W_plain, Ht, Ht_plain, ratio, power = arrays
-        state = MultiplicativeState(W, Ht, ratio=ratio, power=power, Ht_plain=Ht_plain)
-        new, chosen = self.update_H(state, momenta[0])
-        rows, loss, ratio, power = self.forward(W, W_plain, chosen, momenta[1])
-        return [chosen, new, *rows, loss, ratio, power]
-
-    def advance(self, state: MultiplicativeState, momentum: float, ceiling: float) -> MultiplicativeState:
-        """Do an iteration, recorded where launches on a GPU take longer than the work."""
+    def advance(self, state: MultiplicativeState, momentum_H: Any, momentum_W: Any) -> dict[str, Any]:
+        """Do an iteration; return what changes."""
+        new, chosen = self.update_H(state, momentum_H)
         W = state.W_plain if state.W_next is None else state.W_next
-        arrays = [W, state.W_plain, state.Ht, state.Ht_plain, state.ratio, state.power]
-        recorded = self.data.container in CAPTURED and is_cuda_tensor(state.W)
-        recorded = recorded and factor_entries(state.W, state.Ht) <= RECORDED_ENTRIES
-        moves = state.momentum and momentum and all(array is not None for array in arrays)
-        if not recorded or not moves:
-            new, chosen = self.update_H(state, state.momentum)
-            return self.evaluate(state, W, chosen, Ht_plain=new, momentum=momentum, ceiling=ceiling)
-        Ht, Ht_plain, W_plain, W_next, loss, ratio, power = self.captured(
-            self.advance_arrays, None, arrays, [state.momentum, momentum]
-        )
-        return MultiplicativeState(
-            W, Ht, read_later(loss), W_plain, W_next, ratio, power, Ht_plain, momentum, ceiling
-        )
+        return self.evaluate(W, chosen, state.W_plain, momentum_W) | {"Ht_plain": new}
 
     def candidates(self, state: MultiplicativeState) -> Iterator[MultiplicativeState]:
         """Yield the next state, and in case its loss is higher, what to fall back to."""
         momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
-        yield self.advance(state, momentum if self.extrapolate else 0.0, ceiling)
+        momentum = momentum if self.extrapolate else 0.0
+        changes = self.captured(self.advance, state, state.momentum, momentum)
+        yield replace(state, **changes, momentum=momentum, ceiling=ceiling)
         # The plain iteration from the accepted pair, whose descent is guaranteed.
         momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
         (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.rule)
         _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.rule)
         Ht, _ = self.update_H(replace(state, ratio=ratio, power=power), 0.0)
-        yield self.evaluate(state, W, Ht, W_plain=W, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
-        yield self.evaluate(state, state.W, state.Ht, W_plain=None, Ht_plain=None, momentum=0.0)
-
-
-def _plain_rows(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
-    terms = rule.loss.terms_of_W(block, W, Ht)
-    return (rule.step_W(W, terms.ratio, terms.power, None, 0.0)[0],), ()
+        changes = self.evaluate(W, Ht, W, momentum)
+        yield replace(state, **changes, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
+        changes = self.evaluate(state.W, state.Ht, None, 0.0)
+        yield replace(state, **changes, Ht_plain=None, momentum=0.0)
 
 
 def multiplicative(
@@ -211,12 +196,14 @@ def multiplicative(
         mask = to_device(chosen, Ht)
     extrapolate = bool(options.get("extrapolate", True))
     problem = MultiplicativeProblem(data, Rule(loss, penalties), mask, extrapolate)
-    ahead = data.container == "array" and factor_entries(W, Ht) <= AHEAD_ENTRIES
-    descent = Descent(problem.candidates, ahead=ahead)
+    descent = Descent(problem.candidates, data.container)
 
     def step(state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
-        # The first pass finds the loss and the sums of the initial pair.
-        return descent(problem.evaluate(state, state.W, state.Ht) if state.ratio is None else state)
+        if state.ratio is None:
+            # The first pass finds the loss and the sums of the initial pair.
+            changes = problem.evaluate(state.W, state.Ht, None, 0.0)
+            state = replace(state, **changes | {"loss": float(changes["loss"])})
+        return descent(state)
 
     with single_threaded_blas():
         return iterate(

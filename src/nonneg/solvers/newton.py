@@ -13,23 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import is_cuda_tensor
 from nonneg._blas import single_threaded_blas
 from nonneg._compiled import core
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
-from nonneg.iteration.captured import RECORDED_ENTRIES, Captured, factor_entries
-from nonneg.iteration.lookahead import AHEAD_ENTRIES, Descent, read_later
+from nonneg.iteration.captured import Captured
+from nonneg.iteration.lookahead import Descent
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
 from nonneg.kernels.kl_newton import tiled_newton_pass
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import extrapolates
-from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule, extrapolate_bounded
+from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule, extrapolate_bounded, extrapolates
 from nonneg.solvers.newton_pass import RowPass, newton_pass
 from nonneg.solvers.row_newton import (
     DAMPING,
@@ -69,11 +67,6 @@ class NewtonState:
     ceiling: float = 1.0
 
 
-# The arrays of a state that an iteration begins with, with and without momentum.
-PLAIN = ("W", "Ht", "gradient", "diagonal", "gram", "total", "columns", "steps")
-MOVED = (*PLAIN, "W_before", "Ht_plain")
-
-
 @dataclass(frozen=True)
 class NewtonProblem:
     """Data, loss and the components that may change: all that an iteration needs besides its state."""
@@ -104,13 +97,8 @@ class NewtonProblem:
         wide = xp.astype(Ht, xp.float64)
         return xp.sum(wide * (self.penalties.l1_H + 0.5 * self.penalties.l2_H * wide), axis=1)
 
-    def evaluate(
-        self, state: NewtonState, Ht: Array, momentum: Any, **changes: Any
-    ) -> tuple[NewtonState, Array]:
-        """Pass over the data at Ht; return the state after it, and the losses of the columns before it.
-
-        A momentum that is a number on a GPU is not zero, and gives a loss there.
-        """
+    def evaluate(self, state: NewtonState, Ht: Array, momentum: Any) -> tuple[dict[str, Any], Array]:
+        """Pass over the data at Ht; return what changes, and the losses of the columns before it."""
         total = state.total
         means = self.data.xp.sum(Ht, axis=1) if total is None else Ht @ total
         if self.tiled:
@@ -128,20 +116,17 @@ class NewtonProblem:
             rows = (state.W, state.W_before) if moves else (state.W,)
             (W,), sums = self.data.map_reduce_rows(newton_pass, *rows, shared=shared)
         at_start, columns, gradient, diagonal, gram, total, penalty = sums
-        after = replace(
-            state,
-            W=W,
-            Ht=Ht,
-            loss=self.data.xp.sum(columns) + penalty + self.penalties.of_H(Ht),
-            W_before=state.W,
-            gradient=gradient,
-            diagonal=diagonal,
-            gram=gram,
-            total=total,
-            columns=columns,
-            **changes,
-        )
-        return after, at_start
+        changes = {
+            "W": W,
+            "Ht": Ht,
+            "loss": self.data.xp.sum(columns) + penalty + self.penalties.of_H(Ht),
+            "gradient": gradient,
+            "diagonal": diagonal,
+            "gram": gram,
+            "total": total,
+            "columns": columns,
+        }
+        return changes, at_start
 
     def tiled_pass(
         self, state: NewtonState, Ht: Array, means: Array, momentum: float
@@ -180,68 +165,51 @@ class NewtonProblem:
         slopes = xp.astype(slopes, xp.float64)
         # A column whose model misleads stays.
         down = slopes < 0
-        kept = xp.where(down[:, None], direction, xp.zeros_like(direction))
-        return kept, xp.where(down, slopes, xp.zeros_like(slopes))
+        direction = xp.where(down[:, None], direction, xp.zeros_like(direction))
+        return direction, xp.where(down, slopes, xp.zeros_like(slopes))
 
-    def attempt(self, state: NewtonState, momentum: Any) -> tuple[NewtonState, Array, Array | None]:
+    def attempt(self, state: NewtonState, momentum: Any) -> dict[str, Any]:
         """Move both factors by the steps of the state.
 
-        Returns the state after it with the steps of the next iteration, what the steps were to gain, and
-        shorter ones for the columns that became worse, None after extrapolation.
+        Returns what changes, with the steps of the next iteration, what the steps were to gain, and shorter
+        ones for the columns that became worse, None after extrapolation.
         """
         xp = self.data.xp
         direction, slopes = self.direction(state)
         steps = xp.ones_like(slopes) if state.steps is None else state.steps
         Ht = state.Ht + xp.astype(steps, direction.dtype)[:, None] * direction
         gained = steps * slopes
+        of_pair = {"Ht_plain": Ht, "gained": xp.sum(gained)}
         if extrapolates(momentum):
             chosen = extrapolate_bounded(Ht, state.Ht_plain, momentum)
             # What the columns gained by their own steps is not known.
             following = xp.where(steps < 0.5, 2.0 * steps, xp.ones_like(steps))
-            after, _ = self.evaluate(state, chosen, momentum, Ht_plain=Ht, steps=following)
-            return after, xp.sum(gained), None
-        after, at_start = self.evaluate(state, Ht, 0.0, Ht_plain=Ht)
+            changes, _ = self.evaluate(state, chosen, momentum)
+            return changes | of_pair | {"steps": following, "shorter": None}
+        changes, at_start = self.evaluate(state, Ht, 0.0)
         assert state.columns is not None
-        assert after.columns is not None
         change = at_start + self.column_penalties(Ht) - (state.columns + self.column_penalties(state.Ht))
-        unclear = -gained < 1e-12 * after.columns
-        best = _factor(xp, gained, change, most=2.0)
+        unclear = -gained < 1e-12 * changes["columns"]
+        best = power_of_two(xp, gained, change, most=2.0)
         following = xp.clip(xp.where(unclear, 2.0 * steps, steps * best), min=SHORTEST, max=1.0)
-        shorter = xp.where(change > 0, steps * _factor(xp, gained, change, most=0.5), steps)
-        return replace(after, steps=following), xp.sum(gained), shorter
+        shorter = xp.where(change > 0, steps * power_of_two(xp, gained, change, most=0.5), steps)
+        return changes | of_pair | {"steps": following, "shorter": shorter}
 
     @cached_property
     def captured(self) -> Captured:
         """Recordings of `attempt`."""
-        return Captured()
-
-    def attempt_arrays(self, moves: Any, arrays: Any, momentum: Any) -> list[Array]:
-        """Call `attempt` on the arrays of a state."""
-        begin = NewtonState(**dict(zip(MOVED if moves else PLAIN, arrays, strict=True)))
-        after, gained, shorter = self.attempt(begin, momentum[0] if moves else 0.0)
-        found = [getattr(after, name) for name in (*PLAIN, "Ht_plain", "loss")]
-        return [*found, gained, *(() if shorter is None else (shorter,))]
-
-    def started(self, state: NewtonState, momentum: float) -> tuple[NewtonState, Array, Array | None]:
-        """Call `attempt`, recorded where launches on a GPU take longer than the work."""
-        arrays = [getattr(state, name) for name in (MOVED if momentum else PLAIN)]
-        recorded = is_cuda_tensor(state.W) and factor_entries(state.W, state.Ht) <= RECORDED_ENTRIES
-        if not recorded or any(array is None for array in arrays):
-            return self.attempt(state, momentum)
-        out = self.captured(self.attempt_arrays, bool(momentum), arrays, [momentum])
-        changes = dict(zip((*PLAIN, "Ht_plain", "loss"), out, strict=False))
-        after = replace(state, **changes, W_before=state.W)
-        return after, out[len(changes)], None if momentum else out[-1]
+        return Captured(self.data.container)
 
     def candidates(self, state: NewtonState) -> Iterator[NewtonState]:
         """Yield the next state, and as long as its loss is higher, those after shorter steps."""
         begin, momentum, ceiling = state, state.momentum, state.ceiling
         # After an iteration that kept its pair, which the last line here returned, the same tries would fail.
-        kept = state.W_before is None and state.steps is not None
-        for _ in range(1 if kept else TRIES):
-            after, gained, shorter = self.started(begin, momentum)
-            yield self.accepted(replace(after, loss=read_later(after.loss)), momentum, ceiling)
-            del after  # rejected: its memory is free for the next one
+        stuck = state.W_before is None and state.steps is not None
+        for _ in range(1 if stuck else TRIES):
+            changes = self.captured(self.attempt, begin, momentum)
+            gained, shorter = changes.pop("gained"), changes.pop("shorter")
+            yield self.accepted(replace(begin, **changes, W_before=begin.W), momentum, ceiling)
+            del changes  # rejected: its memory is free for the next one
             if momentum:
                 momentum, ceiling = 0.0, momentum
                 continue
@@ -266,7 +234,7 @@ def _is_dense_numpy(data: Any) -> bool:
     return data.container == "dense" and data.observed is None and isinstance(data.raw_rows(), np.ndarray)
 
 
-def _factor(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
+def power_of_two(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
     """Return about where a parabola with this slope at 0 and this change at 1 is lowest: a power of two."""
     bend = change - slope
     factor = xp.full_like(slope, 0.125)
@@ -302,14 +270,13 @@ def scaled_newton(
     extrapolate = bool(options.get("extrapolate", True))
     tiled = beta == 1.0 and not loss.offset and _is_dense_numpy(data) and core() is not None
     problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit, tiled)
-    ahead = data.container == "array" and factor_entries(W, Ht) <= AHEAD_ENTRIES
-    descent = Descent(problem.candidates, ahead=ahead)
+    descent = Descent(problem.candidates, data.container)
 
     def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:
         if state.gradient is None:
             # The rows of W alone: nothing is known of the columns yet.
-            state = problem.evaluate(state, state.Ht, 0.0)[0]
-            state = replace(state, W_before=None, loss=read_later(state.loss))
+            changes, _ = problem.evaluate(state, state.Ht, 0.0)
+            state = replace(state, **changes | {"loss": float(changes["loss"])})
         return descent(state)
 
     with single_threaded_blas():

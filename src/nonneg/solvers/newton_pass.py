@@ -23,8 +23,7 @@ from nonneg.kernels.nonzeros import line_search, ratio_sums
 from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss
 from nonneg.losses.nonzeros import column_losses, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import extrapolates
-from nonneg.solvers.extrapolation import extrapolate_bounded
+from nonneg.solvers.extrapolation import extrapolate_bounded, extrapolates
 from nonneg.solvers.majorizer import update_ratio
 from nonneg.solvers.row_newton import (
     SHORTEST_STEP,
