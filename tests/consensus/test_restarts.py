@@ -16,13 +16,11 @@ from nonneg.consensus.restarts import RestartData, RestartOptions, restart_seed,
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import restarts
 
 
 @pytest.mark.parametrize("single", [False, True])
 def test_a_restart_on_sparse_counts_does_not_depend_on_those_beside_it(monkeypatch, single):
     monkeypatch.setattr(consensus_restarts, "SINGLE_PRECISION", 0 if single else np.inf)
-    monkeypatch.setattr(restarts, "COLUMNS", 10)  # three at a time
     counts = as_data_matrix(sp.csr_array(planted(4)[0]))
     data = RestartData.of(counts, counts, None, 0, 2.0)
     options = RestartOptions(2.0, Penalties())

@@ -7,14 +7,12 @@ import warnings
 
 import numpy as np
 import pytest
-from nonneg.solvers.device import DeviceProblem
 from tests.contracts.cases import ALL, PENALTIES, K, close, close_in_float32, entries, initial, run, steady
 
 import nonneg
-from nonneg.exceptions import InterruptedFitWarning
-from nonneg.iteration import least_squares_rule
+from nonneg.iteration import captured
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import SCHEDULE, AlternatingState
+from nonneg.solvers.alternating import AlternatingState
 from nonneg.solvers.hals import hals_problem
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
@@ -140,49 +138,6 @@ def test_a_checkpoint_resumes(torch, gpu, tmp_path):
     close(host(resumed.W), host(whole.W), 1e-10)
 
 
-def device_problem(X, torch, gpu, max_iter=50):
-    from nonneg.data import as_data_matrix
-
-    data = as_data_matrix(torch.asarray(X).to(gpu))
-    problem = hals_problem(data, K, penalties=Penalties(), passes=(3, 3))
-    state = AlternatingState(
-        data.to_device(initial()["W"]), data.to_device(initial()["H"].T), momentum=SCHEDULE.initial
-    )
-    return DeviceProblem(problem, least_squares_rule(0.0), max_iter, each=False), state
-
-
-def test_ctrl_c_keeps_what_was_done(torch, gpu, monkeypatch):
-    X = torch.asarray(entries(2.0)).to(gpu)
-    launch, count = DeviceProblem._launch, []
-
-    def interrupted(self):
-        count.append(1)
-        if len(count) == 4:
-            raise KeyboardInterrupt
-        launch(self)
-
-    monkeypatch.setattr(DeviceProblem, "_launch", interrupted)
-    monkeypatch.setattr(DeviceProblem, "_captures", lambda self: False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InterruptedFitWarning)
-        found = run(X, "hals", 2.0, max_iter=9, **initial())
-    monkeypatch.undo()
-    assert 2 <= found.n_iter <= 4
-    model = host(found.W) @ host(found.H)
-    assert found.loss == pytest.approx(0.5 * np.sum((host(X) - model) ** 2), rel=1e-8)
-
-
-def test_turns_after_the_end_change_nothing(torch, gpu):
-    problem, state = device_problem(entries(2.0), torch, gpu, max_iter=3)
-    while problem.n_iter < 3:
-        state, _ = problem.step(state)
-    before = [host(array).copy() for array in (state.W, state.Ht, state.W_plain)]
-    for _ in range(2):
-        problem._turn()
-    for array, expected in zip((state.W, state.Ht, state.W_plain), before, strict=True):
-        np.testing.assert_array_equal(host(array), expected)
-
-
 @pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_the_default_fit_and_its_transform_agree_with_numpy(torch, gpu):
     X = entries(2.0, (40, 60) if gpu.type == "cuda" else (14, 20))
@@ -195,28 +150,26 @@ def test_the_default_fit_and_its_transform_agree_with_numpy(torch, gpu):
     close(host(model.transform(tensor)), host(W), 1e-8)
 
 
-@pytest.mark.parametrize("graph", [False, True])
-def test_a_turn_does_not_wait_for_the_gpu_and_is_deterministic(graph, torch, gpu, monkeypatch):
+def test_an_iteration_does_not_wait_for_the_gpu(torch, gpu):
     if gpu.type != "cuda":
         pytest.skip("there is no GPU")
-    monkeypatch.setattr(DeviceProblem, "_captures", lambda self: graph)
-    losses = []
-    for _ in range(2):
-        problem, state = device_problem(entries(2.0), torch, gpu)
-        problem.step(state)
-        for _ in range(5):
-            problem._turn()
-        torch.cuda.synchronize()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that not every wait is found
-            torch.cuda.set_sync_debug_mode("error")
-            try:
-                for _ in range(5):
-                    problem._turn()
-            finally:
-                torch.cuda.set_sync_debug_mode("default")
-        losses.append(problem._read()[0].tolist())
-    assert losses[0] == losses[1]
+    from nonneg.data import as_data_matrix
+
+    data = as_data_matrix(torch.asarray(entries(2.0)).to(gpu))
+    problem = hals_problem(data, K, penalties=Penalties(), passes=(3, 3))
+    given = initial()
+    state = AlternatingState(data.to_device(given["W"]), data.to_device(given["H"].T))
+    for _ in range(6):  # the later ones are recorded
+        state, _ = problem.step(state)
+    tries = problem.candidates(state)
+    torch.cuda.synchronize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that not every wait is found
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            next(tries)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
 
 
 def test_memory_beyond_the_data(torch, gpu):
@@ -302,7 +255,7 @@ def test_a_graph_and_single_launches_give_the_same_bytes(torch, gpu, monkeypatch
     X = torch.rand((3000, 500), device=gpu)
     results = []
     for graph in (False, True):
-        monkeypatch.setattr(DeviceProblem, "_captures", lambda self, graph=graph: graph)
+        monkeypatch.setattr(captured, "CONTAINERS", {"array"} if graph else set())
         results.append(nonneg.factorize(X, 7, solver="hals", max_iter=20, tol=0, rng=0))
     assert torch.equal(results[0].W, results[1].W)
     assert results[0].history.loss == results[1].history.loss

@@ -75,7 +75,8 @@ def test_the_next_iteration_is_queued_before_the_loss_is_read(monkeypatch):
 
     class Watched(Late):
         def __float__(self):
-            events.append(("read", self.value))
+            if events[-1] != ("read", self.value):
+                events.append(("read", self.value))
             return self.value
 
     step = Descent(parabola(events, Watched), "array")

@@ -32,10 +32,6 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.batched import restarts_per_batch, run_batched
 from nonneg.solvers.restarts import run_restarts
 
-# Restarts of a task, in those that share a product at a time: when one has ended, the next takes its place.
-# The last ones of a task have no others to share with: with 1 there were twice as many products as if all
-# were full (k = 9), with 3 a tenth (k = 7) or a fifth more (k = 10). A resumed run repeats unfinished tasks.
-TURNS = 4
 # Maximum number of samples whose labels are compared: the consensus matrix is quadratic in it.
 MAX_POINTS = 1000
 
