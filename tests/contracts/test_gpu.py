@@ -161,13 +161,13 @@ def test_an_iteration_does_not_wait_for_the_gpu(torch, gpu):
     state = AlternatingState(data.to_device(given["W"]), data.to_device(given["H"].T))
     for _ in range(6):  # the later ones are recorded
         state, _ = problem.step(state)
-    tries = problem.candidates(state)
+    begin, function, *numbers = next(problem.candidates(state))
     torch.cuda.synchronize()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that not every wait is found
         torch.cuda.set_sync_debug_mode("error")
         try:
-            next(tries)
+            function(begin, *numbers)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
@@ -255,7 +255,7 @@ def test_a_graph_and_single_launches_give_the_same_bytes(torch, gpu, monkeypatch
     X = torch.rand((3000, 500), device=gpu)
     results = []
     for graph in (False, True):
-        monkeypatch.setattr(captured, "CONTAINERS", {"array"} if graph else set())
+        monkeypatch.setattr(captured, "RECORDED_ENTRIES", 1 << 22 if graph else 0)
         results.append(nonneg.factorize(X, 7, solver="hals", max_iter=20, tol=0, rng=0))
     assert torch.equal(results[0].W, results[1].W)
     assert results[0].history.loss == results[1].history.loss

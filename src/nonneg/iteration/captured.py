@@ -9,15 +9,17 @@ from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import is_cuda_tensor
-from nonneg.iteration.lookahead import factor_entries
 
 # Calls before a function is recorded: the first ones compile kernels and let cuBLAS choose.
 WARM_UP = 2
 # Entries of the larger factor up to which an iteration is recorded: beyond, launches take less time than the
 # work, and a recording holds the factors once more.
 RECORDED_ENTRIES = 1 << 22
-# Containers whose iterations are the same launches every time, with nothing copied from the host.
-CONTAINERS = frozenset({"array", "sparse-array"})
+
+
+def factor_entries(state: Any) -> int:
+    """Return the number of entries of the larger factor."""
+    return int(max(state.W.shape[0], state.Ht.shape[0]) * state.Ht.shape[1])
 
 
 @lru_cache(maxsize=8)
@@ -81,19 +83,18 @@ class Captured:
     # may belong to who keeps this, and such circles are freed at any time. It uses no numbers of the state,
     # and a number that is zero is not on the GPU.
 
-    def __init__(self, container: str) -> None:
-        self._enabled = container in CONTAINERS
+    def __init__(self) -> None:
         self._calls: dict[Hashable, int] = {}
         self._recordings: dict[Hashable, _Recording | None] = {}
         self._pool: Any = None
 
     def __call__(self, function: Function, state: Any, *numbers: float) -> dict[str, Any]:
         """Call the function."""
-        if not (self._enabled and is_cuda_tensor(state.W) and factor_entries(state) <= RECORDED_ENTRIES):
+        if not is_cuda_tensor(state.W) or factor_entries(state) > RECORDED_ENTRIES:
             return function(state, *numbers)
         arrays = {item.name: getattr(state, item.name) for item in fields(state)}
         arrays = {name: array for name, array in arrays.items() if is_cuda_tensor(array)}
-        kind = tuple(arrays), tuple(number != 0 for number in numbers)
+        kind = function.__name__, tuple(arrays), tuple(number != 0 for number in numbers)
         if kind not in self._recordings and self._calls.get(kind, 0) >= WARM_UP:
             self._recordings[kind] = self._record(function, state, arrays, numbers)
         self._calls[kind] = self._calls.get(kind, 0) + 1

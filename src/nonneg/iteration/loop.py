@@ -1,23 +1,34 @@
-"""The one outer loop of all iterative methods."""
+"""The one outer loop of all iterative methods, and steps that never increase the loss."""
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from nonneg._arrays import on_gpu, to_torch
 from nonneg._interruption import check_interrupt, forget_interrupt
 from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
+from nonneg.iteration.captured import Captured, factor_entries
 from nonneg.iteration.checkpoint import Checkpoint, check_factors
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter, SilentReporter
 from nonneg.iteration.stopping import Never, StoppingRule, StopReason, sentence_of
 
 State = TypeVar("State")
+# Entries of the larger factor up to which the next iteration is queued on a GPU: both are in memory then. At
+# this size each of its copies takes 32 megabytes in float32.
+AHEAD_ENTRIES = 1 << 23
+# Containers on a GPU whose iterations are the same launches every time, with nothing copied from the host.
+ON_DEVICE = frozenset({"array", "sparse-array"})
+# The measures that a state may carry.
+MEASURES = ("loss", "violation")
 
 
 class Stalled(Exception):
@@ -150,3 +161,120 @@ def iterate(
         checkpoint.save(state, n_iter, seconds, history)
     shown.close(sentence or reason.value)
     return Run(state, n_iter, reason, history, sentence or reason.value)
+
+
+class DeviceNumber:
+    """A number on a GPU whose copy to the host is on its way; `float` waits for it, not for later work."""
+
+    def __init__(self, tensor: Any) -> None:
+        import torch
+
+        self._host, self._done = tensor, None
+        if tensor.is_cuda:
+            self._host = torch.empty((), dtype=tensor.dtype, pin_memory=True)
+            self._host.copy_(tensor, non_blocking=True)
+            self._done = torch.cuda.Event()
+            self._done.record()
+
+    def __float__(self) -> float:
+        if self._done is not None:
+            self._done.synchronize()
+        return float(self._host)
+
+
+def read_later(value: Any) -> Any:
+    """Return a number as a float, or as a `DeviceNumber` if it is on a GPU."""
+    if isinstance(value, DeviceNumber):
+        return value
+    return DeviceNumber(to_torch(value)) if on_gpu(value) else float(value)
+
+
+# What a state may become: the state with the numbers that it will have, a function that returns the new
+# values of other fields by name, and the numbers that this function takes besides the state.
+Candidate: TypeAlias = tuple[Any, ...]
+Candidates: TypeAlias = Generator[Candidate, dict[str, Any], None]
+
+
+class Descent:
+    """A step that takes the first of several candidates whose loss is not higher; else nothing changes.
+
+    On a GPU the first candidate of the next iteration is queued before the loss of the present one is known,
+    because most first candidates are good enough. The decisions are the same. Iterations are recorded there.
+    """
+
+    # `candidates(state)` yields what to try, and is sent what its function returned, also the names that are
+    # no fields. A state has a `loss`, and maybe a `violation` and a `slack`: what rounding may have added to
+    # the loss. `container`: that of the data; passes over those of a cluster or a file keep the host busy.
+
+    def __init__(self, candidates: Callable[[Any], Candidates], container: str) -> None:
+        self._candidates = candidates
+        self._on_device = container in ON_DEVICE
+        self._captured = Captured()
+        # A state, the candidates for its next iteration, and the first of them with what changed.
+        self._queued: tuple[Any, Candidates, Any] | None = None
+
+    def __call__(self, state: Any) -> tuple[Any, dict[str, float]]:
+        """Do one iteration that does not increase the loss."""
+        queued, self._queued = self._queued, None
+        if queued is not None and queued[0] is state:
+            _, tries, first = queued
+        else:
+            tries, first = self._candidates(state), None
+        before, is_first = float(state.loss), True
+        changes: Any = None
+        while True:
+            if first is not None:
+                after, changes = first
+            elif (candidate := _next(tries, changes)) is None:
+                after, ahead = state, None
+                break
+            else:
+                begin, function, *numbers = candidate
+                changes = self._recorded(function)(begin, *numbers)
+                after = _after(begin, changes)
+            ahead = self._look_ahead(after) if is_first else None
+            # From a state without a loss any step is taken; a loss of NaN is then seen in the history.
+            if before == math.inf or float(after.loss) <= before + getattr(after, "slack", 0.0):
+                break
+            # The memory of rejected arrays is free for the next ones.
+            changes = {
+                name: changes[name] for name in changes if name in MEASURES or not hasattr(after, name)
+            }
+            is_first, first, ahead, after = False, None, None, None
+        measures = {name: float(getattr(after, name)) for name in MEASURES if hasattr(after, name)}
+        after = replace(after, **measures)
+        if ahead is not None:
+            self._queued = (after, *ahead)
+        return after, measures
+
+    def _recorded(self, function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        return partial(self._captured, function) if self._on_device else function
+
+    def _look_ahead(self, after: Any) -> tuple[Candidates, Any] | None:
+        """Queue the next iteration where the loss of this one is still on its way."""
+        on_its_way = self._on_device and isinstance(after.loss, DeviceNumber)
+        if not on_its_way or factor_entries(after) > AHEAD_ENTRIES:
+            return None
+        following = self._candidates(after)
+        begin, function, *numbers = next(following)
+        changes = self._recorded(function)(begin, *numbers)
+        return following, (_after(begin, changes), changes)
+
+
+def unchanged(state: Any) -> dict[str, Any]:
+    """Return that nothing changes: the last candidate of a method that keeps its pair."""
+    return {}
+
+
+def _next(tries: Candidates, changes: dict[str, Any] | None) -> Candidate | None:
+    try:
+        return next(tries) if changes is None else tries.send(changes)
+    except StopIteration:
+        return None
+
+
+def _after(begin: Any, changes: dict[str, Any]) -> Any:
+    """Return the state after its changes; numbers on a GPU are on their way to the host."""
+    names = {item.name for item in fields(begin)}
+    state = replace(begin, **{name: changes[name] for name in changes if name in names})
+    return replace(state, **{name: read_later(getattr(state, name)) for name in MEASURES if name in names})

@@ -19,7 +19,6 @@ class StopReason(StrEnum):
     STALLED = "no step decreased the loss any further"
     CALLBACK = "the callback asked to stop"
     INTERRUPTED = "the run was interrupted"
-    PRUNED = "other restarts were far ahead"
     FOUND = "all that was asked for was found"
     EXHAUSTED = "nothing was left to find"
     SAMPLES_ENDED = "the stream of samples ended"

@@ -169,8 +169,9 @@ class AcceleratedProblem:
                 # Only rounding lies between the two problems: the exact iteration is one of the sequence.
                 after, _ = self.exact.step(trial)
             else:
-                after = self.exact.plain(trial)
-                after = replace(after, loss=float(after.loss), violation=float(after.violation))
+                changes = self.exact.advance(trial, 0.0)
+                numbers = {name: float(changes[name]) for name in ("loss", "violation")}
+                after = replace(trial, **changes | numbers)
             violation = after.violation
             n_iter += cost + 1
             if after.loss < state.loss and after.W is not trial.W:

@@ -7,7 +7,6 @@ it: its loss comes out of the products of the update of H, so that the safeguard
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +14,7 @@ from nonneg._arrays import on_gpu
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.iteration.captured import Captured
-from nonneg.iteration.lookahead import Descent
+from nonneg.iteration.loop import Candidates, Descent, unchanged
 from nonneg.kernels.factor_update import Update, compiled_data, rounding, update_factor
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
@@ -121,11 +119,6 @@ class AlternatingProblem:
         small = 2e-13 if "64" in str(self.data.dtype) else 2e-6
         return small * 0.5 * self.squared_norm
 
-    @cached_property
-    def captured(self) -> Captured:
-        """Recordings of `advance`."""
-        return Captured(self.data.container)
-
     def advance(self, state: AlternatingState, momentum: Any) -> dict[str, Any]:
         """Do one iteration; return what changes."""
         penalties, moves = self.penalties, extrapolates(momentum)
@@ -163,25 +156,19 @@ class AlternatingProblem:
             "violation": at_least_zero(violation) + at_least_zero(columns.violation),
         }
 
-    def plain(self, state: AlternatingState) -> AlternatingState:
-        """Do one iteration without extrapolation, which does not increase the loss but for rounding."""
-        return replace(state, **self.captured(self.advance, state, 0.0), slack=self.slack)
-
-    def candidates(self, state: AlternatingState) -> Iterator[AlternatingState]:
+    def candidates(self, state: AlternatingState) -> Candidates:
         """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
-        slower = state
+        slower = replace(state, slack=self.slack)
         # The first iteration has nothing to extrapolate from.
         if state.momentum and state.W_plain is not None:
             momentum = state.momentum
-            changes = self.captured(self.advance, state, momentum)
             faster = SCHEDULE.accepted(momentum, state.ceiling)._asdict()
-            yield replace(state, **changes, **faster, slack=0.0)
-            del changes  # rejected: its memory is free for the next one
-            slower = replace(state, **SCHEDULE.rejected(momentum, state.restarts)._asdict())
-        after = self.plain(slower)
-        yield after
+            yield replace(state, **faster, slack=0.0), self.advance, momentum
+            slower = replace(slower, **SCHEDULE.rejected(momentum, state.restarts)._asdict())
+        violation = (yield slower, self.advance, 0.0)["violation"]
         # Rounding only: keep the better pair and let the stopping rule end the run.
-        yield replace(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht, violation=after.violation)
+        kept = replace(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht, violation=violation)
+        yield kept, unchanged
 
     @cached_property
     def step(self) -> Descent:

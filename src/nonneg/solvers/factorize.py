@@ -35,7 +35,7 @@ from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.numbers import check_numbers, free_components, warn_of_one_sided_l1
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
-from nonneg.solvers.restarts import Restart, best_run, run_one
+from nonneg.solvers.restarts import Restart, best_run, continued
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.robust import PER_ROUND, Huber, checked_dense, reweighted_fit
 
@@ -305,7 +305,12 @@ def run_factorization(
         if n_init == 1:
             with phase(f"{caller}: computing the initialization", verbose):
                 only = begin(0, generator(rng))
-            best = run_one(data, name, only, **run_options, progress=reporter(caller, verbose))
+            options = {"checkpoint": only.checkpoint} | only.options | run_options
+            options["progress"] = reporter(caller, verbose)
+            try:
+                best = SOLVERS[name].run(data, only.W, only.Ht, **options)
+            except LostRowsError as lost:
+                best = continued(lost, SOLVERS[name].run, data, only.W, only.Ht, **options)
             del only  # on a GPU, its memory serves the encoding
         else:
             best = best_run(

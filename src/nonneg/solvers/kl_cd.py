@@ -8,7 +8,7 @@ the safeguard costs nothing while extrapolation helps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
-from nonneg.iteration.lookahead import Descent
+from nonneg.iteration.loop import Candidates, Descent, unchanged
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.penalties import Penalties
@@ -85,26 +85,36 @@ class Sweeps:
         loss += float(sums.astype(np.float64) @ new.sum(axis=0, dtype=np.float64))
         return new, loss + penalties.of_W(W, self.weights) + penalties.of_H(new)
 
-    def advance(self, state: DescentState, momentum: float) -> DescentState:
-        """Improve W, then Ht."""
+    def advance(self, state: DescentState, momentum: float) -> dict[str, Any]:
+        """Improve W, then Ht; return what changes."""
         Ht = state.Ht_next if momentum and state.Ht_next is not None else state.Ht
         new_W = self.update_W(state.W, Ht)
         W = extrapolate_bounded(new_W, state.W_plain, momentum)
         new_Ht, loss = self.update_H(W, Ht)
         Ht_next = extrapolate_bounded(new_Ht, state.Ht_plain, momentum) if momentum else None
-        return replace(state, W=W, Ht=new_Ht, loss=loss, W_plain=new_W, Ht_plain=new_Ht, Ht_next=Ht_next)
+        return {
+            "W": W,
+            "Ht": new_Ht,
+            "loss": loss,
+            "W_plain": new_W,
+            "Ht_plain": new_Ht,
+            "Ht_next": Ht_next,
+        }
 
-    def candidates(self, state: DescentState) -> Iterator[DescentState]:
+    def candidates(self, state: DescentState) -> Candidates:
         """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
         momentum = state.momentum
         faster, ceiling, _ = SCHEDULE.accepted(momentum, state.ceiling)
-        after = self.advance(state, momentum)
-        yield replace(after, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling)
+        yield (
+            replace(state, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling),
+            self.advance,
+            momentum,
+        )
         if momentum:
             slower, ceiling, _ = SCHEDULE.rejected(momentum)
-            yield replace(self.advance(state, 0.0), momentum=slower, ceiling=ceiling)
+            yield replace(state, momentum=slower, ceiling=ceiling), self.advance, 0.0
         # Rounding only: keep the better pair and let the stopping rule end the run.
-        yield replace(state, momentum=0.0)
+        yield replace(state, momentum=0.0), unchanged
 
 
 def kl_coordinate_descent(

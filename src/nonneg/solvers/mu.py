@@ -7,7 +7,7 @@ state carries the updated W and the sums for the update of H.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,12 +16,10 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import to_device
 from nonneg._blas import single_threaded_blas
-from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
-from nonneg.iteration.captured import Captured
-from nonneg.iteration.lookahead import Descent
+from nonneg.iteration.loop import Candidates, Descent
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
@@ -140,32 +138,32 @@ class MultiplicativeProblem:
             "power": power,
         }
 
-    @cached_property
-    def captured(self) -> Captured:
-        """Recordings of `advance`."""
-        return Captured(self.data.container)
-
     def advance(self, state: MultiplicativeState, momentum_H: Any, momentum_W: Any) -> dict[str, Any]:
         """Do an iteration; return what changes."""
         new, chosen = self.update_H(state, momentum_H)
         W = state.W_plain if state.W_next is None else state.W_next
         return self.evaluate(W, chosen, state.W_plain, momentum_W) | {"Ht_plain": new}
 
-    def candidates(self, state: MultiplicativeState) -> Iterator[MultiplicativeState]:
-        """Yield the next state, and in case its loss is higher, what to fall back to."""
-        momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
-        momentum = momentum if self.extrapolate else 0.0
-        changes = self.captured(self.advance, state, state.momentum, momentum)
-        yield replace(state, **changes, momentum=momentum, ceiling=ceiling)
-        # The plain iteration from the accepted pair, whose descent is guaranteed.
-        momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
+    def advance_plain(self, state: MultiplicativeState, momentum_W: Any) -> dict[str, Any]:
+        """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
         (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.rule)
         _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.rule)
         Ht, _ = self.update_H(replace(state, ratio=ratio, power=power), 0.0)
-        changes = self.evaluate(W, Ht, W, momentum)
-        yield replace(state, **changes, Ht_plain=Ht, momentum=momentum, ceiling=ceiling)
-        changes = self.evaluate(state.W, state.Ht, None, 0.0)
-        yield replace(state, **changes, Ht_plain=None, momentum=0.0)
+        return self.evaluate(W, Ht, W, momentum_W) | {"Ht_plain": Ht}
+
+    def stay(self, state: MultiplicativeState) -> dict[str, Any]:
+        """Forget what was extrapolated."""
+        return self.evaluate(state.W, state.Ht, None, 0.0) | {"Ht_plain": None}
+
+    def candidates(self, state: MultiplicativeState) -> Candidates:
+        """Yield the next state, and in case its loss is higher, what to fall back to."""
+        momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
+        momentum = momentum if self.extrapolate else 0.0
+        faster = replace(state, momentum=momentum, ceiling=ceiling)
+        yield faster, self.advance, state.momentum, momentum
+        momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
+        yield replace(state, momentum=momentum, ceiling=ceiling), self.advance_plain, momentum
+        yield replace(state, momentum=0.0), self.stay
 
 
 def multiplicative(

@@ -7,7 +7,7 @@ pass returns, say how good the steps were. So the loss of the accepted pair is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,7 @@ from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
-from nonneg.iteration.captured import Captured
-from nonneg.iteration.lookahead import Descent
+from nonneg.iteration.loop import Candidates, Descent, unchanged
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import TRIES as LINE_TRIES
 from nonneg.kernels.kl_newton import tiled_newton_pass
@@ -179,7 +178,7 @@ class NewtonProblem:
         steps = xp.ones_like(slopes) if state.steps is None else state.steps
         Ht = state.Ht + xp.astype(steps, direction.dtype)[:, None] * direction
         gained = steps * slopes
-        of_pair = {"Ht_plain": Ht, "gained": xp.sum(gained)}
+        of_pair = {"Ht_plain": Ht, "W_before": state.W, "gained": xp.sum(gained)}
         if extrapolates(momentum):
             chosen = extrapolate_bounded(Ht, state.Ht_plain, momentum)
             # What the columns gained by their own steps is not known.
@@ -195,38 +194,31 @@ class NewtonProblem:
         shorter = xp.where(change > 0, steps * power_of_two(xp, gained, change, most=0.5), steps)
         return changes | of_pair | {"steps": following, "shorter": shorter}
 
-    @cached_property
-    def captured(self) -> Captured:
-        """Recordings of `attempt`."""
-        return Captured(self.data.container)
-
-    def candidates(self, state: NewtonState) -> Iterator[NewtonState]:
+    def candidates(self, state: NewtonState) -> Candidates:
         """Yield the next state, and as long as its loss is higher, those after shorter steps."""
         begin, momentum, ceiling = state, state.momentum, state.ceiling
         # After an iteration that kept its pair, which the last line here returned, the same tries would fail.
         stuck = state.W_before is None and state.steps is not None
         for _ in range(1 if stuck else TRIES):
-            changes = self.captured(self.attempt, begin, momentum)
-            gained, shorter = changes.pop("gained"), changes.pop("shorter")
-            yield self.accepted(replace(begin, **changes, W_before=begin.W), momentum, ceiling)
-            del changes  # rejected: its memory is free for the next one
+            following = self.schedule(momentum, ceiling)
+            changes = yield replace(begin, **following), self.attempt, momentum
             if momentum:
                 momentum, ceiling = 0.0, momentum
                 continue
-            if float(gained) > -self.nothing * abs(float(state.loss)):
+            if float(changes["gained"]) > -self.nothing * abs(float(state.loss)):
                 break
-            begin = replace(begin, steps=shorter)
+            begin = replace(begin, steps=changes["shorter"])
         # Rounding only: keep the better pair and let the stopping rule end the run.
-        yield replace(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None)
+        yield replace(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None), unchanged
 
-    def accepted(self, after: NewtonState, momentum: float, ceiling: float) -> NewtonState:
-        """Return the accepted state with the momentum of the next iteration."""
+    def schedule(self, momentum: float, ceiling: float) -> dict[str, float]:
+        """Return the momentum of the next iteration and its ceiling, where this one is accepted."""
         if not self.extrapolate:
-            return after
+            return {}
         # A momentum of zero may have been a rejected one: the schedule goes on below it.
         rejected = not momentum and ceiling < 1.0
         following = SCHEDULE.rejected(ceiling) if rejected else SCHEDULE.accepted(momentum, ceiling)
-        return replace(after, momentum=following.momentum, ceiling=following.ceiling)
+        return {"momentum": following.momentum, "ceiling": following.ceiling}
 
 
 def _is_dense_numpy(data: Any) -> bool:

@@ -114,29 +114,23 @@ def run_restarts(
                 restart = Restart(*INITS.find(init)(data, k, rng=rngs[number]))
             else:
                 restart = begin(number, rngs[number])
-            results.append(ended(number, run_one(data, solver, restart, **options, **loop)))
+            each = options | restart.options | {"checkpoint": restart.checkpoint}
+            try:
+                run = SOLVERS[solver].run(data, restart.W, restart.Ht, **each)
+            except LostRowsError as lost:
+                run = continued(lost, SOLVERS[solver].run, data, restart.W, restart.Ht, **each)
+            results.append(ended(number, run))
         return results
 
-    loop: dict[str, Any] = {"max_iter": max_iter, "callback": callback}
     if begin is None and callback is None and len(rngs) > 1 and can_be_batched(data, solver, options):
         return run_in_batches(data, solver, init, k, rngs, max_iter, tol, ended)
+    options |= {"max_iter": max_iter, "callback": callback}
     # On all threads if each gets one; kernels use the threads otherwise.
     local = data.container in ("dense", "sparse") and callback is None
     with single_threaded_blas():
         if local and len(rngs) >= current_threads():
             return [each for part in parallel_for(work, len(rngs), chunk_size=1) for each in part]
         return work(0, len(rngs))
-
-
-def run_one(data: DataMatrix, solver: str, restart: Restart, **options: Any) -> Run[Any]:
-    """Run a solver from an initialization, also where workers of a cluster lose rows of W on the way."""
-    options = options | restart.options | {"checkpoint": restart.checkpoint}
-    run = SOLVERS[solver].run
-    try:
-        return run(data, restart.W, restart.Ht, **options)
-    except LostRowsError as lost:
-        # The workers of a cluster lost rows of W with all their copies.
-        return continued(lost, run, data, restart.W, restart.Ht, **options)
 
 
 def continued(
@@ -149,7 +143,10 @@ def continued(
     max_iter: int,
     **options: Any,
 ) -> Run[Any]:
-    """Continue from the checkpoint, or from the last H, for which W is recomputed."""
+    """Continue a run where workers of a cluster lost rows of W with all their copies.
+
+    It goes on from the checkpoint, or from the last H, for which W is recomputed.
+    """
     history, done = History(), 0
     while True:
         before = lost.run

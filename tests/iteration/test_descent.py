@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from nonneg.iteration import lookahead
-from nonneg.iteration.lookahead import Descent, read_later
+from nonneg.iteration import loop
+from nonneg.iteration.loop import Descent, read_later, unchanged
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,22 @@ def parabola(events, number):
         length = state.length
         for _ in range(3):
             x = state.x - length * state.x
-            events.append(("try", x))
-            yield Point(x, number(0.5 * x * x), 1.2 * length)
+
+            def move(begin, x=x):
+                events.append(("try", x))
+                return {"x": x, "loss": number(0.5 * x * x), "note": x}
+
+            changes = yield Point(state.x, state.loss, 1.2 * length), move
+            assert changes["note"] == x
             length /= 4
-        yield Point(state.x, state.loss, 0.1)
+        yield Point(state.x, state.loss, 0.1), unchanged
 
     return candidates
+
+
+def tried(*points):
+    for point in points:
+        yield point, unchanged
 
 
 def run(step, n=12):
@@ -57,7 +67,7 @@ def run(step, n=12):
 
 
 def test_the_path_is_the_same_with_and_without(monkeypatch):
-    monkeypatch.setattr(lookahead, "DeviceNumber", Late)
+    monkeypatch.setattr(loop, "DeviceNumber", Late)
     plain, ahead, blind = [], [], []
     expected = run(Descent(parabola(plain, float), "array"))
     assert run(Descent(parabola(ahead, Late), "array")) == expected
@@ -70,7 +80,7 @@ def test_the_path_is_the_same_with_and_without(monkeypatch):
 
 
 def test_the_next_iteration_is_queued_before_the_loss_is_read(monkeypatch):
-    monkeypatch.setattr(lookahead, "DeviceNumber", Late)
+    monkeypatch.setattr(loop, "DeviceNumber", Late)
     events = []
 
     class Watched(Late):
@@ -93,7 +103,7 @@ def test_the_next_iteration_is_queued_before_the_loss_is_read(monkeypatch):
 
 def test_a_state_that_no_candidate_improves_stays():
     state = Point(3.0, 4.5)
-    after, measures = Descent(lambda given: iter([Point(4.0, 8.0), Point(5.0, float("nan"))]), "dense")(state)
+    after, measures = Descent(lambda given: tried(Point(4.0, 8.0), Point(5.0, float("nan"))), "dense")(state)
     assert after == state
     assert measures == {"loss": 4.5}
 
@@ -108,17 +118,17 @@ def test_a_number_on_a_gpu_is_read_without_waiting_for_later_work(torch):
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU")
     value = read_later(torch.tensor(3.5, dtype=torch.float64, device="cuda"))
-    assert isinstance(value, lookahead.DeviceNumber)
+    assert isinstance(value, loop.DeviceNumber)
     assert float(value) == 3.5
 
 
 @pytest.mark.torch
 def test_a_number_of_torch_is_read_as_it_is(torch):
-    assert float(lookahead.DeviceNumber(torch.tensor(3.5, dtype=torch.float64))) == 3.5
+    assert float(loop.DeviceNumber(torch.tensor(3.5, dtype=torch.float64))) == 3.5
 
 
 def test_an_equal_loss_is_accepted_and_the_first_that_is_not_higher_taken():
     state = Point(3.0, 4.5)
     better = [Point(9.0, 4.6), Point(4.0, 4.5), Point(5.0, 1.0)]
-    after, measures = Descent(lambda given: iter(better), "dense")(state)
+    after, measures = Descent(lambda given: tried(*better), "dense")(state)
     assert (after.x, measures) == (4.0, {"loss": 4.5})
