@@ -145,7 +145,7 @@ def continued(
 ) -> Run[Any]:
     """Continue a run where workers of a cluster lost rows of W with all their copies.
 
-    It goes on from the checkpoint, or from the last H, for which W is recomputed.
+    It continues from the checkpoint, or from the last H, for which W is recomputed.
     """
     history, done = History(), 0
     while True:
