@@ -94,21 +94,19 @@ def test_sparse_npz_by_diagonals_and_blocks(tmp_path):
 def test_blocks_that_do_not_fill_the_matrix_are_refused(blocks, tmp_path):
     parts = {"data": np.zeros((0, *blocks)), "indices": np.zeros(0, int), "indptr": np.zeros(3, int)}
     np.savez(tmp_path / "s.npz", format=b"bsr", shape=[4, 4], **parts)
-    with pytest.raises(
-        FileFormatError, match=rf"blocks of shape \({blocks[0]}, {blocks[1]}\) in a matrix of"
-    ):
+    with pytest.raises(FileFormatError, match="no sparse matrix as scipy"):
         read_table(tmp_path / "s.npz")
 
 
 def test_sparse_npz_that_is_none(tmp_path):
     np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2], data=[1.0], indices=[0])
-    with pytest.raises(FileFormatError, match="a sparse matrix without 'indptr'"):
+    with pytest.raises(FileFormatError, match="indptr is not a file"):
         read_table(tmp_path / "s.npz")
     np.savez(tmp_path / "s.npz", format="lil", shape=[2, 2], data=[1.0])
-    with pytest.raises(FileFormatError, match="unknown layout 'lil'"):
+    with pytest.raises(FileFormatError, match="format lil"):
         read_table(tmp_path / "s.npz")
     np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2, 2], data=[1.0])
-    with pytest.raises(FileFormatError, match=r"shape \(2, 2, 2\); expected two lengths"):
+    with pytest.raises(FileFormatError, match="no sparse matrix as scipy"):
         read_table(tmp_path / "s.npz")
     # Chosen by name, its parts are arrays like others.
     np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2], data=np.ones((2, 3)))

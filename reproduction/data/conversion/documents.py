@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._scipy import read_matrices
+from nonneg.io.table import read_matrices
 from nonneg.exceptions import FileFormatError
 from reproduction.data.content import narrowed, sparse_arrays
 from reproduction.data.conversion.matlab import Made, Wanted

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._optional import import_optional
-from nonneg._scipy import read_matrices
+from nonneg.io.table import read_matrices
 from nonneg.exceptions import FileFormatError
 from reproduction.data.content import Known, narrowed
 from reproduction.data.conversion.located import located, located_sparse

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._scipy import read_matrices
 from nonneg._typing import BoolArray, FloatArray
 from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError, NonnegWarning, ShapeError
 from nonneg.io.envi import header_of, in_nanometers, read_envi
-from nonneg.io.limits import check_archive
-from nonneg.io.npz import unsafe_file
+from nonneg.io.matlab import read_all
+from nonneg.io.npz import read_arrays, read_layout
 from nonneg.io.table import check_variable
 
 WORDS = ".npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
@@ -176,16 +174,7 @@ def read_cube(
         found = _one_of_several(place, variable)
     elif header_of(place) is not None:
         check_variable(variable, place, "an ENVI image", several=False)
-        image = read_envi(place, all_bands=bands is not None)
-        found = Cube(
-            image.values,
-            image.wavelengths,
-            image.no_data,
-            str(place),
-            image.georeference,
-            image.bands,
-            image.scale,
-        )
+        found = Cube(source=str(place), **read_envi(place, all_bands=bands is not None))
         _tell_of_bad_bands(found)
     else:
         raise FileFormatError(f"{place} has an unknown ending ({ending or 'none'}). Expected {WORDS}.")
@@ -204,19 +193,11 @@ def _tell_of_bad_bands(cube: Cube) -> None:
 
 
 def _mapped(path: Path) -> Any:
+    shape, fortran, dtype, offset = read_layout(path)
     try:
-        with path.open("rb") as stream:
-            # np.load takes a zip archive under this name too, and returns no array.
-            if stream.read(2) == b"PK":
-                raise ValueError("it is a zip archive")
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except MemoryError:
-        raise
-    except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
-        said = str(error).rstrip(".")
-        if "pickle" in said.lower() or "object" in said.lower():
-            raise unsafe_file(str(path)) from error
-        raise FileFormatError(f"{path} could not be read as a NumPy file: {said}.") from error
+        return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
+    except ValueError as error:  # shorter than its header says, or of no entries
+        raise FileFormatError(f"{path} could not be read as a NumPy file: {error}.") from error
 
 
 def _one_of_several(path: Path, variable: str | None) -> Cube:
@@ -269,36 +250,8 @@ def _with_cubes_of_matrices(arrays: dict[str, Any]) -> dict[str, Any]:
 
 def _arrays_of(path: Path) -> dict[str, Any]:
     try:
-        if path.suffix.lower() == ".npz":
-            with zipfile.ZipFile(path) as archive:
-                check_archive(archive, path)
-            with np.load(path, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files if stored[name].dtype.kind in "buif"}
-        return _matlab_arrays(path)
+        return read_arrays(path) if path.suffix.lower() == ".npz" else read_all(path)
     except (FileFormatError, ImportError, MemoryError):
         raise
     except Exception as error:  # readers raise whatever they stumble over
         raise FileFormatError(f"{path} could not be read: {error}. It may be damaged.") from error
-
-
-def _matlab_arrays(path: Path) -> dict[str, Any]:
-    from scipy import io
-
-    from nonneg.io.hdf5 import is_group, opened
-    from nonneg.io.matlab import NUMERIC, check_elements, is_version_73
-
-    if is_version_73(path):
-        with opened(path, "Reading a MATLAB 7.3 file") as file:
-            # MATLAB stores columns first, so arrays are read transposed.
-            return {
-                name: node[()].T
-                for name, node in file.items()
-                if not name.startswith("#") and not is_group(node) and node.dtype.kind in "buif"
-            }
-    check_elements(path)
-    names = [name for name, _, kind in io.whosmat(path) if kind in NUMERIC]
-    return {
-        name: value
-        for name, value in read_matrices(io.loadmat, path, variable_names=names).items()
-        if isinstance(value, np.ndarray) and value.dtype.kind in "buif"
-    }

@@ -9,11 +9,10 @@ from typing import Any
 
 from scipy import io
 
-from nonneg._scipy import read_matrices
 from nonneg._typing import MatrixLike
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import is_group, opened
-from nonneg.io.table import Contents, ReadOptions, choose_variable, compressed_matrix
+from nonneg.io.table import Contents, ReadOptions, choose_variable, compressed_matrix, read_matrices
 
 NUMERIC = frozenset(
     [
@@ -46,6 +45,18 @@ def read(path: Path, options: ReadOptions) -> Contents:
     }
     chosen = choose_variable(shapes, options.variable, str(path))
     return Contents(read_matrices(io.loadmat, path, variable_names=[chosen])[chosen])
+
+
+def read_all(path: Path) -> dict[str, Any]:
+    """Read all numeric arrays."""
+    if is_version_73(path):
+        with opened(path, "Reading a MATLAB 7.3 file") as file:
+            nodes = {name: node for name, node in file.items() if _shape(node) is not None}
+            return {name: node[()].T for name, node in nodes.items() if not is_group(node)}
+    check_elements(path)
+    names = [name for name, _, kind in io.whosmat(path) if kind in NUMERIC]
+    arrays = read_matrices(io.loadmat, path, variable_names=names)
+    return {name: array for name, array in arrays.items() if getattr(array, "dtype", None) is not None}
 
 
 def check_elements(path: Path) -> None:

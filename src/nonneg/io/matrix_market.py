@@ -9,12 +9,11 @@ from typing import IO
 
 from scipy import io, sparse
 
-from nonneg._scipy import read_matrices
 from nonneg._typing import MatrixLike
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import unique_names
 from nonneg.io.limits import check_rows, open_gzip, open_gzip_text
-from nonneg.io.table import Contents, ReadOptions
+from nonneg.io.table import Contents, ReadOptions, read_matrices
 
 _NUMBER = (
     rb"[+-]?+(?:(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,81 +15,77 @@ from scipy import sparse
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import FileFormatError, UnsafeFileError
 from nonneg.io.limits import check_archive, check_rows
-from nonneg.io.table import Contents, ReadOptions, choose_variable, compressed_matrix
+from nonneg.io.table import Contents, ReadOptions, choose_variable
 
 
 def read_npz(path: Path, options: ReadOptions) -> Contents:
     """Read one dense array, or the sparse matrix."""
+    headers = _headers(path)
+    if {"format", "shape", "data"} <= headers.keys() and options.variable is None:
+        return Contents(_read_sparse(path, {name: dtype for name, (_, dtype) in headers.items()}))
+    shapes = {
+        name: shape
+        for name, (shape, dtype) in headers.items()
+        if dtype.kind in "buif" or options.variable is not None
+    }
+    # Where nothing is numeric, the reader of the first array says why.
+    chosen = choose_variable(shapes, options.variable, str(path)) if shapes else next(iter(headers))
+    with zipfile.ZipFile(path) as archive, archive.open(f"{chosen}.npy") as stream:
+        size = archive.getinfo(f"{chosen}.npy").file_size
+        return Contents(read_array(stream, f"{path} (variable {chosen})", size))
+
+
+def read_arrays(path: Path) -> dict[str, Any]:
+    """Read all numeric arrays."""
+    numeric = [name for name, (_, dtype) in _headers(path).items() if dtype.kind in "buif"]
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in numeric}
+
+
+def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Return shapes and dtypes of the arrays of an archive, after a check of what they expand to."""
     if not zipfile.is_zipfile(path):
         raise FileFormatError(
             f"{path} is not a .npz archive, or it is truncated. Write it again with numpy.savez or "
             "scipy.sparse.save_npz."
         )
+    headers = {}
     with zipfile.ZipFile(path) as archive:
         check_archive(archive, path)
-        members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
-        if not members:
-            raise FileFormatError(f"{path} is a zip archive without NumPy arrays.")
-        if {"format", "shape", "data"} <= members.keys() and options.variable is None:
-            try:
-                return Contents(_read_sparse(archive, members, path))
-            except MemoryError as error:
-                raise FileFormatError(
-                    f"{path} declares a sparse matrix that does not fit in memory: {error}."
-                ) from error
-        headers = {name: _member_header(archive, member) for name, member in members.items()}
-        shapes = {
-            name: shape
-            for name, (shape, dtype) in headers.items()
-            if dtype.kind in "buif" or options.variable is not None
-        }
-        # Where nothing is numeric, the reader of the first array says why.
-        chosen = choose_variable(shapes, options.variable, str(path)) if shapes else next(iter(members))
-        with archive.open(members[chosen]) as stream:
-            size = archive.getinfo(members[chosen]).file_size
-            return Contents(read_array(stream, f"{path} (variable {chosen})", size))
+        for member in archive.infolist():
+            if member.filename.endswith(".npy"):
+                with archive.open(member) as stream:
+                    shape, dtype = read_header(stream)
+                name = member.filename.removesuffix(".npy")
+                _check_size(shape, dtype, member.file_size, f"{path} (variable {name})")
+                headers[name] = shape, dtype
+    if not headers:
+        raise FileFormatError(f"{path} is a zip archive without NumPy arrays.")
+    return headers
 
 
-def _member_header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    with archive.open(member) as stream:
-        return read_header(stream)
-
-
-def _read_sparse(archive: zipfile.ZipFile, members: dict[str, str], path: Path) -> SparseMatrix:
-    def part(name: str) -> Any:
-        if name not in members:
-            raise FileFormatError(f"{path} contains a sparse matrix without {name!r}: it is damaged.")
-        with archive.open(members[name]) as stream:
-            return read_array(stream, f"{path} (variable {name})", archive.getinfo(members[name]).file_size)
-
-    layout = np.asarray(part("format")).item()
-    layout = layout.decode() if isinstance(layout, bytes) else str(layout)
-    lengths = [int(length) for length in np.ravel(part("shape"))]
-    if len(lengths) != 2:
+def _read_sparse(path: Path, dtypes: Mapping[str, np.dtype[Any]]) -> SparseMatrix:
+    if any(dtype.hasobject for dtype in dtypes.values()):
+        raise unsafe_file(str(path))
+    try:
+        if any(dtypes[name].kind not in "iu" for name in ("indices", "indptr") if name in dtypes):
+            raise ValueError("indices and indptr must be integers")
+        with np.load(path, allow_pickle=False) as stored:
+            check_rows(int(np.ravel(stored["shape"])[0]), path)
+        matrix = sparse.load_npz(path)
+        if hasattr(matrix, "check_format"):
+            # Before it is converted: compiled loops trust the indices.
+            matrix.check_format(full_check=True)
+        if matrix.format == "bsr" and any(np.mod(matrix.shape, matrix.blocksize)):
+            raise ValueError(f"blocks of shape {matrix.blocksize} in a matrix of shape {matrix.shape}")
+    except FileFormatError:
+        raise
+    except Exception as error:  # SciPy raises whatever it stumbles over
         raise FileFormatError(
-            f"{path} contains a sparse array of shape {tuple(lengths)}; expected two lengths."
-        )
-    shape = (lengths[0], lengths[1])
-    if layout in ("csr", "csc"):
-        data, indices, indptr = (part(name) for name in ("data", "indices", "indptr"))
-        return compressed_matrix(data, indices, indptr, shape, by_rows=layout == "csr", source=str(path))
-    check_rows(shape[0], path)
-    if layout == "coo":
-        coordinates = part("coords") if "coords" in members else (part("row"), part("col"))
-        # SciPy checks the coordinates of this layout itself.
-        return sparse.coo_array((part("data"), tuple(coordinates)), shape=shape).tocsr()
-    if layout == "bsr":
-        data, indices, indptr = (part(name) for name in ("data", "indices", "indptr"))
-        if data.ndim != 3 or 0 in data.shape[1:] or any(np.mod(shape, data.shape[1:])):
-            raise FileFormatError(f"{path} contains blocks of shape {data.shape[1:]} in a matrix of {shape}.")
-        blocks = (shape[0] // data.shape[1], shape[1] // data.shape[2])
-        compressed_matrix(np.arange(len(data)), indices, indptr, blocks, by_rows=True, source=str(path))
-        return sparse.bsr_array((data, indices, indptr), shape=shape).tocsr()
-    if layout == "dia":
-        return sparse.dia_array((part("data"), part("offsets")), shape=shape).tocoo().tocsr()
-    raise FileFormatError(
-        f"{path} contains a sparse matrix in the unknown layout {layout!r}. Save X.tocsr() instead."
-    )
+            f"{path} contains no sparse matrix as scipy.sparse.save_npz writes it, or one with impossible "
+            f"indices: {error}. Write it again from its source."
+        ) from error
+    return matrix
 
 
 # Protocols 2 and later begin with this byte.
@@ -114,18 +111,27 @@ def read_array(stream: IO[bytes], source: str, n_bytes: int) -> npt.NDArray[Any]
     stream.seek(-len(mark), 1)
     try:
         shape, dtype = read_header(stream)
-        declared = math.prod(shape) * dtype.itemsize
-        # NumPy makes room for all that the header declares before it reads.
-        if not dtype.hasobject and (declared > n_bytes or min(shape, default=0) < 0):
-            raise ValueError(f"its header declares {declared} bytes, but it has {n_bytes}.")
+        _check_size(shape, dtype, n_bytes, source)
         stream.seek(0)
         return np.lib.format.read_array(stream, allow_pickle=False)
+    except FileFormatError:
+        raise
     except (ValueError, EOFError) as error:
         if "Object arrays" in str(error):
             raise unsafe_file(source) from error
         raise FileFormatError(
             f"{source} is corrupt or truncated: {error} Write it again with numpy.save."
         ) from error
+
+
+def _check_size(shape: tuple[int, ...], dtype: np.dtype[Any], n_bytes: int, source: str) -> None:
+    # NumPy makes room for all that the header declares before it reads.
+    declared = math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and (declared > n_bytes or min(shape, default=0) < 0):
+        raise FileFormatError(
+            f"{source} is corrupt or truncated: its header declares {declared} bytes, but it has {n_bytes}. "
+            "Write it again with numpy.save."
+        )
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

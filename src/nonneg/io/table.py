@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -64,6 +65,14 @@ def _place(given: str, names: Sequence[str] | None, n_columns: int, option: str,
             f"{option} {given}: {source} has no column names. Give a position from 0 to {n_columns - 1}."
         )
     raise UnknownNameError.of(option, given, list(names), other=f"a position from 0 to {n_columns - 1}")
+
+
+def read_matrices(reader: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call `scipy.io.mmread` or `loadmat` and get sparse matrices, the default before SciPy 1.20."""
+    # SciPy 1.18 warns where `spmatrix` is left out; SciPy 1.13 does not know it.
+    if "spmatrix" in signature(reader).parameters:
+        options["spmatrix"] = True
+    return reader(*args, **options)
 
 
 def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
@@ -227,29 +236,25 @@ def compressed_matrix(
     data: Any, indices: Any, indptr: Any, shape: tuple[int, int], *, by_rows: bool, source: str
 ) -> SparseMatrix:
     """Build a CSR or CSC matrix from stored arrays, after a check of every index."""
-    # SciPy's constructor trusts some of them, and compiled loops trust all: a wild one ends the process.
-    n_major, n_minor = shape if by_rows else shape[::-1]
-    data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
-    fault = None
-    if data.ndim != 1 or indices.ndim != 1 or indptr.ndim != 1:
-        fault = "data, indices and indptr must have one dimension each"
-    elif indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-        fault = "indices and indptr must be integers"
-    elif min(shape) < 0 or len(indptr) != n_major + 1:
-        fault = f"indptr has {len(indptr)} entries for a shape of {shape}"
-    elif len(data) != len(indices):
-        fault = f"{len(data)} entries have {len(indices)} indices"
-    elif indptr[0] != 0 or indptr[-1] > len(indices) or bool((indptr[1:] < indptr[:-1]).any()):
-        fault = f"indptr must rise from 0 to {len(indices)}"
-    elif len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < n_minor:
-        fault = f"indices from {indices.min()} to {indices.max()}, but the shape is {shape}"
-    if fault is not None:
-        raise FileFormatError(
-            f"{source} contains a sparse matrix with impossible indices: {fault}. Write it again from its "
-            "source."
-        )
+    indices, indptr = np.asarray(indices), np.asarray(indptr)
     build = sparse.csr_array if by_rows else sparse.csc_array
-    return build((data, indices, indptr), shape=shape)
+    try:
+        if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+            raise ValueError("indices and indptr must be integers")
+        if len(indptr) and indptr[-1] > len(indices):
+            raise ValueError(f"indptr must rise from 0 to {len(indices)}")
+        matrix = build((np.asarray(data), indices, indptr), shape=shape)
+        # SciPy's constructor trusts some of them, and compiled loops trust all: a wild one ends the process.
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError) as error:
+        raise _impossible(source, error) from error
+    return matrix
+
+
+def _impossible(source: str, error: Exception) -> FileFormatError:
+    return FileFormatError(
+        f"{source} contains a sparse matrix with impossible indices: {error}. Write it again from its source."
+    )
 
 
 def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
@@ -259,10 +264,7 @@ def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
         # Compiled loops trust the indices, so that those of a damaged file must not reach them.
         X.check_format(full_check=True)
     except ValueError as error:
-        raise FileFormatError(
-            f"{source} contains a sparse matrix with impossible indices: {error}. "
-            "Write it again from its source."
-        ) from error
+        raise _impossible(source, error) from error
     if not X.has_canonical_format:
         if X.dtype.kind in "iu":
             X = X.astype(np.float64)  # small integers would wrap around where entries are added up
