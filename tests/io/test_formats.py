@@ -116,22 +116,6 @@ def test_h5ad(layout, tmp_path, counts):
         read_table(path, variable="layers/none")
 
 
-def test_h5ad_of_old_versions(tmp_path, counts):
-    h5py = pytest.importorskip("h5py")
-    path = tmp_path / "t.h5ad"
-    with h5py.File(path, "w") as file:
-        matrix = sparse.csr_array(counts)
-        group = file.create_group("X")
-        group.attrs.update({"h5sparse_format": "csr", "h5sparse_shape": matrix.shape})
-        for part in ("data", "indices", "indptr"):
-            group[part] = getattr(matrix, part)
-        file["obs"] = np.array([(name.encode(), 1) for name in CELLS], dtype=[("index", "S9"), ("n", int)])
-    table = read_table(path)
-    np.testing.assert_array_equal(table.X.toarray(), counts)
-    assert table.row_names == CELLS
-    assert table.column_names is None
-
-
 @pytest.mark.parametrize("compressed", [False, True])
 def test_10x_folder(compressed, tmp_path, counts):
     folder = tmp_path / "filtered"

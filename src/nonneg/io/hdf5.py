@@ -146,15 +146,14 @@ def chosen_matrix(
 
 def _highly_variable(variables: Any, source: str) -> list[int]:
     frame = variables["var"]
-    names = list(frame if is_group(frame) else frame.dtype.names or ())
-    if HIGHLY_VARIABLE not in names:
+    if HIGHLY_VARIABLE not in frame:
         raise FileFormatError(
-            f"{source} contains no column {HIGHLY_VARIABLE!r} of variables (columns: {', '.join(names)}). "
+            f"{source} contains no column {HIGHLY_VARIABLE!r} of variables (columns: {', '.join(frame)}). "
             "Run scanpy.pp.highly_variable_genes and write the file again, or leave highly_variable "
             "(--highly-variable) out."
         )
     column = frame[HIGHLY_VARIABLE]
-    values = column["values"][()] if is_group(column) else column[()] if is_group(frame) else column
+    values = column["values"][()] if is_group(column) else column[()]
     kept = np.flatnonzero(np.asarray(values).astype(bool))
     if kept.size == 0:
         raise FileFormatError(f"{source} marks none of its variables as highly variable.")
@@ -165,18 +164,16 @@ def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
     """Return a column of the cells, such as their type, as text."""
     with opened(path, "Reading a .h5ad file") as file:
         frame = file.get("obs", {})
-        names = list(frame if is_group(frame) else [])
-        if name not in names:
+        if name not in frame:
             raise FileFormatError(
-                f"{path} contains no column {name!r} of cells. It contains: {', '.join(names)}."
+                f"{path} contains no column {name!r} of cells. It contains: {', '.join(frame)}."
             )
         return tuple(_column(frame[name], name))
 
 
 def _column(column: Any, name: str) -> list[str]:
     if not is_group(column):
-        values = column[()]
-        return [str(value) for value in values] if values.dtype.kind in "biuf" else text_of(values)
+        return text_of(column[()])
     if "categories" not in column:
         return _column(column["values"], name)
     categories = _column(column["categories"], name)
@@ -193,14 +190,14 @@ def _matrices(file: Any) -> list[str]:
 
 def sparse_layout(node: Any, source: str) -> tuple[bool, tuple[int, int]]:
     """Return whether a group holds a matrix by rows (else by columns), and its shape."""
-    kind = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
+    kind = node.attrs.get("encoding-type", "")
     kind = kind.decode() if isinstance(kind, bytes) else str(kind)
     if kind[:3] not in ("csr", "csc"):
         raise FileFormatError(
             f"{source} stores {node.name} as {kind or 'a group'!r}; "
             "expected a dense array, csr_matrix or csc_matrix."
         )
-    shape = tuple(int(length) for length in node.attrs.get("shape", node.attrs.get("h5sparse_shape")))
+    shape = tuple(int(length) for length in node.attrs["shape"])
     if len(shape) != 2:
         raise FileFormatError(f"{source} stores {node.name} with the shape {shape}; expected two lengths.")
     return kind.startswith("csr"), shape
@@ -210,24 +207,14 @@ def _names(file: Any, side: str) -> list[str] | None:
     if side not in file:
         return None
     frame = file[side]
-    if not is_group(frame):  # files from before AnnData 0.7: one array of records
-        fields = frame.dtype.names or ()
-        field = next((name for name in ("index", "_index") if name in fields), None)
-        return None if field is None else text_of(frame[field])
+    if not is_group(frame):
+        raise FileFormatError(
+            f"{side!r} is stored as anndata wrote it before version 0.7 (2020). Read the file with anndata, "
+            "and write it again."
+        )
     name = frame.attrs.get("_index", "_index")
     name = name.decode() if isinstance(name, bytes) else name
-    if name not in frame:
-        return None
-    column = frame[name]
-    if is_group(column):
-        if "categories" in column:
-            categories = text_of(column["categories"][()])
-            codes = column["codes"][()].tolist()
-            if not all(0 <= code < len(categories) for code in codes):
-                raise FileFormatError(f"The names in {side!r} have codes without a category: it is damaged.")
-            return [categories[code] for code in codes]
-        return text_of(column["values"][()])
-    return text_of(column[()])
+    return _column(frame[name], f"{side}/{name}") if name in frame else None
 
 
 _PARTS = frozenset({"data", "indices", "indptr", "shape", "barcodes"})
