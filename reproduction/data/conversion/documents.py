@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.io.table import read_matrices
 from nonneg.exceptions import FileFormatError
+from nonneg.io.table import read_matrices
 from reproduction.data.content import narrowed, sparse_arrays
 from reproduction.data.conversion.matlab import Made, Wanted
 

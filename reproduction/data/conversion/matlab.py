@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from nonneg._optional import import_optional
-from nonneg.io.table import read_matrices
 from nonneg.exceptions import FileFormatError
+from nonneg.io.table import read_matrices
 from reproduction.data.content import Known, narrowed
 from reproduction.data.conversion.located import located, located_sparse
 
