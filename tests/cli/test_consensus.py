@@ -41,19 +41,8 @@ def rows_of(path):
 @pytest.mark.usefixtures("drawn")
 def test_the_whole_job(h5ad, tmp_path, capsys):
     folder, kept = tmp_path / "out", tmp_path / "kept"
-    words = [
-        "consensus",
-        str(h5ad),
-        "-k",
-        "2:5",
-        "--restarts",
-        "8",
-        "--quiet",
-        "--genes",
-        "30",
-        "--group-by",
-        "kind",
-    ]
+    words = ["consensus", str(h5ad), "-k", "2:5", "--restarts", "8", "--quiet", "--genes", "30"]
+    words += ["--group-by", "kind"]
     assert main([*words, "-o", str(folder), "--checkpoint", str(kept)]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("3 programs are recommended, all of them stable.")

@@ -70,13 +70,6 @@ def test_topics_over_time(posts, capsys):
     assert "has neither" in capsys.readouterr().err
 
 
-def test_missing_dates_are_said(posts, capsys):
-    out = posts / "again"
-    command = ["topics", str(posts / "posts.csv"), "--text-column", "body", "--time-column", "written"]
-    assert main([*command, "-k", "2", "--quiet", "-o", str(out)]) == 0
-    assert "2 documents without a date left out" in capsys.readouterr().err
-
-
 def test_everything_written_follows_from_the_changes(posts, capsys):
     old = json.loads((posts / "out" / "result.json").read_text())
     law, money, sport = (topic_of(old, word) for word in ("judge", "stock", "coach"))

@@ -103,9 +103,9 @@ def test_a_wrong_entry_and_formats_without_blocks(X, folder, capsys):
 
 def test_columns_and_types_are_chosen_block_by_block(X, folder):
     path, _ = write(X, "npy", folder)
-    chosen = (
+    chosen = [
         "-k",
-        2,
+        "2",
         "--columns",
         "1,2,5,7,8",
         "--drop",
@@ -113,9 +113,9 @@ def test_columns_and_types_are_chosen_block_by_block(X, folder):
         "--dtype",
         "float32",
         "--max-iter",
-        4,
+        "4",
         "--quiet",
-    )
+    ]
     assert run("fit", path, *chosen, "--memory", "6kB", "-o", "blocks") == 0
     assert run("fit", path, *chosen, "-o", "whole") == 0
     H = np.load("blocks/H.npy")

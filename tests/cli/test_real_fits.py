@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.datasets import load_digits
 
 import nonneg
@@ -71,30 +70,6 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
     np.testing.assert_allclose(model.transform(X), np.load(folder / "W.npy"), atol=1e-6)
     assert capsys.readouterr().err == ""
     assert main(["report", str(folder)]) == 0
-
-
-def test_sparse_data_and_another_loss(tmp_path):
-    X = sparse.random_array((60, 30), density=0.2, random_state=np.random.default_rng(0), format="csr")
-    sparse.save_npz(tmp_path / "s.npz", X)
-    assert fit(tmp_path / "s.npz", tmp_path / "out", "-k", "4", "--loss", "kullback-leibler") == 0
-    assert record_of(tmp_path / "out")["result"]["loss_name"] == "kullback-leibler"
-    assert "Kullback-Leibler divergence" in (tmp_path / "out" / "report.html").read_text()
-
-
-def test_missing_entries_are_left_out(X, tmp_path):
-    X[[0, 5, 7], [1, 2, 3]] = np.nan
-    np.save(tmp_path / "x.npy", X)
-    assert fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", "--missing", "mask") == 0
-    assert record_of(tmp_path / "out")["data"]["n_missing"] == 3
-    assert record_of(tmp_path / "out")["result"]["relative_error"] < 0.1
-
-
-def test_single_precision_and_an_estimated_rank(X, tmp_path):
-    np.save(tmp_path / "x.npy", X.astype(np.float32))
-    assert fit(tmp_path / "x.npy", tmp_path / "out") == 0
-    W = np.load(tmp_path / "out" / "W.npy")
-    assert W.dtype == np.float32
-    assert record_of(tmp_path / "out")["result"]["n_components"] == W.shape[1] >= 1
 
 
 @pytest.mark.parametrize(

@@ -116,24 +116,8 @@ def test_a_matrix_with_a_vocabulary(tmp_path, capsys):
     (tmp_path / "words.txt").write_text("\n".join(f"word{at}" for at in range(8)))
     files = [str(tmp_path / "counts.npz"), "--vocabulary", str(tmp_path / "words.txt")]
     out = tmp_path / "out"
-    assert (
-        main(
-            [
-                "topics",
-                *files,
-                "-k",
-                "2",
-                "--quiet",
-                "-o",
-                str(out),
-                "--anchors",
-                "word0, word5",
-                "--method",
-                "spa",
-            ]
-        )
-        == 0
-    )
+    words = ["topics", *files, "-k", "2", "--quiet", "-o", str(out), "--anchors", "word0, word5"]
+    assert main([*words, "--method", "spa"]) == 0
     assert "word0" in capsys.readouterr().out
     record = json.loads((out / "result.json").read_text())
     assert [topic["anchor"] for topic in record["topics"]] == ["word0", "word5"]

@@ -8,12 +8,10 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from tests.cli.transform_runs import record_of, run, the_error
 
 import nonneg
 from nonneg.cli import main
-from nonneg.datasets import separable_dirichlet
 from nonneg.io import read_table
 
 NAMES = ["apple", "pear", "plum", "fig", "lime", "kiwi"]
@@ -159,20 +157,6 @@ def test_names_on_one_side_alone_are_said(saved, fitted, tmp_path, capsys):
     np.testing.assert_array_equal(read_table(tmp_path / "out" / "W.csv").X, np.load(tmp_path / "out/W.npy"))
 
 
-def test_sparse_data_and_single_precision(saved, tmp_path):
-    X = planted(9, 2) * (np.random.default_rng(3).random((9, 6)) < 0.5)
-    sparse.save_npz(tmp_path / "new.npz", sparse.csr_array(X))
-    assert run(saved, tmp_path / "new.npz", "--quiet", "-o", tmp_path / "a") == 0
-    np.save(tmp_path / "new.npy", X)
-    assert run(saved, tmp_path / "new.npy", "--quiet", "--dtype", "float32", "-o", tmp_path / "b") == 0
-    one, other = np.load(tmp_path / "a" / "W.npy"), np.load(tmp_path / "b" / "W.npy")
-    assert other.dtype == np.float32
-    np.testing.assert_array_equal(one, nonneg.load(saved).transform(sparse.csr_array(X)))
-    np.testing.assert_allclose(one, other, atol=1e-4)
-    errors = [record_of(tmp_path / name)["result"]["relative_error"] for name in "ab"]
-    assert errors[0] == pytest.approx(errors[1], abs=1e-4)
-
-
 def test_missing_entries_as_in_the_fit_or_as_asked(saved, tmp_path, capsys):
     X = planted(20, 4)
     X[3, 2] = X[7, 0] = np.nan
@@ -215,17 +199,6 @@ def test_every_model_of_a_table(model, tmp_path, capsys):
     assert ("relative error" in capsys.readouterr().out) == has_error
 
 
-def test_the_folder_of_anchors(tmp_path, capsys):
-    found = separable_dirichlet(40, 8, 3, rng=0)
-    np.save(tmp_path / "points.npy", found.X)
-    words = ["anchors", str(tmp_path / "points.npy"), "-k", "3", "--method", "spa", "--quiet"]
-    assert main([*words, "-o", str(tmp_path / "anchors")]) == 0
-    assert run(tmp_path / "anchors", tmp_path / "points.npy", "--quiet", "-o", tmp_path / "out") == 0
-    np.testing.assert_allclose(
-        np.load(tmp_path / "out/W.npy"), np.load(tmp_path / "anchors/W.npy"), atol=1e-9
-    )
-
-
 def test_columns_of_anchors_are_found_by_name(tmp_path):
     X = np.random.default_rng(0).random((12, 3))
     for name, order in (("points", [0, 1, 2]), ("mixed", [2, 0, 1])):
@@ -237,16 +210,6 @@ def test_columns_of_anchors_are_found_by_name(tmp_path):
     np.testing.assert_allclose(
         np.load(tmp_path / "out/W.npy"), np.load(tmp_path / "anchors/W.npy"), atol=1e-9
     )
-
-
-def test_names_of_an_earlier_fit_are_not_those_of_anchors(fitted, tmp_path):
-    folder = tmp_path / "both"
-    shutil.copytree(fitted, folder)
-    np.save(tmp_path / "points.npy", planted(20, 0))
-    words = ["anchors", str(tmp_path / "points.npy"), "-k", "2", "--method", "spa", "--quiet"]
-    assert main([*words, "-o", str(folder)]) == 0
-    path = write_csv(tmp_path / "new.csv", planted(5, 1), [f"x{at}" for at in range(6)])
-    assert run(folder, path, "--quiet", "-o", tmp_path / "out") == 0
 
 
 def test_what_is_no_model(fitted, tmp_path, capsys):

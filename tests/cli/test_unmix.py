@@ -82,19 +82,8 @@ def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_p
     np.save(tmp_path / "mask.npy", np.ones((ROWS, COLUMNS), bool))
     np.savetxt(tmp_path / "places.txt", np.linspace(450, 700, BANDS))
     out = tmp_path / "out"
-    words = [
-        "unmix",
-        str(cube_file),
-        "-k",
-        "3",
-        "-o",
-        str(out),
-        "--quiet",
-        "--maps",
-        "envi",
-        "--no-data",
-        "-5",
-    ]
+    words = ["unmix", str(cube_file), "-k", "3", "-o", str(out), "--quiet", "--maps", "envi"]
+    words += ["--no-data", "-5"]
     words += ["--library", str(library_file), "--mask", str(tmp_path / "mask.npy")]
     assert main([*words, "--wavelengths", str(tmp_path / "places.txt"), "--constraint", "sum-to-one"]) == 0
     said = capsys.readouterr()
@@ -112,26 +101,6 @@ def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_p
     assert "<tree>" not in page
     assert "640 nm" not in page  # the nearest band is shown, not what was wished for
     assert "wavelength, nm" in page
-
-
-@pytest.mark.usefixtures("drawn")
-def test_report_is_one_file(cube_file, tmp_path):
-    out = tmp_path / "out"
-    assert main(["unmix", str(cube_file), "-k", "3", "--method", "vca", "--quiet", "-o", str(out)]) == 0
-    page = (out / "report.html").read_text()
-    assert not re.findall(r"(?:src|href)=[\"'](?!data:|#)", page)
-    assert "<script" not in page
-    assert page.count("<svg") == 2
-    assert page.count("<img") == K + 1
-
-
-def test_negative_entries_are_noted(cube_file, planted, tmp_path, capsys):
-    values = np.load(cube_file)
-    free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
-    values[divmod(free, COLUMNS)][0] = -1e-4
-    np.save(cube_file, values)
-    assert main(["unmix", str(cube_file), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 0
-    assert "note: 1 entries below zero in 1 of 108 pixels" in capsys.readouterr().err
 
 
 def test_samson(tmp_path, capsys):
@@ -184,14 +153,6 @@ def test_mistakes_are_explained_in_one_line(cube_file, tmp_path, capsys, words, 
     said = capsys.readouterr().err
     assert re.search(message, said)
     assert not (tmp_path / "out").exists()
-
-
-def test_nan_outside_the_mask_is_explained(cube_file, tmp_path, capsys):
-    values = np.load(cube_file)
-    values[2, 3, 4] = np.nan
-    np.save(cube_file, values)
-    assert main(["unmix", str(cube_file), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]) == 2
-    assert "row 2, column 3" in capsys.readouterr().err
 
 
 def test_a_library_that_does_not_fit_is_told_before_the_work(cube_file, tmp_path, capsys):
@@ -327,25 +288,6 @@ def test_a_list_of_bad_bands_that_does_not_fit_has_a_way_out(flagged, tmp_path, 
     assert "--all-bands" in said
     assert main([*words, "--all-bands"]) == 0
     capsys.readouterr()
-
-
-def test_wavelengths_and_libraries_in_micrometres(cube_file, library_file, tmp_path, capsys):
-    np.savetxt(tmp_path / "places.txt", np.linspace(0.45, 0.7, BANDS))
-    out = tmp_path / "out"
-    words = ["unmix", str(cube_file), "-k", "3", "--quiet", "--library", str(library_file), "-o", str(out)]
-    assert main([*words, "--wavelengths", str(tmp_path / "places.txt")]) == 0
-    capsys.readouterr()
-    record = json.loads((out / "result.json").read_text())
-    assert max(entry["angle"] for entry in record["endmembers"]) < 1e-3
-    assert read_library(out / "endmembers.csv").wavelengths[0] == pytest.approx(450)
-
-
-def test_a_choice_of_an_array_where_there_is_one(cube_file, tmp_path, capsys):
-    words = ["unmix", str(cube_file), "-k", "3", "--variable", "X", "-o", str(tmp_path / "out")]
-    assert main(words) == 2
-    said = capsys.readouterr().err
-    assert "--variable" in said
-    assert len(said.strip().splitlines()) == 1
 
 
 def test_minimum_volume_and_its_report(tmp_path, capsys):

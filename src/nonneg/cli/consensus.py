@@ -136,7 +136,6 @@ def run(options: argparse.Namespace) -> int:
         seconds,
         title=f"Consensus programs of {tables.table_name(table)}",
         programs=programs,
-        parameters=parameters | {"n_init": options.restarts, "seed": options.seed, "tol": model.tol},
         groups=groups,
         n_genes=len(genes),
     )

@@ -84,18 +84,8 @@ def run(options: argparse.Namespace) -> int:
             "the most similar known signatures",
             files.tsv_rows(rows[0], [row.values() for row in rows]),
         )
-    record = consensus.describe(
-        model.consensus_,
-        table,
-        seconds,
-        command="signatures",
-        title=f"Mutational signatures of {options.file.name}",
-        programs=programs,
-        parameters={"n_signatures": list(options.ranks), "n_init": options.restarts,
-                    "resample": model.resample, "seed": options.seed, "tol": model.tol},
-        reason=model.rank_reason_,
-        saved=model,
-    )  # fmt: skip
+    title = f"Mutational signatures of {options.file.name}"
+    record = consensus.describe(model, table, seconds, title=title, programs=programs)
     add_tables(record, model.consensus_, written, "signatures")
     terminal.finish(folder, record, model.rank_reason_)
     return 0

@@ -259,7 +259,7 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
     remedy = f"Correct it, shift the column, {drop}"
     if table.kind == "h5ad":
         remedy = (
-            "This looks like the result of scanpy.pp.scale: choose counts or log-normalized values with "
+            "This looks like the result of scanpy.pp.scale. Choose counts or log-normalized values with "
             "--layer NAME (or --variable raw/X), or write a file from before that step"
         )
     elif abs(values.mean()) < _CENTERED * np.sqrt(np.mean(np.square(values, dtype=np.float64))):

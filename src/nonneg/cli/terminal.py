@@ -136,11 +136,13 @@ def warnings_as_notes() -> Iterator[None]:
 
 def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Lay rows out as a Markdown table, numbers to the right; nothing if there are none."""
+    from nonneg.report.elements import stands_right
+
     headings = list(dict.fromkeys(key for row in rows for key in row))
     lines = [headings, *([_cell(row.get(key)) for key in headings] for row in rows)]
     columns = []
     for at, key in enumerate(headings):
-        right = all(isinstance(row.get(key), int | float | None) for row in rows)
+        right = stands_right([row.get(key) for row in rows])
         cells = [_escaped(line[at]) for line in lines]
         width = max(3, *map(len, cells))
         cells = [cell.rjust(width) if right else cell.ljust(width) for cell in cells]

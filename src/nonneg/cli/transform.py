@@ -35,8 +35,6 @@ _NO_WEIGHTS = {
     "MixedMembership": "it describes the nodes of one graph only. Run `nonneg communities` on the new graph.",
 }
 """Models without a transform: why, and what to do."""
-_WITH_NAMES = ("NMF", "SeparableNMF")
-"""Models whose commands write the names of the features beside them."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +168,7 @@ def _feature_names(saved: SavedModel) -> list[str] | None:
         if (names := getattr(saved.model, attribute, None)) is not None:
             return [str(name) for name in names]
     beside = saved.path.parent
-    # Other commands leave a file of names that an earlier fit wrote into the same folder.
-    if saved.class_name not in _WITH_NAMES or saved.path.name != MODEL or not (beside / NAMES).is_file():
+    if saved.path.name != MODEL or not (beside / NAMES).is_file():
         return None
     return read_names(beside, (None, int(saved.model.n_features_in_)))[1]
 

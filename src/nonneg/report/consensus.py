@@ -32,49 +32,47 @@ def describe(
     *,
     title: str,
     programs: Sequence[Mapping[str, Any]],
-    parameters: Mapping[str, Any],
-    command: str = "consensus",
     groups: Mapping[str, Any] | None = None,
     n_genes: int | None = None,
-    reason: str | None = None,
-    saved: Any = None,
 ) -> Record:
-    """Return the record of a consensus."""
-    best = next(each for each in model.ranks_ if each.n_components == model.n_components_)
+    """Return the record of a consensus, or of mutational signatures."""
+    consensus = getattr(model, "consensus_", model)
+    command = "consensus" if consensus is model else "signatures"
+    best = next(each for each in consensus.ranks_ if each.n_components == consensus.n_components_)
     shown, thin = (
         np.linspace(0, len(side) - 1, min(most, len(side))).round().astype(int)
         for side, most in ((best.distances, _N_SHOWN), (best.density, _N_DENSITIES))
     )
     one, many = _WORDS[command]
-    about, k = records.table_facts(data), model.n_components_
+    about, k, restarts = records.table_facts(data), consensus.n_components_, consensus.restarts_
     n_stable = sum(entry["stable"] for entry in programs)
     result = {
         "n_components": k,
-        "reason": reason or model.rank_reason_,
+        "reason": model.rank_reason_,
         "stability": best.silhouette,
         "n_stable": n_stable,
         "n_outliers": best.n_outliers,
-        "n_restarts": len(model.restarts_),
+        "n_restarts": len(restarts),
         "error": best.error,
-        "converged": float(np.mean(model.restarts_.converged[model.restarts_.of(k)])),
+        "converged": float(np.mean(restarts.converged[restarts.of(k)])),
         "seconds": seconds,
         "n_genes": n_genes,
     }
     subject = wording.counted(k, one)
-    if len(model.ranks_) > 1:
+    if len(consensus.ranks_) > 1:
         subject += f" {'are' if k != 1 else 'is'} recommended"
-    common = records.of_estimator(model) | {"parameters": records.shown_parameters(parameters)}
+    own = {"model": model, "parameters": records.shown_parameters(model.get_params())}
     return Record(
         command,
         title,
         f"{subject}, {'all' if n_stable == k else n_stable} of them stable.",
         _lead(command, about, result),
-        {many: k, "mean stability": f"{best.silhouette:.2f}", "restarts": len(model.restarts_)}
+        {many: k, "mean stability": f"{best.silhouette:.2f}", "restarts": len(restarts)}
         | ({} if seconds is None else {"time": seconds}),
         about,
         result,
         details={
-            "ranks": [each.row() for each in model.ranks_],
+            "ranks": [each.row() for each in consensus.ranks_],
             "programs": list(programs),
             "clustergram": {
                 "distances": np.round(best.distances[np.ix_(shown, shown)].astype(float), 3),
@@ -82,12 +80,12 @@ def describe(
             },
             "density": {
                 "values": np.round(np.minimum(best.density[thin], 2.0), 4),
-                "threshold": float(model.density_threshold),
+                "threshold": float(consensus.density_threshold),
             },
             "groups": groups,
             "tables": {},
         },
-        **common | {"model": model if saved is None else saved},
+        **records.of_estimator(consensus) | own,
     )
 
 
@@ -180,10 +178,8 @@ def sections(record: Record) -> list[Any]:
     candidates = [row["n_components"] for row in ranks]
     curves = [
         drawings.curve(candidates, [row[name] for row in ranks], (many, what), mark=chosen)
-        for name, what in (
-            ("stability", "mean stability"), ("least_stable", "least stable"), ("error", "error"),
-        )
-    ]  # fmt: skip
+        for name, what in (("stability", "mean stability"), ("error", "error"))
+    ]
     near = details["clustergram"]
     alike = 1.0 - np.asarray(near["distances"], dtype=float) / np.sqrt(2.0)
     labels = [str(label) for label in near["labels"]]
@@ -208,7 +204,7 @@ def sections(record: Record) -> list[Any]:
             html.side_by_side(
                 drawings.heat_map(
                     alike, f"{many} of all restarts, by cluster", lines=labels, line="cluster", largest=1.0,
-                    ordered=True, width=5.2,
+                    ordered=True, size=(5.2, 4.6),
                 ),
                 _density_plot(details["density"], result["n_outliers"]),
             ),

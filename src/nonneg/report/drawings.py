@@ -94,6 +94,8 @@ def curve(
         axes.set_yscale("log")
     if np.array_equal(at, np.round(at)):
         whole_numbers(axes)
+    if len(at) and at[0] == 0:
+        axes.set_xlim(left=0.0)
     label(axes, *names)
     return drawing(figure, f"{names[1][:1].upper()}{names[1][1:]} against {names[0]}")
 
@@ -132,7 +134,7 @@ def heat_map(
     line: str = "component",
     lines: Sequence[str] | None = None,
     largest: float | None = None,
-    width: float = 10.4,
+    size: tuple[float, float] | None = None,
 ) -> Raw:
     """Draw a factor with one line per component, each scaled to its own maximum or all to one number."""
     n_components, length = factor.shape
@@ -145,7 +147,8 @@ def heat_map(
     turned = longest * length > 60  # short labels, such as numbers, have room side by side
     # A turned label of ten-point letters takes this many inches below the map.
     room = 0.07 * longest if turned else 0.0
-    figure, (axes,) = panels(width, float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)) + room)
+    height = float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)) + room
+    figure, (axes,) = panels(*(size or (10.4, height)))
     extent = (-0.5, length - 0.5, n_components - 0.5, -0.5)
     axes.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="none", extent=extent)
     shown = np.arange(0, n_components, max(1, n_components // 20))

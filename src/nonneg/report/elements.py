@@ -8,6 +8,8 @@ from html import escape
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 from nonneg._html import Raw
 from nonneg.report.wording import number
 
@@ -16,10 +18,12 @@ _NUMERIC = re.compile(r"[-+\d.\N{EN DASH}].*")  # a text that stands to the righ
 
 
 class Names(list[tuple[Any, float]]):
-    """Names with weights in percent: shaded words on the page, a list in the terminal."""
+    """Names with weights in percent: shaded words on the page, a short list in the terminal."""
 
     def __str__(self) -> str:
-        return ", ".join(str(name) for name, _ in self[:8])
+        ends = np.cumsum([len(str(name)) + 2 for name, _ in self])
+        shown = self[: max(1, int(np.searchsorted(ends, 72)))]
+        return ", ".join(str(name) for name, _ in shown)
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Raw:
@@ -85,9 +89,13 @@ def _cell(value: Any) -> Any:
 def _side(cells: Sequence[Any]) -> str | None:
     if any(isinstance(cell, Names) for cell in cells):
         return "names"
-    texts = [cell for cell in cells if not (cell is None or isinstance(cell, int | float))]
-    plain = (isinstance(cell, str) and not isinstance(cell, Raw) for cell in texts)
-    return "right" if all(plain) and all(map(_NUMERIC.fullmatch, texts)) else None
+    return "right" if stands_right(cells) else None
+
+
+def stands_right(cells: Sequence[Any]) -> bool:
+    """Tell whether a column holds numbers, or texts that begin like one, such as percentages."""
+    texts = [str(cell) for cell in cells if cell is not None and not isinstance(cell, Raw | list)]
+    return len(texts) + cells.count(None) == len(cells) and all(map(_NUMERIC.fullmatch, texts))
 
 
 def figure(drawing: Any, caption: Any = None, *, wide: bool = True, kind: str = "") -> Raw:

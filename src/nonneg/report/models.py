@@ -130,7 +130,6 @@ def _consensus(
         None,
         title=f"Consensus programs of {title}",
         programs=consensus.scored_programs(model, scores, [str(name) for name in names]),
-        parameters=_numbers(model),
         groups=consensus.usage_by_group(W, labels, "group"),
     )
 
@@ -139,24 +138,12 @@ def _signatures(model: Any, X: Any, *, title: str = "the catalog", reference: An
     from nonneg.report import consensus
 
     return consensus.describe(
-        model.consensus_,
+        model,
         _table(X, title),
         None,
-        command="signatures",
         title=f"Mutational signatures of {title}",
         programs=consensus.signature_programs(model, None if reference is None else model.match(reference)),
-        parameters=_numbers(model),
-        reason=model.rank_reason_,
     )
-
-
-def _numbers(model: Any) -> dict[str, Any]:
-    """Return the parameters that decide the result, numbers and names only."""
-    return {
-        name: value
-        for name, value in model.get_params(deep=False).items()
-        if isinstance(value, str | int | float | list | tuple) and name not in ("verbose", "n_jobs")
-    }
 
 
 def _topics(

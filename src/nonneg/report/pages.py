@@ -105,8 +105,7 @@ def _plain(entries: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         _value(name, value)
         for name, value in entries.items()
-        if value is not None
-        and (name in ("shape", "stop_reason") or not isinstance(value, list | tuple | dict))
+        if isinstance(value, str | int | float) or name in ("shape", "stop_reason")
     ]
 
 
