@@ -82,7 +82,7 @@ def test_three_ways_one_answer(rng):
     cone, (shortest, narrow, boundary) = smallest_cone(points), smallest_cone_by_least_distance(points)
     assert cone.angle == pytest.approx(angle, abs=1e-8)
     np.testing.assert_allclose(cone.axis, axis, atol=1e-6)
-    assert cone.angle == pytest.approx(narrow, abs=1e-12)
+    assert cone.angle == pytest.approx(narrow, abs=1e-9)
     np.testing.assert_allclose(cone.axis, shortest, atol=1e-10)
     np.testing.assert_array_equal(cone.boundary, boundary)
 

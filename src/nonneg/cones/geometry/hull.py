@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.cones.geometry.active_set import nonnegative_quadratic
 from nonneg.cones.geometry.farthest import ROUNDING
+from nonneg.leastsquares.simplex import simplex_least_squares
 
 # Rows of which so few entries are nonzero are kept sparse.
 _SPARSE_BELOW = 0.2
@@ -78,8 +78,8 @@ class ClusterHull:
         gram = gram.toarray() if sp.issparse(gram) else gram
         squares = np.diagonal(gram).copy()
         known = bool(self.weights.any())
-        start = self.weights if known else None
-        weights = nonnegative_quadratic(gram, 0.5 * squares, on_simplex=True, start=start)
+        start = self.weights[None, :] if known else None
+        weights = simplex_least_squares(gram, 0.5 * squares[None, :], start=start)[0]
         center = self.points.T @ weights
         radius = math.sqrt(max(0.0, float(weights @ squares - center @ center)))
         lower = math.asin(min(1.0, radius))
