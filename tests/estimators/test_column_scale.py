@@ -115,15 +115,13 @@ def test_what_cannot_be_scaled_is_said(wine):
         NMF(2, scale="max").fit(dask.from_array(wine, chunks=(50, -1)))
 
 
-def test_columns_that_dominate_are_logged(wine, caplog):
+def test_columns_that_dominate_are_said(wine):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(wine, columns=load_wine().feature_names)
-    with caplog.at_level("INFO", logger="nonneg"):
-        NMF(2, max_iter=1, tol=0).fit(frame)
-        NMF(2, max_iter=1, tol=0, scale="max").fit(frame)
-    (said,) = [record.message for record in caplog.records if "of what the loss measures" in record.message]
-    assert said.startswith("NMF: 98.4% of what the loss measures is in 1 of 13 columns (proline)")
-    assert "scale='max'" in said
+    statement = NMF(2, max_iter=1, tol=0).fit(frame).certificate_["column-balance"]
+    assert statement.sentence.startswith("98.4% of what the loss measures is in 1 of 13 columns (proline)")
+    assert not statement.holds
+    assert "column-balance" not in NMF(2, max_iter=1, tol=0, scale="max").fit(frame).certificate_
 
 
 def test_which_columns_dominate(wine, digits):

@@ -15,6 +15,7 @@ from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
     NegativeDataError,
+    NonnegWarning,
     OutputError,
     ShapeError,
 )
@@ -44,6 +45,7 @@ def test_an_estimator_takes_x_with_the_names_of_the_variables(adata):
 @pytest.mark.parametrize(
     "estimator", [NMF(K), nonneg.ConsensusNMF(K, n_init=2, density_threshold=2.0), nonneg.ConeNMF(K)]
 )
+@pytest.mark.filterwarnings("ignore:adata.X has entries")
 def test_data_frames_keep_the_names_of_observations_and_variables(adata, estimator):
     model = clone(estimator).set_output(transform="pandas")
     for chosen in (adata, annotated.matrix(adata, layer="counts", use_highly_variable=True)):
@@ -273,3 +275,15 @@ def test_a_full_disk_that_hdf5_finds_is_named(adata, tmp_path, monkeypatch):
     ):
         annotated.write_h5ad(tmp_path / "in.h5ad", tmp_path / "out.h5ad", model, W)
     assert [path.name for path in tmp_path.iterdir()] == ["in.h5ad"]
+
+
+def test_log_normalized_values_are_noticed_and_the_counts_are_named(adata):
+    model = nonneg.ConsensusNMF(K, n_init=2, density_threshold=2.0, random_state=0)
+    adata.uns["log1p"] = {"base": None}
+    with pytest.warns(NonnegWarning, match=r"adata\.X .* scanpy\.pp\.log1p, .* Pass layer='counts'"):
+        model.fit(adata)
+    model.fit(annotated.matrix(adata, layer="counts"))  # without a word
+    adata.raw = adata
+    del adata.layers["counts"]
+    with pytest.warns(NonnegWarning, match=r"Pass adata\.raw\.X\."):
+        model.fit(adata)

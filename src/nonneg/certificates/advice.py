@@ -82,6 +82,7 @@ ADVICE = {
     "documents-covered": Advice("Lower min_df, or leave out documents without words."),
     "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
+    "column-balance": Advice("Use scale='max', or leave some columns out."),
     "stability": Advice("Do not interpret the components listed, or use another number of components."),
     "number-of-communities": Advice("Compare with the other numbers, or set n_communities."),
     "spectral-gap": Advice("Compare with one more and one fewer community."),

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._arrays import to_float64
+from nonneg._arrays import to_float64, to_numpy
 from nonneg._typing import FloatArray, IntArray
-from nonneg.data import DataMatrix, as_data_matrix
+from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.data.door import locate
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError, ShapeError
+from nonneg.data.sparse import SparseMatrix
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NegativeDataError,
+    NonnegWarning,
+    ShapeError,
+)
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 
@@ -35,6 +44,26 @@ def check_sign(data: DataMatrix, who: str) -> None:
     )
     raise NegativeDataError(
         f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value:g}. {because}."
+    )
+
+
+def warn_of_logarithms(X: Any, data: DataMatrix, who: str) -> None:
+    """Warn if a matrix of an AnnData object has been log-normalized, and say where its counts are."""
+    matrix = AnnDataMatrix(X) if is_anndata(X) else X
+    if not isinstance(matrix, AnnDataMatrix) or not isinstance(data, LocalMatrix):
+        return
+    values = data.csr.data if isinstance(data, SparseMatrix) else to_numpy(data.dense_rows(0, data.shape[0]))
+    if np.all(values == np.rint(values)):
+        return
+    layers = [repr(name) for name in map(str, matrix.adata.layers) if "count" in name.lower()]
+    places = [f"layer={name} of nonneg.integrations.anndata.matrix" for name in layers[:1]]
+    places += ["adata.raw.X"] if getattr(matrix.adata, "raw", None) is not None else []
+    warnings.warn(
+        f"{matrix.place} has entries that are not whole numbers"
+        f"{', as after scanpy.pp.log1p' if 'log1p' in matrix.adata.uns else ''}, but {who} expects counts: "
+        f"programs add up in counts, not in logarithms. Pass {' or '.join(places) or 'the counts'}.",
+        NonnegWarning,
+        stacklevel=6,
     )
 
 

@@ -107,6 +107,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @_with_observation_names
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit the model and return the transformed data.

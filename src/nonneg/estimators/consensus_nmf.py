@@ -23,7 +23,7 @@ from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.clustering import CLUSTERINGS
 from nonneg.consensus.combine import ConsensusOptions
 from nonneg.consensus.fit import ConsensusProblem, candidates_of, warn_unless_converged
-from nonneg.consensus.genes import check_sign, score_spectra, tpm_spectra
+from nonneg.consensus.genes import check_sign, score_spectra, tpm_spectra, warn_of_logarithms
 from nonneg.consensus.rank_choice import recommended
 from nonneg.consensus.resampling import RESAMPLING
 from nonneg.consensus.restarts import RestartOptions
@@ -272,6 +272,7 @@ class ConsensusNMF(FactorizingEstimator):
             ),
         )  # fmt: skip
         problem.check(getattr(self, "feature_names_in_", None), name)
+        warn_of_logarithms(X, counts, name)
         self.ranks_, self.restarts_ = problem.solve(
             seed=self.random_state, folder=checked_checkpoint(self.checkpoint), n_jobs=self.n_jobs,
             verbose=self.verbose, callback=self.callback, caller=name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
@@ -19,8 +18,8 @@ from nonneg._arrays import is_non_numpy, to_device, to_numpy
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
-from nonneg.certificates.certificate import Certificate
-from nonneg.data import DataMatrix
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import (
     beta_loss_of,
@@ -32,10 +31,15 @@ from nonneg.estimators.preparation import (
     warn_unless_converged,
 )
 from nonneg.estimators.saving import Fields, Part, StoredArray, Value
-from nonneg.estimators.scaled_columns import SCALES, column_scale, dominant_columns, scaled_columns
+from nonneg.estimators.scaled_columns import (
+    NEARLY_ALL,
+    SCALES,
+    column_scale,
+    dominant_columns,
+    scaled_columns,
+)
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
-from nonneg.iteration.progress import logger
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import checked_negative, checked_rank, initial_factors, run_fit
 from nonneg.solvers.numbers import check_numbers
@@ -353,7 +357,7 @@ class NMF(FactorizingEstimator):
             self, X, reset=True, **weights, positive=beta <= 0,
             n_iter=likely_iterations(self.max_iter, self.n_init, beta),
         )  # fmt: skip
-        self._log_dominant_columns(data, beta)
+        balance = self._column_balance(data, beta)
         data = self._scaled(data, reset=True)
         H = self._scaled_H(H, -1)
         k = rank_of(self, data, W, H)
@@ -373,7 +377,8 @@ class NMF(FactorizingEstimator):
         result = returned(result, data)
         if isinstance(result.H, np.ndarray):
             result = replace(result, H=np.ascontiguousarray(result.H))
-        result = replace(result, H=self._scaled_H(result.H, 1))
+        certificate = result.certificate.with_statements(balance)
+        result = replace(result, H=self._scaled_H(result.H, 1), certificate=certificate)
         self.result_ = result
         self.components_ = result.H
         self.n_components_ = int(result.H.shape[0])
@@ -409,18 +414,21 @@ class NMF(FactorizingEstimator):
         H = np.asarray(H)
         return H * (scale**power).astype(H.dtype if H.dtype.kind == "f" else np.float64)
 
-    def _log_dominant_columns(self, data: DataMatrix, beta: float) -> None:
-        # One more pass over the data, for those who look.
-        if not logger.isEnabledFor(logging.INFO) or self.scale is not None:
-            return
-        if found := dominant_columns(data, beta):
-            names = getattr(self, "feature_names_in_", None)
-            said = ", ".join(str(at if names is None else names[at]) for at in found[0])
-            logger.info(
-                "%s: %.1f%% of what the loss measures is in %d of %d columns (%s), so the others hardly "
-                "count. scale='max' balances them.",
-                type(self).__name__, 100 * found[1], len(found[0]), data.shape[1], said,
-            )  # fmt: skip
+    def _column_balance(self, data: DataMatrix, beta: float) -> list[Statement]:
+        """Say that a few columns account for nearly all of the loss, if they do."""
+        if self.scale is not None or data.is_weighted or not isinstance(data, LocalMatrix):
+            return []
+        dominant = dominant_columns(data, beta)
+        if dominant is None:
+            return []
+        (columns, share), names = dominant, getattr(self, "feature_names_in_", None)
+        listed = ", ".join(str(at if names is None else names[at]) for at in columns)
+        sentence = (
+            f"{100 * share:.1f}% of what the loss measures is in {len(columns)} of {data.shape[1]} columns "
+            f"({listed}), so the others hardly count. scale='max' balances them."
+        )
+        quantities = {"columns": listed, "n_columns": data.shape[1]}
+        return [Statement("column-balance", sentence, share, NEARLY_ALL, Verdict.FAILS, quantities)]
 
     def transform(
         self, X: Any, mask: Any = None, *, entry_weight: Any = None, uncertainty: Any = None

@@ -17,7 +17,7 @@ from nonneg.exceptions import UnsupportedInputError
 SCALES = ("max", "std", "sum")
 # Columns dominate if a tenth of them, and no more than three, hold 95% of what the loss measures: proline
 # among the 13 columns of wine (98%), two areas among the 30 of breast cancer; no pixels of digits.
-_NEARLY_ALL, _PART, _MOST, _FEWEST = 0.95, 0.1, 3, 4
+NEARLY_ALL, _PART, _MOST, _FEWEST = 0.95, 0.1, 3, 4
 
 
 def column_scale(data: DataMatrix, kind: str) -> FloatArray:
@@ -61,7 +61,7 @@ def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] |
     sums = to_float64(sums)
     order = np.argsort(-sums, kind="stable")
     shares = np.cumsum(sums[order]) / max(float(sums.sum()), np.finfo(float).tiny)
-    n_few = int(np.searchsorted(shares, _NEARLY_ALL)) + 1
+    n_few = int(np.searchsorted(shares, NEARLY_ALL)) + 1
     if n_few > min(_MOST, max(1, _PART * data.shape[1])):
         return None
     return order[:n_few].tolist(), float(shares[n_few - 1])
