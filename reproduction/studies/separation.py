@@ -39,7 +39,7 @@ METHODS = RULES | {
 }
 BASELINES = {"sklearn-kl": "kullback-leibler", "sklearn-frobenius": "frobenius"}
 # Proposals and judges were compared on draws 2000 to 2002 before one was taken.
-FIRST_DRAW, N_DRAWS = 2003, 4
+FIRST_DRAW, N_DRAWS = 2003, 8
 N_SOLOS, N_TRAINED_DRAWS = 4, 2
 # Kinds whose sources can be recorded alone.
 TRAINED = ("speech+drums", "piano+bass", "violin+plucked", "armstrong+drums")

@@ -127,7 +127,7 @@ def test_what_is_not_written(tmp_path):
         write_sound(tmp_path / "a.wav", [0.0], 0.5)
     with pytest.raises(ShapeError, match="at least one"):
         write_sound(tmp_path / "a.wav", [], 10)
-    with pytest.raises(NonFiniteDataError, match=r"finite samples for a.wav"):
+    with pytest.raises(NonFiniteDataError, match="Expected finite samples"):
         write_sound(tmp_path / "a.wav", [np.nan], 10)
     with pytest.raises(InvalidDataError, match=r"got integers \(int16\). Divide them by .* 32767"):
         write_sound(tmp_path / "a.wav", np.array([0, 12000], dtype=np.int16), 10)
@@ -174,27 +174,6 @@ def test_huge_floats_are_separated_or_named(method, tmp_path):
                 np.testing.assert_allclose(sources.sum(axis=0), sound.samples, atol=1e-12 * size)
 
 
-def test_one_channel_of_a_file_with_one(tmp_path):
-    write_sound(tmp_path / "a.wav", [0.25, -0.5, 0.75], 10)
-    for channel in ("all", "mean", 0, np.int64(0)):
-        np.testing.assert_array_equal(
-            read_sound(tmp_path / "a.wav", channel=channel).samples, [0.25, -0.5, 0.75]
-        )
-    for channel in (1, -1, True, "first", 0.0):
-        with pytest.raises(InvalidParameterError, match=r"a.wav has 1 channel\. .* a number from 0 to 0"):
-            read_sound(tmp_path / "a.wav", channel=channel)
-    assert read_sound(tmp_path / "a.wav", rate=10).rate == 10
-
-
-def test_zeros_and_ones_are_samples(tmp_path):
-    write_sound(tmp_path / "a.wav", np.array([0, 1, -1], dtype=np.int16), 10)
-    np.testing.assert_array_equal(read_sound(tmp_path / "a.wav").samples, [0, 1, -1])
-    with pytest.raises(ShapeError, match="bool"):
-        write_sound(tmp_path / "a.wav", np.array([True, False]), 10)
-    with pytest.raises(ShapeError, match=r"shape \(1, 1, 1\)"):
-        write_sound(tmp_path / "a.wav", np.ones((1, 1, 1)), 10)
-
-
 @pytest.mark.parametrize(("subtype", "bits"), [("PCM_16", 16), ("PCM_24", 24), ("PCM_32", 32)])
 def test_full_scale_is_the_largest_number(subtype, bits, tmp_path):
     write_sound(tmp_path / "a.wav", [1.0, -1.0, 0.0, 0.5], np.int64(10), subtype=subtype)
@@ -208,15 +187,6 @@ def test_a_file_has_the_permissions_of_any_other(tmp_path):
     (tmp_path / "plain.txt").write_text("")
     write_sound(tmp_path / "a.wav", [0.5], 10)
     assert (tmp_path / "a.wav").stat().st_mode == (tmp_path / "plain.txt").stat().st_mode
-
-
-@pytest.mark.parametrize("rate", [0, -1, True, 44100.0, "44100"])
-def test_rates_are_whole_numbers(rate, tmp_path):
-    with pytest.raises(InvalidParameterError, match="rate must be an integer in hertz"):
-        write_sound(tmp_path / "a.wav", [0.5], rate)
-    for rates in ((rate, 10), (10, rate)):
-        with pytest.raises(InvalidParameterError, match="sampling rate that is an integer"):
-            resampled(np.ones(4), *rates)
 
 
 def test_as_many_channels_as_libsndfile_has(tmp_path):
@@ -241,10 +211,3 @@ def test_the_first_sample_of_any_channel_that_is_not_finite(tmp_path):
         read_sound(tmp_path / "a.wav", channel="all")
     with pytest.raises(NonFiniteDataError, match=r"sample 3 \(0.750 s\) is inf"):
         read_sound(tmp_path / "a.wav", channel=0)
-
-
-@pytest.mark.parametrize(("rate", "new", "n"), [(6, 4, 40), (4, 6, 90), (5, 5, 60)])
-def test_a_constant_keeps_its_height_at_another_rate(rate, new, n):
-    found = resampled(np.ones((2, 60)), rate, new)
-    assert found.shape == (2, n)
-    np.testing.assert_allclose(found[:, 20:-20], 1.0, atol=0.01)

@@ -147,17 +147,6 @@ def test_isolated_nodes_are_told():
     assert as_graph(Graph(graph.adjacency, ("a", "b", "c", "d"))).names == ("a", "b", "c", "d")
 
 
-def test_messages_name_the_nodes():
-    networkx = pytest.importorskip("networkx")
-    signed = networkx.Graph()
-    signed.add_weighted_edges_from([("Ann", "Bob", 1.0), ("Bob", "Cyd", -2.0)])
-    with pytest.raises(NegativeDataError, match="nodes 'Bob' and 'Cyd' \\(-2\\)"):
-        as_graph(signed)
-    signed["Bob"]["Cyd"]["weight"] = np.nan
-    with pytest.raises(NonFiniteDataError, match="nodes 'Bob' and 'Cyd'"):
-        as_graph(signed)
-
-
 def test_a_weight_that_no_edge_has_is_refused():
     graph = pytest.importorskip("networkx").Graph([("a", "b", {"times": 3})])
     assert as_graph(graph, weight="times").adjacency.max() == 3
@@ -173,13 +162,6 @@ def test_data_frames_bring_names():
     assert as_graph(frame.set_axis([0, 1], axis=0).set_axis([0, 1], axis=1)).names is None
     with pytest.raises(ShapeError, match="have different names"):
         as_graph(frame.loc[["b", "a"]])
-
-
-def test_entries_of_rounding_make_no_graph_directed():
-    weights = np.array([[0.0, 2.0, 1e-15], [2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    found = as_graph(sp.csr_array(weights)).adjacency
-    np.testing.assert_allclose(found.toarray(), weights, atol=1e-14)
-    assert (found != found.T).nnz == 0
 
 
 def test_ties_that_come_several_times_are_added_in_a_type_that_holds_the_sum():

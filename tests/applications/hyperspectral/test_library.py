@@ -14,7 +14,6 @@ from nonneg.applications.hyperspectral import (
     write_maps,
 )
 from nonneg.applications.hyperspectral.library import known_spectra
-from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.exceptions import FileFormatError, InvalidParameterError, OutputError, ShapeError
 from nonneg.metrics import spectral_angles
 
@@ -79,25 +78,6 @@ def test_reading_a_library(tmp_path):
             (tmp_path / name).write_text("")
         with pytest.raises(FileFormatError, match=message):
             read_library(tmp_path / name)
-
-
-def test_preview_takes_the_bands_an_eye_sees():
-    wavelengths = np.linspace(400, 900, 51)
-    assert preview_bands(wavelengths, 51) == (24, 15, 6)
-    assert preview_bands(None, 13) == (10, 6, 2)
-    assert preview_bands(np.linspace(1000, 2000, 13), 13) == (10, 6, 2)  # no visible light
-    values = np.zeros((2, 50, 4))
-    values[:, :, 1] = np.arange(100).reshape(2, 50)
-    mask = np.ones((2, 50), bool)
-    mask[0, 0] = False
-    picture = rgb_preview(values, mask=mask, bands=(1, 0, 0))
-    assert picture.dtype == np.uint8
-    assert picture.shape == (2, 50, 3)
-    assert picture[0, 0].tolist() == [128, 128, 128]
-    assert picture[0, 1, 0] == 0
-    assert picture[1, 49, 0] == 255
-    with pytest.raises(InvalidParameterError, match="three numbers from 0 to 3"):
-        rgb_preview(values, bands=(1, 2, 9))
 
 
 def test_maps_are_written(tmp_path):
@@ -173,17 +153,6 @@ def test_micrometers_and_nanometers_are_the_same_places():
     assert library.at([400, 500, 600], 3) is library.spectra
     np.testing.assert_allclose(library.at([450, 600], 2), [[1.5, 3.0]])
     assert np.isnan(library.at([399, 601], 2)).all()
-
-
-@pytest.mark.parametrize("heading", ["band", "Bands", " band "])
-def test_headings_of_band_numbers(heading, tmp_path):
-    (tmp_path / "a.csv").write_text(f"{heading},x\n1,2\n\n0,3\n")
-    library = read_library(tmp_path / "a.csv")
-    assert library.wavelengths is None
-    np.testing.assert_array_equal(library.spectra, [[2.0, 3.0]])
-    (tmp_path / "b.csv").write_text("wavelength\n1\n")
-    with pytest.raises(FileFormatError, match="fewer than two columns"):
-        read_library(tmp_path / "b.csv")
 
 
 def test_maps_that_cannot_be_written(tmp_path):

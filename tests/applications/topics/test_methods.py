@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from nonneg.applications import TopicModel
-from nonneg.applications.topics.anchor_words import reduced_words, topics_of_anchors
+from nonneg.applications.topics.anchor_words import topics_of_anchors
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
 
 
@@ -96,19 +96,6 @@ def test_weights_are_recognized_and_not_weighted_again(counts):
     np.testing.assert_allclose(scaled.topics_, model.topics_, rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(scaled.transform(100.5 * weights), model.transform(weights), atol=1e-4)
     assert np.array_equal(np.sort(np.bincount(model.predict(weights))), [15, 15, 15])
-
-
-@pytest.mark.parametrize("n_documents", [60, 700])
-def test_words_are_reduced_along_the_leading_directions_of_their_correlation(n_documents, rng):
-    weights = sp.csr_array(rng.poisson(0.3, (n_documents, 520)) * rng.random(520))
-    dense = weights.toarray()
-    P = dense.T @ dense / n_documents
-    sums = P.sum(axis=1, keepdims=True)
-    normalized = np.divide(P, sums, out=np.zeros_like(P), where=sums > 0)
-    right = np.linalg.svd(normalized)[2][:4]
-    points = reduced_words(weights, 4)
-    # Up to a rotation of the directions.
-    np.testing.assert_allclose(points @ points.T, normalized @ right.T @ right @ normalized.T, atol=1e-10)
 
 
 def test_topics_of_anchors_solve_the_problem_of_the_whole_correlation(counts):

@@ -86,8 +86,27 @@ def test_words_without_effect_are_named(planted):
     seeds = {"first": ["w1", "W2", "soccer", "w5"], "second": ["w31", "hockey"]}
     with pytest.warns(DataChangedWarning, match=r"'soccer' \(first\) is not in the vocabulary") as said:
         model = TopicModel(4, vocabulary=WORDS, seed_words=seeds, random_state=0).fit(X)
-    assert "'w5' (first) is in 1 documents" in str(said[0].message)
+    assert "'w5' (first) is in 1 document, fewer than min_df=2: pass min_df=1" in str(said[0].message)
     assert {"first", "second"} <= set(model.topic_names_)
+
+
+def test_the_advice_about_lost_words_works(planted):
+    X = planted[0].toarray()
+    X[:, 5] = X[:, 6] = X[:, 7] = 0.0
+    X[3, 5] = X[:, 6] = X[:-20, 7] = 1.0
+
+    def fitted(word, **options):
+        return TopicModel(4, vocabulary=WORDS, anchors=[word, "w31", "w61", "w91"], **options).fit(X)
+
+    with pytest.raises(InvalidParameterError, match=r"'w5' is in 1 document, .*: pass min_df=1"):
+        fitted("w5")
+    assert fitted("w5", min_df=1).anchor_words_[0] == "w5"
+    with pytest.raises(InvalidParameterError, match=r"'w7' is in 92.6% .*: raise max_df to 0.926"):
+        fitted("w7", max_df=0.9)
+    assert fitted("w7", max_df=0.927).anchor_words_[0] == "w7"
+    with pytest.raises(InvalidParameterError, match=r"'w6' is in all documents .*: choose another word"):
+        fitted("w6")
+    assert fitted("w1", method="spa").certificate_["anchors-exclusive"].holds
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,17 +130,39 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
     """
     soundfile = _soundfile()
     place = Path(path)
-    if place.suffix.lower() not in WRITABLE:
+    form, usual = WRITABLE.get(place.suffix.lower(), (None, ""))
+    if form is None:
         raise InvalidParameterError(
             f"Expected a file name that ends in {' or '.join(WRITABLE)}, got {place.name!r}."
         )
-    form, usual = WRITABLE[place.suffix.lower()]
     subtype = usual if subtype is None else subtype
     if not soundfile.check_format(form, subtype):
         raise InvalidParameterError(
             f"{place.suffix} files do not support samples of type {subtype!r}. Expected one of "
             f"{', '.join(soundfile.available_subtypes(form))}."
         )
+    if not _is_rate(rate):
+        raise InvalidParameterError(f"rate must be an integer in hertz, got {rate!r}.")
+    entries = _checked_samples(samples)
+    peak = float(np.abs(entries).max())
+    if peak > 1 and subtype not in ("FLOAT", "DOUBLE"):
+        raise InvalidDataError(
+            f"The largest sample is {peak:.3g}: {subtype} is limited to [-1, 1] and would clip it. Write a "
+            f".wav file of floats, or divide the samples by {peak:.3g}."
+        )
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        # libsndfile does not say that the disk is full while it writes .flac.
+        encoded = io.BytesIO()
+        soundfile.write(encoded, _encoded(entries, subtype), int(rate), format=form, subtype=subtype)
+        temporary.write_bytes(encoded.getbuffer())
+        temporary.replace(place)
+    except (OSError, soundfile.SoundFileError) as error:
+        temporary.unlink(missing_ok=True)
+        raise OutputError(f"{path} could not be written: {error}. Choose another path.") from error
+
+
+def _checked_samples(samples: Any) -> FloatArray:
     entries = np.asarray(samples)
     if entries.ndim not in (1, 2) or 0 in entries.shape or entries.dtype.kind not in "iuf":
         raise ShapeError(
@@ -153,41 +174,15 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
             f"Expected samples of shape (n_samples, n_channels), got {entries.shape}: {entries.shape[1]} "
             "channels. If rows are channels, pass samples.T."
         )
-    if entries.dtype.kind in "iu" and np.abs(entries.astype(np.float64)).max() > 1:
+    numbers = entries.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise NonFiniteDataError("Expected finite samples, got NaN or infinity.")
+    if entries.dtype.kind in "iu" and np.abs(numbers).max() > 1:
         raise InvalidDataError(
             f"Expected samples in [-1, 1], got integers ({entries.dtype}). Divide them by the largest value "
             f"of their type, such as {np.iinfo(entries.dtype).max}, or by their own maximum."
         )
-    if not _is_rate(rate):
-        raise InvalidParameterError(f"rate must be an integer in hertz, got {rate!r}.")
-    entries = entries.astype(np.float64)
-    peak = float(np.abs(entries).max())
-    if not math.isfinite(peak):
-        raise NonFiniteDataError(f"Expected finite samples for {place.name}, got NaN or infinity.")
-    if peak > 1 and subtype not in ("FLOAT", "DOUBLE"):
-        kind = ".flac" if form == "FLAC" else subtype
-        raise InvalidDataError(
-            f"The largest sample is {peak:.3g}: {kind} is limited to [-1, 1] and would clip it. Write a "
-            f".wav file of "
-            f"floats, or divide the samples by {peak:.3g}."
-        )
-    temporary: Path | None = None
-    try:
-        handle, hidden = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}", suffix=".part")
-        temporary = Path(hidden)
-        with os.fdopen(handle, "wb") as stream:
-            # libsndfile does not say that the disk is full while it writes .flac.
-            encoded = io.BytesIO()
-            soundfile.write(encoded, _encoded(entries, subtype), int(rate), format=form, subtype=subtype)
-            stream.write(encoded.getbuffer())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(place)
-    except (OSError, soundfile.SoundFileError) as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise OutputError(f"{path} could not be written: {error}. Choose another path.") from error
+    return numbers
 
 
 def resampled(samples: Any, rate: int, new_rate: int) -> FloatArray:

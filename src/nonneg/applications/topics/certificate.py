@@ -141,11 +141,13 @@ def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) 
     weights = components[:, anchors]
     shares = np.diagonal(weights) / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
     worst = int(np.argmin(shares))
+    lost = shares[worst] < 0.5
+    advice = " An anchor method, such as method='spa', keeps topics at their anchors." if lost else ""
     return Statement(
         "anchors-exclusive",
         "If topics are separable, an anchor word belongs to its topic alone. The least exclusive one, "
-        f"{names[worst]!r}, has {100 * shares[worst]:.0f}% of its weight in its own topic.",
-        float(shares[worst]), 0.5, Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS,
+        f"{names[worst]!r}, has {100 * shares[worst]:.0f}% of its weight in its own topic.{advice}",
+        float(shares[worst]), 0.5, Verdict.FAILS if lost else Verdict.HOLDS,
         {"mean_share": float(shares.mean())},
     )  # fmt: skip
 

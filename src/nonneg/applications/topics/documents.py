@@ -209,6 +209,8 @@ class Vocabulary:
     names: Any  # of the columns, or None
     words: IntArray  # the columns that are used
     frequencies: IntArray  # in how many documents each word occurs
+    n_documents: int
+    min_df: int
 
     def anchors(self, anchors: Sequence[Any], n_topics: int) -> IntArray:
         """Return the places of anchor words among the used words."""
@@ -228,10 +230,7 @@ class Vocabulary:
                     else f"The anchor {anchor!r} is not among the {len(self.names)} words of the documents."
                 )
             if column not in self.words:
-                raise InvalidParameterError(
-                    f"The anchor {anchor!r} is in {self.frequencies[column]} documents and therefore not "
-                    f"used. Choose another word, or change min_df or max_df."
-                )
+                raise InvalidParameterError(f"The anchor {anchor!r} {self._unused(column)}.")
             places.append(int(np.searchsorted(self.words, column)))
         if len(set(places)) < len(places):
             raise InvalidParameterError(f"An anchor is named twice in {list(anchors)}. Name each word once.")
@@ -259,22 +258,35 @@ class Vocabulary:
             columns = {word: self._column(word, "seed_words") for word in group}
             places = np.flatnonzero(np.isin(self.words, [at for at in columns.values() if at is not None]))
             if not len(places):
+                reasons = "; ".join(f"{word!r} {self._unused(at)}" for word, at in columns.items())
                 raise InvalidParameterError(
-                    f"None of the seed words of {name!r} is among the {len(self.words)} words used (see "
-                    f"min_df and max_df): {', '.join(map(repr, columns))}."
+                    f"None of the seed words of {name!r} is among the {len(self.words)} words used: "
+                    f"{reasons}."
                 )
             seeds[name.strip()] = places
-            for word, column in columns.items():
-                if column is None:
-                    without_effect.append(f"{word!r} ({name}) is not in the vocabulary")
-                elif column not in self.words:
-                    without_effect.append(f"{word!r} ({name}) is in {self.frequencies[column]} documents")
+            without_effect += [
+                f"{word!r} ({name}) {self._unused(column)}"
+                for word, column in columns.items()
+                if column is None or column not in self.words
+            ]
         if without_effect:
-            warn_user(
-                f"Seed words without effect (see min_df and max_df): {', '.join(without_effect)}.",
-                DataChangedWarning,
-            )
+            warn_user(f"Seed words without effect: {'; '.join(without_effect)}.", DataChangedWarning)
         return seeds
+
+    def _unused(self, column: int | None) -> str:
+        """Say why a word is not used, and what would change that."""
+        if column is None:
+            return "is not in the vocabulary: check its spelling, or choose another word"
+        n = int(self.frequencies[column])
+        if n >= self.n_documents:
+            return "is in all documents and tells none of them apart: choose another word"
+        if n >= self.min_df:
+            share = n / self.n_documents
+            return f"is in {share:.1%} of the documents, more than max_df: raise max_df to {share + 5e-4:.3f}"
+        if n == 0:
+            return "is in no document: choose another word"
+        noun = "document" if n == 1 else "documents"
+        return f"is in {n} {noun}, fewer than min_df={self.min_df}: pass min_df={n}"
 
     def _column(self, word: Any, what: str) -> int | None:
         n_words = len(self.frequencies)

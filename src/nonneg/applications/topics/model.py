@@ -720,7 +720,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
                 f"n_topics={least} is more than the {used.shape[0]} documents or the {used.shape[1]} "
                 "words used. Ask for fewer topics, or lower min_df."
             )
-        vocabulary = Vocabulary(self.vocabulary_, words, document_frequencies(counts))
+        vocabulary = Vocabulary(
+            self.vocabulary_, words, document_frequencies(counts), counts.shape[0], self.min_df
+        )
         places = None if self.anchors is None else vocabulary.anchors(self.anchors, least)
         seeds: dict[str, IntArray] = {}
         if self.seed_words is not None:
