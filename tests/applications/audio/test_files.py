@@ -40,7 +40,8 @@ def test_floats_beyond_one_are_not_clipped(tmp_path):
     write_sound(tmp_path / "a.wav", [0.0, 3.0, -2.0], 10)
     np.testing.assert_array_equal(read_sound(tmp_path / "a.wav").samples, [0.0, 3.0, -2.0])
     with pytest.raises(
-        InvalidDataError, match=r"largest sample is 3: .flac is limited to \[-1, 1\] and would clip"
+        InvalidDataError,
+        match=r"largest sample is 3: .flac with PCM_24 is limited to \[-1, 1\] and would clip",
     ):
         write_sound(tmp_path / "a.flac", [0.0, 3.0, -2.0], 10)
 

@@ -147,8 +147,8 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
     peak = float(np.abs(entries).max())
     if peak > 1 and subtype not in ("FLOAT", "DOUBLE"):
         raise InvalidDataError(
-            f"The largest sample is {peak:.3g}: {subtype} is limited to [-1, 1] and would clip it. Write a "
-            f".wav file of floats, or divide the samples by {peak:.3g}."
+            f"The largest sample is {peak:.3g}: {place.suffix} with {subtype} is limited to [-1, 1] and "
+            f"would clip it. Write a .wav file of floats, or divide the samples by {peak:.3g}."
         )
     temporary = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
