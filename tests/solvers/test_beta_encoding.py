@@ -9,11 +9,10 @@ import scipy.sparse as sp
 from nonneg._threads import threads
 from nonneg.data import as_data_matrix
 from nonneg.kernels.beta_products import kl_passes
-from nonneg.losses.beta import BetaLoss, gradients, objective
+from nonneg.losses.beta import gradients, objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import beta_encoding
 from nonneg.solvers.beta_encoding import encode_beta
-from nonneg.solvers.row_newton import RowSubproblem
 
 NONE = Penalties()
 SOME = Penalties(l1_W=0.3, l2_W=0.2)
@@ -48,18 +47,12 @@ def test_other_problems_end_where_nothing_descends(beta, low_rank, components):
 
 
 @pytest.mark.parametrize("n_columns", [64, 400])
-def test_only_wide_rows_with_few_nonzeros_wait_for_sweeps_to_be_compiled(n_columns, rng, monkeypatch):
-    asked = []
-    sweeps = beta_encoding._encode_nonzeros
-    monkeypatch.setattr(
-        beta_encoding, "_encode_nonzeros", lambda csr, *rest: asked.append(csr.shape) or sweeps(csr, *rest)
-    )
+def test_dense_rows_with_few_nonzeros_are_minima(n_columns, rng):
     X = rng.poisson(0.1, size=(20, n_columns)).astype(float)
     Ht = rng.gamma(0.5, size=(n_columns, 3)) + 0.01
     data = as_data_matrix(X)
     W = encode_beta(data, Ht, beta=1.0, penalties=NONE)
     assert residual(data, W, Ht, 1.0, NONE) < 1e-8
-    assert bool(asked) == (n_columns == 400)
 
 
 @pytest.mark.parametrize("penalties", [NONE, SOME])
@@ -177,54 +170,6 @@ def test_rows_are_solved_in_a_few_rounds_where_components_nearly_repeat(gap, rng
     assert residuals.max() <= 1e-9
 
 
-@pytest.mark.parametrize(
-    ("n_columns", "n_nonzeros", "few"), [(99, 1, False), (100, 65, True), (100, 66, False)]
-)
-def test_few_nonzeros_are_a_quarter_of_a_wide_row_and_forty(n_columns, n_nonzeros, few):
-    x = np.zeros((2, n_columns))
-    x[1, :n_nonzeros] = 1.0
-    assert beta_encoding._few_nonzeros(x).tolist() == [n_columns >= 100, few]
-
-
-@pytest.mark.parametrize("beta", [0.0, 1.0, 1.5, 2.0])
-@pytest.mark.parametrize("masked", [False, True])
-def test_rows_begin_with_the_best_multiple_of_equal_coefficients(beta, masked, rng):
-    Ht, x = rng.random((9, 3)) + 0.1, rng.random((4, 9))
-    mask = (rng.random((4, 9)) < 0.6).astype(float) if masked else None
-    if masked:
-        mask[2] = 0.0  # nothing is known of this row
-        x = x * mask
-    loss = BetaLoss.of(as_data_matrix(x), beta, 0.0)
-    found = beta_encoding._best_multiple(x, Ht, loss, mask)
-    seen = np.ones((4, 9)) if mask is None else mask
-    b = Ht.sum(axis=1)
-    whole = seen @ b**beta
-    expected = np.divide(x @ b ** (beta - 1), whole, out=np.zeros(4), where=whole > 0)
-    np.testing.assert_allclose(found, np.tile(expected[:, None], (1, 3)), rtol=1e-12)
-
-
-@pytest.mark.parametrize(("max_iter", "rounds"), [(1, 1), (2, 1), (9, 4)])
-def test_sweeps_begin_with_the_best_multiple_too(max_iter, rounds, rng, monkeypatch):
-    seen = []
-
-    def passes(csr, start, Ht, sums, **options):
-        seen.append((start, options))
-        return start, None, None
-
-    monkeypatch.setattr(beta_encoding, "kl_passes", passes)
-    X, Ht = sp.csr_array(rng.poisson(1.0, size=(5, 6)).astype(float)), rng.random((6, 2)).astype(np.float32)
-    beta_encoding._encode_nonzeros(X, None, Ht, Ht.sum(axis=0), SOME, 1e-3, max_iter)
-    start, options = seen.pop()
-    assert start.dtype == np.float32
-    np.testing.assert_allclose(start, np.tile(X.sum(axis=1)[:, None] / Ht.sum(), (1, 2)), rtol=1e-6)
-    assert (options["l1"], options["l2"], options["tol"], options["max_rounds"]) == (0.3, 0.2, 1e-3, rounds)
-    beta_encoding._encode_nonzeros(X, None, 0 * Ht, 0 * Ht.sum(axis=0), NONE, 1e-3, max_iter)
-    np.testing.assert_array_equal(seen.pop()[0], 0.0)
-    given = np.ones((5, 2))
-    beta_encoding._encode_nonzeros(X, given, Ht, Ht.sum(axis=0), NONE, 1e-3, max_iter)
-    assert seen.pop()[0] is given
-
-
 @pytest.mark.parametrize(("more", "stored"), [(0, True), (-1, False)])
 def test_products_of_pairs_are_stored_up_to_a_number(more, stored, low_rank, components, monkeypatch):
     monkeypatch.setattr(beta_encoding, "MAX_PAIRS", 40 * 4 * 5 // 2 + more)
@@ -235,47 +180,3 @@ def test_products_of_pairs_are_stored_up_to_a_number(more, stored, low_rank, com
     W = encode_beta(data, components, beta=1.0, penalties=NONE)
     assert bool(made) == stored
     assert residual(data, W, components, 1.0, NONE) < 1e-7
-
-
-def rows_of(beta=1.0, own="pairs", tol=1e-6, weights=None, max_iter=50):
-    loss, problem = BetaLoss.of(as_data_matrix(np.ones((1, 2))), beta, 0.0), RowSubproblem(weights, 0.0, 0.0)
-    return beta_encoding._Rows(loss, problem, np.ones((2, 1)), None, "shared", own, tol, max_iter)
-
-
-@pytest.mark.parametrize("number", [0, 1, 2, 5])
-@pytest.mark.parametrize("beta", [1.0, 0.0])
-@pytest.mark.parametrize("own", ["pairs", None])
-def test_rows_end_by_their_residuals(number, beta, own, monkeypatch):
-    # tol and what a step that squares the residual needs to reach it: 1e-6 and 1e-3 / 30.
-    after = np.array([1e-6, 1.1e-6, 3.3e-5, 3.4e-5, 0.03, 0.06, 0.01, 0.3])
-    before = beta_encoding._Progress(
-        residuals=np.array([0.04, 0.04, 0.04, 0.06, 0.04, 0.04, 0.04, 0.5]),
-        near=np.full(8, 0.05),
-        used=np.array([True] * 7 + [False]),
-        going=np.array([True] * 7 + [False]),
-    )
-    seen = []
-
-    def scripted(loss, problem, x, v, factor, Ht, squares, model, buffers, exact):
-        seen.append((model, exact))
-        return factor + 1.0, None, after
-
-    monkeypatch.setattr(beta_encoding, "newton_step", scripted)
-    new, now = rows_of(beta, own).step(number, np.ones((8, 2)), np.zeros((8, 1)), before)
-    np.testing.assert_array_equal(new, 1.0)
-    shared = number < 2 or own is None
-    model, exact = seen.pop()
-    assert model == ("shared" if shared else "pairs")
-    guarded = beta == 0.0 and not shared
-    nearer = [True, True, True, False, True, True, True, False]
-    assert (exact is None) == (not guarded)
-    assert exact is None or exact.tolist() == nearer
-    quick = after <= 1e-3 / 30
-    if guarded:
-        quick &= nearer
-    expected = (after > 1e-6) & ~(quick & (not shared)) & before.going
-    assert now.going.tolist() == expected.tolist()
-    np.testing.assert_array_equal(now.residuals, after)
-    failed = before.used & (after > 0.5 * before.residuals) & guarded
-    np.testing.assert_allclose(now.near, np.where(failed, 0.1 * after, 0.05))
-    assert now.used.tolist() == (nearer if guarded else before.used.tolist())

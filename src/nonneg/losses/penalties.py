@@ -1,4 +1,4 @@
-"""L1 and L2 penalties on the factors, and the normalization of their scale.
+"""L1 and L2 penalties on the factors.
 
 Both factors are stored tall: W (n, k) and Ht = H' (m, k), X ~ W H. The penalty of a row of W is multiplied by
 the weight of its sample, so that a weight of two is equivalent to a sample given twice.
@@ -11,9 +11,8 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array
 from nonneg.data import DataMatrix
-from nonneg.exceptions import UnknownNameError
 from nonneg.kernels.rows import sum_rows
 
 
@@ -58,21 +57,3 @@ def _value(factor: Array, l1: float, l2: float, weights: Array | None) -> Any:
         return xp.sum(rows if weights is None else rows * xp.astype(weights, xp.float64))
 
     return sum_rows(value, *((factor,) if weights is None else (factor, weights)))
-
-
-def rescale_pair(W: SampleArray, Ht: Array, norm: str = "l2") -> tuple[SampleArray, Array]:
-    """Give every column of Ht norm one and move the scale to W; W H does not change."""
-    xp = array_namespace(Ht)
-    if norm == "l1":
-        scale: Any = xp.sum(xp.abs(Ht), axis=0)
-    elif norm == "l2":
-        # Divide by the largest entry first: squares of float32 entries may overflow or vanish.
-        peak = xp.max(xp.abs(Ht), axis=0)
-        peak = xp.where(peak > 0, peak, xp.ones_like(peak))
-        scale = peak * xp.sqrt(xp.sum((Ht / peak) ** 2, axis=0))
-    elif norm == "max":
-        scale = xp.max(xp.abs(Ht), axis=0)
-    else:
-        raise UnknownNameError.of("norm", norm, ("l1", "l2", "max"))
-    scale = xp.where(scale > 0, scale, xp.ones_like(scale))
-    return W * scale, Ht / scale

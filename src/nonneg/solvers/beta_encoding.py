@@ -1,13 +1,14 @@
 """Encode samples under a beta-divergence: the minimizing W for a given H, each row on its own.
 
 Every row starts from the best multiple of equal coefficients and stops by its own residual: the result does
-not depend on other rows, on chunks or on threads.
+not depend on other rows, on chunks or on threads. Sparse rows under the Kullback-Leibler divergence are swept
+over their nonzeros one after another; on a GPU many take Newton steps at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,21 +19,24 @@ from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.beta_products import kl_passes
+from nonneg.kernels.sparse_products import row_sums
 from nonneg.losses.beta import BetaLoss, over_blocks
 from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.nonzero_encoding import encode_on_gpu
 from nonneg.solvers.row_newton import (
     Buffers,
     Pairs,
     RowSubproblem,
     capped_squares,
     newton_step,
+    nonzero_step,
     shared_correlations,
 )
 
 # Steps with shared correlations before those with a Hessian per row, which converge quadratically.
 SHARED_STEPS = 2
+# The same for nonzeros on a GPU, and entries of these Hessians at a time.
+NONZERO_SHARED_STEPS, HESSIANS = 4, 1 << 26
 # Below this residual a row of a divergence that is not convex uses true second derivatives.
 NEAR = 0.05
 # Maximum number of stored products of pairs of components; beyond it, all steps use shared correlations.
@@ -94,14 +98,14 @@ def _encode_block(
         mask = None if block.observed is None else block.observed.dense_rows(begin, end)
         problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
         factor = _best_multiple(x, Ht, loss, mask) if start is None else start[begin:end, :]
-        rows = _Rows(loss, problem, Ht, squares, shared, own, tol, max_iter)
+        rows = _DenseRows(loss, problem, Ht, squares, shared, own, tol, x)
         if by_nonzeros and (few := _few_nonzeros(x)).any():
             out, many = np.array(factor), ~few
             sums = Ht.sum(axis=0)
             out[few] = _encode_nonzeros(sp.csr_array(x[few]), factor[few], Ht, sums, penalties, tol, max_iter)
-            out[many] = rows.only(many).solve(x[many], factor[many])
+            out[many] = _solve(rows.take(np.flatnonzero(many)), factor[many], max_iter)
             return out
-        return rows.solve(x, factor) if local else rows.solve_together(x, factor)
+        return _solve(rows, factor, max_iter)
 
     return (block.xp.concat(over_blocks(block, visit), axis=0),), ()
 
@@ -116,17 +120,34 @@ def _encode_sparse_array(
     max_iter: int,
 ) -> Array:
     sums = sums_for_W(block, Ht)
-    if not is_cpu_tensor(Ht):
-        return encode_on_gpu(block, start, Ht, sums, loss, penalties, tol, max_iter)
-    first = None if start is None else numpy_view(start)
-    given = numpy_view(Ht.contiguous()), numpy_view(sums)
-    return tensor_view(_encode_nonzeros(block.csr.to_scipy(), first, *given, penalties, tol, max_iter))
+    if is_cpu_tensor(Ht):
+        first = None if start is None else numpy_view(start)
+        factors = numpy_view(Ht.contiguous()), numpy_view(sums)
+        return tensor_view(_encode_nonzeros(block.csr.to_scipy(), first, *factors, penalties, tol, max_iter))
+    xp, csr, k = block.xp, block.csr, int(Ht.shape[1])
+    totals, scale = row_sums(csr.indptr, csr.data, plan=csr.plan), xp.sum(sums, axis=-1)
+    multiple = xp.where(scale > 0, totals / xp.where(scale > 0, scale, xp.ones_like(scale)), 0 * totals)
+    first = multiple[:, None] * xp.ones((1, k), dtype=Ht.dtype, device=Ht.device)
+    # Where the model is zero and the data are not, a row would begin at infinity.
+    first = first if start is None else start + 1e-3 * first
+    correlations = shared_correlations(loss, Ht, xp.sum(Ht, axis=1), None)
+    parts = []
+    for begin, end in _ranges(csr, max(1, HESSIANS // (k * k))):
+        rows = slice(begin, end)
+        own = sums if sums.ndim == 1 else sums[rows, :]
+        problem = _NonzeroRows(csr.take_rows(rows), Ht, own, loss.lower_bound, penalties, correlations, tol)
+        parts.append(_solve(problem, first[rows, :], max_iter))
+    return xp.concat(parts, axis=0)
+
+
+def _ranges(csr: Any, step: int) -> list[tuple[int, int]]:
+    blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
+    return [(at, min(at + step, last)) for first, last in blocks for at in range(first, last, step)]
 
 
 def _few_nonzeros(x: Any) -> Any:
     # Where a row's nonzeros are so few, sweeps over them take less time than Newton steps with all columns,
-    # for 8 to 40 components. Rows of the digits (64 columns) gain nothing, and would wait six seconds for the
-    # sweeps to be compiled.
+    # for 8 to 40 components. Rows of the digits (64 columns) gain nothing.
     if x.shape[1] < NARROW:
         return np.zeros(x.shape[0], dtype=bool)
     return np.count_nonzero(x, axis=1) <= x.shape[1] // 4 + 40
@@ -181,16 +202,12 @@ class _Progress:
         yes = xp.ones(factor.shape[0], dtype=xp.bool, device=factor.device)
         return cls(residuals, xp.full_like(residuals, NEAR), xp.logical_not(yes), yes)
 
-    @property
-    def arrays(self) -> list[Array]:
-        return [self.residuals, self.near, self.used, self.going]
-
-    def rows(self, chosen: Any) -> _Progress:
-        return _Progress(*(array[chosen] for array in self.arrays))
+    def take(self, rows: Array) -> _Progress:
+        return _Progress(self.residuals[rows], self.near[rows], self.used[rows], self.going[rows])
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _DenseRows:
     """Newton steps on a block of rows until each meets the tolerance."""
 
     loss: BetaLoss
@@ -200,12 +217,19 @@ class _Rows:
     shared: Array
     own: Pairs | None
     tol: float
-    max_iter: int
+    x: Array
 
-    def step(self, number: int, x: Array, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
+    @property
+    def leaving(self) -> float:
+        """The part of the rows, at most, that stays when those that are done leave."""
+        # On a GPU none leave: to gather the others takes as long as a step.
+        return 1.0 if isinstance(self.x, np.ndarray) else 0.0
+
+    def step(self, number: int, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
         """Move all rows."""
         # Far from a minimum of a divergence that is not convex the true second derivatives mislead: a row
         # where they did not help waits until it is ten times nearer.
+        x = self.x
         xp = array_namespace(x, factor)
         shared = number < SHARED_STEPS or self.own is None
         guarded = not self.loss.convex and not shared
@@ -228,35 +252,74 @@ class _Rows:
             near, used = xp.where(failed, 0.1 * residuals, near), exact
         return new, _Progress(residuals, near, used, xp.logical_and(before.going, going))
 
-    def solve(self, x: Any, factor: Any) -> Any:
-        """Rows that are done leave the block."""
-        out = np.array(factor)
-        left = np.arange(len(out))
-        now = _Progress.begin(out)
-        rows = self
-        for number in range(self.max_iter):
-            out[left], now = rows.step(number, x, out[left], now)
-            if not now.going.all():
-                rows, left, x, now = rows.only(now.going), left[now.going], x[now.going], now.rows(now.going)
-            if left.size == 0:
-                break
-        return out
-
-    def only(self, chosen: Any) -> _Rows:
+    def take(self, rows: Array) -> _DenseRows:
         """Return the same for some of the rows, with their own observed entries."""
         mask = self.problem.weights
-        return (
-            self if mask is None else replace(self, problem=replace(self.problem, weights=mask[chosen, ...]))
-        )
+        problem = self.problem if mask is None else replace(self.problem, weights=mask[rows, ...])
+        return replace(self, x=self.x[rows, ...], problem=problem)
 
-    def solve_together(self, x: Array, factor: Array) -> Array:
-        """Rows that are done stay as they are: no indexing by values, which would make a GPU wait."""
-        xp = array_namespace(x, factor)
-        now = _Progress.begin(factor)
-        for number in range(self.max_iter):
-            new, after = self.step(number, x, factor, now)
-            factor = xp.where(now.going[:, None], new, factor)
-            now = after
-            if not bool(xp.any(now.going)):
-                break
-        return factor
+
+@dataclass(frozen=True)
+class _NonzeroRows:
+    """The same for the nonzeros of rows on a GPU, under the Kullback-Leibler divergence."""
+
+    csr: Any
+    Ht: Array
+    sums: Array  # of the columns of Ht, over the observed entries
+    lower_bound: float
+    penalties: Penalties
+    correlations: Array
+    tol: float
+    leaving: ClassVar[float] = 0.5  # to gather rows takes time as well
+
+    def step(self, number: int, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
+        """Move all rows."""
+        shared = number < NONZERO_SHARED_STEPS
+        new, residuals = nonzero_step(
+            self.csr,
+            factor,
+            self.Ht,
+            self.sums,
+            self.lower_bound,
+            self.penalties,
+            self.correlations if shared else None,
+        )
+        if shared:
+            # The damped diagonals of these steps may make a row look converged.
+            return new, before
+        # The step squares the residual.
+        going = residuals > max(self.tol, self.tol**0.5 / 30)
+        return new, replace(before, going=array_namespace(factor).logical_and(before.going, going))
+
+    def take(self, rows: Array) -> _NonzeroRows:
+        """Return the same for some of the rows."""
+        sums = self.sums if self.sums.ndim == 1 else self.sums[rows, :]
+        return replace(self, csr=self.csr.take_rows(rows), sums=sums)
+
+
+def _solve(problem: _DenseRows | _NonzeroRows, factor: Array, max_iter: int) -> Array:
+    """Move all rows until each meets the tolerance; those that are done stay as they are, or leave."""
+    xp = array_namespace(factor)
+    out, places = factor, None  # where the rows in work are among all; None for all of them
+    now = _Progress.begin(factor)
+    for number in range(max_iter):
+        new, after = problem.step(number, factor, now)
+        factor = xp.where(now.going[:, None], new, factor)
+        now = after
+        n_going = int(xp.count_nonzero(now.going))
+        if n_going == 0:
+            break
+        if n_going < factor.shape[0] and n_going <= problem.leaving * factor.shape[0]:
+            out = _placed(out, places, factor)
+            rows = xp.nonzero(now.going)[0]
+            places = rows if places is None else places[rows]
+            problem, factor, now = problem.take(rows), factor[rows, ...], now.take(rows)
+    return _placed(out, places, factor)
+
+
+def _placed(out: Array, places: Array | None, rows: Array) -> Array:
+    if places is None:
+        return rows
+    out = array_namespace(out).asarray(out, copy=True)
+    out[places, ...] = rows
+    return out

@@ -18,21 +18,12 @@ from nonneg._typing import Array
 from nonneg.data import LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
-from nonneg.kernels.newton_targets import newton_targets
-from nonneg.kernels.nonzeros import line_search, ratio_sums
+from nonneg.kernels.nonzeros import ratio_sums
 from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss
 from nonneg.losses.nonzeros import column_losses, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.extrapolation import extrapolate_bounded, extrapolates
-from nonneg.solvers.majorizer import update_ratio
-from nonneg.solvers.row_newton import (
-    SHORTEST_STEP,
-    Buffers,
-    RowSubproblem,
-    damped_squares,
-    damping,
-    newton_step,
-)
+from nonneg.solvers.row_newton import Buffers, RowSubproblem, damped_squares, newton_step, nonzero_step
 
 # Entries of a piece: its four arrays are about the size of a core's second-level cache.
 PIECE_ENTRIES = 1 << 16
@@ -166,52 +157,26 @@ def _added(total: tuple[Any, ...], sums: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _nonzeros(block: Any, W: Array, W_before: Array | None, shared: RowPass) -> tuple[Array, tuple[Any, ...]]:
-    xp, csr, Ht, penalties = block.xp, block.csr, shared.Ht, shared.penalties
-    lower_bound = shared.loss.lower_bound
+    Ht, lower_bound = shared.Ht, shared.loss.lower_bound
     start = extrapolate_bounded(W, W_before, shared.momentum)
-    sums = sums_for_W(block, Ht)
     at_start: Any = 0.0
     if not extrapolates(shared.momentum):
         before = ratio_sums(
             block.transposed, Ht, start, lower_bound, weights=block.weights, product=False, logs=True
         )
         at_start = column_losses(block, start, Ht, before.logs)
-    found = ratio_sums(csr, start, Ht, lower_bound, second=True)
-    pull = found.product
-    gradient = sums - pull + (penalties.l1_W + penalties.l2_W * start)
-    diagonal = found.second + found.trace[:, None] * damping(Ht) + penalties.l2_W
-    direction, residuals, linear, quadratic, slopes = newton_targets(
-        start, gradient, diagonal, shared.correlations, None, penalties.l1_W, penalties.l2_W
+    new, _ = nonzero_step(
+        block.csr, start, Ht, sums_for_W(block, Ht), lower_bound, shared.penalties, shared.correlations
     )
-    linear = linear + xp.sum(direction * sums, axis=1)
-    steps = line_search(csr, start, direction, Ht, lower_bound, linear, quadratic, slopes, beta_kernels.TRIES)
-    new = xp.maximum(start + steps[:, None] * direction, 0.0)
-    new = multiplicative_where(steps, residuals, new, start, pull, sums, penalties)
     return new, (at_start, *_sums_for_H(block, new, shared))
-
-
-def multiplicative_where(
-    steps: Array, residuals: Array, new: Array, start: Array, pull: Array, sums: Array, penalties: Penalties
-) -> Array:
-    """Return the rows after their steps, those with a short step after a multiplicative one instead."""
-    xp = array_namespace(new)
-    penalty = {"l1": penalties.l1_W, "l2": penalties.l2_W}
-    short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
-    if not isinstance(new, np.ndarray):
-        # For all rows: to ask whether there are such rows would make a GPU wait.
-        return xp.where(short[:, None], start * update_ratio(start, pull, sums, beta=1.0, **penalty), new)
-    if (rows := np.flatnonzero(short)).size:
-        cost = np.broadcast_to(sums, start.shape)[rows]
-        new[rows] = start[rows] * update_ratio(start[rows], pull[rows], cost, beta=1.0, **penalty)
-    return new
 
 
 def _sums_for_H(block: Any, W: Array, shared: RowPass) -> tuple[Any, Any, Any, Any, Any]:
     xp, Ht, weights = block.xp, shared.Ht, block.weights
-    found = ratio_sums(
+    sums = ratio_sums(
         block.transposed, Ht, W, shared.loss.lower_bound, weights=weights, second=True, logs=True
     )
-    gradient = sums_for_H(block, W) - found.product
-    diagonal = xp.concat([found.second, found.trace[:, None]], axis=1)
-    at_end = column_losses(block, W, Ht, found.logs)
+    gradient = sums_for_H(block, W) - sums.product
+    diagonal = xp.concat([sums.second, sums.trace[:, None]], axis=1)
+    at_end = column_losses(block, W, Ht, sums.logs)
     return at_end, gradient, diagonal, shared.gram(W, weights), xp.sum(block.weighted(W), axis=0)

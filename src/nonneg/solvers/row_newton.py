@@ -23,7 +23,10 @@ from nonneg.kernels.grams import DenseGrams
 from nonneg.kernels.newton_targets import newton_targets
 from nonneg.kernels.newton_targets.array_api import along
 from nonneg.kernels.newton_targets.array_api import residuals as row_residuals
+from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
+from nonneg.kernels.sparse_products import sampled_product
 from nonneg.losses.beta import BetaLoss
+from nonneg.losses.penalties import Penalties
 from nonneg.solvers.majorizer import update_ratio
 
 # The part of the squared mean of a component that is added to its squares in the diagonals of Hessians: a row
@@ -223,6 +226,61 @@ def newton_step(
     scaled = factor * update_ratio(factor, ratio, power, l1=problem.l1, l2=problem.l2, beta=loss.beta)
     new = xp.where(short[:, None], scaled, new)
     return new, new @ other.T + loss.offset, residuals
+
+
+def nonzero_step(
+    csr: Any,
+    factor: Array,
+    other: Array,
+    sums: Array,
+    lower_bound: float,
+    penalties: Penalties,
+    correlations: Array | None,
+) -> tuple[Array, Array]:
+    """Move rows by one guarded Newton step for the Kullback-Leibler divergence, by their nonzeros alone.
+
+    `sums` are those of the columns of the other factor; without `correlations` every row has its own Hessian.
+    Returns the rows, and their residuals where they were.
+    """
+    xp, l1, l2 = array_namespace(factor), penalties.l1_W, penalties.l2_W
+    ratio = ratio_sums(csr, factor, other, lower_bound, second=correlations is not None)
+    gradient = sums - ratio.product + (l1 + l2 * factor)
+    if correlations is None:
+        v = sampled_product(csr.indptr, csr.indices, factor, other, plan=csr.plan)
+        v = xp.maximum(v, lower_bound)
+        hessians = row_hessians(csr.indptr, csr.indices, csr.data / v / v, other)
+        if l2:
+            hessians = hessians + l2 * xp.eye(int(other.shape[1]), dtype=other.dtype, device=other.device)
+        residuals, target = own_target(factor, gradient, hessians)
+        direction = target - factor
+        linear, quadratic, slopes = along(factor, gradient, direction, l1, l2)
+    else:
+        diagonal = ratio.second + ratio.trace[:, None] * damping(other) + l2
+        direction, residuals, linear, quadratic, slopes = newton_targets(
+            factor, gradient, diagonal, correlations, None, l1, l2
+        )
+    linear = linear + xp.sum(direction * sums, axis=1)
+    steps = line_search(
+        csr, factor, direction, other, lower_bound, linear, quadratic, slopes, beta_kernels.TRIES
+    )
+    new = xp.maximum(factor + steps[:, None] * direction, 0.0)
+    return _multiplicative_where(steps, residuals, new, factor, ratio.product, sums, penalties), residuals
+
+
+def _multiplicative_where(
+    steps: Array, residuals: Array, new: Array, start: Array, pull: Array, sums: Array, penalties: Penalties
+) -> Array:
+    """Return the rows after their steps, those with a short step after a multiplicative one instead."""
+    xp = array_namespace(new)
+    penalty = {"l1": penalties.l1_W, "l2": penalties.l2_W}
+    short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
+    if not isinstance(new, np.ndarray):
+        # For all rows: to ask whether there are such rows would make a GPU wait.
+        return xp.where(short[:, None], start * update_ratio(start, pull, sums, beta=1.0, **penalty), new)
+    if (rows := np.flatnonzero(short)).size:
+        cost = np.broadcast_to(sums, start.shape)[rows]
+        new[rows] = start[rows] * update_ratio(start[rows], pull[rows], cost, beta=1.0, **penalty)
+    return new
 
 
 def own_target(factor: Array, gradient: Array, hessians: Array) -> tuple[Array, Array]:
