@@ -212,8 +212,8 @@ def test_the_bound_is_not_overstated_and_nearly_exact(container, matrix):
 def test_an_unfinished_lanczos_run_still_gives_a_floor(rng, lanczos, monkeypatch):
     X = rng.random((80, 60))
 
-    def hurried(apply, order, k, source, *, tol, max_passes):
-        return block_lanczos(apply, order, k, source, tol=tol, max_passes=2)
+    def hurried(*given, **options):
+        return block_lanczos(*given, **options | {"max_passes": 2})
 
     monkeypatch.setattr(spectral_module, "block_lanczos", hurried)
     bound = eckart_young_bound(as_data_matrix(X), 10)
@@ -264,6 +264,23 @@ def test_lanczos_restarts_reach_the_same_answer(rng):
     assert sum(calls) > 36  # more than the basis holds: there was a restart
     np.testing.assert_allclose(values, np.linalg.eigvalsh(square)[::-1][:4], rtol=1e-10)
     np.testing.assert_allclose(square @ vectors, vectors * values, atol=1e-8 * values[0])
+
+
+@pytest.mark.torch
+def test_lanczos_keeps_its_basis_where_the_data_are(torch, rng):
+    square = torch.from_numpy(rng.standard_normal((120, 120)))
+    square = square @ square.T
+    kinds = []
+
+    def apply(V):
+        kinds.append(type(V))
+        return square @ V
+
+    like = torch.empty(0, dtype=torch.float64)
+    values, vectors = block_lanczos(apply, 120, 4, np.random.default_rng(0), tol=1e-12, like=like)
+    assert set(kinds) == {torch.Tensor}
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(square.numpy())[::-1][:4], rtol=1e-10)
+    np.testing.assert_allclose(square.numpy() @ vectors, vectors * values, atol=1e-8 * values[0])
 
 
 def test_to_numpy_takes_every_namespace(xp):

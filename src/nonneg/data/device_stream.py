@@ -15,7 +15,7 @@ import threading
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -24,20 +24,17 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import to_device
+from nonneg._arrays import to_device, to_float64
 from nonneg._devices import PART_FOR_DATA, free_memory
 from nonneg._threads import available_threads
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.local import local_matrix, observed_mask
-from nonneg.data.matrix import LocalMatrix, Statistics
+from nonneg.data.matrix import LocalMatrix
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import DeviceMemoryError
 from nonneg.io.memory import memory_limit, written_bytes
 from nonneg.io.stored import ArrayRows, StoredMatrix
-
-# Entries that are cast to float64 at a time.
-WIDE_ENTRIES = 1 << 23
 
 
 def fits(n_bytes: float, device: Any) -> bool:
@@ -144,23 +141,8 @@ class DeviceStreamedMatrix(StreamedMatrix):
 
         return torch.empty((self.shape[0], *columns), dtype=dtype, device=self.device)
 
-    def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
-        """Compute all statistics on the device, in one pass."""
-        known: Statistics | None = None
-        places = np.zeros(2)
-        for start, _, block in self._blocks():
-            if check is not None:
-                check(block, start)
-            found, sums = _statistics(block, start)
-            known = found if known is None else known + found
-            places += sums
-        assert known is not None
-        self._known = known
-        # Sums tell other data from the same, and other orders of rows and columns too.
-        facts = (known.squared_norm, known.total, *places.tolist(), known.lowest, known.highest)
-        self._digest = " ".join([*(f"{fact:.9g}" for fact in facts), str(known.n_nonzero)])
-        if self._mask is None and not known.n_missing:
-            self.has_mask = False
+    def _new_digest(self) -> Any:
+        return _Digest()
 
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample on the device."""
@@ -180,36 +162,22 @@ class DeviceStreamedMatrix(StreamedMatrix):
         return local_matrix(entries, weights=weights, mask=self._seen(entries, index))
 
 
-def _statistics(block: LocalMatrix, first_row: int) -> tuple[Statistics, Any]:
-    """Return what the first pass finds in a block, and sums that depend on the places of its entries."""
-    import torch
+class _Digest:
+    """Sums over the entries that tell other data from the same, and other orders of rows and columns too."""
 
-    rows = block.dense_rows(0, block.shape[0])
-    weights = block.weights
-    n_rows, n_columns = block.shape
-    squares, sums = (torch.empty(n_rows, dtype=torch.float64, device=rows.device) for _ in range(2))
-    columns = torch.zeros(n_columns, dtype=torch.float64, device=rows.device)
-    step = max(1, WIDE_ENTRIES // n_columns)
-    for start in range(0, n_rows, step):
-        part = rows[start : start + step].double()
-        squares[start : start + step] = (part * part).sum(dim=1)
-        sums[start : start + step] = part.sum(dim=1)
-        columns += part.sum(dim=0)
-    own = torch.ones_like(sums) if weights is None else weights.double()
-    at = torch.cos(torch.arange(first_row, first_row + n_rows, device=rows.device).double())
-    across = torch.cos(torch.arange(n_columns, device=rows.device).double())
-    low, high = block.extremes()
-    found = torch.stack(
-        [(own * squares).sum(), (own * sums).sum(), (at * sums).sum(), (across * columns).sum()]
-    )
-    norm, total, by_row, by_column = found.tolist()
-    n_missing = 0 if block.observed is None else block.observed.n_missing()
-    statistics = Statistics(
-        norm, total, float(block.observed_weight()), block.count_nonzero(), low, high, n_missing
-    )
-    if block.is_weighted:
-        statistics = Statistics.of(block)
-    return statistics, np.array([by_row, by_column])
+    def __init__(self) -> None:
+        self._sums, self._n_rows = np.zeros(2), 0
+
+    def add(self, block: LocalMatrix) -> None:
+        """Continue with a block."""
+        n_rows, n_columns = block.shape
+        rows = to_float64(block.times(block.to_device(np.cos(np.arange(n_columns))[:, None])))[:, 0]
+        self._sums += np.cos(np.arange(self._n_rows, self._n_rows + n_rows)) @ rows, rows.sum()
+        self._n_rows += n_rows
+
+    def hexdigest(self) -> str:
+        """Return the sums as text, with the digits that do not depend on the blocks."""
+        return "{:.5g} {:.5g}".format(*self._sums)
 
 
 # Blocks are so large that launching their work takes no time beside copying them, and take at most this part

@@ -12,9 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace
 
-from nonneg._arrays import to_float64
+from nonneg._arrays import to_device, to_float64, to_numpy
 from nonneg._threads import parallel_for
+from nonneg._typing import Array
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 
 
@@ -52,14 +54,10 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
     return (), (sum(parallel_for(work, n_rows, chunk_size=chunk_size, operations=small)),)
 
 
-def apply_gram(data: DataMatrix, V: Float64Array) -> Float64Array:
-    """Return X' diag(weights) X V."""
-    return to_float64(gram_product(data, data.to_device(V)))
-
-
-def gram_product(data: DataMatrix, V: Any) -> Any:
-    """Return X' diag(weights) X V, where V is on the device of the data, and so is the product."""
-    return data.map_reduce_rows(_gram_product, n_out=0, V=V)[1][0]
+def apply_gram(data: DataMatrix, V: Array) -> Array:
+    """Return X' diag(weights) X V in float64: for a NumPy array on the host, else on the device of V."""
+    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, V=data.to_device(V))
+    return to_float64(product) if isinstance(V, np.ndarray) else data.xp.astype(product, V.dtype)
 
 
 def _gram_product(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:
@@ -103,24 +101,34 @@ _EQUAL = 1e-10  # eigenvalues that differ by less of the largest one are taken f
 
 
 def block_lanczos(
-    apply: Callable[[Float64Array], Float64Array],
+    apply: Callable[[Array], Array],
     order: int,
     k: int,
     rng: np.random.Generator,
     *,
     tol: float,
     max_passes: int = 300,
+    like: Array | None = None,
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the k largest eigenvalues and their vectors of a positive semidefinite operator."""
+    """Return the k largest eigenvalues and their vectors of a positive semidefinite operator.
+
+    The basis is on the device of `like`; the small projected matrix is decomposed on the host.
+    """
     # A block finds no more than its width of the vectors of one repeated eigenvalue. Where a found value has
     # that many equals, random directions are added until no further one turns up.
     # Wu & Simon (2000), SIAM J. Matrix Anal. Appl. 22(2), 602-616 (thick restarts).
+    like = np.empty(0) if like is None else like
+    xp = array_namespace(like)
+
+    def drawn() -> Array:
+        return to_device(rng.standard_normal((order, width)), like)
+
     width = min(order, max(8, k // 2))
     keep = min(order, k + width)
     limit = min(order, 3 * (k + width))
-    basis = np.empty((order, limit), order="F")
+    basis = to_device(np.empty((order, limit), order="F"), like)
     projected = np.zeros((limit, limit))
-    block = np.linalg.qr(rng.standard_normal((order, width)))[0]
+    block = xp.linalg.qr(drawn())[0]
     size, n_blocks = 0, 1
     values, rotation = np.zeros(0), np.zeros((0, 0))
     for _ in range(max_passes):
@@ -129,10 +137,12 @@ def block_lanczos(
         basis[:, new] = block
         active = basis[:, :size]
         column, outside = _split(active, apply(block))
-        projected[:size, new], projected[new, :size] = column, column.T
+        projected[:size, new] = to_numpy(column)
+        projected[new, :size] = projected[:size, new].T
         values, rotation = np.linalg.eigh(projected[:size, :size])
-        values, rotation = values[::-1], rotation[:, ::-1]
-        directions, triangle = np.linalg.qr(outside)
+        values, rotation = values[::-1], np.ascontiguousarray(rotation[:, ::-1])
+        directions, factor = xp.linalg.qr(outside)
+        triangle = to_numpy(factor)
         residuals = np.linalg.norm(triangle @ rotation[new, :k], axis=0)
         if size == order:
             break
@@ -141,20 +151,21 @@ def block_lanczos(
                 break
             n_blocks += 1
             triangle = np.zeros_like(triangle)
-        block = _next_block(directions, triangle, values[0])
-        if block.shape[1] == 0:
-            # The space is invariant: only random directions can find what is outside of it.
-            block = _outside(active, rng.standard_normal((order, width)))
+        # Directions of rounding size are dropped. In an invariant space none is left, and only random ones
+        # can find what is outside of it.
+        left, sizes, _ = np.linalg.svd(triangle)
+        left = left[:, sizes > 100 * _EPS * values[0]]
+        block = directions @ to_device(left, like) if left.shape[1] else _outside(active, drawn())
         block = _outside(active, block)[:, : order - size]
         if size + block.shape[1] > limit:
-            basis[:, :keep] = active @ rotation[:, :keep]
+            basis[:, :keep] = active @ to_device(rotation[:, :keep], like)
             projected[:] = 0.0
             projected[range(keep), range(keep)] = values[:keep]
             size, rotation = keep, np.eye(keep)
-    return values[:k], basis[:, :size] @ rotation[:, :k]
+    return values[:k], to_numpy(basis[:, :size]) @ rotation[:, :k]
 
 
-def _split(basis: Float64Array, product: Float64Array) -> tuple[Float64Array, Float64Array]:
+def _split(basis: Array, product: Array) -> tuple[Array, Array]:
     # Twice: what the first projection leaves inside is rounding of the large parts.
     inside = basis.T @ product
     outside = product - basis @ inside
@@ -162,14 +173,8 @@ def _split(basis: Float64Array, product: Float64Array) -> tuple[Float64Array, Fl
     return inside + correction, outside - basis @ correction
 
 
-def _next_block(directions: Float64Array, triangle: Float64Array, scale: float) -> Float64Array:
-    # Directions of rounding size are dropped.
-    left, sizes, _ = np.linalg.svd(triangle)
-    return directions @ left[:, sizes > 100 * _EPS * scale]
-
-
-def _outside(basis: Float64Array, block: Float64Array) -> Float64Array:
-    return np.linalg.qr(_split(basis, block)[1])[0]
+def _outside(basis: Array, block: Array) -> Array:
+    return array_namespace(block).linalg.qr(_split(basis, block)[1])[0]
 
 
 def most_equal(values: Float64Array) -> int:
@@ -180,77 +185,3 @@ def most_equal(values: Float64Array) -> int:
     edges = np.flatnonzero(-np.diff(positive) > _EQUAL * values[0])
     runs = np.diff(np.concatenate([[-1], edges, [positive.size - 1]]))
     return int(runs.max())
-
-
-# Blocks between two decompositions of the projected matrix.
-BLOCKS = 3
-# Entries of the basis: 128 MB.
-MOST_ENTRIES = 1 << 24
-# Columns of a block shorter than this part of the largest eigenvalue are rounding.
-SHORTEST = 1e-11
-
-
-def device_lanczos(
-    data: DataMatrix, k: int, rng: np.random.Generator, *, tol: float, max_passes: int
-) -> tuple[Float64Array, Float64Array] | None:
-    """Return the k largest eigenvalues of X'X and their vectors; None where it breaks down."""
-    import torch
-
-    data, order = data.as_torch(), data.shape[1]
-    width = min(order, max(8, k // 2))
-    keep, limit = min(order, k + width), 3 * (k + width)
-    if limit + width > order or order * limit > MOST_ENTRIES:
-        return None
-    first = np.linalg.qr(rng.standard_normal((order, width)))[0]
-    block = torch.from_numpy(first).to(data.to_device(np.zeros(1)).device)
-    basis = torch.zeros((limit, order), dtype=block.dtype, device=block.device).T
-    projected = torch.zeros((limit, limit), dtype=block.dtype, device=block.device)
-    # The shortest column so far, and 1 while all factorizations succeed.
-    health = torch.tensor([np.inf, 1.0], dtype=block.dtype).to(block.device)
-    size = 0
-    for n_pass in range(1, max_passes + 1):
-        new = slice(size, size + width)
-        basis[:, new] = block
-        size += width
-        active = basis[:, :size]
-        product = gram_product(data, block.to(data.dtype)).to(block.dtype)
-        inside = active.T @ product
-        projected[new, :size] = inside.T  # NumPy reads the lower triangle
-        block, triangle = _orthonormal(torch, product - active @ inside, active, health)
-        full = size + width > limit
-        if not full and n_pass % BLOCKS:
-            continue
-        found, (shortest, sound) = projected[:size, :size].cpu().numpy(), health.tolist()
-        if not (sound and np.isfinite(found).all()):
-            return None
-        values, rotation = np.linalg.eigh(found)
-        values, rotation = values[::-1], np.ascontiguousarray(rotation[:, ::-1])
-        if not shortest > SHORTEST * values[0] > 0.0:
-            return None
-        residuals = np.linalg.norm(triangle.cpu().numpy() @ rotation[new, :k], axis=0)
-        turned = torch.from_numpy(rotation).to(block.device)
-        if size > k and np.all(residuals <= tol * values[0]):
-            if most_equal(values[:k]) >= width:
-                return None
-            return values[:k], (active @ turned[:, :k]).cpu().numpy()
-        if full:
-            basis[:, :keep] = active @ turned[:, :keep]
-            projected.zero_()
-            projected[range(keep), range(keep)] = torch.from_numpy(values[:keep].copy()).to(block.device)
-            size = keep
-    return None
-
-
-def _orthonormal(torch: Any, block: Any, basis: Any, health: Any) -> tuple[Any, Any]:
-    """Return an orthonormal basis of the columns, outside `basis`, and the triangle that gives them."""
-    lengths = torch.linalg.vector_norm(block, dim=0)
-    health[0] = torch.minimum(health[0], lengths.min())
-    q, triangle = block / lengths, torch.diag(lengths)
-    for _ in range(3):
-        # Each step squares the loss of orthogonality of the one before it.
-        lower, failed = torch.linalg.cholesky_ex(q.T @ q)
-        health[1] = torch.where(failed == 0, health[1], torch.zeros_like(health[1]))
-        q = torch.linalg.solve_triangular(lower, q.T, upper=False).T
-        q = q - basis @ (basis.T @ q)
-        triangle = lower.T @ triangle
-    return q, triangle

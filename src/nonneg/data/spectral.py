@@ -20,7 +20,6 @@ from nonneg.data.gram_operator import (
     Float64Array,
     apply_gram,
     block_lanczos,
-    device_lanczos,
     gram_matrix,
     machine_epsilon,
     resolve_small_singular_values,
@@ -98,13 +97,17 @@ def leading_eigenpairs(
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)
     tol = max(1e-12 if tol is None else tol, 100 * machine_epsilon(data))
-    if on_gpu(data.to_device(np.zeros(1))):
-        found = device_lanczos(data, k, source, tol=tol, max_passes=max_passes)
-        if found is not None:
-            return found
-    if n_columns <= DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
+    like = None
+    if on_gpu(data.to_device(np.zeros(1))) and n_columns > 4 * k:
+        data = data.as_torch()
+        like = data.xp.astype(data.to_device(np.zeros(1)), data.xp.float64)
+    elif n_columns <= DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
         return dense_eigenpairs(data, k)
-    return block_lanczos(lambda V: apply_gram(data, V), n_columns, k, source, tol=tol, max_passes=max_passes)
+
+    def apply(V: Any) -> Any:
+        return apply_gram(data, V)
+
+    return block_lanczos(apply, n_columns, k, source, tol=tol, max_passes=max_passes, like=like)
 
 
 def dense_eigenpairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Array]:

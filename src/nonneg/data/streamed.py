@@ -18,11 +18,10 @@ import numpy as np
 from array_api_compat import numpy as array_api_numpy
 
 from nonneg._arrays import to_numpy
-from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.local import local_matrix, observed_mask
-from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics, rows_per_block
+from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics
 from nonneg.data.observed import EntryWeights
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import DENSE_COLUMNS
@@ -128,18 +127,21 @@ class StreamedMatrix(BlockedMatrix):
     def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
         known: Statistics | None = None
-        digest = _Digest()
+        digest = self._new_digest()
         for start, _, block in self._blocks():
             if check is not None:
                 check(block, start)
             digest.add(block)
-            found = _statistics(block)
+            found = Statistics.of(block)
             known = found if known is None else known + found
             del block
         assert known is not None
         self._known, self._digest = known, digest.hexdigest()
         if self._mask is None and not known.n_missing:
             self.has_mask = False  # complete data keep the solvers for complete data
+
+    def _new_digest(self) -> Any:
+        return _Digest()
 
     @property
     def statistics(self) -> Statistics:
@@ -242,42 +244,3 @@ class _Digest:
     def hexdigest(self) -> str:
         """Return the checksums as text."""
         return "-".join(f"{one:08x}" for one in self._sums)
-
-
-def _statistics(block: LocalMatrix) -> Statistics:
-    if block.is_weighted:
-        return Statistics.of(block)
-    n_rows, n_columns = block.shape
-    n_missing = 0 if block.observed is None else block.observed.n_missing()
-    if not isinstance(block, DenseMatrix):
-        low, high = block.extremes()
-        norm, total, weight = _squared_norm(block), block.total(), block.observed_weight()
-        return Statistics(norm, total, weight, block.count_nonzero(), low, high, n_missing)
-    # Sums of rows first, and parts that stay in the cache: the same numbers for any number of threads.
-    squares, sums, counts, lows, highs = (np.empty(n_rows) for _ in range(5))
-    step = rows_per_block(n_columns, 1 << 15)
-
-    def work(start: int, stop: int) -> None:
-        for first in range(start, stop, step):
-            part = slice(first, min(first + step, stop))
-            rows = block.array[part]
-            wide = rows.astype(np.float64, copy=False)
-            np.einsum("ij,ij->i", wide, wide, out=squares[part])
-            wide.sum(axis=1, out=sums[part])
-            counts[part] = np.count_nonzero(rows, axis=1)
-            lows[part], highs[part] = rows.min(axis=1), rows.max(axis=1)
-
-    parallel_for(work, n_rows, chunk_size=step, operations=8.0 * n_rows * n_columns)
-    weights = np.ones(n_rows) if block.weights is None else block.weights.astype(np.float64)
-    squared_norm, total = (float(np.sum(weights * of_rows)) for of_rows in (squares, sums))
-    extremes = float(lows.min()), float(highs.max())
-    return Statistics(squared_norm, total, block.observed_weight(), int(counts.sum()), *extremes, n_missing)
-
-
-def _squared_norm(block: LocalMatrix) -> float:
-    """Return the squared norm of a sparse block without a copy of it in float64."""
-    if block.weights is not None or not isinstance(block, SparseMatrix):
-        return block.squared_norm()
-    data = block.csr.data
-    parts = (data[at : at + _PART].astype(np.float64) for at in range(0, len(data), _PART))
-    return float(sum(float(np.sum(part * part)) for part in parts))
