@@ -14,7 +14,7 @@ from nonneg.data import eckart_young as bound_module
 from nonneg.data import spectral as spectral_module
 from nonneg.data.eckart_young import eckart_young_bound
 from nonneg.data.gram_operator import block_lanczos
-from nonneg.data.spectral import leading_singular_values, leading_vectors, numerical_noise, truncated_svd
+from nonneg.data.spectral import leading_singular_values, leading_vectors, numerical_noise
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -59,16 +59,16 @@ def matrix(rng):
 
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("route", ["gram", "lanczos"])
-def test_triplets_match_numpy(container, route, matrix, request):
+def test_values_and_vectors_match_numpy(container, route, matrix, request):
     if route == "lanczos":
         request.getfixturevalue("lanczos")
     k = 5
-    U, s, V = truncated_svd(as_data_matrix(CONTAINERS[container](matrix)), k)
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    np.testing.assert_allclose(s, values[:k], rtol=1e-12)
+    data = as_data_matrix(CONTAINERS[container](matrix))
+    V = leading_vectors(data, k)
+    _, values, right = np.linalg.svd(matrix, full_matrices=False)
+    np.testing.assert_allclose(leading_singular_values(data, k), values[:k], rtol=1e-12)
     signs = np.sign(np.sum(right[:k].T * V, axis=0))
     np.testing.assert_allclose(V, right[:k].T * signs, atol=1e-10)
-    np.testing.assert_allclose(host(U), left[:, :k] * signs, atol=1e-10)
     assert np.all(V[np.argmax(np.abs(V), axis=0), range(k)] > 0)
 
 
@@ -79,12 +79,11 @@ def test_weights_equal_repetition_and_order_does_not_matter(route, matrix, rng, 
     weights = rng.integers(1, 4, size=50)
     order = rng.permutation(int(weights.sum()))
     repeated = np.repeat(matrix, weights, axis=0)[order]
-    first = truncated_svd(as_data_matrix(matrix, weights=weights.astype(float)), 4)
-    second = truncated_svd(as_data_matrix(repeated), 4)
-    np.testing.assert_allclose(first.s, second.s, rtol=1e-12)
-    np.testing.assert_allclose(first.V, second.V, atol=1e-10)
-    np.testing.assert_allclose(np.repeat(first.U, weights, axis=0)[order], second.U, atol=1e-10)
-    np.testing.assert_allclose(first.U.T @ (weights[:, None] * first.U), np.eye(4), atol=1e-12)
+    first, second = as_data_matrix(matrix, weights=weights.astype(float)), as_data_matrix(repeated)
+    np.testing.assert_allclose(
+        leading_singular_values(first, 4), leading_singular_values(second, 4), rtol=1e-12
+    )
+    np.testing.assert_allclose(leading_vectors(first, 4), leading_vectors(second, 4), atol=1e-10)
 
 
 def test_wide_data_go_through_lanczos_and_match_numpy(rng):
@@ -110,13 +109,6 @@ def test_one_small_singular_value_after_large_ones_survives_the_squaring(rng):
     np.testing.assert_allclose(found, true, rtol=1e-3)
 
 
-def test_float32_data_keep_their_type_and_lose_no_more_than_it(rng):
-    X = rng.gamma(1.0, size=(40, 25)).astype(np.float32)
-    U, s, _ = truncated_svd(as_data_matrix(X), 3)
-    assert U.dtype == np.float32
-    np.testing.assert_allclose(s, np.linalg.svd(X.astype(float), compute_uv=False)[:3], rtol=1e-6)
-
-
 @pytest.mark.parametrize("k", [3, 12, 20])
 def test_repeated_singular_values_are_all_found(k, lanczos):
     X = np.kron(np.eye(20), np.ones((2, 5)))
@@ -126,18 +118,13 @@ def test_repeated_singular_values_are_all_found(k, lanczos):
 def test_data_of_low_rank_have_zeros_after_their_rank(rng, lanczos):
     X = rng.random((40, 3)) @ rng.random((3, 60))
     data = as_data_matrix(X)
-    U, s, V = truncated_svd(data, 6)
+    s = leading_singular_values(data, 6)
     np.testing.assert_allclose(s[:3], np.linalg.svd(X, compute_uv=False)[:3], rtol=1e-12)
     assert np.all(s[3:] < numerical_noise(data, s[0]))
-    np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-12)
-    assert not U[:, 3:].any()
 
 
 def test_a_matrix_of_zeros_has_zeros(lanczos):
-    U, s, V = truncated_svd(as_data_matrix(np.zeros((9, 7))), 2)
-    assert not s.any()
-    assert not U.any()
-    np.testing.assert_allclose(V.T @ V, np.eye(2), atol=1e-12)
+    assert not leading_singular_values(as_data_matrix(np.zeros((9, 7))), 2).any()
 
 
 def test_the_start_depends_on_the_number_of_columns_alone(rng):

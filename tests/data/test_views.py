@@ -11,7 +11,6 @@ from nonneg.data.views import (
     ScaledMatrix,
     can_be_transposed,
     normalized_rows,
-    row_norms,
     scaled_rows,
     transposed,
 )
@@ -38,11 +37,10 @@ def local(left):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_points_of_norm_one(container, norm, X):
     data = as_data_matrix(CONTAINERS[container](X))
-    sizes = {"l1": X.sum(axis=1), "l2": np.linalg.norm(X, axis=1), "max": X.max(axis=1)}[norm]
-    np.testing.assert_allclose(local(row_norms(data, norm))[:, 0], sizes, rtol=1e-12)
+    sizes = {"l1": X.sum(axis=1), "l2": np.linalg.norm(X, axis=1)}[norm]
     unit = X / np.where(sizes > 0, sizes, 1.0)[:, None]
     view = normalized_rows(data, norm)
     np.testing.assert_allclose(local(view.take_rows(range(23))), unit, rtol=1e-12)

@@ -8,14 +8,13 @@ with full reorthogonalization and thick restarts, from a start that depends on t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nonneg._arrays import on_gpu
 from nonneg._random import Seed, generator
 from nonneg._ties import REPEATED, fixed_vectors
-from nonneg._typing import SampleArray
 from nonneg.data.gram_operator import (
     Float64Array,
     apply_gram,
@@ -24,7 +23,7 @@ from nonneg.data.gram_operator import (
     machine_epsilon,
     resolve_small_singular_values,
 )
-from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.matrix import DataMatrix
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
@@ -33,28 +32,6 @@ from nonneg.exceptions import InvalidParameterError
 DENSE_COLUMNS = 500  # up to here the whole Gram matrix is cheaper than Lanczos
 _DENSE_LIMIT = 4096  # beyond it the Gram matrix is never formed, however many values are requested
 _MAX_PASSES = 300
-
-
-class TruncatedSvd(NamedTuple):
-    """Leading singular triplets: X ~ U diag(s) V'."""
-
-    # Orthonormal in the inner product of the row weights; zero columns where s is numerically zero.
-    U: SampleArray
-    s: Float64Array  # singular values in descending order (float64, on the host)
-    V: Float64Array  # orthonormal (float64, on the host)
-
-
-def truncated_svd(
-    data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
-) -> TruncatedSvd:
-    """Return the k leading singular triplets."""
-    # Few columns: one pass of O(n m^2) and O(m^3). Many: about 5 to 20 passes with blocks of 8 to 32 vectors.
-    _, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
-    V, s = resolve_small_singular_values(data, V)
-    V = fixed_vectors(s**2, V, _repeated(data))
-    inverse = np.where(s > _noise_level(data, s), 1.0 / np.where(s > 0, s, 1.0), 0.0)
-    (U,), _ = data.map_reduce_rows(_scaled_products, V=data.to_device(V), scale=data.to_device(inverse))
-    return TruncatedSvd(U, s, V)
 
 
 def leading_vectors(
@@ -73,10 +50,6 @@ def numerical_noise(data: DataMatrix, largest: float) -> float:
     """Return the size below which a computed singular value is rounding."""
     eps = machine_epsilon(data)
     return largest * max(10 * eps**0.75, max(data.shape) * eps)
-
-
-def _noise_level(data: DataMatrix, s: Float64Array) -> float:
-    return numerical_noise(data, float(s[0])) if s.size else 0.0
 
 
 def check_count(data: DataMatrix, k: int) -> None:
@@ -119,10 +92,6 @@ def dense_eigenpairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Arr
         V, s = resolve_small_singular_values(data, V)
         values = s**2
     return values[:k], np.ascontiguousarray(V[:, :k])
-
-
-def _scaled_products(block: LocalMatrix, *, V: Any, scale: Any) -> tuple[tuple[Any], tuple[()]]:
-    return (block.times(V) * scale[None, :],), ()
 
 
 FORM_LIMIT = 4096

@@ -253,7 +253,7 @@ def _on_view(
     return inner(view(block, *arrays[:n_own], **options), *arrays[n_own:], **shared)
 
 
-NORMS = ("l1", "l2", "max")
+NORMS = ("l1", "l2")
 
 
 def scaled_rows(data: DataMatrix, scale: SampleArray) -> DataMatrix:
@@ -273,7 +273,8 @@ def scaled_columns(data: DataMatrix, scale: Array) -> DataMatrix:
 
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
     """Return the data with rows of norm 1, without a copy of the entries; rows of zeros stay."""
-    _check_norm(norm)
+    if norm not in NORMS:
+        raise UnknownNameError.of("norm", norm, NORMS)
     (scale,), _ = data.map_reduce_rows(_inverse_norms, norm=norm)
     return scaled_rows(data, scale)
 
@@ -337,50 +338,19 @@ def _column_weights(block: LocalMatrix) -> tuple[tuple[()], tuple[Array, Array]]
     return (), (sums, counts)
 
 
-def row_norms(data: DataMatrix, norm: str = "l2") -> SampleArray:
-    """Return the norm of every row."""
-    _check_norm(norm)
-    return data.map_reduce_rows(_norms, norm=norm)[0][0]
-
-
-def _check_norm(norm: str) -> None:
-    if norm not in NORMS:
-        raise UnknownNameError.of("norm", norm, NORMS)
-
-
-def _norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tuple[()]]:
+def _inverse_norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tuple[()]]:
     xp = block.xp
     if norm == "l2":
-        found = xp.sqrt(block.squared_row_norms())
-    elif isinstance(block, SparseArrayMatrix):
-        if norm == "l1":
-            found = block.row_powers(1.0)
-        else:  # maxima of rows have no kernel on a GPU
-            found = block.to_device(_sparse_norms(block.on_host(), norm))
+        return (block.inverse_row_norms(),), ()
+    if isinstance(block, SparseArrayMatrix):
+        sizes = block.row_powers(1.0)
     elif isinstance(block, SparseMatrix):
-        found = _sparse_norms(block, norm)
-    else:
-        reduce = xp.sum if norm == "l1" else xp.max
-        rows = (block.dense_rows(start, stop) for start, stop in block.row_blocks(1 << 20))
-        found = xp.concat([reduce(xp.abs(part), axis=1) for part in rows])
-    return (xp.astype(found, block.dtype)[:, None],), ()
-
-
-def _sparse_norms(block: SparseMatrix, norm: str) -> Array:
-    sizes = np.abs(block.csr.data.astype(np.float64))
-    starts, stops = block.csr.indptr[:-1], block.csr.indptr[1:]
-    if norm == "l1":
         # A sum within each row: differences of a running sum would lose small rows after large ones.
-        return np.bincount(np.repeat(np.arange(block.shape[0]), stops - starts), sizes, block.shape[0])
-    found = np.zeros(block.shape[0])
-    filled = np.flatnonzero(stops > starts)
-    if filled.size:
-        found[filled] = np.maximum.reduceat(sizes, starts[filled])
-    return found
-
-
-def _inverse_norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tuple[()]]:
-    (found,), _ = _norms(block, norm=norm)
-    xp = block.xp
-    positive = found > 0
-    return (xp.where(positive, 1.0 / xp.where(positive, found, xp.ones_like(found)), found),), ()
+        rows = np.repeat(np.arange(block.shape[0]), np.diff(block.csr.indptr))
+        sizes = np.bincount(rows, np.abs(block.csr.data.astype(np.float64)), block.shape[0])
+    else:
+        parts = (block.dense_rows(start, stop) for start, stop in block.row_blocks(1 << 20))
+        sizes = xp.concat([xp.sum(xp.abs(part), axis=1) for part in parts])
+    sizes = xp.astype(sizes, block.dtype)[:, None]
+    positive = sizes > 0
+    return (xp.where(positive, 1.0 / xp.where(positive, sizes, xp.ones_like(sizes)), sizes),), ()
