@@ -8,26 +8,13 @@ import io
 import array_api_strict
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from nonneg import _arrays
 from nonneg._arrays import (
-    clipped,
     computed,
     from_torch,
-    is_cpu_tensor,
-    is_cuda_tensor,
     is_dask,
-    is_float32,
-    is_non_numpy,
-    is_sparse_array,
-    numpy_dtype,
-    numpy_view,
     on_gpu,
-    row_major,
-    scalar,
-    tensor_view,
-    to_device,
     to_float64,
     to_numpy,
     to_torch,
@@ -66,72 +53,6 @@ def test_dask_arrays_are_recognized_and_computed():
     assert not is_dask(X)
     assert computed(X) is X
     np.testing.assert_array_equal(computed(_dask(X)), X)
-
-
-def test_arrays_of_other_namespaces_are_told_from_numpy():
-    assert is_non_numpy(_strict(X))
-    assert is_non_numpy(_dask(X))
-    assert not is_non_numpy(X)
-    assert not is_non_numpy(X.tolist())
-
-
-def test_dtypes_of_any_namespace():
-    assert is_float32(array_api_strict.float32)
-    assert numpy_dtype(array_api_strict.float64) is np.float64
-    assert numpy_dtype(X.dtype) is np.float32
-
-
-def test_to_device_follows_the_other_array():
-    found = to_device(np.arange(3), _strict(X))
-    assert type(found) is type(_strict(X))
-    assert found.dtype == array_api_strict.int64
-    assert to_device(_strict(np.arange(3)), X, np.float32).dtype == np.float32
-    assert to_device(X, X) is X
-    flags = to_device(_strict(X > 2), X)
-    assert flags.dtype == bool
-    assert to_device(_strict(np.arange(3)), X, np.int32).dtype == np.int32
-    assert to_device(np.asfortranarray(X), _strict(X)).dtype == array_api_strict.float32
-
-
-@pytest.mark.torch
-def test_views_share_the_memory_of_cpu_tensors():
-    tensor = _torch(X)
-    assert is_cpu_tensor(tensor)
-    assert np.shares_memory(numpy_view(tensor), tensor.detach().numpy())
-    assert np.shares_memory(tensor_view(X).numpy(), X)
-    assert numpy_view(X) is X
-
-
-@pytest.mark.torch
-def test_tensors_on_a_gpu_stay_there(monkeypatch):
-    tensor = _torch(X).detach()
-    assert not on_gpu(tensor)
-    assert row_major(tensor) is tensor
-    assert type(scalar(tensor[0, 0])) is float
-    monkeypatch.setattr(_arrays, "GPU_DEVICES", {"cpu"})  # as if host memory were a GPU's
-    assert on_gpu(tensor)
-    assert is_cuda_tensor(tensor)
-    assert not is_cpu_tensor(tensor)
-    assert numpy_view(tensor) is tensor
-    turned = tensor.T
-    assert not turned.is_contiguous()
-    assert row_major(turned).is_contiguous()
-    assert scalar(turned[0, 0]).shape == ()
-    assert not on_gpu(X)
-
-
-@pytest.mark.parametrize("convert", [np.asarray, _strict, pytest.param(_torch, marks=pytest.mark.torch)])
-def test_bounds_of_every_container(convert):
-    for bounds in ({"low": 1.0}, {"high": 3.0}, {"low": 1.0, "high": 3.0}):
-        expected = np.clip(X, bounds.get("low"), bounds.get("high"))
-        np.testing.assert_array_equal(to_numpy(clipped(convert(X), **bounds)), expected)
-
-
-@pytest.mark.torch
-def test_sparse_tensors_are_told_from_dense_ones():
-    tensor = _torch(X)
-    assert is_sparse_array(tensor.to_sparse())
-    assert not any(is_sparse_array(array) for array in (tensor, X, sp.csr_array(X)))
 
 
 def test_archives_are_those_of_numpy():

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import nonneg._devices as devices
 from nonneg import NMF, factorize, load, non_negative_factorization, open_matrix
-from nonneg.data import as_data_matrix, device_stream
+from nonneg.data import device_stream
 from nonneg.data.device_stream import DeviceStream, DeviceStreamedMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.streamed import StreamedMatrix
@@ -257,21 +257,6 @@ def test_out_of_memory_says_what_to_do(gpu, low_rank, monkeypatch, torch):
         NMF(3, device="cuda").fit(low_rank.astype(np.float32))
     assert "use float32" not in str(found.value)
     assert isinstance(found.value, MemoryError)
-
-
-def test_other_errors_pass_through():
-    with pytest.raises(ZeroDivisionError), devices.device_work(as_data_matrix(np.ones((1, 1)))):
-        raise ZeroDivisionError
-
-
-def test_a_missing_triton_is_said_once(monkeypatch):
-    monkeypatch.setattr(devices, "_warned", set())
-    monkeypatch.setattr(devices, "is_installed", lambda name: False)
-    with pytest.warns(DeviceWarning, match="Triton is not installed.*pip install triton"):
-        devices.warn_without_triton()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        devices.warn_without_triton()
 
 
 # Larger than the device.

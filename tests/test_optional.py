@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
 import pytest
 
-from nonneg._optional import import_optional, install_command, is_installed
+from nonneg._optional import import_optional, install_command
 from nonneg.exceptions import MissingDependencyError, NonnegError
 
 
@@ -63,10 +62,3 @@ def test_error_inside_a_library_is_not_hidden(tmp_path, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match="something_it_needs") as caught:
         import_optional("broken_library", extra="formats", purpose="Reading")
     assert not isinstance(caught.value, MissingDependencyError)
-
-
-def test_asking_whether_a_library_is_there_does_not_import_it():
-    already = "colorsys" in sys.modules
-    assert is_installed("colorsys")
-    assert ("colorsys" in sys.modules) == already
-    assert not is_installed("not_there")

@@ -11,8 +11,6 @@ from nonneg.data import device_stream
 from nonneg.data.device_stream import (
     DeviceStreamedMatrix,
     copied,
-    fits,
-    host_bytes,
     host_rows,
 )
 from nonneg.data.streamed import StreamedMatrix
@@ -27,21 +25,6 @@ def X(rng):
     return np.where(rng.random((11, 6)) < 0.4, 0.0, rng.random((11, 6)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "dense", "entry"), [(np.float64, 8, 12), (np.float32, 4, 8), (np.int16, 8, 12), (bool, 8, 12)]
-)
-def test_bytes_on_the_device(kind, dense, entry):
-    X = np.eye(6)[:4].astype(kind)
-    assert host_bytes(X) == 24 * dense
-    assert host_bytes(sp.csr_array(X)) == 2 * 4 * entry  # with the transpose
-
-
-def test_data_may_take_three_quarters_of_the_free_memory(monkeypatch):
-    monkeypatch.setattr(device_stream, "free_memory", lambda device: 100.0)
-    assert fits(75.0, None)
-    assert not fits(75.1, None)
-
-
 def test_sparse_data_that_do_not_fit_are_refused(X):
     with pytest.raises(DeviceMemoryError, match=r"take 96 bytes, more than the GPU has free"):
         host_rows(sp.csr_array(np.eye(4)))
@@ -50,16 +33,6 @@ def test_sparse_data_that_do_not_fit_are_refused(X):
     stored = CompressedRows(csr.data, csr.indices, csr.indptr, X.shape, "file")
     with pytest.raises(DeviceMemoryError, match="file is sparse and larger than memory"):
         DeviceStreamedMatrix(stored, None)
-
-
-@pytest.mark.parametrize("kind", ["float32", "float64", ">f4", ">f8", "int16", "bool"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_of_any_type_are_copied(kind, order, torch, monkeypatch):
-    monkeypatch.setattr(device_stream, "BLOCK_BYTES", 100)
-    X = np.asarray(np.arange(24).reshape(8, 3) % 2, dtype=kind, order=order)
-    found = copied(X, torch.device("cpu"))
-    assert found.dtype == (torch.float32 if kind == "float32" else torch.float64)
-    np.testing.assert_array_equal(found.numpy(), X)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])

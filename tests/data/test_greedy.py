@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.data import as_data_matrix
-from nonneg.data.greedy import GreedyRule, best_candidate, block_candidates, greedy_selection
+from nonneg.data.greedy import GreedyRule, greedy_selection
 
 CONTAINERS = {
     "dense": np.asarray,
@@ -99,41 +99,6 @@ def test_the_search_ends_when_nothing_is_left(points):
     assert few.scores[1:].min() > 0.1 * start >= few.best_left
 
 
-def test_a_negative_floor_lets_negative_scores_through(points):
-    rule = GreedyRule(begin, lower, facts, n_kept=1)
-    assert len(greedy_selection(as_data_matrix(points), 4, rule).indices) == 1
-    assert len(greedy_selection(as_data_matrix(points), 4, rule, floor=-1e9).indices) == 4
-
-
-def lower(block, nearest, *, pick):
-    """Score as `advance`, but shifted below zero."""
-    kept, scores = advance(block, nearest, pick=pick)
-    return kept, scores - 1e6
-
-
-def test_the_last_pass_may_be_left_out(points):
-    passes = []
-
-    def counted(row, n_picks):
-        passes.append(n_picks)
-        return facts(row, n_picks)
-
-    rule = GreedyRule(begin, advance, counted, n_kept=1)
-    found = greedy_selection(as_data_matrix(points), 4, rule, finish=False)
-    assert passes == [1, 2, 3]
-    assert np.isnan(found.best_left)
-    assert found.indices.tolist() == by_hand(points, 4, int(found.indices[0]))
-
-
-def test_a_callback_may_end_the_search(points):
-    seen = []
-    found = greedy_selection(
-        as_data_matrix(points), 9, RULE, on_pick=lambda index, score: seen.append(index) or len(seen) == 3
-    )
-    assert found.indices.tolist() == seen
-    assert len(seen) == 3
-
-
 def test_a_pick_may_be_refined(points):
     def next_one(data, kept, index, row):
         np.testing.assert_allclose(row, points[index])
@@ -185,100 +150,8 @@ def test_of_near_ties_that_are_equal_otherwise_the_lowest_index_wins():
     assert greedy_selection(as_data_matrix(X), 1, rule, finish=False).indices.tolist() == [0]
 
 
-@pytest.mark.parametrize("container", ["dense", "dask"])
-def test_blocks_report_what_else_they_found(container, points):
-    heard = []
-    rule = GreedyRule(begin_and_report, advance_and_report, facts, n_kept=1, listen=heard.append)
-    found = greedy_selection(as_data_matrix(CONTAINERS[container](points)), 3, rule)
-    sizes = [40] if container == "dense" else [7, 7, 7, 7, 7, 5]
-    assert heard == [[("begin", size) for size in sizes]] + 3 * [[("advance", size) for size in sizes]]
-    assert found.n_passes == 4
-
-
-def begin_and_report(block):
-    """As `begin`, and tell the size of the block."""
-    return (*begin(block), [("begin", block.shape[0])])
-
-
-def advance_and_report(block, nearest, *, pick):
-    """As `advance`, and tell the size of the block."""
-    return (*advance(block, nearest, pick=pick), [("advance", block.shape[0])])
-
-
 def begin_with_rank(block):
     """As `begin`, with the index of the row kept as well."""
     kept, scores = begin(block)
     rank = block.to_device(np.arange(block.shape[0], dtype=float)[:, None])
     return (*kept, rank), scores
-
-
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.5])
-def test_a_block_names_the_near_ties_that_may_win(share, rng):
-    scores, second = rng.integers(10, 15, 30) / 10.0, rng.integers(0, 5, 30).astype(float)
-    block = as_data_matrix(np.arange(60.0).reshape(30, 2) + 1)
-    found = block_candidates(block, scores, second, share)
-    least = scores.max() - share * scores.max()
-    # None is dominated: as large a score with a larger second one, or with an equal one and a lower index.
-    expected = [
-        at
-        for at in range(30)
-        if scores[at] >= least
-        and not any(
-            scores[other] >= scores[at] and (second[other], -other) > (second[at], -at) for other in range(30)
-        )
-    ]
-    assert sorted(place for _, place, _, _, _ in found) == expected
-    for score, place, _, row, more in found:
-        assert (score, more) == (scores[place], second[place])
-        np.testing.assert_array_equal(row, [2 * place + 1, 2 * place + 2])
-    # The last one has the size of the block, from which indices in the whole matrix follow.
-    assert [size for _, _, size, _, _ in found] == [0] * (len(found) - 1) + [30]
-    assert all(row is None for *_, row, _ in block_candidates(block, scores, second, share, rows=False))
-    (alone,) = block_candidates(block, scores)
-    assert alone[:3] == (scores.max(), int(np.argmax(scores)), 30)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1])
-def test_the_best_of_all_blocks_is_that_of_the_whole(share, rng):
-    X = as_data_matrix(np.ones((24, 2)))
-    for _ in range(20):
-        scores, second = rng.integers(-12, -8, 24) / 10.0, rng.integers(0, 3, 24).astype(float)
-        candidates = []
-        for cut in np.split(np.arange(24), [5, 6, 17]):
-            candidates += block_candidates(X.select(cut), scores[cut], second[cut], share)
-        near = np.flatnonzero(scores >= scores.max() - share * abs(scores.max()))
-        winner = min(near, key=lambda at: (-second[at], at))
-        found = best_candidate(candidates, share)
-        assert found[:2] == (winner, scores[winner])
-
-
-def test_scores_that_are_not_numbers_leave_the_first_candidate():
-    nothing = [(np.nan, 2, 5, "a", 0.0), (np.nan, 1, 5, "b", 0.0)]
-    assert best_candidate(nothing)[0] == 2
-    assert best_candidate(nothing)[2] == "a"
-
-
-@pytest.mark.parametrize("finish", [True, False])
-def test_passes_are_counted_and_the_end_is_told(finish, points):
-    found = greedy_selection(as_data_matrix(points), 3, RULE, finish=finish)
-    assert found.n_passes == (4 if finish else 3)
-    assert np.isnan(found.best_left) == (not finish)
-    ended = greedy_selection(as_data_matrix(points), 3, RULE, finish=finish, on_pick=lambda *pick: True)
-    assert len(ended.indices) == 1
-    assert ended.n_passes == (2 if finish else 1)
-    assert np.isnan(ended.best_left) == (not finish)
-    none = greedy_selection(as_data_matrix(points), 0, RULE, finish=finish)
-    assert (len(none.indices), none.n_passes) == (0, 1)
-    assert greedy_selection(as_data_matrix(points), 3, RULE, floor=1e9).best_left == points.sum(axis=1).max()
-
-
-def test_the_larger_of_both_floors_counts(points):
-    start = points.sum(axis=1).max()
-    strict = greedy_selection(as_data_matrix(points), 40, RULE, floor=0.3 * start, relative_floor=0.1)
-    assert strict.indices.tolist() == (
-        greedy_selection(as_data_matrix(points), 40, RULE, relative_floor=0.3).indices.tolist()
-    )
-    # A score that equals the floor is no longer picked.
-    level = greedy_selection(as_data_matrix(points), 2, RULE, first=0).scores[1]
-    ended = greedy_selection(as_data_matrix(points), 2, RULE, first=0, floor=level)
-    assert (ended.indices.tolist(), ended.best_left) == ([0], level)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from tests.references.containers import DASK_FORMS, FILE_FORMS, FORMS, as_container, container_of, plain
 
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.matrix import rows_per_block
 
 SHAPE = (24, 11)
 WEIGHTS = np.random.default_rng(9).gamma(1.0, size=SHAPE[0])
@@ -170,25 +168,6 @@ def test_the_input_is_not_changed(form, X, mask):
     np.testing.assert_array_equal(plain(brought), X)
 
 
-def test_row_blocks_cover_all_rows_once(X):
-    data = as_data_matrix(X)
-    ranges = list(data.row_blocks(entries=3 * SHAPE[1]))
-    assert ranges == [(start, start + 3) for start in range(0, 24, 3)]
-    assert rows_per_block(10**9) == 1
-
-
-def test_a_container_is_returned_as_it_is(X):
-    data = as_data_matrix(X)
-    assert as_data_matrix(data) is data
-
-
-def test_extremes_are_computed_once(X, monkeypatch):
-    data = as_data_matrix(X)
-    wanted = data.extremes()
-    monkeypatch.setattr(type(data), "_compute_extremes", lambda self: pytest.fail("computed again"))
-    assert data.extremes() == wanted == (X.min(), X.max())
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_local_blocks_hold_all_rows(form, X):
     blocks = list(as_data_matrix(as_container(X, form)).local_blocks())
@@ -210,36 +189,3 @@ def test_means_and_counted_rows():
     assert as_data_matrix(X, mask=mask).mean() == 0.0
     mask[1, 2] = True
     assert as_data_matrix(X, mask=mask).mean() == 6.0
-
-
-def test_norms_of_rows_of_zeros_have_no_inverse():
-    X = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 0.5]])
-    for form in (X, sp.csr_array(X)):
-        np.testing.assert_allclose(as_data_matrix(form).inverse_row_norms(), [[0.2], [0.0], [2.0]])
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "n_columns", "entries", "expected"),
-    [
-        (5, 2, 4, [(0, 2), (2, 4), (4, 5)]),
-        (4, 2, 4, [(0, 2), (2, 4)]),
-        (2, 9, 4, [(0, 1), (1, 2)]),
-        (3, 1, 9, [(0, 3)]),
-    ],
-)
-def test_blocks_of_about_so_many_entries(n_rows, n_columns, entries, expected):
-    assert list(as_data_matrix(np.ones((n_rows, n_columns))).row_blocks(entries)) == expected
-    assert rows_per_block(n_columns, entries) == max(1, entries // n_columns)
-
-
-@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_norms_are_computed_once_in_double_precision(form, dtype, rng, monkeypatch):
-    X = form((1e3 * rng.random((300, 200))).astype(dtype))
-    weights = rng.random(300)
-    data = as_data_matrix(X, weights=weights)
-    expected = np.sum(data.weights[:, None].astype(float) * X.astype(float) ** 2)
-    assert data.squared_norm() == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(data.squared_row_norms(), np.sum(X.astype(float) ** 2, axis=1), rtol=1e-5)
-    monkeypatch.setattr(type(data), "_row_squares", None)
-    assert data.squared_norm() == pytest.approx(expected, rel=1e-12)

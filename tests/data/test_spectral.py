@@ -40,10 +40,6 @@ CONTAINERS = {
 }
 
 
-def host(array):
-    return np.asarray(array.compute() if hasattr(array, "compute") else array)
-
-
 @pytest.fixture
 def lanczos(monkeypatch):
     """Take the route of many columns, however few there are."""

@@ -23,27 +23,6 @@ def compressed(counts, memory, block, monkeypatch):
     return CompressedRows(np.ones(n), indices, indptr, (len(counts), 50), "file", memory)
 
 
-@pytest.mark.parametrize(
-    ("counts", "block", "edges"),
-    [
-        ([2, 2, 2, 2], 4, [0, 2, 4]),
-        ([2, 2, 2, 2], 5, [0, 2, 4]),
-        ([2, 2, 2, 2], 6, [0, 3, 4]),
-        ([2, 2, 2, 2], 1, [0, 1, 2, 3, 4]),
-        ([9, 1, 1, 0, 0], 3, [0, 1, 5]),
-        ([0, 0, 3, 3], 3, [0, 3, 4]),
-        ([1, 1, 1], 99, [0, 3]),
-        ([0, 0], 1, [0, 2]),
-    ],
-)
-def test_blocks_of_rows_have_as_many_entries_as_allowed(counts, block, edges, monkeypatch):
-    matrix = compressed(counts, 10**6, block, monkeypatch)
-    assert matrix.cuts().tolist() == edges
-    assert matrix.nnz == sum(counts)
-    assert matrix.n_bytes == 12 * sum(counts) + 8 * (len(counts) + 1)
-    assert matrix.row_bytes() == 12 * sum(counts) / len(counts)
-
-
 def test_a_row_of_which_two_do_not_fit_is_refused(monkeypatch):
     assert compressed([10, 1], 360, 99, monkeypatch).cuts()[-1] == 2
     with pytest.raises(FileFormatError, match="a row with 10 entries: two rows of that size do not fit"):
@@ -81,32 +60,6 @@ def test_rows_are_read_into_memory(columns, listed, rng):
     np.testing.assert_array_equal(out, X[3:9] if columns is None else X[3:9][:, columns])
 
 
-def test_chunks_of_an_array(rng):
-    class Chunked:
-        shape, dtype, chunks = (10, 4), np.dtype(float), (3, 4)
-
-    assert ArrayRows(Chunked(), "a").chunk_rows == 3
-    Chunked.chunks = (30, 4)
-    assert ArrayRows(Chunked(), "a").chunk_rows == 10
-    Chunked.shards = (5, 4)
-    assert ArrayRows(Chunked(), "a").chunk_rows == 5
-    assert ArrayRows(rng.random((10, 4)), "a").chunk_rows == 1
-    assert ArrayRows(rng.random((10, 4)), "a").n_bytes == 320
-    with pytest.raises(FileFormatError, match=r"an array of shape \(3,\)"):
-        ArrayRows(np.ones(3), "a")
-
-
-@pytest.mark.parametrize(
-    ("chunk", "wanted", "edges"),
-    [(1, 3, [0, 3, 6, 9, 10]), (4, 3, [0, 4, 8, 10]), (2, 5, [0, 4, 8, 10]), (1, 20, [0, 10])],
-)
-def test_blocks_of_chunks(chunk, wanted, edges, monkeypatch, rng):
-    monkeypatch.setattr(stored, "_BLOCK_BYTES", 32 * wanted)
-    matrix = ArrayRows(rng.random((10, 4)), "a", 10**6)
-    matrix.chunk_rows = chunk
-    assert matrix.cuts().tolist() == edges
-
-
 @pytest.mark.parametrize(
     ("size", "wanted", "edges"),
     [(3, 3, [0, 3, 6, 9, 10]), (3, 6, [0, 6, 10]), (3, 2, [0, 3, 6, 9, 10]), (3, 99, [0, 10])],
@@ -128,39 +81,6 @@ def test_blocks_of_row_groups(size, wanted, edges, tmp_path, monkeypatch, rng):
     for start, stop in ((0, 10), (3, 6), (2, 8), (9, 10)):
         np.testing.assert_array_equal(matrix.read_rows(start, stop), X[start:stop])
     matrix.close()
-
-
-@pytest.mark.parametrize(
-    ("form", "dtype", "n_bytes"),
-    [
-        ("dense", np.float64, 10 * 4 * 8),
-        ("dense", np.float32, 10 * 4 * 4),
-        ("dense", np.int16, 2 * 10 * 4 * 8),  # integers exist twice while they are read
-        ("csr", np.float64, 2 * 20 * 12),  # products with X' keep the transpose
-        ("csr", np.int16, 2 * 20 * 12),
-        ("csc", np.float32, 2 * 20 * 8),
-    ],
-)
-def test_a_matrix_fits_with_a_quarter_of_the_memory_to_spare(form, dtype, n_bytes):
-    X = np.zeros((10, 4), dtype=dtype)
-    X[::2] = 1
-    for memory, fits in ((-(-n_bytes * 4 // 3), True), (-(-n_bytes * 4 // 3) - 1, False)):
-        if form == "dense":
-            matrix = ArrayRows(X, "a", memory)
-        else:
-            kind = CompressedRows if form == "csr" else CompressedColumns
-            S = sp.csr_array(X).asformat(form)
-            matrix = kind(S.data, S.indices.astype(np.int32), S.indptr, (10, 4), "a", memory)
-        assert matrix.fits() == fits
-
-
-def test_blocks_take_an_eighth_of_the_memory_and_never_too_much():
-    X = np.ones((10, 4))
-    assert ArrayRows(X, "a", 800).block_bytes() == 100
-    assert ArrayRows(X, "a", 7).block_bytes() == 1
-    assert ArrayRows(X, "a", 10**12).block_bytes() == 128 * 10**6
-    assert ArrayRows(X, "a", 800).cuts().tolist() == [0, 3, 6, 9, 10]
-    assert ArrayRows(X, "a", 7).cuts().tolist() == list(range(11))
 
 
 def test_chunks_of_which_three_do_not_fit_are_refused():
@@ -228,34 +148,6 @@ def test_rows_outside_of_the_matrix_are_refused(row):
         by_rows(*parts, (3, 2), "file", 10**6)
 
 
-@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 100])
-def test_parts_cover_everything_once(n):
-    seen = np.zeros(n, dtype=int)
-
-    def mark(start, stop):
-        assert 0 <= start < stop <= n
-        seen[start:stop] += 1
-
-    with ThreadPoolExecutor(2) as workers:
-        if n:
-            stored.in_parts(mark, n, workers)
-    assert (seen == 1).all()
-
-
-def test_names_follow_the_chosen_columns(rng):
-    X = rng.random((3, 4))
-    matrix = ArrayRows(X, "a")
-    matrix.column_names = list("abcd")
-    matrix.select(np.array([3, 1, 0]))
-    matrix.select(np.array([2, 0]))
-    assert matrix.column_names == ["a", "d"]
-    assert (matrix.shape, matrix.ndim) == ((3, 2), 2)
-    np.testing.assert_array_equal(matrix.read_all(), X[:, [0, 3]])
-    assert repr(matrix) == "ArrayRows(3 x 2 float64, 96 bytes, 'a')"
-    S = sp.csr_array(np.eye(2))
-    assert "2 x 2 sparse float64" in repr(CompressedRows(S.data, S.indices, S.indptr, (2, 2), "s"))
-
-
 @pytest.mark.parametrize("fortran", [False, True])
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.int16])
@@ -302,23 +194,3 @@ def test_a_file_is_as_long_as_its_rows(missing, tmp_path):
             pytest.raises(FileFormatError, match="has become shorter"),
         ):
             matrix.read_into(np.empty((3, 2)), 0, 3, writers)
-
-
-@pytest.mark.parametrize("kind", [CompressedRows, CompressedColumns])
-def test_a_single_row_takes_all_bytes(kind):
-    S = sp.csr_array(np.array([[0.0, 2.0, 3.0]])).asformat("csr" if kind is CompressedRows else "csc")
-    matrix = kind(S.data, S.indices.astype(np.int64), S.indptr.astype(np.int64), S.shape, "a")
-    assert matrix.row_bytes() == 2 * (8 + 8)  # as stored
-    found = matrix.read_rows(0, 1)
-    np.testing.assert_array_equal(found.toarray(), S.toarray())
-
-
-def test_slices_of_a_mapped_file_are_named_after_it(tmp_path):
-    np.save(tmp_path / "X.npy", np.arange(12.0).reshape(4, 3))
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert stored.memmap_rows(mapped[:, :2]).source == str(tmp_path / "X.npy")
-    assert stored.memmap_rows(mapped).source == str(tmp_path / "X.npy")
-    turned = stored.memmap_rows(mapped.T)
-    assert isinstance(turned, FileRows)
-    assert turned.fortran
-    np.testing.assert_array_equal(turned.read_rows(1, 3), mapped.T[1:3])

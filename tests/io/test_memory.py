@@ -4,33 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from nonneg.exceptions import InvalidParameterError
 from nonneg.io import memory
-from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("1", 1), ("3ib", 3), ("1b", 1), (" 7 B ", 7), ("2k", 2000), ("2kB", 2000), ("2KiB", 2048),
-        ("3mb", 3 * 10**6), ("3MiB", 3 * 2**20), ("1g", 10**9), ("1Gi", 2**30), ("2tb", 2 * 10**12),
-        ("2TiB", 2 * 2**40), (".5k", 500), ("1.k", 1000), (1, 1), (2.9, 2), (np.float64(12.0), 12),
-    ],
-)  # fmt: skip
-def test_units_are_those_of_the_si_and_of_powers_of_two(given, expected):
-    assert checked_memory(given) == expected
-    assert type(checked_memory(given)) is int
-
-
-@pytest.mark.parametrize(
-    "given", [0, 0.5, "0.5", "0 GB", float("inf"), "", "k", "1 kk", "1e3", False, 1j, b"1"]
-)
-def test_what_is_no_amount_of_at_least_a_byte(given):
-    with pytest.raises(InvalidParameterError, match=r"memory=.* \(--memory\) is not an amount of memory"):
-        checked_memory(given)
+from nonneg.io.memory import checked_memory, memory_limit, written_bytes
 
 
 @pytest.mark.parametrize(
@@ -77,11 +54,3 @@ def test_a_system_without_control_groups_has_no_such_limit(monkeypatch):
 
     monkeypatch.setattr(Path, "read_text", missing)
     assert list(memory._limit_files()) == []
-
-
-@pytest.mark.parametrize("shape", [(0,), (3, 0), (4,), (2, 3)])
-def test_temporary_arrays_have_any_shape(shape):
-    found = temporary_array(shape, np.int32)
-    found[...] = 5
-    assert (found.shape, found.dtype) == (shape, np.int32)
-    assert found.sum() == 5 * np.prod(shape)
