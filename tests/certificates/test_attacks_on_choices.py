@@ -239,7 +239,7 @@ def test_nodes_far_away_in_a_large_component_are_not_said_to_lie_in_small_ones()
     found = _reached(Search, 10, 2, 1)
     assert found.number == pytest.approx(0.3)
     assert found.sentence == (
-        "The eigenvectors reach 7 of 10 nodes; 2 have no coordinate above rounding, and 1 have no edges."
+        "The eigenvectors reach 7 of 10 nodes; 2 have no coordinate above rounding, and 1 has no edges."
     )
     assert _reached(Search, 10, 0, 0).holds
 

@@ -67,7 +67,7 @@ def test_odd_nodes_are_told_and_names_escaped(method, edges, tmp_path, capsys):
     words = ["communities", str(edges), "-k", "2", "--method", method, "-o", str(out)]
     assert main(words) == 0
     notes = capsys.readouterr().err
-    assert "1 edges from a node to itself were left out" in notes
+    assert "1 edge from a node to itself left out" in notes
     assert "1 of 12 nodes have no edges; their memberships are NaN" in notes
     with (out / "memberships.csv").open() as stream:
         table = {row["node"]: row for row in csv.DictReader(stream)}

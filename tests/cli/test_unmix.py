@@ -174,7 +174,7 @@ def test_entries_below_zero_are_clipped_as_far_as_is_said(planted, tmp_path, cap
     assert main(words) == 2
     assert "--negative-tol" in capsys.readouterr().err
     assert main([*words, "--negative-tol", "0.3"]) == 0
-    assert "note: 1 entries below zero in 1 of 108 pixels" in capsys.readouterr().err
+    assert "note: 1 entry below zero in 1 of 108 pixels" in capsys.readouterr().err
 
 
 def test_maps_take_over_where_the_scene_lies(planted, tmp_path, capsys):

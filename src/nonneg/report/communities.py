@@ -244,9 +244,9 @@ def draw_graph(model: Any) -> Raw:
         x, y = (places[at] - places.min(axis=0)) / np.maximum(np.ptp(places, axis=0), 1e-12)
         if all(abs(x - u) > 0.006 * (len(text) + n) or abs(y - v) > 0.04 for u, v, n in named):
             named.append((x, y, len(text)))
-            below = (0, -9 - sizes[at] ** 0.5 / 2)
+            below = (0, -2 - sizes[at] ** 0.5 / 2)
             axes.annotate(
-                text, places[at], below, textcoords="offset points", ha="center", fontsize=9,
+                text, places[at], below, textcoords="offset points", ha="center", va="top", fontsize=9,
                 color=drawings.INK, zorder=4, parse_math=False,
             )  # fmt: skip
     return drawings.drawing(whole, "The graph")

@@ -43,7 +43,7 @@ def build_page(record: Record) -> str:
         html.element("h1", " ".join([record.answer, *(entry["headline"] for entry in problems)])),
         [_alert(entry) for entry in problems],
         html.element("p", record.lead, class_="lead"),
-        html.tiles(_value(name, value) for name, value in record.tiles.items()),
+        html.tiles(_value(name, value, digits=4) for name, value in record.tiles.items()),
         [html.element("p", hint, class_="note hint") for hint in record.hints],
     )
     curves = html.side_by_side(*drawings.convergence(record.history))
@@ -88,7 +88,7 @@ def _block(command: str) -> Any:
     return importlib.import_module(f"nonneg.report.{_BLOCKS[command]}")
 
 
-def _value(name: str, value: Any) -> tuple[str, str]:
+def _value(name: str, value: Any, digits: int = 6) -> tuple[str, str]:
     """Write a number of the record with its name."""
     words = name.removeprefix("n_").replace("_", " ")
     if name in ("time", "seconds"):
@@ -97,7 +97,7 @@ def _value(name: str, value: Any) -> tuple[str, str]:
         return words, " \N{MULTIPLICATION SIGN} ".join(wording.number(side) for side in value)
     if name == "stop_reason":
         return words, str(value["sentence"]).replace("`", "")
-    return {"iter": "iterations"}.get(words, words), wording.number(value, digits=6)
+    return {"iter": "iterations"}.get(words, words), wording.number(value, digits=digits)
 
 
 def _plain(entries: Mapping[str, Any]) -> list[tuple[str, str]]:

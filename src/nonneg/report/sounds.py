@@ -23,6 +23,7 @@ from nonneg.report.records import Record
 
 _PLAYER_BYTES = 6_000_000  # of the sounds in the report; of longer sounds the beginning is kept
 _N_PEAKS = 4
+_LEAST_SHARE = 0.01  # frequencies with less of a source's power are not named
 _DECIBELS = 60.0  # range of a spectrogram below the maximum
 _METHODS = {
     "stft": "the short-time Fourier transform",
@@ -127,7 +128,7 @@ def _frequencies(model: Any, source: int, rate: int) -> list[float]:
     own, length = model.groups_ == source, model.framing_.frame_length
     power = model.activations_[:, own].sum(axis=0) @ model.model_.components_[own]
     strongest = np.argsort(-power, kind="stable")[: 4 * _N_PEAKS]
-    strongest = strongest[power[strongest] > 0]
+    strongest = strongest[power[strongest] > _LEAST_SHARE * power.sum()]
     if length < 4 or len(strongest) == 0:  # too short for a sinusoid, or silent
         return []
     if hasattr(model.model_, "transform_"):

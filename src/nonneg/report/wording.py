@@ -21,7 +21,8 @@ def number(value: Any, *, digits: int = 4) -> str:
 
 def method(name: str) -> str:
     """Write the name of a method as the literature does."""
-    return "-".join(part.upper() if part in _ACRONYMS else part for part in name.split("-"))
+    words = (part.upper() if part in _ACRONYMS else part for part in name.split("-"))
+    return "-".join(words).replace("symnmf", "SymNMF")
 
 
 def counted(count: int, noun: str) -> str:

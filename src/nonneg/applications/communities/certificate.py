@@ -92,10 +92,11 @@ def _gap(pairs: Eigenpairs, following: float) -> Statement:
 def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statement:
     share = (lost + n_isolated) / n_nodes
     what = "The eigenvectors reach" if METHODS[search.method].geometric else "The communities reach"
-    sentence = (
-        f"{what} {n_nodes - lost - n_isolated} of {n_nodes} nodes; {lost} have no "
-        f"coordinate above rounding, and {n_isolated} have no edges."
+    missing = [(lost, "no coordinate above rounding"), (n_isolated, "no edges")]
+    told = ", and ".join(
+        f"{count} {'has' if count == 1 else 'have'} {why}" for count, why in missing if count
     )
+    sentence = f"{what} {n_nodes - lost - n_isolated} of {n_nodes} nodes{'; ' * bool(told)}{told}."
     verdict = Verdict.HOLDS if share == 0 else Verdict.FAILS
     return Statement(
         "reached-nodes", sentence, share, 0.0, verdict, {"unreached": lost, "isolated": n_isolated}

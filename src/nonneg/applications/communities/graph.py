@@ -196,8 +196,8 @@ def as_graph(
     n_loops = int(np.count_nonzero(adjacency.diagonal()))
     if n_loops and self_loops == "drop":
         warn_user(
-            f"{n_loops} edges from a node to itself were left out (they say nothing about which nodes belong "
-            "together). Pass self_loops='keep' to leave them on the diagonal.",
+            f"{n_loops} edge{'s' * (n_loops > 1)} from a node to itself left out (they say nothing about "
+            "which nodes belong together). Pass self_loops='keep' to leave them on the diagonal.",
             DataChangedWarning,
         )
         adjacency = _without_diagonal(adjacency)

@@ -102,7 +102,8 @@ class ImagePixels:
         n_pixels = int(self.mask.sum())
         if self.n_clipped:
             warnings.warn(
-                f"{self.n_clipped} entries below zero in {self.n_clipped_pixels} of {n_pixels} pixels (down "
+                f"{self.n_clipped} {'entry' if self.n_clipped == 1 else 'entries'} below zero in "
+                f"{self.n_clipped_pixels} of {n_pixels} pixels (down "
                 f"to {self.smallest:.4g}, where the largest entry is {self.largest:.4g}) were set to zero.",
                 DataChangedWarning,
                 stacklevel=3,
