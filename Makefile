@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-floors coverage axe picture check budget quick static bench docs links package reproduce sanitize fuzz mutants soak clean
+.PHONY: help demo test test-all test-floors coverage axe picture check budget quick static bench docs links package reproduce downstream sanitize fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -110,6 +110,9 @@ package: $(DEV) $(VENV)/.ready-package-tools ## build the wheel and the source d
 reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1/figure-3 --quick"
 	@$(BIN)/python -m reproduction $(ARGS)
 
+downstream: $(VENV)-downstream/.ready ## other people's programs with nonneg inside (librosa, HyperSpy, cNMF, scanpy, cdlib)
+	$(ONE_THREAD) $(VENV)-downstream/bin/python -m pytest -n 0 -W default tests/downstream $(ARGS)
+
 # Python itself is not instrumented, so that the sanitizer's library is loaded before it.
 sanitize: $(VENV)-sanitize/.ready ## tests of the compiled core under a sanitizer: SANITIZE=address,undefined or SANITIZE=thread
 	$(ONE_THREAD) LD_PRELOAD="$$($(CXX) -print-file-name=lib$(if $(findstring thread,$(SANITIZE)),tsan,asan).so)" ASAN_OPTIONS=detect_leaks=0 \
@@ -178,6 +181,12 @@ $(VENV)-sanitize/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
 	@touch $@
 
 # The oldest versions that pyproject.toml allows; pip cannot find them, uv can.
+$(VENV)-downstream/.ready:
+	$(PYTHON) -m venv $(VENV)-downstream
+	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check '.[report]' --group test librosa hyperspy cnmf scanpy cdlib
+	@touch $@
+
 $(VENV)-floors/.ready: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-floors
 	$(VENV)-floors/bin/python -m pip install --quiet --disable-pip-version-check uv
