@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         TransformNMF,
         non_negative_factorization,
     )
+    from nonneg.estimators.errors import estimate_errors
     from nonneg.io.open_matrix import open_matrix
     from nonneg.purification.purify import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
@@ -50,6 +51,7 @@ _HOME = {
     "compare_ranks": "nonneg.rank_selection",
     "cone_rank_one": "nonneg.cones.rank_one",
     "datasets": "nonneg.datasets",
+    "estimate_errors": "nonneg.estimators.errors",
     "estimate_rank": "nonneg.rank_selection",
     "exceptions": "nonneg.exceptions",
     "factorize": "nonneg.solvers.factorize",
@@ -83,6 +85,7 @@ __all__ = [
     "compare_ranks",
     "cone_rank_one",
     "datasets",
+    "estimate_errors",
     "estimate_rank",
     "exceptions",
     "factorize",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nonneg.certificates.certificate import Certificate, Statement, Verdict
     from nonneg.cones.rank_one import ConeResult
     from nonneg.consensus.result import RankConsensus, RestartTable
+    from nonneg.estimators.errors import ErrorEstimate
     from nonneg.iteration import History, Progress, StopReason
     from nonneg.purification.initialization import InitQuality
     from nonneg.purification.purify import PurificationResult
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Certificate",
     "ConeResult",
+    "ErrorEstimate",
     "FactorizationResult",
     "History",
     "InitQuality",
@@ -51,6 +53,7 @@ __getattr__ = lazy_names(
     {
         "Certificate": "nonneg.certificates.certificate",
         "ConeResult": "nonneg.cones.rank_one",
+        "ErrorEstimate": "nonneg.estimators.errors",
         "FactorizationResult": "nonneg.solvers.result",
         "History": "nonneg.iteration",
         "InitQuality": "nonneg.purification.initialization",

@@ -1,0 +1,327 @@
+"""Error bars of the factors: parametric bootstrap, and displacement as far as noise explains."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import chi2
+from sklearn.utils.validation import check_is_fitted
+
+from nonneg._arguments import checked_count
+from nonneg._arrays import to_float64
+from nonneg._random import Seed, generator
+from nonneg._threads import threads
+from nonneg._typing import FloatArray
+from nonneg.data.dense import DenseMatrix
+from nonneg.data.observed import ArrayObserved, Observed
+from nonneg.estimators._base import input_data
+from nonneg.estimators.preparation import beta_loss_of, penalties_of
+from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
+from nonneg.kernels.hals import hals_passes
+from nonneg.losses.penalties import Penalties
+from nonneg.solvers.encoding import encode
+from nonneg.solvers.hals import hals
+from nonneg.solvers.robust import checked_dense
+
+if TYPE_CHECKING:
+    from nonneg.estimators.nmf import NMF
+
+# Fits of resamples begin at the estimate, and end at the tolerance.
+MAX_ITER, TOL = 500, 1e-7
+# A component was found again if its coefficients correlate so much with those of the estimate (the default of
+# EPA PMF 5.0's bootstrap).
+FOUND = 0.6
+# Displacement: iterations per fit and steps of the search; ends within a tenth of the allowed increase.
+FIT_ITER, FIT_SMALL, STEPS, NEAR = 2000, 1e-4, 12, 0.1
+
+
+@dataclass(frozen=True)
+class ErrorEstimate:
+    """Intervals for the factors of a fit.
+
+    Attributes
+    ----------
+    method : {"bootstrap", "displacement"}
+        How they were computed.
+    level : float
+        The nominal coverage of each interval.
+    H, W : array
+        The factors that they belong to: `components_` of the model, and what `transform` returns.
+    H_low, H_high : array of shape (n_components, n_features)
+        The ends of the intervals of H, if the mean of every column of W is that of `W`.
+    W_low, W_high : array of shape (n_samples, n_components) or None
+        The ends of the intervals of W; None for displacement.
+    found : array of shape (n_components,) or None
+        The share of resamples in which a component was found again: its coefficients correlate by at least
+        0.6 with those of the estimate. Intervals are from these resamples. None for displacement.
+    """
+
+    method: str
+    level: float
+    H: FloatArray
+    W: FloatArray
+    H_low: FloatArray
+    H_high: FloatArray
+    W_low: FloatArray | None = None
+    W_high: FloatArray | None = None
+    found: FloatArray | None = None
+
+
+def estimate_errors(
+    model: NMF,
+    X: Any,
+    *,
+    uncertainty: Any = None,
+    entry_weight: Any = None,
+    mask: Any = None,
+    method: str = "bootstrap",
+    n_resamples: int = 200,
+    level: float = 0.9,
+    rng: Seed = None,
+    n_jobs: int | None = None,
+) -> ErrorEstimate:
+    r"""Estimate how far the factors of a fit may be from those without noise.
+
+    Parameters
+    ----------
+    model : NMF
+        A fitted model of the Frobenius loss, without `robust` and `scale`.
+    X : array of shape (n_samples, n_features)
+        The data that it was fitted to, dense and in memory.
+    uncertainty, entry_weight, mask : array of shape (n_samples, n_features), optional
+        Those passed to `fit`. Weights are taken for the inverse squares of standard deviations. Without both,
+        one standard deviation for all entries is estimated from the residuals.
+    method : {"bootstrap", "displacement"}, default "bootstrap"
+        "bootstrap" fits resamples W H + noise from the estimate (parametric bootstrap, basic intervals).
+        "displacement" moves each entry of H until the fit of all others is worse by what noise explains at
+        this level, as DISP of positive matrix factorization does: likelihood intervals.
+    n_resamples : int, default 200
+        Number of resamples of the bootstrap.
+    level : float, default 0.9
+        Nominal coverage of each interval, in (0, 1).
+    rng : None, int, Generator, RandomState or SeedSequence
+        Random numbers of the bootstrap.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+
+    Returns
+    -------
+    ErrorEstimate
+        The intervals.
+
+    Notes
+    -----
+    A column of W times a number and the row of H divided by it are the same model. Intervals are for factors
+    whose columns of W keep their means, so that those of H are for the mean contribution of a component to
+    each feature. They hold for noise of the given size around a model of this rank: a wrong number of
+    components, or rotations that fit equally well, are no noise. Displacement takes about 20 fits per entry
+    of H.
+
+    References
+    ----------
+    .. [1] Davison & Hinkley (1997), Bootstrap Methods and their Application, Section 5.2 (basic intervals).
+    .. [2] Paatero, Eberly, Brown & Norris (2014), Atmospheric Measurement Techniques 7, 781-797 (DISP).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg import NMF, estimate_errors
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(1.0, size=(40, 2)) @ np.array([[1.0, 0, 2, 0, 1], [0, 3, 0, 1, 1]])
+    >>> X = X + 0.1 * rng.normal(size=X.shape)
+    >>> model = NMF(2, negative="keep", random_state=0).fit(X, uncertainty=np.full(X.shape, 0.1))
+    >>> errors = estimate_errors(model, X, uncertainty=np.full(X.shape, 0.1), n_resamples=50, rng=0)
+    >>> bool((errors.H_low <= model.components_).all() and (model.components_ <= errors.H_high).all())
+    True
+    """
+    check_is_fitted(model)
+    if method not in ("bootstrap", "displacement"):
+        raise UnknownNameError.of("method", method, ("bootstrap", "displacement"))
+    if not 0 < level < 1:
+        raise InvalidParameterError(f"level must be between 0 and 1, got {level!r}.")
+    n_resamples = checked_count("n_resamples", n_resamples)
+    if beta_loss_of(model) != 2.0 or model.robust is not None or model.scale is not None:
+        raise UnsupportedError(
+            "estimate_errors is for the Frobenius loss without robust and scale, whose noise it knows. Fit "
+            "such a model first."
+        )
+    weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
+    data = checked_dense(input_data(model, X, reset=False, signed=True, **weights))
+    if not isinstance(data.array, np.ndarray):
+        raise UnsupportedError("estimate_errors needs X as a NumPy array, got one of another library.")
+    with threads(n_jobs):
+        problem = _Problem.of(data, to_float64(model.components_).T, penalties_of(model, data))
+        if method == "bootstrap":
+            return problem.bootstrap(n_resamples, level, generator(rng))
+        return problem.displacement(level)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """An estimate and the noise around it."""
+
+    W: FloatArray
+    Ht: FloatArray
+    deviations: FloatArray  # of the noise; 0 where nothing was observed
+    observed: Observed | None
+    X: FloatArray
+    penalties: Penalties
+
+    @classmethod
+    def of(cls, data: DenseMatrix, Ht: Any, penalties: Penalties) -> _Problem:
+        X = to_float64(data.array)
+        data = DenseMatrix(X, np, observed=data.observed)
+        W, loss = encode(data, Ht, beta=2.0, penalties=penalties)
+        weights = np.ones_like(X)
+        if data.observed is not None:
+            weights = to_float64(data.observed.dense_rows(0, len(X)))
+        seen = weights > 0
+        deviations = np.where(seen, 1.0 / np.sqrt(np.where(seen, weights, 1.0)), 0.0)
+        if not data.is_weighted:
+            k = Ht.shape[1]
+            n_free = max(int(seen.sum()) - k * (sum(X.shape) - k), 1)
+            deviations = deviations * math.sqrt(2 * float(loss or 0.0) / n_free)
+        return cls(W, np.ascontiguousarray(Ht), deviations, data.observed, X, penalties)
+
+    def _normalized(self, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Give the columns of W the means of those of the estimate."""
+        means = W.mean(axis=0)
+        scale = np.where(means > 0, self.W.mean(axis=0) / np.where(means > 0, means, 1.0), 1.0)
+        return W * scale, Ht / np.where(scale > 0, scale, 1.0)
+
+    def bootstrap(self, n_resamples: int, level: float, rng: np.random.Generator) -> ErrorEstimate:
+        """Fit resamples, and turn the quantiles of their factors around the estimate."""
+        # From the minimum near the estimate, which itself need not have converged.
+        W, Ht = self._fitted(self.X, self.W, self.Ht)
+        model, k = W @ Ht.T, Ht.shape[1]
+        drawn_W, drawn_H = np.full((n_resamples, *W.shape), np.nan), np.full((n_resamples, *Ht.shape), np.nan)
+        for at in range(n_resamples):
+            noise = self.deviations * rng.standard_normal(model.shape)
+            new_W, new_Ht = self._fitted(model + noise, W, Ht)
+            alike = _correlations(W, new_W)
+            own, other = linear_sum_assignment(-alike)
+            good = alike[own, other] >= FOUND
+            drawn_W[at][:, own[good]] = new_W[:, other[good]]
+            drawn_H[at][:, own[good]] = new_Ht[:, other[good]]
+        found = np.mean(~np.isnan(drawn_H[:, 0, :]), axis=0)
+        tail = (1 - level) / 2
+        ends = []
+        for estimate, drawn in ((W, drawn_W), (Ht, drawn_H)):
+            low, high = np.full(estimate.shape, 0.0), np.full(estimate.shape, np.inf)
+            for a in np.flatnonzero(found):
+                quantiles = np.nanquantile(drawn[:, :, a], [tail, 1 - tail], axis=0)
+                low[:, a], high[:, a] = np.maximum(2 * estimate[:, a] - quantiles[::-1], 0.0)
+            ends.append((low, high))
+        (W_low, W_high), (H_low, H_high) = ends
+        return ErrorEstimate(
+            "bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, found.reshape(k)
+        )
+
+    def _fitted(self, X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
+        data = DenseMatrix(np.where(self.deviations > 0, X, 0.0), np, observed=self.observed)
+        options: dict[str, Any] = {"max_iter": MAX_ITER, "tol": TOL, "accelerate": False}
+        run = hals(data, W, Ht, penalties=self.penalties, **options)
+        return self._normalized(run.state.W, run.state.Ht)
+
+    def displacement(self, level: float) -> ErrorEstimate:
+        """Move the mean contribution of each component to each feature as far as noise explains."""
+        W, Ht = self._fitted(self.X, self.W, self.Ht)
+        # Half the sum of squares, in variances of the noise.
+        scaled = 1.0 / np.where(self.deviations > 0, self.deviations, 1.0) ** 2
+        weights = np.where(self.deviations > 0, scaled, 0.0)
+        data = DenseMatrix(self.X, np, observed=ArrayObserved(weights, np))
+        allowed = 0.5 * float(chi2.ppf(level, 1))
+        low, high = np.zeros_like(Ht), np.zeros_like(Ht)
+        for j in range(Ht.shape[0]):
+            for a in range(Ht.shape[1]):
+                profile = _Profile(data, W, Ht, j, a, allowed)
+                low[j, a], high[j, a] = profile.end(1.0), profile.end(-1.0)
+        return ErrorEstimate("displacement", level, self.Ht.T, self.W, low.T, high.T)
+
+
+class _Profile:
+    """Fits of all factors with a price on one mean contribution: with the price they trace its profile."""
+
+    # The minimum of half the squares + price * H[a, j] mean(W[:, a]) is the best fit with that contribution,
+    # whatever it is: the price is its Lagrange multiplier. Prices are linear terms of the updates of HALS.
+
+    def __init__(
+        self, data: DenseMatrix, W: Any, Ht: Any, feature: int, component: int, allowed: float
+    ) -> None:
+        self.data, self.start, self.at, self.allowed = data, (W, Ht), (feature, component), allowed
+        self.best, self.value = self.loss(W, Ht), self.contribution(W, Ht)
+        curvature = float(np.sum(self.weights_of_column() * W[:, component] ** 2))
+        # Where others do not move, the loss rises by curvature (h - h0)^2 / 2.
+        self.first = math.sqrt(2 * allowed * max(curvature, 1e-300)) / max(
+            float(W[:, component].mean()), 1e-300
+        )
+
+    def weights_of_column(self) -> Any:
+        """Return the weights of the entries of the feature."""
+        return self.data.observed.dense_rows(0, self.data.shape[0])[:, self.at[0]]  # type: ignore[union-attr]
+
+    def loss(self, W: Any, Ht: Any) -> float:
+        """Return half the weighted squares."""
+        weights = self.data.observed.dense_rows(0, self.data.shape[0])  # type: ignore[union-attr]
+        return 0.5 * float(np.sum(weights * (self.data.array - W @ Ht.T) ** 2))
+
+    def contribution(self, W: Any, Ht: Any) -> float:
+        """Return the mean contribution of the component to the feature."""
+        feature, component = self.at
+        return float(Ht[feature, component] * W[:, component].mean())
+
+    def end(self, sign: float) -> float:
+        """Return the entry of H where the loss has risen by what is allowed; 0 if it never does."""
+        unit = max(float(self.start[0][:, self.at[1]].mean()), 1e-300)
+        if sign > 0 and self.value == 0:
+            return 0.0
+        price, below, above = sign * self.first, 0.0, math.inf
+        value = self.value
+        W, Ht = self.start
+        for _ in range(STEPS):
+            W, Ht = self.fitted(price, W, Ht)
+            value, rise = self.contribution(W, Ht), self.loss(W, Ht) - self.best
+            if abs(rise - self.allowed) <= NEAR * self.allowed:
+                break
+            if rise < self.allowed:
+                below = abs(price)
+                if sign > 0 and value == 0:
+                    break  # without the contribution the fit is hardly worse
+            else:
+                above = abs(price)
+            # The rise is about quadratic in the price.
+            guess = abs(price) * math.sqrt(self.allowed / max(rise, 1e-3 * self.allowed))
+            inside = below < guess < above
+            price = sign * (guess if inside else 0.5 * (below + above) if above < math.inf else 4 * below)
+        return value / unit
+
+    def fitted(self, price: float, W: Any, Ht: Any) -> tuple[Any, Any]:
+        """Alternate between W and H with the price until nothing changes."""
+        data, (feature, component) = self.data, self.at
+        last = math.inf
+        for _ in range(FIT_ITER):
+            cross = data.times(Ht)
+            cross[:, component] -= price * Ht[feature, component] / len(W)
+            W, _ = hals_passes(W, data.row_grams(Ht), cross, max_passes=5)
+            cross = data.transposed_times(W)
+            cross[feature, component] -= price * W[:, component].mean()
+            Ht, _ = hals_passes(Ht, data.column_grams(W), cross, max_passes=5)
+            now = self.loss(W, Ht) + price * self.contribution(W, Ht)
+            if last - now <= FIT_SMALL * self.allowed:
+                break
+            last = now
+        return W, Ht
+
+
+def _correlations(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the correlations of the columns of two arrays; 0 for constant ones."""
+    parts = []
+    for array in (first, second):
+        centered = array - array.mean(axis=0)
+        norms = np.linalg.norm(centered, axis=0)
+        parts.append(centered / np.where(norms > 0, norms, 1.0))
+    return parts[0].T @ parts[1]
