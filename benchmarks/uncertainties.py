@@ -1,9 +1,10 @@
 """Source apportionment against LS-NMF: `python -m benchmarks.uncertainties [--starts N]`.
 
-The hydrocarbons of Baton Rouge (307 x 41, 6 sources) and the aerosols of St. Louis (418 x 13, 6 sources), with
-an uncertainty for every entry. LS-NMF (Wang, Kossenkov & Ochs 2006, BMC Bioinformatics 7:175) is the method of
-ESAT: multiplicative updates of weighted squares, here in NumPy, ended by ESAT's rule: less than 0.1 of Q gained
-in 100 iterations. From the same starts: the time until Q is that of the peer, and the lowest Q of all starts.
+The hydrocarbons of Baton Rouge (307 x 41, 6 sources) and the aerosols of St. Louis (418 x 13, 6 sources),
+with an uncertainty for every entry. LS-NMF (Wang, Kossenkov & Ochs 2006, BMC Bioinformatics 7:175) is the
+method of ESAT: multiplicative updates of weighted squares, here in NumPy, ended by ESAT's rule: less than 0.1
+of Q gained in 100 iterations. From the same starts: the time until Q is that of the peer, and the lowest Q of
+all starts.
 """
 
 from __future__ import annotations
