@@ -241,10 +241,44 @@ def test_the_lower_bound_is_computed_on_demand(array_file, tmp_path):
 
 
 def test_control_c_after_the_fit_does_not_lose_it(array_file, tmp_path, monkeypatch, capsys):
-    def interrupted(self, X):
+    def interrupted(self, X, **weights):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(NMF, "certify", interrupted)
     assert fit(array_file, tmp_path / "out", "--certify") == 0
     assert "interrupted; the error is not compared" in capsys.readouterr().err
     assert (tmp_path / "out" / "result.json").is_file()
+
+
+@pytest.mark.usefixtures("drawn")
+def test_uncertainties_give_q_and_scaled_residuals(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    truth = rng.gamma(1.0, size=(30, 2)) @ rng.gamma(1.0, size=(2, 6))
+    S = rng.uniform(0.05, 0.3, truth.shape)
+    X = truth + S * rng.normal(size=truth.shape)
+    X[3, 2] += 20 * S[3, 2]
+    names = ["Date", *"ABCDEF"]
+    for name, table, head in (("con", X, names), ("unc", S, names), ("other", S, ["Date", *"ABCDFE"])):
+        rows = [
+            ",".join(head),
+            *(",".join([f"day{i}", *map(repr, row.tolist())]) for i, row in enumerate(table)),
+        ]
+        (tmp_path / f"{name}.csv").write_text("\n".join(rows))
+    folder = tmp_path / "out"
+    words = ["--uncertainty", str(tmp_path / "unc.csv"), "--negative", "keep"]
+    assert fit(tmp_path / "con.csv", folder, *words) == 0
+    W, H = np.load(folder / "W.npy"), np.load(folder / "H.npy")
+    scaled = (X - W @ H) / S
+    found = record_of(folder)["result"]["residuals"]
+    assert found["q_true"] == pytest.approx(np.sum(scaled**2), rel=1e-6)
+    assert found["q_robust"] == pytest.approx(np.sum(scaled[np.abs(scaled) <= 4] ** 2), rel=1e-6)
+    assert found["q_expected"] == 30 * 6 - 2 * 36
+    np.testing.assert_allclose(read_table(folder / "scaled_residuals.csv").X, scaled, rtol=1e-6, atol=1e-9)
+    assert "Q(true)" in capsys.readouterr().out
+    model = NMF(2, negative="keep", random_state=0).fit(X, uncertainty=S)
+    assert 0.5 * found["q_true"] == pytest.approx(model.result_.loss, rel=1e-4)
+    assert fit(tmp_path / "con.csv", tmp_path / "robust", *words, "--robust") == 0
+    assert record_of(tmp_path / "robust")["result"]["loss_name"] == "huber"
+    wrong = ["--uncertainty", str(tmp_path / "other.csv"), "--negative", "keep"]
+    assert fit(tmp_path / "con.csv", tmp_path / "wrong", *wrong) != 0
+    assert "columns of --uncertainty" in capsys.readouterr().err

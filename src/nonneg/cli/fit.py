@@ -33,6 +33,9 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10
     units); components are written in the units of the file
 --certify: also compare the error with the smallest possible at this rank; costs about as much as a fit
 --missing
+--uncertainty FILE: standard deviation of every entry, a table like the first file
+--negative error|keep: keep: fit noise below zero as it is (default: error)
+--robust: count entries beyond 4 uncertainties by their distance instead of its square (Huber)
 --seed
 --device
 --n-jobs
@@ -68,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
     folder = arguments.output_folder(options, options.file, "nmf")
     tables.check_h5ad(options)
     with cluster_of(options) as client:  # before a file is read for minutes
-        table = tables.read_input(options)
+        table = tables.read_input(options, signed=options.negative == "keep")
+        uncertainty = _uncertainty(options, table)
         _check_image_shape(options.image_shape, table)
         _check_labels(table.labels, table.label_name)
         if tables.largest_entry(table) == 0:
@@ -77,13 +81,16 @@ def run(options: argparse.Namespace) -> int:
             X = table.X if client is None else _chunks(table, client, options)
             parameters = arguments.chosen(
                 options, "solver", "init", "max_iter", "tol", "alpha_W", "alpha_H", "l1_ratio", "scale",
-                "missing", "device", "n_jobs", "checkpoint", n_components="components", beta_loss="loss",
-                random_state="seed",
+                "missing", "negative", "device", "n_jobs", "checkpoint", n_components="components",
+                beta_loss="loss", random_state="seed",
             )  # fmt: skip
-            model, W, seconds = fit_model(X, verbose=0 if options.quiet else 1, **parameters)
+            if options.robust:
+                parameters["robust"] = "huber"
+            verbose = 0 if options.quiet else 1
+            model, W, seconds = fit_model(X, uncertainty=uncertainty, verbose=verbose, **parameters)
             if options.certify:
-                with phase("computing the lower bound of the error", int(not options.quiet)):
-                    _add_lower_bound(model, X)
+                with phase("computing the lower bound of the error", verbose):
+                    _add_lower_bound(model, X, uncertainty)
     record = fits.describe(
         model,
         W,
@@ -91,11 +98,17 @@ def run(options: argparse.Namespace) -> int:
         seconds,
         title=f"Factorization of {tables.table_name(table)}",
         image_shape=options.image_shape,
+        uncertainty=uncertainty,
     )
     files.add_factors(record, table, csv=options.csv)
+    if uncertainty is not None:
+        residuals = (table.X - W @ model.components_) / uncertainty
+        rows, columns = table.row_names, table.column_names
+        record.files["scaled_residuals.csv"] = files.factor_file(residuals, "sample", rows, columns)
     copies = tables.write_h5ad(options, model, W, table.column_names)
     classes = terminal.table_text(fits.label_rows(record))
-    terminal.finish(folder, record, fits.label_sentence(record), classes, others=copies)
+    said = fits.label_sentence(record), classes, fits.residual_sentence(record)
+    terminal.finish(folder, record, *said, others=copies)
     return 0
 
 
@@ -127,25 +140,49 @@ def _chunks(table: Table, client: Any, options: argparse.Namespace) -> Any:
     return X
 
 
-def fit_model(X: Any, **parameters: Any) -> tuple[Any, Any, float]:
+def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
+    """Read the standard deviations, which must have the names of the data."""
+    if options.uncertainty is None:
+        return None
+    from nonneg.data import DataMatrix
+    from nonneg.exceptions import InvalidDataError, UnsupportedInputError
+
+    if isinstance(table.X, DataMatrix) or options.scheduler is not None:
+        raise UnsupportedInputError("--uncertainty needs data that fit in memory, on this machine.")
+    same = {**vars(options), "file": options.uncertainty}
+    found = tables.read_input(argparse.Namespace(**same), signed=True)
+    for side, own, other in (
+        ("columns", table.column_names, found.column_names), ("rows", table.row_names, found.row_names)
+    ):  # fmt: skip
+        if own is not None and other is not None and list(own) != list(other):
+            pairs = zip(own, other, strict=False)
+            at = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(own), len(other)))
+            raise InvalidDataError(
+                f"The {side} of --uncertainty are not those of the data: they differ from number {at + 1} "
+                "on. Put them in the same order."
+            )
+    return found.X
+
+
+def fit_model(X: Any, *, uncertainty: Any = None, **parameters: Any) -> tuple[Any, Any, float]:
     """Fit, and take the time."""
     from nonneg import NMF
 
     model = NMF(**parameters)
     started = time.perf_counter()
-    W = model.fit_transform(X)
+    W = model.fit_transform(X, uncertainty=uncertainty)
     if hasattr(W, "compute"):
         W = W.compute()
         model.result_ = replace(model.result_, W=W)
     return model, W, time.perf_counter() - started
 
 
-def _add_lower_bound(model: Any, X: Any) -> None:
+def _add_lower_bound(model: Any, X: Any, uncertainty: Any = None) -> None:
     """Add to the certificate how far the error is from the least possible one, where that is known."""
     if model.result_.loss_name != "frobenius" or model.result_.stop_reason.name == "INTERRUPTED":
         return
     try:
-        model.certify(X)
+        model.certify(X, uncertainty=uncertainty)
     except KeyboardInterrupt:  # the fit itself is done and shall not be lost
         terminal.note("note: interrupted; the error is not compared with the smallest possible one")
 

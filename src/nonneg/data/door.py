@@ -28,6 +28,7 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     ShapeError,
     UnknownNameError,
+    UnsupportedInputError,
     ZeroDataError,
 )
 from nonneg.io.open_matrix import as_stored
@@ -135,6 +136,11 @@ def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
         The data operator; its `extremes` are known.
     """
     if isinstance(X, DataMatrix):
+        if request.entry_weight is not None or request.uncertainty is not None:
+            raise UnsupportedInputError(
+                f"{request.who} cannot give weights to the entries of data that were opened before. Pass an "
+                "array, or what nonneg.open_matrix returns."
+            )
         request.checked_shape(X)
         return X if request.sparse_arrays else on_host(X)
     labels: Labels = None

@@ -26,6 +26,7 @@ _LOSS_WORDS = {
     "frobenius": "squared error",
     "kullback-leibler": "Kullback-Leibler divergence",
     "itakura-saito": "Itakura-Saito divergence",
+    "huber": "Huber loss",
 }
 
 
@@ -37,6 +38,7 @@ def describe(
     *,
     title: str,
     image_shape: tuple[int, int] | None = None,
+    uncertainty: Any = None,
 ) -> Record:
     """Return the record of a factorization."""
     fitted, H = model.result_, model.components_
@@ -46,7 +48,8 @@ def describe(
     error = _relative_error(model, data.X, W, relative, scale)
     beta_loss = model.get_params().get("beta_loss", fitted.loss_name)
     explained: float | None = 1.0 - error**2
-    if fitted.loss_name != "frobenius":
+    squared = fitted.loss_name in ("frobenius", "huber")
+    if not squared:
         divergence = 0.5 * model.reconstruction_err_**2
         explained = quality.explained_divergence(data.X, divergence, beta_loss, scale)
     labels = None
@@ -65,6 +68,7 @@ def describe(
         "column_scale": scale,
         "dominance": quality.dominance(data.X, beta_loss, data.column_names, scale),
         "labels": labels,
+        "residuals": None if uncertainty is None else quality.scaled_residuals(data.X, uncertainty, W, H),
         **records.run_facts(model, fitted, seconds),
     }
     hints = []
@@ -73,7 +77,7 @@ def describe(
     about = records.table_facts(data)
     shown = {"W": W, "H": H, "rows": data.row_names, "columns": data.column_names}
     divergence_words = _LOSS_WORDS.get(fitted.loss_name, f"beta divergence ({fitted.loss_name})")
-    measure = {"relative error": error} if fitted.loss_name == "frobenius" else {"divergence": fitted.loss}
+    measure = {"relative error": error} if squared else {"divergence": fitted.loss}
     return Record(
         "fit",
         title,
@@ -121,7 +125,7 @@ def _answer(data: Mapping[str, Any], result: Mapping[str, Any], measure: str) ->
             f"{wording.counted(k, 'component')} with {article} {measure} of {wording.number(result['loss'])}."
         )
     whole = f"the squared norm of {entries}"
-    if result["loss_name"] != "frobenius":
+    if result["loss_name"] not in ("frobenius", "huber"):
         whole = f"the {measure} of {entries} from their column means"
     said = (
         f"{wording.counted(k, 'component')} explain{'s' * (k == 1)} {wording.percent(explained)} of {whole}"
@@ -135,6 +139,18 @@ def _answer(data: Mapping[str, Any], result: Mapping[str, Any], measure: str) ->
         )
         said += f"; {holds} {wording.percent(dominance['share'])} of it"
     return f"{said}."
+
+
+def residual_sentence(record: Record) -> str:
+    """Say how large the residuals are beside the uncertainties, as users of PMF expect it."""
+    found = record.result.get("residuals")
+    if found is None:
+        return ""
+    far = "1 entry" if found["n_far"] == 1 else f"{found['n_far']} entries"
+    return (
+        f"Q(true) {found['q_true']:.1f}, Q(robust) {found['q_robust']:.1f}, "
+        f"Q/expected {found['q_ratio']:.3g}; {far} more than {quality.FAR:g} uncertainties from the model."
+    )
 
 
 def label_sentence(record: Record) -> str:

@@ -21,6 +21,8 @@ from nonneg.metrics import normalized_mutual_information, purity
 from nonneg.report import wording
 from nonneg.solvers.registry import beta_of
 
+FAR = 4.0  # uncertainties beyond which an entry is not fitted: EPA PMF 5.0
+
 
 def observed_relative_error(X: Any, W: FloatArray, H: FloatArray, scale: Any = None) -> float:
     """Measure the Frobenius norm of X - W H over that of X, on the entries that are not NaN."""
@@ -31,6 +33,22 @@ def observed_relative_error(X: Any, W: FloatArray, H: FloatArray, scale: Any = N
     if squared_norm == 0.0:
         return 0.0 if squared_error == 0.0 else float("inf")
     return math.sqrt(max(squared_error, 0.0) / squared_norm)
+
+
+def scaled_residuals(X: Any, uncertainty: Any, W: FloatArray, H: FloatArray) -> dict[str, float]:
+    """Return the sums of squares of (X - W H) / uncertainty that source apportionment calls Q."""
+    scaled = (X - W @ H) / uncertainty
+    seen = np.isfinite(scaled) & np.isfinite(uncertainty)
+    squares = scaled[seen] ** 2
+    near = squares <= FAR**2
+    expected = squares.size - H.shape[0] * sum(X.shape)
+    return {
+        "q_true": float(squares.sum()),
+        "q_robust": float(squares[near].sum()),  # without the entries that the model does not fit
+        "q_expected": expected,
+        "q_ratio": float(squares.sum()) / max(expected, 1),
+        "n_far": int(np.count_nonzero(~near)),
+    }
 
 
 def _squared_error(block: Any, W: Any, *, Ht: Any) -> tuple[tuple[()], tuple[float]]:
