@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 
 from nonneg.consensus.genes import (
-    _between,
     check_columns,
     check_sign,
     column_moments,
@@ -127,7 +126,3 @@ def test_a_number_of_genes_is_at_least_one(table):
     for wrong in (table[0][0], table[0][:, :, None]):
         with pytest.raises(ShapeError, match="Expected counts of the 50 samples"):
             score_spectra(wrong, table[1])
-
-
-def test_the_middle_of_values_has_no_ends():
-    np.testing.assert_array_equal(np.flatnonzero(_between(np.arange(11.0))), np.arange(2, 9))

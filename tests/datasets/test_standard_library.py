@@ -59,44 +59,6 @@ def test_bad_limits():
         load_standard_library(min_documents=1.5)
 
 
-def test_private_parts_and_tests_of_a_package_are_left_out_and_the_others_are_not(tmp_path):
-    for name in ("__init__", "_hidden", "a", "_inner/b", "tests/test_a", "z/__init__", "z/c"):
-        path = tmp_path / "package" / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
-    found = [name for name, _ in standard_library._sources(tmp_path, "package")]
-    assert sorted(found) == ["package", "package.a", "package.z", "package.z.c"]
-
-
-def test_docstrings_of_public_objects_are_documents(tmp_path, monkeypatch):
-    source = '''"""Module."""
-class Public:
-    """Class."""
-    def method(self):
-        """Method."""
-        def inner(): "not seen"
-    def _private(self): "not seen"
-    async def waits(self): "Waits."
-def function(): "Class."
-def silent(): pass
-'''
-    (tmp_path / "json.py").write_text(source)
-    (tmp_path / "_private.py").write_text('"""Not seen."""')
-    monkeypatch.setattr(standard_library.sys, "stdlib_module_names", frozenset({"json", "_private", "gone"}))
-    found = standard_library._read_docstrings(tmp_path)
-    # A text that is repeated within a module is one document.
-    assert found == (
-        ("json", "json", "Module."),
-        ("json", "json.Public", "Class."),
-        ("json", "json.Public.method", "Method."),
-        ("json", "json.Public.waits", "Waits."),
-    )
-    monkeypatch.setattr(standard_library, "_LARGEST", len(source))
-    assert standard_library._read_docstrings(tmp_path) == found
-    monkeypatch.setattr(standard_library, "_LARGEST", len(source) - 1)
-    assert standard_library._read_docstrings(tmp_path) == ()
-
-
 @pytest.mark.parametrize(
     ("words", "documents", "expected"),
     [(1, 1, ["a", "b", "c"]), (2, 1, ["a", "b"]), (1, 2, ["a"]), (3, 1, ["b"]), (2, 2, ["a"])],

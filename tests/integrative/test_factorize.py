@@ -8,9 +8,8 @@ import pytest
 from nonneg._random import generator, spawn
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidParameterError
-from nonneg.integrative import factorize
-from nonneg.integrative.factorize import initial_components, integrate, online_step
-from nonneg.integrative.problem import Components, DataSet, Sums, encode, objective, update_components
+from nonneg.integrative.factorize import initial_components, integrate
+from nonneg.integrative.problem import DataSet, encode, objective
 from nonneg.iteration import StopReason
 
 K, P, LAM = 3, 8, 0.5
@@ -35,25 +34,6 @@ def stacked(sets):
         weights = one.matrix.weights
         rows.append(X if weights is None else X * np.sqrt(weights)[:, None])
     return np.vstack(rows)
-
-
-def test_random_components_have_the_size_of_the_data():
-    # Two factors of entries s, k of them: k s^2 is a typical entry.
-    sets = data_sets()
-    X = stacked(sets)
-    size = np.sqrt(np.sqrt(np.mean(X**2)) / K)
-    found = initial_components(sets, K, init="random", rng=generator(4))
-    np.testing.assert_allclose(found.Ht, size * np.abs(generator(4).standard_normal((P, K))))
-    assert found.Vt.shape == (2, P, K)
-    assert not found.Vt.any()
-
-
-@pytest.mark.parametrize(("k", "drawn"), [(P, False), (P + 1, True)])
-def test_more_components_than_singular_vectors_are_random(k, drawn):
-    first, second = (
-        initial_components(data_sets(), k, init="nndsvd", rng=generator(seed)).Ht for seed in (1, 2)
-    )
-    assert np.array_equal(first, second) == (not drawn)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -102,19 +82,6 @@ def test_the_result_is_that_of_its_components():
     assert statement.number == max(statement.quantities[f"residual_{name}"] for name in "WHV")
 
 
-def test_the_violation_of_an_iteration_is_that_of_all_blocks():
-    sets = data_sets()
-    step = factorize._Step(sets, LAM, sum(one.squared_norm for one in sets))
-    start = initial_components(sets, K, init="random", rng=generator(1))
-    second, _ = step(start)
-    weights = list(step._last)
-    _, measures = step(second)
-    found = [encode(one, second.Ht, V, LAM, W) for one, V, W in zip(sets, second.Vt, weights, strict=True)]
-    _, left = update_components(second, [own for _, own, _ in found], LAM)
-    assert measures["violation"] == pytest.approx(left + sum(own for *_, own in found))
-    assert min(left, *(own for *_, own in found)) > 0
-
-
 def test_no_iterations_return_the_initialization():
     found = integrate(data_sets(), K, lam=LAM, init="random", n_init=2, max_iter=0, rng=0)
     first = initial_components(data_sets(), K, init="random", rng=spawn(0, 2)[0])
@@ -145,32 +112,3 @@ def test_every_restart_has_a_folder_of_its_own(tmp_path, n_init):
     np.testing.assert_allclose(resumed.components.Ht, whole.components.Ht, atol=1e-9)
     # Another weight is another problem, which begins anew.
     assert integrate(data_sets(), K, max_iter=1, **options | {"lam": 2.0}).n_iter == 1
-
-
-@pytest.mark.parametrize(("first", "rounds"), [(True, "FIRST_ROUNDS"), (False, "ROUNDS")])
-def test_a_batch_adds_to_the_sums_of_its_data_set(first, rounds, monkeypatch):
-    sets, decay = data_sets(), 0.9
-    rng = np.random.default_rng(3)
-    past = [Sums(G @ G.T, rng.random((P, K))) for G in rng.random((2, K, K))]
-    start = Components(rng.random((P, K)), 0.1 * rng.random((2, P, K)))
-    calls = []
-    monkeypatch.setattr(factorize, "encode", lambda *given: calls.append(given) or encode(*given))
-    found, sums = online_step(sets[1], 1, start, past, lam=LAM, decay=decay, first=first)
-    assert len(calls) == getattr(factorize, rounds)
-    assert sums[0] is past[0]
-    expected = start
-    for _ in calls:
-        _, new, _ = encode(sets[1], expected.Ht, expected.Vt[1], LAM)
-        own = Sums(decay * past[1].gram + new.gram, decay * past[1].cross + new.cross)
-        expected, _ = update_components(expected, [past[0], own], LAM, passes=factorize.PASSES)
-    np.testing.assert_allclose(found.Ht, expected.Ht)
-    np.testing.assert_allclose(sums[1].gram, own.gram)
-    np.testing.assert_allclose(sums[1].cross, own.cross)
-
-
-@pytest.mark.parametrize("energies", [(9.0, 1.0, 4.0), (1.0, 9.0, 4.0), (1.0, 4.0, 9.0)])
-def test_the_residual_is_the_largest_of_all_blocks(monkeypatch, energies):
-    monkeypatch.setattr(factorize, "residual_energies", lambda *given: energies)
-    statement = factorize._stationarity([], [], None, [], LAM, 4.0)
-    assert statement.number == 1.5
-    assert statement.quantities["residual_V"] == np.sqrt(energies[2] / 4.0)
