@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from nonneg import ConsensusNMF
-from nonneg.consensus.rank_choice import recommended
+from nonneg.consensus.certificate import recommended
 from nonneg.datasets import load_brca_sbs96
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.data import load_leukemia, load_pbmc3k

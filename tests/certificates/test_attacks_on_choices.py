@@ -18,7 +18,7 @@ from nonneg.applications.topics.certificate import Support, seed_statement, topi
 from nonneg.certificates import Verdict
 from nonneg.cones.geometry.spectrum import RatioCondition, ratio_condition
 from nonneg.consensus.certificate import consensus_certificate
-from nonneg.consensus.rank_choice import recommended as recommended_rank
+from nonneg.consensus.certificate import recommended as recommended_rank
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.rank_selection.spectrum import implied_angles
 from nonneg.report.quality import dominance

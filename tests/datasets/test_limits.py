@@ -95,10 +95,6 @@ def test_numbers_of_cells(changes, good):
         ({"n_nodes": 9, "n_communities": 2, "alpha": 0.0}, False),
         ({"n_nodes": 9, "n_communities": 2, "between": 0.0}, True),
         ({"n_nodes": 9, "n_communities": 2, "between": -0.1}, False),
-        ({"n_nodes": 9, "n_communities": 2, "connectivity": np.zeros((2, 2))}, False),
-        ({"n_nodes": 9, "n_communities": 2, "connectivity": [[1.0, -0.1], [-0.1, 1.0]]}, False),
-        ({"n_nodes": 9, "n_communities": 2, "connectivity": [[np.inf, 1.0], [1.0, 1.0]]}, False),
-        ({"n_nodes": 9, "n_communities": 2, "connectivity": [[0.0, 1.0], [1.0, 0.0]]}, True),
         ({"n_nodes": 9, "n_communities": 2, "degree_parameters": np.r_[np.inf, np.ones(8)]}, False),
     ],
 )

@@ -1,7 +1,8 @@
-"""Certificate of a consensus: which components are stable, and what the consensus costs."""
+"""Certificate of a consensus: which components are stable, what it costs, and the recommended rank."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,4 +93,34 @@ def _converged(converged: np.ndarray) -> Statement:
         1.0,
         Verdict.HOLDS if share == 1.0 else Verdict.FAILS,
         {"n_restarts": len(converged)},
+    )
+
+
+def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
+    """Return the recommended rank with its reason."""
+    # The mean silhouette is the stability of cNMF (Kotliar et al. 2019, eLife 8, e43803); "as stable" is the
+    # one-standard-error rule, over restarts, on silhouettes to the two digits that are shown.
+    if len(ranks) == 1:
+        return ranks[0].n_components, f"{ranks[0].n_components} components were requested."
+    numbers = [each.n_components for each in ranks]
+    silhouettes = np.round([each.silhouette for each in ranks], 2)
+    errors = np.array([each.silhouette_error for each in ranks])
+    best = int(np.argmax(silhouettes))
+    as_stable = silhouettes >= silhouettes[best] - np.hypot(errors, errors[best])
+    at = int(np.flatnonzero(as_stable)[-1])
+    rank = numbers[at]
+    curve = ", ".join(f"{k}: {value:.2f}" for k, value in zip(numbers, silhouettes, strict=True))
+    if at == len(ranks) - 1:
+        return rank, (
+            f"No number stands out: the largest candidate, {rank} components, is as stable as any. Mean "
+            f"silhouettes: {curve}. Try larger ones, such as {rank}:{2 * rank}."
+        )
+    if at == 0:
+        return rank, (
+            f"No number stands out: stability falls from the smallest candidate, {rank} components, on. "
+            f"Mean silhouettes: {curve}. More components may still be useful, but restarts agree less."
+        )
+    return rank, (
+        f"{rank} components are as stable as those of the most stable of {len(ranks)} ranks, up to a "
+        f"standard error, and more are not. Mean silhouettes: {curve}."
     )

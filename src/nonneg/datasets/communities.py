@@ -43,7 +43,6 @@ def mixed_membership_graph(
     mean_degree: float = 20.0,
     alpha: Any = 0.2,
     between: float = 0.1,
-    connectivity: Any = None,
     n_pure: int = 1,
     degree_parameters: Any = None,
     rng: Seed = None,
@@ -63,8 +62,6 @@ def mixed_membership_graph(
         different ones make communities of different sizes.
     between : float, default 0.1
         Ratio of the edge intensity between communities to that within one.
-    connectivity : array of shape (n_communities, n_communities), optional
-        Symmetric, nonnegative, in place of `between`; only its proportions matter.
     n_pure : int, default 1
         Number of pure nodes per community, which make the graph separable.
     degree_parameters : array of shape (n_nodes,), optional
@@ -107,7 +104,7 @@ def mixed_membership_graph(
     memberships = rng.dirichlet(np.broadcast_to(alphas, (n_communities,)), size=n_nodes)
     pure = rng.permutation(n_nodes)[: n_communities * n_pure]
     memberships[pure] = np.eye(n_communities)[np.arange(len(pure)) % n_communities]
-    blocks = _blocks(connectivity, n_communities, between)
+    blocks = between + (1.0 - between) * np.eye(n_communities)
     ends = memberships if degree_parameters is None else _scaled(memberships, degree_parameters)
     sizes = ends.sum(axis=0)
     # Each edge has two ends: mean_degree ends per node.
@@ -115,19 +112,6 @@ def mixed_membership_graph(
     adjacency = _edges(ends, blocks, sizes, rng)
     alone = np.flatnonzero(memberships.max(axis=1) == 1.0)
     return CommunityGraph(adjacency, memberships, blocks, alone)
-
-
-def _blocks(connectivity: Any, k: int, between: float) -> FloatArray:
-    if connectivity is None:
-        return np.full((k, k), float(between)) + (1.0 - between) * np.eye(k)
-    blocks = np.array(connectivity, dtype=np.float64)
-    if blocks.shape != (k, k):
-        raise ShapeError(f"Expected connectivity of shape ({k}, {k}), got {blocks.shape}.")
-    if not np.array_equal(blocks, blocks.T) or not blocks.min() >= 0 or not 0 < blocks.max() < np.inf:
-        raise InvalidParameterError(
-            "connectivity must be symmetric and nonnegative, with a finite entry above 0."
-        )
-    return blocks
 
 
 def _scaled(memberships: FloatArray, degree_parameters: Any) -> FloatArray:

@@ -91,7 +91,10 @@ def music_notes(
     angles = 2.0 * np.pi * frequencies[:, None] * t / SAMPLE_RATE + phases[:, :, None]
     notes = (0.25 * np.cos(angles) + 0.125 * np.cos(2.0 * angles)) * envelopes
     signals = notes.sum(axis=1)
-    window = _window()
+    from scipy.signal.windows import tukey  # slow to import
+
+    window = tukey(FRAME_LENGTH, TAPER, sym=False)
+    window /= window.sum()
     padded = np.pad(signals, ((0, 0), (HOP, HOP)))
     frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME_LENGTH, axis=1)[:, ::HOP] * window
     return MusicNotesData(
@@ -111,13 +114,3 @@ def _bump(t: FloatArray, k: int) -> FloatArray:
     x = (t - half - STRETCH * k) / half
     inside = np.abs(x) < 1
     return np.where(inside, np.exp(1.0 - 1.0 / np.where(inside, 1.0 - x**2, 1.0)), 0.0)
-
-
-def _window() -> FloatArray:
-    """Return the periodic Tukey window, divided by its sum."""
-    slope = TAPER * FRAME_LENGTH / 2
-    m = np.arange(FRAME_LENGTH)
-    # The first and the last share of a period of a cosine, 1 between them; sample 200 would be sample 0.
-    distance = np.minimum(m, FRAME_LENGTH - m)
-    window = np.where(distance < slope, 0.5 * (1.0 - np.cos(np.pi * distance / slope)), 1.0)
-    return window / window.sum()

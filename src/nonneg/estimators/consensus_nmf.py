@@ -19,12 +19,11 @@ from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array, SampleArray
-from nonneg.consensus.certificate import consensus_certificate
+from nonneg.consensus.certificate import consensus_certificate, recommended
 from nonneg.consensus.clustering import CLUSTERINGS
 from nonneg.consensus.combine import ConsensusOptions
 from nonneg.consensus.fit import ConsensusProblem, candidates_of, warn_unless_converged
 from nonneg.consensus.genes import check_sign, score_spectra, tpm_spectra, warn_of_logarithms
-from nonneg.consensus.rank_choice import recommended
 from nonneg.consensus.resampling import RESAMPLING
 from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
@@ -98,8 +97,7 @@ class ConsensusNMF(FactorizingEstimator):
     resample : {"bootstrap", "poisson"} or None
         What each restart factorizes: X itself, samples of X drawn with replacement, or counts drawn from
         Poisson distributions with the entries of X as means.
-    beta_loss : float or str, default "frobenius"
-        Beta-divergence to minimize: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or beta.
+    {beta_loss}
     scale : {"auto", "std", "max", "sum"} or None, default "auto"
         What the columns of X are divided by before the factorization. "auto" is "std" (without centering, as
         in cNMF) for the Frobenius loss, and None for others.

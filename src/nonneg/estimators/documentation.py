@@ -7,7 +7,7 @@ of these names; `help` and the documentation show them in full.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 SHARED = {
     "X": (
@@ -18,6 +18,37 @@ SHARED = {
     "sample_weight": (
         "array of shape (n_samples,), optional",
         "Sample weights; an integer weight is equivalent to repeating the sample.",
+    ),
+    "beta_loss": (
+        'float or str, default "frobenius"',
+        'Beta-divergence to minimize: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or beta.',
+    ),
+    "alpha_W": ("float, default 0", "Weight of the penalty on W."),
+    "alpha_H": ('float or "same", default "same"', 'Weight of the penalty on H; "same" takes `alpha_W`.'),
+    "l1_ratio": ("float, default 0", "Mixing parameter of the penalties, between 0 (L2) and 1 (L1)."),
+    "random_state": (
+        "int, RandomState, Generator or None",
+        "Random numbers for the initialization and for `shuffle`.",
+    ),
+    "shuffle": (
+        "bool, default False",
+        "Whether to visit the components in random order in coordinate descent.",
+    ),
+    "device": (
+        '{None, "cpu", "auto", "cuda", "cuda:1", ...}, default None',
+        "Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy",
+        'arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.',
+    ),
+    "layer": ("str, optional", "Which of ``adata.layers`` to take; ``adata.X`` by default."),
+    "use_highly_variable": (
+        "bool, optional",
+        'Whether to take only the variables that ``adata.var["highly_variable"]`` marks. By default they are',
+        "if there is such a column, as in scanpy.",
+    ),
+    "key_added": (
+        "str, optional",
+        "Name under which the result is stored: ``obsm[key_added]``, ``varm[key_added]`` and",
+        '``uns[key_added]``. By default ``obsm["X_nmf"]``, ``varm["NMF"]`` and ``uns["nmf"]``.',
     ),
     "n_jobs": ("int or None", "Number of threads; None uses all cores."),
     "verbose": ("int, default 0", "1 shows a progress line with rate and time left."),
@@ -41,13 +72,15 @@ SHARED = {
     "feature_names_in_": ("array of str", "Names of features seen during `fit`, if X has any."),
 }
 """Name -> type and lines of the description."""
+Member = TypeVar("Member", bound=Any)
 _MARKER = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
 
 
-def fill(member: Any) -> None:
+def documented(member: Member) -> Member:
     """Insert the shared entries into the docstring of a class or function."""
     if member.__doc__:
         member.__doc__ = _MARKER.sub(_entries, member.__doc__)
+    return member
 
 
 def _entries(marker: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from nonneg._devices import ENCODING_ITERATIONS, chosen_device, device_work, likely_iterations
 from nonneg._random import Seed
 from nonneg.data.door import Request, wrap
+from nonneg.estimators.documentation import documented
 from nonneg.estimators.nmf import NMF
 from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, warn_unless_converged
 from nonneg.exceptions import DataTypeError
@@ -20,6 +21,7 @@ from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import run_factorization
 
 
+@documented
 def non_negative_factorization(
     X: Any,
     W: Any = None,
@@ -63,27 +65,15 @@ def non_negative_factorization(
         Whether to estimate H as well. If False, only W is.
     solver : str, default "cd"
         A name in `nonneg.solvers.SOLVERS`, "cd" or "auto".
-    beta_loss : float or str, default "frobenius"
-        Beta-divergence to minimize: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or beta.
+    {beta_loss}
     tol : float, default 1e-4
         Tolerance of the stopping rule.
     max_iter : int, default 200
         Maximum number of iterations.
-    alpha_W : float, default 0
-        Weight of the penalty on W.
-    alpha_H : float or "same", default "same"
-        Weight of the penalty on H; "same" takes `alpha_W`.
-    l1_ratio : float, default 0
-        Mixing parameter of the penalties, between 0 (L2) and 1 (L1).
-    random_state : int, RandomState, Generator or None
-        Random numbers for the initialization and for `shuffle`.
+    {alpha_W, alpha_H, l1_ratio, random_state}
     verbose : int, default 0
         1 shows a progress line.
-    shuffle : bool, default False
-        Whether to visit the components in random order in coordinate descent.
-    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
-        Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
-        arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.
+    {shuffle, device}
 
     Returns
     -------

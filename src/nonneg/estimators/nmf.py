@@ -86,23 +86,12 @@ class NMF(FactorizingEstimator):
     solver : str, default "auto"
         A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" (coordinate descent) or "mu" (multiplicative
         updates), or "auto", which chooses by loss, shape and container.
-    beta_loss : float or str, default "frobenius"
-        Beta-divergence to minimize: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or beta.
+    {beta_loss}
     tol : float, default 1e-4
         Tolerance of the stopping rule of the solver (`SOLVERS[name].tol`).
     max_iter : int, default 200
         Maximum number of iterations, per restart.
-    random_state : int, RandomState, Generator or None
-        Random numbers for the initialization and for `shuffle`.
-    alpha_W : float, default 0
-        Weight of the penalty on W.
-    alpha_H : float or "same", default "same"
-        Weight of the penalty on H; "same" takes `alpha_W`.
-    l1_ratio : float, default 0
-        Mixing parameter of the penalties, between 0 (L2) and 1 (L1).
-    {verbose}
-    shuffle : bool, default False
-        Whether to visit the components in random order in coordinate descent.
+    {random_state, alpha_W, alpha_H, l1_ratio, verbose, shuffle}
     batch_size : int, default 1024
         Used by `partial_fit`: a batch of up to this many samples multiplies the past by `forget_factor`, a
         larger one by a root of it.
@@ -137,10 +126,7 @@ class NMF(FactorizingEstimator):
         Whether HALS may run most iterations on compressed data and in float32 (only in float32 if X is
         sparse), if X is large enough. Loss, stopping rule and certificate are those of X. Iterations count by
         their cost.
-    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
-        Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
-        arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.
-    {n_jobs, callback, checkpoint}
+    {device, n_jobs, callback, checkpoint}
 
     Attributes
     ----------

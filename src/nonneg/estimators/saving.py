@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy, write_npz
 from nonneg._version import __version__
-from nonneg.estimators.documentation import fill
+from nonneg.estimators.documentation import documented
 from nonneg.exceptions import (
     FileFormatError,
     InvalidParameterError,
@@ -349,7 +349,7 @@ class SavableEstimator(BaseEstimator, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         for member in (cls, *vars(cls).values()):
             if isinstance(member, type | FunctionType):
-                fill(member)
+                documented(member)
         super().__init_subclass__(**kwargs)
 
     @classmethod

@@ -19,6 +19,7 @@ from nonneg._arrays import to_numpy
 from nonneg._optional import import_optional
 from nonneg._version import __version__
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
+from nonneg.estimators.documentation import documented
 from nonneg.exceptions import DataTypeError, InvalidParameterError, OutputError, ShapeError
 
 __all__ = ["fit", "matrix", "store", "transform", "write_h5ad"]
@@ -27,6 +28,7 @@ __all__ = ["fit", "matrix", "store", "transform", "write_h5ad"]
 _NUMBERS = ("reconstruction_err_", "n_iter_")
 
 
+@documented
 def matrix(adata: Any, *, layer: str | None = None, use_highly_variable: bool | None = None) -> AnnDataMatrix:
     """Choose a matrix of an AnnData object, to be passed as X to any estimator or function.
 
@@ -34,11 +36,7 @@ def matrix(adata: Any, *, layer: str | None = None, use_highly_variable: bool | 
     ----------
     adata : AnnData
         Observations in rows, variables in columns; in memory or backed.
-    layer : str, optional
-        Which of ``adata.layers`` to take; ``adata.X`` by default.
-    use_highly_variable : bool, optional
-        Whether to take only the variables that ``adata.var["highly_variable"]`` marks. By default they are if
-        there is such a column, as in scanpy.
+    {layer, use_highly_variable}
 
     Returns
     -------
@@ -60,6 +58,7 @@ def matrix(adata: Any, *, layer: str | None = None, use_highly_variable: bool | 
     return AnnDataMatrix(adata, layer, use_highly_variable)
 
 
+@documented
 def fit(
     model: Any,
     adata: Any,
@@ -77,14 +76,7 @@ def fit(
         Any estimator of nonneg with `components_`, such as `NMF` or `SeparableNMF`.
     adata : AnnData
         The data. Its matrices are not modified; the result is added.
-    layer : str, optional
-        Which of ``adata.layers`` to take; ``adata.X`` by default.
-    use_highly_variable : bool, optional
-        Whether to take only the variables that ``adata.var["highly_variable"]`` marks. By default they are if
-        there is such a column, as in scanpy.
-    key_added : str, optional
-        Name under which the result is stored: ``obsm[key_added]``, ``varm[key_added]`` and
-        ``uns[key_added]``. By default ``obsm["X_nmf"]``, ``varm["NMF"]`` and ``uns["nmf"]``.
+    {layer, use_highly_variable, key_added}
     **fit_params : Any
         Passed to `fit_transform` of the estimator.
 
@@ -105,6 +97,7 @@ def fit(
     return model
 
 
+@documented
 def transform(model: Any, adata: Any, *, layer: str | None = None, key_added: str | None = None) -> None:
     """Store the weights of new observations for a fitted estimator.
 
@@ -114,15 +107,13 @@ def transform(model: Any, adata: Any, *, layer: str | None = None, key_added: st
         Fitted to an AnnData object, a data frame or an array.
     adata : AnnData
         New observations. The variables of the fit are found by name; others are ignored.
-    layer : str, optional
-        Which of ``adata.layers`` to take; ``adata.X`` by default.
-    key_added : str, optional
-        As in `fit`.
+    {layer, key_added}
     """
     W = model.transform(matrix(adata, layer=layer, use_highly_variable=False))
     store(adata, model, W, key_added=key_added, params={"layer": layer})
 
 
+@documented
 def store(
     adata: Any,
     model: Any,
@@ -141,8 +132,7 @@ def store(
         Fitted.
     W : array of shape (n_obs, n_components)
         What `transform` or `fit_transform` returned.
-    key_added : str, optional
-        As in `fit`.
+    {key_added}
     params : mapping, optional
         What else to remember besides the parameters of the estimator.
     """
@@ -153,6 +143,7 @@ def store(
         getattr(adata, slot)[key] = value
 
 
+@documented
 def write_h5ad(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -177,8 +168,7 @@ def write_h5ad(
         What `transform` or `fit_transform` returned.
     feature_names : sequence of str, optional
         The variables of the fit; by default what the estimator knows about them.
-    key_added : str, optional
-        As in `fit`.
+    {key_added}
     params : mapping, optional
         What else to remember besides the parameters of the estimator.
     """

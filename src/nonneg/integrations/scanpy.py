@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from nonneg.estimators.documentation import documented
 from nonneg.estimators.nmf import NMF
 from nonneg.integrations import anndata as annotated
 
 __all__ = ["nmf"]
 
 
+@documented
 def nmf(
     adata: Any,
     n_components: int | str = "auto",
@@ -31,18 +33,12 @@ def nmf(
         backed.
     n_components : int or "auto", default "auto"
         Number of components; "auto" estimates it with `nonneg.compare_ranks`.
-    layer : str, optional
-        Which of ``adata.layers`` to take; ``adata.X`` by default.
-    use_highly_variable : bool, optional
-        Whether to take only the variables that ``adata.var["highly_variable"]`` marks. By default they are if
-        there is such a column, as in scanpy.
+    {layer, use_highly_variable}
     beta_loss : float or str, default "frobenius"
         Beta-divergence to minimize; "kullback-leibler" is the loss of Poisson counts.
     random_state : int, RandomState, Generator or None, default 0
         Random numbers, where the initialization draws any.
-    key_added : str, optional
-        Name under which the result is stored: ``obsm[key_added]``, ``varm[key_added]`` and
-        ``uns[key_added]``. By default ``obsm["X_nmf"]``, ``varm["NMF"]`` and ``uns["nmf"]``.
+    {key_added}
     copy : bool, default False
         Whether to return a copy of `adata` with the result, and leave `adata` as it is.
     **nmf_params : Any
