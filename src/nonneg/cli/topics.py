@@ -28,7 +28,7 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --max-df P: ignore words in more than this fraction of the documents (default: 0.5 for texts)
 
 [method]
---method NAME: nmf (default), kl, lda, or anchor words by merit, merit-0, spa, snpa, xray, fast-anchor, ...
+--method NAME: nmf (default), kl, lda, or anchor words by merit, spa, snpa, xray, fast-anchor, ...
 --anchors WORDS: your own anchor words, separated by commas
 --seed-words FILE: words that guide topics: a file with a line per topic, such as `sports: game, team, player`
 --[no-]balance: nmf: keep large subjects from taking up all topics (default: yes)

@@ -44,14 +44,10 @@ def test_edge_lists_of_all_kinds_give_the_same_graph(tmp_path, name, text):
     assert bool(found.notes) == (name == "twice.txt")
 
 
-def test_pairs_that_come_twice_are_added_or_the_largest_counts(tmp_path):
-    path = written(tmp_path, "a.txt", "a b 1\nb a 2\na a 5\n")
-    added, largest = (read_graph(path, duplicates=rule) for rule in ("sum", "max"))
+def test_pairs_that_come_twice_are_added(tmp_path):
+    added = read_graph(written(tmp_path, "a.txt", "a b 1\nb a 2\na a 5\n"))
     assert added.graph.toarray().tolist() == [[5, 3], [3, 0]]
-    assert largest.graph.toarray().tolist() == [[5, 2], [2, 0]]
     assert "1 pairs" in added.notes[0]
-    with pytest.raises(UnknownNameError, match="duplicates"):
-        read_graph(path, duplicates="first")
 
 
 def test_a_name_alone_is_an_isolated_node(tmp_path):

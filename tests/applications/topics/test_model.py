@@ -30,7 +30,7 @@ from nonneg.exceptions import (
 )
 from nonneg.metrics import clustering_accuracy
 
-METHODS = ["nmf", "kl", "lda", "spa", "snpa", "xray", "fast-anchor", "merit", "merit-0", "fast-gradient"]
+METHODS = ["nmf", "kl", "lda", "spa", "snpa", "xray", "fast-anchor", "merit", "fast-gradient"]
 TEXTS = [
     "The cat chased a dog; the cat slept.",
     "A dog and a cat are pets, and pets sleep.",

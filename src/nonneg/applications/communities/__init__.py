@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nonneg.applications.communities.eigenvectors import Eigenpairs, leading_eigenvectors
 from nonneg.applications.communities.graph import Graph, as_graph
-from nonneg.applications.communities.methods import METHODS, spoc
+from nonneg.applications.communities.methods import METHODS
 from nonneg.applications.communities.mixed_membership import LabelComparison, MixedMembership
 from nonneg.applications.communities.number import CommunityCount
 
@@ -17,5 +17,4 @@ __all__ = [
     "MixedMembership",
     "as_graph",
     "leading_eigenvectors",
-    "spoc",
 ]

@@ -24,24 +24,12 @@ NO_VALUE = 1e-10
 
 
 class Eigenpairs(NamedTuple):
-    """Leading eigenvalues and eigenvectors.
+    """Leading eigenvalues and eigenvectors."""
 
-    Attributes
-    ----------
-    values : array of shape (k,)
-        The largest first.
-    vectors : array of shape (n_nodes, k)
-        Orthonormal columns; the largest entry of each is positive.
-    residual : float
-        The largest norm of A v - value v, over the largest value.
-    next_value : float or None
-        The eigenvalue that would come next, where the whole matrix was decomposed.
-    """
-
-    values: FloatArray
-    vectors: FloatArray
-    residual: float
-    next_value: float | None
+    values: FloatArray  # the largest first
+    vectors: FloatArray  # orthonormal columns; the largest entry of each is positive
+    residual: float  # the largest norm of A v - value v, over the largest value
+    next_value: float | None  # the one that would come next, where the whole matrix was decomposed
 
 
 def normalized_adjacency(adjacency: SparseMatrix, regularization: float = 1.0) -> SparseMatrix:
@@ -60,31 +48,10 @@ def normalized_adjacency(adjacency: SparseMatrix, regularization: float = 1.0) -
 def leading_eigenvectors(
     adjacency: SparseMatrix, k: int, *, spectrum: str = "magnitude", rng: Seed = None
 ) -> Eigenpairs:
-    """Return the eigenvectors that span the communities.
+    """Return the k eigenvectors whose eigenvalues lead, by magnitude or the largest ones.
 
-    Parameters
-    ----------
-    adjacency : sparse array of shape (n_nodes, n_nodes)
-        Symmetric, float64.
-    k : int
-        How many, below the number of nodes.
-    spectrum : {"magnitude", "algebraic"}, default "magnitude"
-        Which eigenvalues lead: those of largest magnitude, or the largest ones.
-    rng : None, int, Generator, RandomState or SeedSequence
-        None starts from a vector that depends on the number of nodes alone; otherwise it is drawn from here.
-
-    Returns
-    -------
-    Eigenpairs
-        Residuals are of the size of rounding: a tolerance of 1e-6 changes the answer on graphs with many
-        components, whose rows are exact zeros.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the matrix has fewer nonzero eigenvalues.
-    InvalidDataError
-        If the iteration does not converge.
+    Residuals are of the size of rounding: a tolerance of 1e-6 changes the answer on graphs with many
+    components, whose rows are exact zeros. Without `rng`, the start depends on the number of nodes alone.
     """
     if spectrum not in SPECTRA:
         raise UnknownNameError.of("spectrum", spectrum, SPECTRA)

@@ -30,7 +30,6 @@ from nonneg.io.table import check_variable
 EDGE_LISTS = (".txt", ".edges", ".edgelist", ".csv", ".tsv")
 MATRICES = (".mtx", ".npz", ".npy", ".mat")
 NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf"}
-DUPLICATES = ("sum", "max")
 COMMENTS = ("#", "%")
 # Headings of edge lists, in small letters.
 SOURCES = ("source", "from", "src", "node1", "node_1", "u")
@@ -60,7 +59,6 @@ def read_graph(
     *,
     delimiter: str | None = None,
     header: bool | None = None,
-    duplicates: str = "sum",
     variable: str | None = None,
     kind: str = "auto",
 ) -> GraphFile:
@@ -69,8 +67,6 @@ def read_graph(
     Edge lists: `kind` "directed" keeps the directions, "bipartite" tells the names of the two columns apart.
     """
     place = Path(path)
-    if duplicates not in DUPLICATES:
-        raise UnknownNameError.of("duplicates", duplicates, DUPLICATES)
     name = place.name.lower()
     plain = name.removesuffix(".gz")
     ending = Path(plain).suffix
@@ -80,7 +76,7 @@ def read_graph(
         words = "a list of edges" if ending in EDGE_LISTS else "a graph"
         check_variable(variable, place, words, several=False)
     if ending in EDGE_LISTS:
-        return _edge_list(place, delimiter, header, duplicates, kind)
+        return _edge_list(place, delimiter, header, kind)
     if ending in NETWORKX:
         return GraphFile(_by_networkx(place, ending, packed=plain != name), None, place.name)
     if ending in MATRICES:
@@ -89,9 +85,7 @@ def read_graph(
     raise FileFormatError(f"{place} has an unknown file type ({ending or 'none'}). Expected one of {known}.")
 
 
-def _edge_list(
-    place: Path, delimiter: str | None, header: bool | None, duplicates: str, kind: str
-) -> GraphFile:
+def _edge_list(place: Path, delimiter: str | None, header: bool | None, kind: str) -> GraphFile:
     if delimiter is not None:
         delimiter = delimiter.replace("\\t", "\t")  # as a shell passes it on
         if len(delimiter) != 1:
@@ -146,10 +140,9 @@ def _edge_list(
         # The nodes of the first side come first.
         order = np.argsort(sides, kind="stable")
         pairs, names = np.argsort(order)[pairs], names[order]
-    adjacency, n_repeated = _adjacency(pairs, numbers, len(names), duplicates, directed=kind == "directed")
+    adjacency, n_repeated = _adjacency(pairs, numbers, len(names), directed=kind == "directed")
     if n_repeated:
-        done = "their weights were added" if duplicates == "sum" else "the largest weight counts"
-        notes += (f"{n_repeated} pairs of nodes are in more than one line; {done}",)
+        notes += (f"{n_repeated} pairs of nodes are in more than one line; their weights were added",)
     if most_cells > N_CELLS:
         notes += (
             f"lines have up to {most_cells} cells; two names and a weight were read. A matrix is read "
@@ -241,22 +234,15 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _adjacency(
-    pairs: IntArray, weights: Any, n: int, duplicates: str, *, directed: bool
-) -> tuple[SparseMatrix, int]:
+def _adjacency(pairs: IntArray, weights: Any, n: int, *, directed: bool) -> tuple[SparseMatrix, int]:
     """Return the matrix, symmetric unless the graph is directed, and how many pairs came more than once."""
     if not directed:
         pairs = np.sort(pairs, axis=1)
-    unique, inverse, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-    if duplicates == "sum":
-        joined = np.bincount(inverse.ravel(), weights=weights)
-    else:
-        joined = np.full(len(unique), -np.inf)
-        np.maximum.at(joined, inverse.ravel(), weights)
-    upper = sp.csr_array((joined, (unique[:, 0], unique[:, 1])), shape=(n, n))
+    upper = sp.csr_array((weights, (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    times = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     if not directed:
         upper = sp.csr_array(upper + sp.triu(upper, 1).T)
-    return upper, int(np.count_nonzero(counts > 1))
+    return upper, int(np.count_nonzero(times.data > 1))
 
 
 def _by_networkx(place: Path, ending: str, *, packed: bool) -> Any:

@@ -203,41 +203,21 @@ def _ties(values: FloatArray, corners: FloatArray) -> FloatArray:
     return (corners * values) @ corners.T
 
 
-def spoc(vectors: FloatArray, k: int) -> tuple[SelectionResult, Memberships]:
-    """Find pure nodes by successive projections among all nodes, and the memberships between them.
-
-    Parameters
-    ----------
-    vectors : array of shape (n_nodes, k)
-        Eigenvectors of the k largest eigenvalues, unscaled.
-    k : int
-        The number of communities.
-
-    Returns
-    -------
-    tuple
-        The pure nodes, and the memberships: coordinates with respect to the pure nodes, at least the machine
-        epsilon and divided by their sum, so that a row of zeros becomes equal shares of all communities.
-
-    References
-    ----------
-    .. [1] Panov, Slavnov & Ushakov (2017), "Consistent estimation of mixed memberships with successive
-       projections", Complex Networks.
-    """
-    selected = select_anchors(vectors, k, method="spa")
-    memberships = coordinates(vectors, vectors[selected.anchors])
-    clipped = _clipped_fraction(memberships)
-    reached = np.abs(memberships).max(axis=1) >= ROUNDING
-    np.maximum(memberships, EPS, out=memberships)
-    memberships /= memberships.sum(axis=1, keepdims=True)
-    return replace(selected, method="spoc"), Memberships(memberships, reached, clipped)
-
-
 def _by_spoc(problem: Problem, options: SearchOptions) -> Search:
+    """Find pure nodes by successive projections among all nodes.
+
+    Panov, Slavnov & Ushakov (2017), "Consistent estimation of mixed memberships with successive projections",
+    Complex Networks. Coordinates are at least the machine epsilon and divided by their sum, so that a row of
+    zeros becomes equal memberships in all communities.
+    """
     pairs = problem.pairs("algebraic")
-    selected, memberships = spoc(pairs.vectors, problem.k)
-    ties = _ties(pairs.values, pairs.vectors[selected.anchors])
-    return Search("spoc", pairs, selected, memberships, ties)
+    selected = select_anchors(pairs.vectors, problem.k, method="spa")
+    corners = pairs.vectors[selected.anchors]
+    values = coordinates(pairs.vectors, corners)
+    clipped, reached = _clipped_fraction(values), np.abs(values).max(axis=1) >= ROUNDING
+    np.maximum(values, EPS, out=values)
+    memberships = Memberships(values / values.sum(axis=1, keepdims=True), reached, clipped)
+    return Search("spoc", pairs, replace(selected, method="spoc"), memberships, _ties(pairs.values, corners))
 
 
 def _by_regularized_spa(problem: Problem, options: SearchOptions) -> Search:

@@ -8,9 +8,8 @@ from nonneg.applications.hyperspectral.library import (
     match_library,
     read_library,
 )
-from nonneg.applications.hyperspectral.maps import write_maps
 from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estimate_n_endmembers
-from nonneg.applications.hyperspectral.preview import rgb_preview
+from nonneg.applications.hyperspectral.preview import rgb_preview, write_maps
 from nonneg.applications.hyperspectral.unmixing import Unmixing
 from nonneg.io.cube import Cube, read_cube
 

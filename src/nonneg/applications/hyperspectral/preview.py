@@ -1,14 +1,18 @@
-"""A color preview of a hyperspectral image."""
+"""Pictures of a hyperspectral image: a color preview, and abundance maps as files."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nonneg.exceptions import InvalidParameterError
+from nonneg._arrays import write_npy
+from nonneg.exceptions import FileFormatError, InvalidParameterError, OutputError, ShapeError
 from nonneg.io.cube import as_cube
-from nonneg.io.envi import in_nanometers
+from nonneg.io.envi import in_nanometers, write_envi
 
 SEEN = (640.0, 550.0, 460.0)
 """The wavelengths in nanometers that are shown as red, green and blue."""
@@ -61,3 +65,47 @@ def preview_bands(wavelengths: Any, n_bands: int, kept: Any = None) -> tuple[int
             chosen = nearest
     red, green, blue = among[chosen].tolist()
     return red, green, blue
+
+
+def write_maps(
+    path: str | os.PathLike[str],
+    maps: Any,
+    names: Sequence[str] | None = None,
+    *,
+    georeference: Mapping[str, Any] | None = None,
+) -> list[Path]:
+    """Write abundance maps.
+
+    Parameters
+    ----------
+    path : path
+        ``NAME.npy`` for a NumPy array, ``NAME.hdr`` for an ENVI image with one band per map.
+    maps : array of shape (n_rows, n_columns, n_endmembers)
+        The maps; NaN for pixels without data.
+    names : sequence of str, optional
+        The names of the endmembers, for the header of an ENVI image.
+    georeference : mapping of str to Any, optional
+        The georeference for the header of an ENVI image: `Cube.georeference` of the image.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files that were written.
+    """
+    place, planes = Path(path), np.asarray(maps)
+    if planes.ndim != 3:
+        raise ShapeError(f"Expected maps of shape (rows, columns, endmembers), got {planes.shape}.")
+    labels = [f"endmember {at}" for at in range(planes.shape[2])] if names is None else list(names)
+    if len(labels) != planes.shape[2]:
+        raise ShapeError(f"Expected {planes.shape[2]} names, one per map, got {len(labels)}.")
+    if place.suffix.lower() == ".hdr":
+        return write_envi(
+            place, planes, labels, description="abundances of endmembers", georeference=georeference
+        )
+    if place.suffix.lower() != ".npy":
+        raise FileFormatError(f"Expected a name that ends in .npy or .hdr, got {place.name}.")
+    try:
+        write_npy(place, planes)
+    except OSError as error:
+        raise OutputError(f"{place} could not be written: {error.strerror or error}.") from error
+    return [place]

@@ -69,10 +69,8 @@ def find_anchor_words(
     **options: Any,
 ) -> SelectionResult:
     """Search for anchor words."""
-    name = "merit" if method == "merit-0" else METHODS.name_of(method)
+    name = METHODS.name_of(method)
     settings = merit_settings(to_float64(points), n_topics, options) if name == "merit" else {}
-    if method == "merit-0":
-        settings["lam"] = 0.0
     settings |= options
     entry = METHODS.find(name)
     if entry.kind == "convex":

@@ -286,13 +286,6 @@ METHODS: Registry[TopicMethod] = Registry(
             for name, entry in ANCHOR_METHODS.items()
             if name != "auto"
         },
-        "merit-0": TopicMethod(
-            _anchor_method("merit-0"),
-            "anchor words by MERIT without its row sparsity",
-            options=(ANCHOR_METHODS["merit"].options | {"init"}) - {"lam"},
-            shared=ITERATIVE,
-            takes_anchors=True,
-        ),
     },
 )
 """The methods of `TopicModel`."""

@@ -148,8 +148,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         "nmf" (default): least squares on TF-IDF weights, balanced so that large subjects do not take all
         topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational latent
         Dirichlet allocation, with topic proportions by maximum likelihood. Or anchor words, by a method in
-        `nonneg.separable.METHODS` ("merit", "spa", "snpa", "xray", "fast-anchor", "fast-gradient", ...) or by
-        "merit-0", MERIT without its row sparsity.
+        `nonneg.separable.METHODS` ("merit", "spa", "snpa", "xray", "fast-anchor", "fast-gradient", ...).
     anchors : list of str or int, optional
         Your own anchor words, one per topic. Anchor methods use them instead of searching, "nmf" uses them
         as its initialization.
