@@ -11,7 +11,7 @@ import pytest
 
 from nonneg._interruption import interrupt
 from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
-from nonneg.iteration import FirstOf, History, Never, RelativeMeasure, StopReason, iterate
+from nonneg.iteration import FirstOf, History, RelativeMeasure, StopReason, iterate
 from nonneg.iteration.loop import Finished, Stalled
 
 
@@ -156,10 +156,6 @@ def test_ctrl_c_in_the_first_step_returns_the_initial_state():
     assert run.state == Halving()
 
 
-def test_never_is_never():
-    assert Never()(None) is False
-
-
 def test_a_step_may_stand_for_several_iterations():
     run = iterate(lambda state: (state, {"loss": 1.0, "iterations": 3}), Halving(), max_iter=7)
     assert run.history.n_iter == [3, 6, 9]
@@ -185,7 +181,7 @@ def test_a_rule_may_say_why_it_ended_a_run():
         def __call__(self, history):
             return len(history) == 3
 
-    run = iterate(halve, Halving(), max_iter=50, stop=FirstOf((Never(), Rule())))
+    run = iterate(halve, Halving(), max_iter=50, stop=FirstOf((lambda history: False, Rule())))
     assert (run.stop_reason, run.sentence) == (StopReason.CONVERGED, "three are enough")
 
 

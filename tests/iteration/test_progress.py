@@ -12,7 +12,7 @@ import pytest
 from nonneg import NMF, factorize
 from nonneg.iteration import History, Progress
 from nonneg.iteration import progress as module
-from nonneg.iteration.progress import LineReporter, SilentReporter, reporter
+from nonneg.iteration.progress import LineReporter, Reporter, reporter
 
 
 def progress(n_iter=3, loss=1.5):
@@ -88,9 +88,7 @@ def test_a_batch_of_losses_is_not_shown_as_a_number(capsys):
     assert "loss" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("verbose", "kind"), [(0, SilentReporter), (False, SilentReporter), (1, LineReporter)]
-)
+@pytest.mark.parametrize(("verbose", "kind"), [(0, Reporter), (False, Reporter), (1, LineReporter)])
 def test_verbose_chooses(verbose, kind):
     assert type(reporter("NMF", verbose)) is kind
 

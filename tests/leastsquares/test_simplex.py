@@ -8,8 +8,7 @@ import scipy.optimize
 from tests.references.simplex import simplex_kkt
 
 from nonneg.leastsquares import simplex as module
-from nonneg.leastsquares.projections import onto_simplex
-from nonneg.leastsquares.simplex import simplex_least_squares
+from nonneg.leastsquares.simplex import onto_simplex, simplex_least_squares
 
 
 def problem(k, m, n_rows=50, noise=0.3, seed=0):

@@ -10,7 +10,7 @@ from tests.references.containers import TORCH, as_container
 from nonneg.data import as_data_matrix
 from nonneg.datasets import separable_dirichlet
 from nonneg.exceptions import UnsupportedInputError
-from nonneg.leastsquares.projections import onto_dominating_diagonal
+from nonneg.kernels.dominating_diagonal import dominating_diagonal
 from nonneg.separable import fast_gradient as fast_gradient_module
 from nonneg.separable import select_anchors
 from nonneg.separable.fast_gradient import fast_gradient
@@ -40,11 +40,11 @@ def test_reaches_the_optimum_of_a_fixed_weight(clean):
     result = run(clean.X, 6, lam=0.05, max_iter=4000, tol=0.0)
     C = result.coefficients.toarray()
     weights = np.abs(clean.X).sum(axis=1)
-    np.testing.assert_allclose(onto_dominating_diagonal(C, weights), C, atol=1e-12)
+    np.testing.assert_allclose(dominating_diagonal(C, weights), C, atol=1e-12)
     # At a minimum a projected gradient step goes nowhere.
     prices = 1.0 + 0.01 * (np.random.default_rng(0).random(90) - 0.5)
     gradient = clean.X @ (clean.X.T @ C - clean.X.T) + 0.05 * np.diag(prices)
-    moved = onto_dominating_diagonal(C - gradient / np.linalg.norm(clean.X, 2) ** 2, weights) - C
+    moved = dominating_diagonal(C - gradient / np.linalg.norm(clean.X, 2) ** 2, weights) - C
     assert np.abs(moved).max() < 1e-6
     objective = 0.5 * np.sum((clean.X.T - clean.X.T @ C) ** 2) + 0.05 * prices @ np.diagonal(C)
     assert result.objective == pytest.approx(objective, rel=1e-10)

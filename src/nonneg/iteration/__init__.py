@@ -8,7 +8,6 @@ from nonneg.iteration.loop import Run, iterate
 from nonneg.iteration.progress import Progress
 from nonneg.iteration.stopping import (
     FirstOf,
-    Never,
     RelativeDecrease,
     RelativeMeasure,
     SlowDecrease,
@@ -20,7 +19,6 @@ __all__ = [
     "Checkpoint",
     "FirstOf",
     "History",
-    "Never",
     "Progress",
     "RelativeDecrease",
     "RelativeMeasure",

@@ -18,8 +18,8 @@ from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, Lost
 from nonneg.iteration.captured import Captured, factor_entries
 from nonneg.iteration.checkpoint import Checkpoint, check_factors
 from nonneg.iteration.history import History
-from nonneg.iteration.progress import Progress, Reporter, SilentReporter
-from nonneg.iteration.stopping import Never, StoppingRule, StopReason, sentence_of
+from nonneg.iteration.progress import Progress, Reporter
+from nonneg.iteration.stopping import StoppingRule, StopReason, sentence_of
 
 State = TypeVar("State")
 # Entries of the larger factor up to which the next iteration is queued on a GPU: both are in memory then. At
@@ -107,8 +107,8 @@ def iterate(
     """
     if callback is not None and not callable(callback):
         raise InvalidParameterError(f"callback must be None or a function of one argument, got {callback!r}.")
-    stop = stop or Never()
-    shown: Reporter = progress or SilentReporter()
+    stop = stop or (lambda history: False)
+    shown = progress or Reporter()
     history, seconds, done = History(), 0.0, 0
     if checkpoint is not None and (saved := checkpoint.load(state)) is not None:
         state, done, seconds, history = saved

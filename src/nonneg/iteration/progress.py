@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from nonneg._arguments import checked_verbose
 from nonneg.iteration.history import History
@@ -59,8 +59,8 @@ def _first_shown(interval: float, now: float) -> float:
     return -math.inf if is_live() else now - interval + min(PATIENCE, interval)
 
 
-class Reporter(Protocol):
-    """Shows a run to a person."""
+class Reporter:
+    """Shows a run to a person; this one shows nothing."""
 
     def resume(self, n_iter: int) -> None:
         """Show that it continues an earlier run."""
@@ -72,20 +72,7 @@ class Reporter(Protocol):
         """Show how it ended."""
 
 
-class SilentReporter:
-    """Shows nothing."""
-
-    def resume(self, n_iter: int) -> None:
-        """Do nothing."""
-
-    def update(self, progress: Progress, max_iter: int) -> None:
-        """Do nothing."""
-
-    def close(self, sentence: str) -> None:
-        """Do nothing."""
-
-
-class LineReporter:
+class LineReporter(Reporter):
     """One line on standard error with loss, rate and time left."""
 
     # It is rewritten a few times a second on a terminal; elsewhere a new line comes every ten seconds.
@@ -134,7 +121,7 @@ class LineReporter:
 
 def reporter(name: str, verbose: int) -> Reporter:
     """Choose what is shown."""
-    return LineReporter(name) if checked_verbose(verbose) else SilentReporter()
+    return LineReporter(name) if checked_verbose(verbose) else Reporter()
 
 
 def announce(sentence: str, verbose: int) -> None:

@@ -28,14 +28,6 @@ StoppingRule: TypeAlias = Callable[[History], bool]
 
 
 @dataclass(frozen=True)
-class Never:
-    """Run until `max_iter`."""
-
-    def __call__(self, history: History) -> bool:
-        return False
-
-
-@dataclass(frozen=True)
 class RelativeMeasure:
     """Stop when a measure is at most `tol` times its first value."""
 

@@ -34,7 +34,7 @@ def tiled_newton_pass(
     shortest: float,
     tries: int,
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Move the rows of W by one guarded Newton step each; see `newton_pass.newton_pass`."""
+    """Move the rows of W by one guarded Newton step each; see `solvers.newton.newton_pass`."""
     n_rows, n = data.shape
     k, dtype = Ht.shape[1], Ht.dtype
     info = np.finfo(dtype)

@@ -10,7 +10,6 @@ from array_api_compat import array_namespace
 from nonneg._arrays import to_float64
 from nonneg._typing import Array
 from nonneg.kernels.simplex import simplex_pivoting
-from nonneg.leastsquares.projections import onto_simplex
 
 # Turns a singular system into one that has a single answer, close to the shortest of the minimizers.
 RIDGE = 1e-11
@@ -68,3 +67,21 @@ def _descended(xp: Any, gram: Array, cross: Array) -> Array:
         if moved <= 1e-15:
             break
     return x
+
+
+def onto_simplex(rows: Array, total: float = 1.0) -> Array:
+    """Return the nearest points with nonnegative entries that sum to a total."""
+    # By sorting, O(k log k) per row.
+    # Held, Wolfe & Crowder (1974), Mathematical Programming 6.
+    xp = array_namespace(rows)
+    k = rows.shape[1]
+    falling = xp.sort(rows, axis=1, descending=True)
+    count = xp.astype(xp.arange(1, k + 1, device=rows.device), rows.dtype)
+    above = (xp.cumulative_sum(falling, axis=1) - total) / count
+    # The largest support for which its smallest entry stays above the level it requires.
+    supported = xp.sum(xp.astype(falling > above, xp.int64), axis=1)
+    supported = xp.clip(supported, min=1)
+    position = xp.arange(1, k + 1, device=rows.device)
+    chosen = xp.astype(position[None, :] == supported[:, None], rows.dtype)
+    level = xp.sum(above * chosen, axis=1, keepdims=True)
+    return xp.clip(rows - level, min=0.0)

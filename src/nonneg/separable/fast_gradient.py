@@ -18,9 +18,9 @@ from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.iteration import History, Progress, iterate
 from nonneg.iteration.progress import reporter
+from nonneg.kernels.dominating_diagonal import dominating_diagonal
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
-from nonneg.leastsquares.projections import onto_dominating_diagonal
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import spa
 
@@ -259,7 +259,7 @@ class TraceStep:
         new = points @ (state.fitted_ahead - points.T)
         new = state.ahead - length * new
         new = _less_on_diagonal(xp, new, length * state.lam * self.prices)
-        new = onto_dominating_diagonal(new, self.weights, out=new if isinstance(new, np.ndarray) else None)
+        new = dominating_diagonal(new, self.weights, out=new if isinstance(new, np.ndarray) else None)
         fitted = points.T @ new
         diagonal = xp.linalg.diagonal(new)
         residual = xp.astype(fitted - points.T, xp.float64)
