@@ -148,6 +148,14 @@ def test_an_empty_numpy_file(tmp_path):
         read_cube(tmp_path / "empty.npy")
 
 
+@pytest.mark.parametrize(("old", "new"), [(b"(2, 3, 4)", b"(2, 3, 4("), (b"(2, 3, 4)", b"(2, 3,-4)")])
+def test_a_damaged_header_of_a_numpy_file(tmp_path, values, old, new):
+    np.save(tmp_path / "cube.npy", values)
+    (tmp_path / "cube.npy").write_bytes((tmp_path / "cube.npy").read_bytes().replace(old, new))
+    with pytest.raises(FileFormatError):
+        read_cube(tmp_path / "cube.npy")
+
+
 def test_maps_lie_where_their_scene_lies(tmp_path, values):
     place = {
         "map info": ["UTM", "1", "1", "500000", "4200000", "30", "30", "10", "North", "WGS-84"],

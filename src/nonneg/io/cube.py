@@ -196,7 +196,7 @@ def _mapped(path: Path) -> Any:
     shape, fortran, dtype, offset = read_layout(path)
     try:
         return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
-    except ValueError as error:  # shorter than its header says, or of no entries
+    except (ValueError, OverflowError, OSError) as error:  # shorter than its header says, or of no entries
         raise FileFormatError(f"{path} could not be read as a NumPy file: {error}.") from error
 
 

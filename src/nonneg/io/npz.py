@@ -158,7 +158,7 @@ def read_layout(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
         stream.seek(0)
         try:
             shape, fortran, dtype = _header(stream)
-        except ValueError as error:
+        except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
             raise FileFormatError(f"{path} is corrupt: {error} Write it again with numpy.save.") from error
         if dtype.hasobject:
             raise unsafe_file(str(path))
