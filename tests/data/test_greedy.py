@@ -73,12 +73,6 @@ def test_picks_are_those_of_the_definition_on_every_container(container, points)
     assert found.best_left == pytest.approx(left.max())
 
 
-def test_the_first_pick_may_be_given(points):
-    found = greedy_selection(as_data_matrix(points), 5, RULE, first=17)
-    assert found.indices.tolist() == by_hand(points, 5, 17)
-    assert np.isnan(found.scores[0])
-
-
 @pytest.mark.parametrize("chunk", [1, 3, 20])
 def test_of_equal_scores_the_lowest_index_wins_whatever_the_chunks(chunk):
     da = pytest.importorskip("dask.array")

@@ -58,7 +58,7 @@ class GreedySelection:
     """The result of a greedy selection."""
 
     indices: IntArray  # the selected samples, in order
-    scores: Any  # the score of each when it was selected; NaN for a given first one
+    scores: Any  # the score of each when it was selected
     kept: tuple[SampleArray, ...]  # what the rule keeps for the samples, after the last selection
     # The largest score after the last selection; NaN where no pass followed it.
     best_left: float
@@ -71,7 +71,6 @@ def greedy_selection(
     n_picks: int,
     rule: GreedyRule,
     *,
-    first: int | None = None,
     floor: float = 0.0,
     relative_floor: float = 0.0,
     finish: bool = True,
@@ -93,15 +92,12 @@ def greedy_selection(
     rows: list[Array] = []
     best_left = float("nan")
     for n_pick in range(1, n_picks + 1):
-        if n_pick == 1 and first is not None:
-            index, score, row = int(first), float("nan"), data.take_rows([int(first)])[0, :]
-        else:
-            index, score, row = best_candidate(candidates, _share(rule))
-            if not score > floor:
-                best_left = score
-                break
-            if rule.refine is not None:
-                index, row = rule.refine(data, kept, index, row)
+        index, score, row = best_candidate(candidates, _share(rule))
+        if not score > floor:
+            best_left = score
+            break
+        if rule.refine is not None:
+            index, row = rule.refine(data, kept, index, row)
         indices.append(index)
         scores.append(score)
         rows.append(row)
