@@ -106,18 +106,6 @@ def test_errors_are_one_line(words, said, tmp_path, planted, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_its_report_is_made_again_from_the_files(tmp_path, planted, capsys):
-    np.save(tmp_path / "points.npy", planted.X)
-    folder = tmp_path / "out"
-    assert (
-        main(["anchors", str(tmp_path / "points.npy"), "-k", "3", "--method", "spa", "-o", str(folder)]) == 0
-    )
-    before = (folder / "report.html").read_text(encoding="utf-8")
-    (folder / "report.html").unlink()
-    assert main(["report", str(folder)]) == 0
-    assert (folder / "report.html").read_text(encoding="utf-8") == before
-
-
 def test_a_sample_of_zeros_among_the_anchors_is_noted(tmp_path, planted, capsys):
     X = planted.X.copy()
     X[5] = 0

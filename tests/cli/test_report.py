@@ -102,12 +102,13 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("command", ["rank", "topics", "communities"])
+@pytest.mark.parametrize("command", ["rank", "anchors", "topics", "communities"])
 def test_reports_of_other_commands_are_made_again(command, tmp_path, capsys):
     data, out = tmp_path / "data.npy", tmp_path / "out"
     rng = np.random.default_rng(0)
     np.save(data, rng.random((30, 3)) @ rng.random((3, 12)))
     words = {"rank": [str(data), "--method", "singular-value-ratio"]}
+    words["anchors"] = [str(data), "-k", "3", "--method", "spa"]
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     words["topics"] = [str(tmp_path / "texts.txt"), "--lines", "-k", "2", "--method", "spa", "--min-df", "1"]
     edges = [f"{a} {b}" for group in ("abcd", "efgh") for a in group for b in group if a < b]

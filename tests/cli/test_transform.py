@@ -199,19 +199,6 @@ def test_every_model_of_a_table(model, tmp_path, capsys):
     assert ("relative error" in capsys.readouterr().out) == has_error
 
 
-def test_columns_of_anchors_are_found_by_name(tmp_path):
-    X = np.random.default_rng(0).random((12, 3))
-    for name, order in (("points", [0, 1, 2]), ("mixed", [2, 0, 1])):
-        heading = ",".join("abc"[at] for at in order)
-        np.savetxt(tmp_path / f"{name}.csv", X[:, order], delimiter=",", header=heading, comments="")
-    words = ["anchors", str(tmp_path / "points.csv"), "-k", "3", "--method", "spa", "--quiet"]
-    assert main([*words, "-o", str(tmp_path / "anchors")]) == 0
-    assert run(tmp_path / "anchors", tmp_path / "mixed.csv", "--quiet", "-o", tmp_path / "out") == 0
-    np.testing.assert_allclose(
-        np.load(tmp_path / "out/W.npy"), np.load(tmp_path / "anchors/W.npy"), atol=1e-9
-    )
-
-
 def test_what_is_no_model(fitted, tmp_path, capsys):
     np.savez(tmp_path / "x.npz", X=np.eye(3))
     for given, said in (
