@@ -33,6 +33,7 @@ TITLES: dict[str, str] = {
     "merit/table-4": "Overlapping communities of co-authors: rank correlation with known memberships",
     "merit/figure-7": "Peak memory of anchor selection on co-authorship networks",
     "merit/theorems": "Theorems 1 and 2 of MERIT: which points its steps enter, iterate by iterate",
+    "merit/identifiability": "Theorems 3 and 4 and Proposition 1 of MERIT: row maxima, steps and warm starts",
     "tlnmf/figure-2": "Divergence at the solutions of TL-NMF and JD+NMF against the number of realizations",
     "tlnmf/figure-3": "Atoms, components and activations of two music notes",
     "tlnmf/figure-4": "Objective of TL-NMF and JD+NMF against the number of iterations",

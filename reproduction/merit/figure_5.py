@@ -34,11 +34,21 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for length in lengths
         if length != MERIT_ITERATIONS
     ]
-    return settings_by_draws(cases, 2 if quick else N_DRAWS, 10, common)
+    # The default of the library has neither weight nor smoothing to choose.
+    default = [{"snr": snr, "method": "default"} for snr in snrs]
+    n_draws = 2 if quick else N_DRAWS
+    return settings_by_draws(cases, n_draws, 10, common) + settings_by_draws(default, n_draws, 10, common)
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return the curves, tables, and the claims."""
+    default = {
+        snr: rate
+        for (snr,), rate in success_rates(
+            [record for record in records if record["method"] == "default"], "snr"
+        ).items()
+    }
+    records = [record for record in records if record["method"] == "merit"]
     rates = success_rates(records, "snr", "lam_factor", "mu", "max_iter")
     weights = _curves(
         rates, lambda factor, mu, length: factor if (mu, length) == (MU, MERIT_ITERATIONS) else None
@@ -56,18 +66,29 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             "Success rate of MERIT against the signal-to-noise ratio, for multiples of the heuristic weight "
             "and for several smoothings. Bars: exact 95% intervals.",
             [
-                rate_curves("weight", "SNR (dB)", {f"{at:g} x lambda": line for at, line in weights.items()}),
+                rate_curves(
+                    "weight",
+                    "SNR (dB)",
+                    {f"{at:g} x lambda": line for at, line in weights.items()}
+                    | ({"default": default} if default else {}),
+                ),
                 rate_curves("smoothing", "SNR (dB)", {f"mu = {at:g}": line for at, line in smooth.items()}),
             ],
         ),
         _table(
-            "Success rate by lambda, in multiples of the heuristic weight.", "SNR (dB)", weights, "{:g} x"
+            "Success rate by lambda, in multiples of the heuristic weight, and of the default, "
+            "`select_anchors(X, 40)`.",
+            "SNR (dB)",
+            weights,
+            "{:g} x",
+            default,
         ),
         _table("Success rate by mu.", "SNR (dB)", smooth, "mu = {:g}"),
         _table(
             f"Success rate by the number of iterations, at {LENGTH_SNR} dB.", "iterations", lengths, "{:g} x"
         ),
         *_verdicts(weights, smooth),
+        _beside_default(default, weights.get(1.0, {})),
     ]
 
 
@@ -80,11 +101,20 @@ def _curves(rates: dict[tuple[Any, ...], Rate], line_of: Any) -> dict[float, dic
     return dict(sorted(lines.items()))
 
 
-def _table(caption: str, heading: str, lines: dict[float, dict[float, Rate]], words: str) -> Table:
+def _table(
+    caption: str,
+    heading: str,
+    lines: dict[float, dict[float, Rate]],
+    words: str,
+    default: dict[float, Rate] | None = None,
+) -> Table:
     places = sorted({place for line in lines.values() for place in line})
     columns = {"at": heading} | {str(at): words.format(at) for at in sorted(lines)}
+    columns |= {"default": "default"} if default else {}
     rows = [
-        {"at": place} | {str(at): rate_cell(line.get(place)) for at, line in lines.items()}
+        {"at": place}
+        | {str(at): rate_cell(line.get(place)) for at, line in lines.items()}
+        | ({"default": rate_cell(default.get(place))} if default else {})
         for place in places
     ]
     return Table(caption, columns, rows, 3)
@@ -144,6 +174,21 @@ def _verdicts(
             "; ".join(apart) or f"{compared} compared",
         ),
     ]
+
+
+def _beside_default(default: dict[float, Rate], published: dict[float, Rate]) -> Verdict:
+    pairs = {snr: (default[snr], published[snr]) for snr in SNRS if snr in default and snr in published}
+    whole = len(pairs) == len(SNRS) and all(rate.n >= N_DRAWS for rate, _ in pairs.values())
+    worse = [
+        f"{snr} dB: {ours} against {theirs}"
+        for snr, (ours, theirs) in pairs.items()
+        if ours.value < theirs.value and not ours.agrees_with(theirs)
+    ]
+    return Verdict(
+        "the default is never below MERIT with the heuristic weight beyond sampling error",
+        not worse if whole else None,
+        "; ".join(worse) or f"{len(pairs)} ratios compared",
+    )
 
 
 EXPERIMENT = Experiment(
