@@ -140,13 +140,13 @@ def test_figure_5_judges_weight_and_smoothing():
         return min(1.0, factor) * float(snr >= 7)
 
     found = list(verdicts(FIGURE_5, records(as_printed)).values())
-    assert [verdict.met for verdict in found] == [True, True, True]
+    assert [verdict.met for verdict in found] == [True, True, True, None]
     worse = records(lambda snr, factor, mu: as_printed(snr, factor, mu) if mu < 1e-3 else 0.0)
     found = list(verdicts(FIGURE_5, worse).values())
-    assert [verdict.met for verdict in found] == [True, True, False]
+    assert [verdict.met for verdict in found] == [True, True, False, None]
     assert "mu = 0.01 at 9 dB: 0 of 30 against 30 of 30" in found[2].detail
     flat = list(verdicts(FIGURE_5, records(lambda snr, factor, mu: 0.5)).values())
-    assert [verdict.met for verdict in flat] == [False, False, True]
+    assert [verdict.met for verdict in flat] == [False, False, True, None]
 
 
 @pytest.mark.parametrize("name", [TABLE_1, FIGURE_4A, FIGURE_5])
@@ -161,4 +161,4 @@ def test_full_settings_cover_every_draw_once(name):
             range(setting["first_draw"], setting["first_draw"] + setting["n_draws"])
         )
     assert all(seen == list(range(n_draws)) for seen in draws.values())
-    assert len(draws) == {TABLE_1: 16, FIGURE_4A: 55, FIGURE_5: 8 * 6 + 8 * 5 + 6 * 2}[name]
+    assert len(draws) == {TABLE_1: 16, FIGURE_4A: 55, FIGURE_5: 8 * 6 + 8 * 5 + 6 * 2 + 8}[name]

@@ -1,4 +1,4 @@
-"""The quick setting of Theorems 1 and 2 of Nguyen, Fu & Wu: steps enter anchors until a column is optimal."""
+"""Quick settings of the theorems of Nguyen, Fu & Wu: steps that enter anchors, row maxima, warm starts."""
 
 from __future__ import annotations
 
@@ -47,3 +47,21 @@ def test_claims_are_judged_by_all_draws(records):
     wrong += [clean | {"outside before": 1, "smallest gap": 0.0, "outside after": 0}]
     wrong += [noisy | {"outside before": 1, "mixture error": 0.3}]
     assert [verdict.met for verdict in verdicts(NAME, wrong).values()] == [False] * 5
+
+
+def test_theorems_3_and_4_and_proposition_1_with_the_true_model():
+    records = quick_records("merit/identifiability")
+    assert len(records) == 4
+    for record in records:
+        assert record["holds"] is record["separates"] is True
+        assert record["others"] <= record["upper"] < record["lower"] < record["anchors"]
+        assert record["outside"] == record["constant rows"] == 0
+        assert record["difference"] >= 1.0 - 1e-6
+    assert sum(record["iterates"] for record in records) > 0
+    # With 2 delta inside the root, the unit of the data decides what the theorem promises.
+    noisy = [record for record in records if record["snr"] is not None]
+    assert all(record["printed lower"] < record["lower"] for record in noisy)
+    assert all(record["printed lower, large unit"] > record["lower"] for record in noisy)
+    assert [verdict.met for verdict in verdicts("merit/identifiability", records).values()] == [None] * 3
+    wrong = [record | {"holds": False, "outside": 1, "difference": 0.5} for record in records] * 40
+    assert [verdict.met for verdict in verdicts("merit/identifiability", wrong).values()] == [False] * 3
