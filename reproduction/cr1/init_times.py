@@ -8,7 +8,7 @@ from typing import Any
 
 from reproduction.cr1.algorithm_runs import run_from
 from reproduction.cr1.initializations import INITS, Samples, make_init, seeded
-from reproduction.cr1.real_sets import FILMS, QUICK, TIMED, RealSet, load_set
+from reproduction.cr1.real_sets import ADDED, FILMS, QUICK, RealSet, load_set, timed_sets
 from reproduction.experiment import Record
 from reproduction.grouping import grouped, mean_and_spread
 
@@ -24,7 +24,7 @@ SET_NAMES = {
     "paviaU_sub50": "PaviaU crop",
     FILMS: "ORL videos",
     QUICK: "made-up cones",
-}
+} | {name: title for name, (title, _) in ADDED.items()}
 
 
 def timed_inits(samples: Samples, k: int, n_repeats: int) -> dict[str, list[float]]:
@@ -63,7 +63,7 @@ def shape_record(real: RealSet) -> dict[str, int]:
 
 def set_trials(quick: bool, **more: Any) -> list[dict[str, Any]]:
     """Return one setting per data set; one thread, so that times are comparable."""
-    return [{"set": name, "threads": 1} | more for name in ((QUICK,) if quick else TIMED)]
+    return [{"set": name, "threads": 1} | more for name in ((QUICK,) if quick else timed_sets())]
 
 
 def mean_times(records: Sequence[Record]) -> dict[str, float]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import IntArray, MatrixLike
-from nonneg.exceptions import UnknownNameError
+from nonneg.exceptions import FileFormatError, UnknownNameError
 from reproduction import data as datasets
+from reproduction.data.store import DatasetNotFoundError, homes, read_archive
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,18 @@ FILMS = "orl_films"
 """The name of films made of the ORL faces."""
 TIMED = ("olivetti_64x64", "ckplus48", "yaleB_32x32", "coil20", "indian_pines", "paviaU_sub50", FILMS)
 """The sets on which initializations are timed and errors compared."""
+ADDED: dict[str, tuple[str, int]] = {
+    "ck": ("CK", 97),
+    "faces94": ("faces94", 153),
+    "georgia_tech": ("Georgia Tech", 50),
+    "paviaU": ("PaviaU", 9),
+}
+"""Sets of the paper that are not public: folder -> its name in the paper, and K.
+
+Who has one puts ``data.npz`` into a folder of this name in the data home (``NONNEG_DATA``): `X` with one
+sample per row, images (n, height, width) or, for PaviaU, the cube (height, width, bands), nonnegative; and
+`y`, the class of each sample, if there are any. The tables then have its rows too.
+"""
 FOLDERS = (*TIMED[:-1], "orl_32x32")
 """The folders of the data home from which they come."""
 N_FRAMES = 20
@@ -48,8 +62,40 @@ QUICK = "quick"
 """The name of a small made-up set, for the quick setting."""
 
 
+def timed_sets() -> tuple[str, ...]:
+    """Return the sets on which initializations are timed, with those that were added."""
+    return (*TIMED, *(name for name in ADDED if _added_file(name) is not None))
+
+
+def _added_file(name: str) -> Path | None:
+    files = (home / name / "data.npz" for home in homes())
+    return next((file for file in files if file.is_file()), None)
+
+
+def _added(name: str) -> RealSet:
+    file = _added_file(name)
+    if file is None:
+        raise DatasetNotFoundError(
+            f"The data set {name} is not public and not on this machine: put data.npz, with X and y, into "
+            f"a folder {name} of the data home."
+        )
+    arrays = read_archive(file)
+    X = np.asarray(arrays.get("X", np.empty(0)), dtype=np.float64)
+    if X.ndim not in (2, 3) or not np.isfinite(X).all() or (X < 0).any():
+        raise FileFormatError(
+            f"{file} must have an array X of nonnegative numbers with two or three axes, got shape {X.shape}."
+        )
+    y = arrays.get("y")
+    if name == "paviaU":  # one sample per band, as for the other scenes
+        return RealSet(np.ascontiguousarray(X.reshape(-1, X.shape[-1]).T), None, ADDED[name][1])
+    grid = X.shape[1:] if X.ndim == 3 else None
+    return RealSet(X.reshape(len(X), -1), None if y is None else np.asarray(y), ADDED[name][1], grid)
+
+
 def load_set(name: str) -> RealSet:
     """Load a set."""
+    if name in ADDED:
+        return _added(name)
     if name == QUICK:
         return _made_up()
     if name == FILMS:

@@ -10,7 +10,7 @@ from reproduction.artifacts import WHOLE, Artifact, Measured, Table, Verdict
 from reproduction.cr1.algorithm_runs import run_from
 from reproduction.cr1.init_times import SET_NAMES, loaded, shape_record
 from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_init, seeded
-from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, TIMED
+from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, timed_sets
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
 from reproduction.published_values import published_values
@@ -43,11 +43,11 @@ def trials(quick: bool) -> list[dict[str, Any]]:
             "run": run,
             "init": kind,
             "max_iter": 20 if quick else MAX_ITER,
-            "limit": LIMITS[name],
+            "limit": LIMITS.get(name, 15.0),
             "threads": 1,
         }
         for run in range(1 if quick else N_RUNS)
-        for name in ((QUICK,) if quick else TIMED)
+        for name in ((QUICK,) if quick else timed_sets())
         for kind in INITS
         if run == 0 or kind not in DETERMINISTIC
     ]

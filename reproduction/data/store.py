@@ -51,6 +51,7 @@ __all__ = [
     "find",
     "homes",
     "is_available",
+    "read_archive",
     "read_arrays",
     "read_sparse",
     "user_cache",

@@ -8,7 +8,9 @@ from reproduction.artifacts import Figure, Pictures, Table
 from reproduction.cr1.figure_6 import packed, unpacked
 from reproduction.cr1.init_times import TIMED_INITS, shift
 from reproduction.cr1.initializations import INITS
+from reproduction.cr1.real_sets import ADDED, load_set, timed_sets
 from reproduction.cr1.table_5 import first_time
+from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
 
 
@@ -135,3 +137,22 @@ def test_pictures_survive_being_written_as_text():
     found = unpacked(packed(picture), (3, 4))
     np.testing.assert_allclose(found.ravel(), picture / picture.max(), atol=0.5 / 255)
     assert not unpacked(packed(np.zeros(4)), (2, 2)).any()
+
+
+def test_sets_that_are_not_public_can_be_added(tmp_path, monkeypatch):
+    monkeypatch.setenv("NONNEG_DATA", str(tmp_path))
+    rng = np.random.default_rng(0)
+    with pytest.raises(FileNotFoundError, match="faces94 is not public and not on this machine"):
+        load_set("faces94")
+    for name, shape in (("faces94", (6, 4, 5)), ("paviaU", (4, 5, 7))):
+        (tmp_path / name).mkdir()
+        np.savez(tmp_path / name / "data.npz", X=rng.random(shape), y=np.arange(shape[0]))
+    faces, scene = load_set("faces94"), load_set("paviaU")
+    assert (faces.X.shape, faces.k, faces.grid, list(faces.y)) == ((6, 20), 153, (4, 5), list(range(6)))
+    assert (scene.X.shape, scene.y, scene.k) == ((7, 20), None, 9)
+    assert set(timed_sets()) & set(ADDED) == {"faces94", "paviaU"}
+    for table in ("cr1/table-3", "cr1/table-4", "cr1/table-5"):
+        assert "faces94" in {setting["set"] for setting in find_experiment(table).trials(quick=False)}
+    np.savez(tmp_path / "faces94" / "data.npz", X=-np.ones((2, 2)))
+    with pytest.raises(ValueError, match="nonnegative numbers"):
+        load_set("faces94")
