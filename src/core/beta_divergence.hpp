@@ -118,10 +118,11 @@ void newton_terms(const BetaBlock<T>& b, double curvature_bound, const bool* exa
   with_kind(beta, [&]<Beta kind>() {
     for (std::int64_t i = 0; i < b.n_rows; ++i) {
       const T *x = b.x + i * b.n, *v = b.v + i * b.n, *weights = b.weights_of(i);
-      T *s = slope + i * b.n, *c = curvature + i * b.n;
+      T *__restrict s = slope + i * b.n, *__restrict c = curvature + i * b.n;
       const T own = exact[i] ? static_cast<T>(beta - 1) : T(1), rest = exact[i] ? static_cast<T>(2 - beta) : T(0);
+      const T lower_bound = b.lower_bound, limit = exact[i] ? most : std::numeric_limits<T>::infinity();
       for (std::int64_t j = 0; j < b.n; ++j) {
-        const T value = std::max(v[j], b.lower_bound), inverse = 1 / value;
+        const T value = std::max(v[j], lower_bound), inverse = 1 / value;
         if constexpr (kind == Beta::kullback_leibler) {
           const T ratio = weights[j] * x[j] * inverse;
           s[j] = weights[j] - ratio;
@@ -131,9 +132,10 @@ void newton_terms(const BetaBlock<T>& b, double curvature_bound, const bool* exa
           s[j] = scaled - scaled * ratio;
           c[j] = scaled * inverse * (rest * ratio + own);
         } else {
-          const T raised = weights[j] * (kind == Beta::squares ? T(1) : static_cast<T>(quick_power(value, beta - 2)));
+          const T power = kind == Beta::squares ? T(1) : static_cast<T>(quick_power(value, beta - 2));
+          const T raised = weights[j] * power;
           s[j] = raised * (value - x[j]);
-          c[j] = own * (exact[i] ? std::min(raised, weights[j] * most) : raised) + rest * raised * x[j] * inverse;
+          c[j] = own * weights[j] * std::min(power, limit) + rest * raised * x[j] * inverse;
         }
       }
     }

@@ -12,6 +12,7 @@
 #include "blas.hpp"
 #include "hals.hpp"
 #include "pool.hpp"
+#include "products.hpp"
 
 namespace nonneg {
 
@@ -36,13 +37,13 @@ struct FactorUpdate {
 
   // The results: rows after coordinate descent, the same extrapolated (the same array without), sums over rows.
   T *updated, *chosen;
-  T *chosen_gram, *updated_gram, *products;  // k x k; k x k or null; k x inner or null
+  T *chosen_gram, *updated_gram, *products;  // k x k; k x k or null; inner x k or null
   double violation = 0, absolute = 0, dot = 0;
 
   void run(int n_threads) {
     const std::int64_t n_blocks = (n_rows + block - 1) / block, kk = k * k;
-    std::vector<T> grams(n_blocks * kk), updated_grams(updated_gram ? n_blocks * kk : 0);
-    std::vector<T> parts(transposed_products ? n_blocks * k * inner : 0);
+    Parts<T> grams(n_blocks, kk), updated_grams(updated_gram ? n_blocks : 0, kk);
+    Parts<T> parts(transposed_products ? n_blocks : 0, k * inner);
     std::vector<double> sums(3 * n_blocks);
     parallel_for(n_rows, block, n_threads, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t n = end - begin, slot = begin / block;
@@ -54,18 +55,18 @@ struct FactorUpdate {
       if (old) extrapolate(begin, n);
       add(begin, n, cross, sum);
       const T* rows = chosen + begin * k;
-      gemm(Order::transposed, Order::plain, k, k, n, rows, k, rows, k, &grams[slot * kk], k);
+      gemm(Order::transposed, Order::plain, k, k, n, rows, k, rows, k, grams[slot], k);
       if (updated_gram) {
         const T* plain = updated + begin * k;
-        gemm(Order::transposed, Order::plain, k, k, n, plain, k, plain, k, &updated_grams[slot * kk], k);
+        gemm(Order::transposed, Order::plain, k, k, n, plain, k, plain, k, updated_grams[slot], k);
       }
       if (transposed_products)
         gemm(Order::transposed, form == Data::by_rows ? Order::plain : Order::transposed, k, inner, n, rows, k,
-             line(begin), ld_data, &parts[slot * k * inner], inner);
+             line(begin), ld_data, parts[slot], inner);
     });
-    reduce(grams, kk, chosen_gram);
-    if (updated_gram) reduce(updated_grams, kk, updated_gram);
-    if (transposed_products) reduce(parts, k * inner, products);
+    grams.add(chosen_gram, n_threads);
+    if (updated_gram) updated_grams.add(updated_gram, n_threads);
+    if (transposed_products) add_transposed(parts, n_blocks, n_threads);
     for (std::int64_t slot = 0; slot < n_blocks; ++slot) {
       violation += sums[3 * slot];
       absolute += sums[3 * slot + 1];
@@ -108,10 +109,17 @@ struct FactorUpdate {
     sum[2] = products_;
   }
 
-  static void reduce(const std::vector<T>& parts, std::int64_t size, T* out) {
-    std::fill(out, out + size, T(0));
-    for (const T* part = parts.data(); part < parts.data() + parts.size(); part += size)
-      for (std::int64_t i = 0; i < size; ++i) out[i] += part[i];
+  // products = the transpose of the sum of the parts, in their order.
+  void add_transposed(Parts<T>& parts, std::int64_t n_parts, int n_threads) const {
+    parallel_for(inner, 64, n_threads, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<T> sum(end - begin);
+      for (std::int64_t a = 0; a < k; ++a) {
+        std::fill(sum.begin(), sum.end(), T(0));
+        for (std::int64_t slot = 0; slot < n_parts; ++slot)
+          for (std::int64_t j = begin; j < end; ++j) sum[j - begin] += parts[slot][a * inner + j];
+        for (std::int64_t j = begin; j < end; ++j) products[j * k + a] = sum[j - begin];
+      }
+    });
   }
 };
 

@@ -77,9 +77,11 @@ class KlRow {
       }
       if (p_.tol > 0) newton_step();
     }
+    const T lower_bound = lower_bound_;
+    const double inverse_unit = p_.inverse_unit;
     double logged = 0;
     for (std::int64_t p = 0; p < n; ++p)
-      logged += x[p] * quick_log(static_cast<double>(std::max(wh_[p], lower_bound_)) * p_.inverse_unit);
+      logged += x[p] * quick_log(static_cast<double>(std::max(wh_[p], lower_bound)) * inverse_unit);
     *logs = logged;
     return residual;
   }
@@ -147,8 +149,9 @@ class KlRow {
 
   // The negative part of the derivative of component t at zero: sum x h / (wh - t h).
   T pull_at_zero(const T* h, T t) const {
+    const T lower_bound = lower_bound_;  // a member would be read again and again, and the loop stays scalar
     T total = 0;
-    for (std::int64_t p = 0; p < n_; ++p) total += x_[p] * h[p] / std::max(wh_[p] - t * h[p], lower_bound_);
+    for (std::int64_t p = 0; p < n_; ++p) total += x_[p] * h[p] / std::max(wh_[p] - t * h[p], lower_bound);
     return total;
   }
 
@@ -293,17 +296,18 @@ class KlRow {
       linear += step * (cost_[active_[b]] + l2_ * w_[active_[b]]);
       quadratic += l2_ * step * step;
     }
+    const T lower_bound = lower_bound_;
     double t = 1;
     for (int turn = 0; turn < 4; ++turn) {
       double pull = 0;
-      for (std::int64_t p = 0; p < n_; ++p) pull += x_[p] * d[p] / std::max(wh_[p] + static_cast<T>(t) * d[p], lower_bound_);
+      for (std::int64_t p = 0; p < n_; ++p) pull += x_[p] * d[p] / std::max(wh_[p] + static_cast<T>(t) * d[p], lower_bound);
       const double up = linear + t * quadratic - pull;
       if (up <= 0) break;
       t *= down / (down + up);
       if (up <= 2 * down) break;
     }
     for (std::int64_t p = 0; p < n_; ++p) {
-      wh_[p] = std::max(wh_[p] + static_cast<T>(t) * d[p], lower_bound_);
+      wh_[p] = std::max(wh_[p] + static_cast<T>(t) * d[p], lower_bound);
       inverse_[p] = 1 / wh_[p];
     }
     for (std::int64_t b = 0; b < n_active_; ++b)

@@ -133,10 +133,10 @@ class KlTile {
   void multiplicative(const T* x, const T* start, T* v, T* moved) {
     gemm(Order::plain, Order::plain, 1, n_, k_, start, k_, p_.H, n_, v, n_);
     for (std::int64_t a = 0; a < k_; ++a) {
-      const T* h = p_.H + a * n_;
+      const T *h = p_.H + a * n_, lower_bound = lower_bound_;
       T pull = 0, cost = static_cast<T>(p_.l1);
       for (std::int64_t j = 0; j < n_; ++j) {
-        pull += x[j] / std::max(v[j], lower_bound_) * h[j];
+        pull += x[j] / std::max(v[j], lower_bound) * h[j];
         cost += h[j];
       }
       const T tiny = static_cast<T>(p_.tiny), l2 = static_cast<T>(p_.l2);
@@ -187,13 +187,17 @@ void kl_newton(const KlNewton<T>& pass, int n_threads) {
       tile.update(at, std::min(kl_tile, end - at), g.at_start.data(), g.at_end.data(), g.total.data(), g.sums.data(),
                   g.curvatures.data(), g.gram.data());
   });
-  const auto add = [](auto* to, const auto& from) {
-    for (std::size_t e = 0; e < from.size(); ++e) to[e] += from[e];
+  const auto add = [](auto* to, const auto& from, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t e = begin; e < end; ++e) to[e] += from[e];
   };
-  for (const Group& g : groups) {
-    add(pass.at_start, g.at_start), add(pass.at_end, g.at_end), add(pass.total, g.total);
-    add(pass.sums, g.sums), add(pass.curvatures, g.curvatures), add(pass.gram, g.gram);
-  }
+  parallel_for(n, 64, n_threads, [&](std::int64_t begin, std::int64_t end) {
+    for (const Group& g : groups) {
+      add(pass.at_start, g.at_start, begin, end), add(pass.at_end, g.at_end, begin, end);
+      add(pass.sums, g.sums, begin * k, end * k);
+      add(pass.curvatures, g.curvatures, begin * (k + 1), end * (k + 1));
+    }
+  });
+  for (const Group& g : groups) add(pass.total, g.total, 0, k), add(pass.gram, g.gram, 0, k * k);
 }
 
 }  // namespace nonneg

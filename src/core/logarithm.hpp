@@ -75,7 +75,12 @@ inline double quick_log(double value) {
 // exp(value) to rounding: a normal number, infinite from 709 on; NaN stays NaN.
 inline double quick_exp(double value) {
   const double bounded = value > -708 ? (value < 709 ? value : 709) : -708;  // NaN becomes a number here
-  const auto whole = static_cast<std::int32_t>(bounded * 1.4426950408889634 + (bounded < 0 ? -0.5 : 0.5));
+  // The nearest integer and 2 to its power, from the bits of a sum at which numbers are 1 apart: conversions to
+  // integers do not vectorize everywhere.
+  constexpr double offset = 4503599627370496.0;  // 2^52
+  constexpr std::uint64_t bias = 2048;
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(bounded * 1.4426950408889634 + (offset + bias)) & 4095;
+  const double whole = std::bit_cast<double>(std::bit_cast<std::uint64_t>(offset) | bits) - (offset + bias);
   const double high = NONNEG_AS_WRITTEN(bounded - whole * 0.6931471803691238), r = high - whole * 1.9082149292705877e-10;
   // Taylor's polynomial: |r| <= log(2) / 2, where the next term is below 1e-17.
   double p = 1.6059043836821613e-10 * r + 2.08767569878681e-09;
@@ -85,7 +90,7 @@ inline double quick_exp(double value) {
   p = (p * r + 0.008333333333333333) * r + 0.041666666666666664;
   p = (p * r + 0.16666666666666666) * r + 0.5;
   p = (p * r + 1.0) * r + 1.0;
-  const double result = p * std::bit_cast<double>(static_cast<std::int64_t>(whole + 1023) << 52);
+  const double result = p * std::bit_cast<double>((bits - bias + 1023) << 52);
   return value < 709 ? result : value * std::numeric_limits<double>::max();
 }
 

@@ -200,7 +200,7 @@ nb::tuple factor_update(std::optional<Strided<const T>> data, Strided<const T> o
   } else {
     expect(rows(other) == n, "there must be one row of products per row of the factor");
   }
-  expect(!products || (data && rows(*products) == k && columns(*products) == update.inner), "products must be k x inner");
+  expect(!products || (data && rows(*products) == update.inner && columns(*products) == k), "products must be inner x k");
   update.other = other.data(), update.ld_other = ld_other;
   update.gram = gram.data(), update.order = order.data(), update.n_order = rows(order);
   update.max_passes = max_passes, update.shrink = shrink, update.l1 = l1, update.momentum = momentum;

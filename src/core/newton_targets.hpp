@@ -46,10 +46,11 @@ class NewtonTargets {
   // Write the row in the variables f sqrt(d), and c = f G - g of its quadratic problem; return the residual.
   T scale(std::int64_t i, const T* factor, const T* gradient, const T* diagonal, T* direction) {
     const T *f = factor + i * k_, *g = gradient + i * k_, *d = diagonal + i * k_;
-    T *scaled = direction + i * k_, *c = &cross_[i * k_], *root = &root_[i * k_];
+    T *__restrict scaled = direction + i * k_, *__restrict c = &cross_[i * k_], *__restrict root = &root_[i * k_];
+    const T least = least_;
     T size = 0, moved = 0;
     for (std::int64_t a = 0; a < k_; ++a) {
-      root[a] = std::sqrt(std::max(d[a], least_));
+      root[a] = std::sqrt(std::max(d[a], least));
       const T slope = g[a] / root[a], value = f[a] * root[a];
       scaled[a] = value;
       c[a] = -slope;
@@ -57,13 +58,20 @@ class NewtonTargets {
       const T projected = value - std::max(value - slope, T(0));
       moved += projected * projected;
     }
-    for (std::int64_t b = 0; b < k_; ++b)
+    std::int64_t b = 0;
+    for (; b + 4 <= k_; b += 4) {  // four terms per sum that is read and written
+      const T *first = correlations_ + b * k_, *second = first + k_, *third = second + k_, *fourth = third + k_;
+      const T p = scaled[b], q = scaled[b + 1], r = scaled[b + 2], s = scaled[b + 3];
+      for (std::int64_t a = 0; a < k_; ++a) c[a] += (p * first[a] + q * second[a]) + (r * third[a] + s * fourth[a]);
+    }
+    for (; b < k_; ++b)
       for (std::int64_t a = 0; a < k_; ++a) c[a] += scaled[b] * correlations_[b * k_ + a];
     return std::sqrt(moved) / (size > 0 ? std::sqrt(size) : T(1));
   }
 
   void finish(const T* f, const T* g, T* root, T* d, NewtonNotes<T>& notes) const {
-    const T largest = k_ > 0 ? *std::max_element(f, f + k_) : T(0);
+    T largest = 0;
+    for (std::int64_t a = 0; a < k_; ++a) largest = std::max(largest, f[a]);
     T* step = root;  // each root is read before its place is written
     for (std::int64_t a = 0; a < k_; ++a) {
       const T target = d[a] / root[a], lowest = f[a] <= largest * T(small_part) ? T(0) : f[a] * T(largest_fall);

@@ -90,6 +90,7 @@ struct Table {
   TransformOperations transforms;
 };
 
-constexpr const char* table_name = "nonneg.operations";
+// The name of its capsule; NONNEG_TABLE is a hash of the headers.
+constexpr const char* table_name = "nonneg.operations." NONNEG_TABLE;
 
 }  // namespace nonneg

@@ -50,18 +50,25 @@ class Pool {
   // Call task(block) for every block below n_blocks, on up to n_threads threads.
   template <class Task>
   void run(std::int64_t n_blocks, int n_threads, const Task& task) {
+    run(n_blocks, n_threads, [](const void* own, std::int64_t block) { (*static_cast<const Task*>(own))(block); }, &task);
+  }
+
+ private:
+  using Call = void (*)(const void* task, std::int64_t block);
+
+  // One function for all tasks: as a template it would be compiled for each of them.
+  void run(std::int64_t n_blocks, int n_threads, Call call, const void* task) {
     if (n_blocks <= 0) return;
     std::unique_lock<std::mutex> turn(turn_, std::defer_lock);
     if (n_threads <= 1 || n_blocks == 1 || inside() || !turn.try_lock()) {
-      for (std::int64_t block = 0; block < n_blocks; ++block) task(block);
+      for (std::int64_t block = 0; block < n_blocks; ++block) call(task, block);
       return;
     }
     struct Inside {  // nested calls run on this thread
       Inside() { inside() = true; }
       ~Inside() { inside() = false; }
     } guard;
-    Job job{[](const void* task, std::int64_t block) { (*static_cast<const Task*>(task))(block); }, &task,
-            n_blocks};
+    Job job{call, task, n_blocks};
     const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(n_threads, n_blocks) - 1);
     while (workers_.size() < wanted) workers_.emplace_back([this, at = workers_.size()] { serve(at); });
     limit_.store(wanted, std::memory_order_relaxed);
@@ -81,9 +88,8 @@ class Pool {
     if (job.error) std::rethrow_exception(job.error);
   }
 
- private:
   struct Job {
-    void (*call)(const void*, std::int64_t);
+    Call call;
     const void* task;
     std::int64_t n_blocks;
     std::atomic<std::int64_t> next{0};

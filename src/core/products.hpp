@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "blas.hpp"
@@ -24,23 +25,43 @@ void multiply(Order a, const T* A, std::int64_t lda, const T* B, T* C, std::int6
   });
 }
 
+// Entries that are added up at once: sums of sums round less than one long sum.
+constexpr std::int64_t sum_block = 1 << 12;
+
+// Sums over parts, which are written first: memory that nobody has cleared, and an addition that threads share.
+template <class T>
+class Parts {
+ public:
+  Parts(std::int64_t n_parts, std::int64_t size)
+      : n_parts_(n_parts), size_(size), data_(std::make_unique_for_overwrite<T[]>(n_parts * size)) {}
+  T* operator[](std::int64_t part) { return data_.get() + part * size_; }
+
+  // out = sum of the parts, in their order.
+  void add(T* out, int n_threads) const {
+    parallel_for(size_, sum_block, n_threads, [&](std::int64_t begin, std::int64_t end) {
+      std::fill(out + begin, out + end, T(0));
+      for (std::int64_t part = 0; part < n_parts_; ++part)
+        for (std::int64_t i = begin; i < end; ++i) out[i] += data_[part * size_ + i];
+    });
+  }
+
+ private:
+  std::int64_t n_parts_, size_;
+  std::unique_ptr<T[]> data_;
+};
+
 // C (m x n) = A' B for tall arrays, in parts of `size` of their rows, added in order.
 template <class T>
 void inner_product(const T* A, const T* B, T* C, std::int64_t n_rows, std::int64_t m, std::int64_t n, std::int64_t size,
                    int n_threads) {
   const std::int64_t n_parts = (n_rows + size - 1) / size;
-  std::vector<T> parts(n_parts * m * n);
+  Parts<T> parts(n_parts, m * n);
   parallel_for(n_rows, size, n_threads, [&](std::int64_t begin, std::int64_t end) {
     gemm(Order::transposed, Order::plain, m, n, end - begin, A + begin * m, m, B + begin * n, n,
-         &parts[begin / size * m * n], n);
+         parts[begin / size], n);
   });
-  std::fill(C, C + m * n, T(0));
-  for (std::int64_t part = 0; part < n_parts; ++part)
-    for (std::int64_t i = 0; i < m * n; ++i) C[i] += parts[part * m * n + i];
+  parts.add(C, n_threads);
 }
-
-// Entries that are added up at once: sums of sums round less than one long sum.
-constexpr std::int64_t sum_block = 1 << 12;
 
 // Sum of term(i) over n entries, in double.
 template <class Term>

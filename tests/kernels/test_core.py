@@ -156,6 +156,21 @@ def test_a_lower_level_is_taken_and_an_unknown_one_refused():
     assert NonnegError.__name__ in run_apart(refused, NONNEG_CORE="mmx")
 
 
+@needs_core
+def test_parts_of_different_builds_refuse_each_other():
+    # Called through a table of another layout, the core crashed.
+    code = """
+        import sys, types, warnings
+        from scipy.linalg import cython_blas
+        from nonneg._compiled import core
+        sys.modules["nonneg._kernels_baseline"] = types.SimpleNamespace(table=cython_blas.__pyx_capi__["dgemm"])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            print(core() is None, "different builds" in str(caught[0].message))
+    """
+    assert run_apart(code, NONNEG_CORE="baseline") == "True True"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_fits_with_threads_of_its_own():
     code = """

@@ -145,7 +145,7 @@ def _compiled(
     if data is not None:
         inner = data.shape[1]
         if -(-n_rows // rows) * k <= PRODUCTS_SHARE * n_rows:
-            products = np.empty((k, inner), dtype=dtype)
+            products = np.empty((inner, k), dtype=dtype)
         other = np.ascontiguousarray(other)
     elif other.strides[1] != other.itemsize:  # a single column counts as contiguous whatever its strides are
         other = other.copy(order="C")
@@ -159,5 +159,4 @@ def _compiled(
             new, chosen, own_gram, None, products, team_size(operations),
         )  # fmt: skip
     violation -= 8 * float(np.finfo(dtype).eps) * absolute
-    turned = None if products is None else np.ascontiguousarray(products.T)
-    return Updated(new, chosen, violation, dot, own_gram, turned)
+    return Updated(new, chosen, violation, dot, own_gram, products)

@@ -166,7 +166,9 @@ def kl_passes(
             data=np.asarray(data[entries], dtype=factor.dtype),
         )
         problem = _KlRows(nonzeros_of_rows, other, sums[rows] + factor.dtype.type(l1), order, l2)
-        parts.append(problem.solve(factor[rows], max_rounds, max_sweeps, shrink, tol, unit))
+        # Ratios to a model at its lower bound overflow; that they are infinite is right.
+        with np.errstate(over="ignore"):
+            parts.append(problem.solve(factor[rows], max_rounds, max_sweeps, shrink, tol, unit))
     return tuple(np.concatenate(each) for each in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
