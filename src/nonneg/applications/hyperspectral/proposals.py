@@ -44,6 +44,9 @@ FAR_OUT = 3.0
 STANDARD_ERRORS = 2.0
 # Residuals relative to the pixel below this are rounding.
 ROUNDING = 1e-6
+# Scores that differ by less than this part are equal, and the first one is taken: runs often find the same
+# pixels in another order.
+TIE = 1e-9
 # Pixels in a row that fall into one half of the image: objects of a few pixels are not torn apart.
 RUN = 8
 
@@ -81,7 +84,7 @@ def proposed_endmembers(
         for name, endmembers, members in candidate_runs(searched, n_endmembers, rng):
             residuals = relative_residuals(judges, endmembers)
             run = Candidate(f"{view}, {name}", endmembers, tuple(rows[row] for row in members), residuals)
-            if run.name not in best or run.score < best[run.name].score:
+            if run.name not in best or run.score < (1 - TIE) * best[run.name].score:
                 best[run.name] = run
     candidates = list(best.values())
     if not candidates:
@@ -89,7 +92,8 @@ def proposed_endmembers(
             f"n_endmembers={n_endmembers}, but medians of extreme pixels do not differ: nearly all are "
             "copies of fewer spectra. Ask for fewer, or select single pixels, as method='snpa' does."
         )
-    chosen = min(candidates, key=lambda one: one.score)
+    smallest = min(one.score for one in candidates)
+    chosen = next(one for one in candidates if (1 - TIE) * one.score <= smallest)
     statements = (
         _choice_statement(chosen, candidates),
         purity_statement(judges, chosen.endmembers),
