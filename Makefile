@@ -68,6 +68,7 @@ budget: ## lines per room of the repository beside what is allowed and the goal 
 	@$(PYTHON) tests/repository/budget.py $(ARGS)
 
 quick: $(DEV)
+	$(BIN)/clang-format --dry-run --Werror src/core/*.hpp src/core/*.cpp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo

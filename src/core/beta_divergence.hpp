@@ -118,7 +118,7 @@ void newton_terms(const BetaBlock<T>& b, double curvature_bound, const bool* exa
   with_kind(beta, [&]<Beta kind>() {
     for (std::int64_t i = 0; i < b.n_rows; ++i) {
       const T *x = b.x + i * b.n, *v = b.v + i * b.n, *weights = b.weights_of(i);
-      T *__restrict s = slope + i * b.n, *__restrict c = curvature + i * b.n;
+      T* __restrict s = slope + i * b.n, * __restrict c = curvature + i * b.n;
       const T own = exact[i] ? static_cast<T>(beta - 1) : T(1), rest = exact[i] ? static_cast<T>(2 - beta) : T(0);
       const T lower_bound = b.lower_bound, limit = exact[i] ? most : std::numeric_limits<T>::infinity();
       for (std::int64_t j = 0; j < b.n; ++j) {
@@ -149,7 +149,7 @@ double convex_search(double down, int tries, const Slope& slope) {
   double t = 1;
   for (int turn = 0; turn < tries; ++turn) {
     const double up = slope(t);
-    if (up <= 0) return t;  // it still decreases there
+    if (up <= 0) return t;    // it still decreases there
     t *= down / (down + up);  // the chord of the derivative: exact for a parabola
     if (up <= 2 * down) return t;
   }
@@ -162,11 +162,10 @@ double slope_along(const T* x, const T* v, const T* d, const T* weights, std::in
   T total = 0;
   for (std::int64_t j = 0; j < n; ++j) {
     const T value = std::max(v[j] + t * d[j], lower_bound);
-    if constexpr (kind == Beta::kullback_leibler)
-      total += weights[j] * d[j] * (1 - x[j] / value);
+    if constexpr (kind == Beta::kullback_leibler) total += weights[j] * d[j] * (1 - x[j] / value);
     else
-      total += weights[j] * d[j] * (value - x[j]) *
-               (kind == Beta::squares ? T(1) : static_cast<T>(quick_power(value, beta - 2)));
+      total +=
+          weights[j] * d[j] * (value - x[j]) * (kind == Beta::squares ? T(1) : static_cast<T>(quick_power(value, beta - 2)));
   }
   return total;
 }
@@ -191,7 +190,8 @@ double compared_losses(const T* x, const T* v, const T* d, const T* weights, std
   double t = 1, base = -1;
   for (int turn = 0; turn < tries; ++turn) {
     double gain = 0;
-    if constexpr (kind == Beta::itakura_saito) gain = itakura_saito_gain(x, v, d, weights, n, static_cast<T>(t), lower_bound);
+    if constexpr (kind == Beta::itakura_saito)
+      gain = itakura_saito_gain(x, v, d, weights, n, static_cast<T>(t), lower_bound);
     if (base < 0 && !(gain > 0)) base = row_divergence<kind>(x, v, weights, n, beta, lower_bound);
     if constexpr (kind != Beta::itakura_saito) {
       for (std::int64_t j = 0; j < n; ++j) trial[j] = v[j] + static_cast<T>(t) * d[j];
@@ -222,8 +222,8 @@ void line_search(const BetaBlock<T>& b, T* v, const T* d, const double* linear, 
                  quadratic[i] * t;
         });
       else
-        steps[i] = compared_losses<kind>(x, vi, di, weights, b.n, b.beta, b.lower_bound, linear[i], quadratic[i],
-                                         -slopes[i], tries, trial.data());
+        steps[i] = compared_losses<kind>(x, vi, di, weights, b.n, b.beta, b.lower_bound, linear[i], quadratic[i], -slopes[i],
+                                         tries, trial.data());
       if (steps[i] > 0)
         for (std::int64_t j = 0; j < b.n; ++j) vi[j] += static_cast<T>(steps[i]) * di[j];
     }

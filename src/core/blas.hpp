@@ -6,8 +6,8 @@
 namespace nonneg {
 
 template <class T>
-using Gemm = void (*)(const char*, const char*, const int*, const int*, const int*, const T*, const T*, const int*,
-                      const T*, const int*, const T*, T*, const int*);
+using Gemm = void (*)(const char*, const char*, const int*, const int*, const int*, const T*, const T*, const int*, const T*,
+                      const int*, const T*, T*, const int*);
 
 // Set once, when the module is loaded.
 template <class T>

@@ -118,8 +118,8 @@ class BlockPivoting {
 
 // Solve n rows in place, with one Gram matrix for all of them or one per row; flag those that were not solved.
 template <class T>
-void block_pivoting(T* factor, const double* grams, bool own, const T* cross, bool* unsolved, std::int64_t n,
-                    std::int64_t k, std::int64_t max_pivots, int n_threads) {
+void block_pivoting(T* factor, const double* grams, bool own, const T* cross, bool* unsolved, std::int64_t n, std::int64_t k,
+                    std::int64_t max_pivots, int n_threads) {
   parallel_for(n, 16, n_threads, [&](std::int64_t begin, std::int64_t end) {
     BlockPivoting<T> pivoting(k, max_pivots);
     for (std::int64_t i = begin; i < end; ++i)

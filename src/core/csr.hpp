@@ -21,7 +21,8 @@ constexpr std::int64_t csr_ahead = 8;
 
 // The part of one row of the product that lies in W columns: sums stay in registers.
 template <int W, class T, class I>
-inline void csr_row(std::int64_t begin, std::int64_t end, const I* indices, const T* data, const T* B, std::int64_t k, T* out) {
+inline void csr_row(std::int64_t begin, std::int64_t end, const I* indices, const T* data, const T* B, std::int64_t k,
+                    T* out) {
   T sums[W] = {};
   for (std::int64_t p = begin; p < end; ++p) {
     NONNEG_PREFETCH(B + static_cast<std::int64_t>(indices[std::min(p + csr_ahead, end - 1)]) * k);
@@ -34,8 +35,8 @@ inline void csr_row(std::int64_t begin, std::int64_t end, const I* indices, cons
 
 // Rows [begin, end) of the product with B (n_columns x k), W columns at a time; the last ones overlap those before.
 template <int W, class T, class I, class P>
-void csr_times_rows(const P* indptr, const I* indices, const T* data, const T* B, std::int64_t k, T* out,
-                    std::int64_t begin, std::int64_t end) {
+void csr_times_rows(const P* indptr, const I* indices, const T* data, const T* B, std::int64_t k, T* out, std::int64_t begin,
+                    std::int64_t end) {
   if constexpr (W > 1)
     if (k < W) return csr_times_rows<W / 2>(indptr, indices, data, B, k, out, begin, end);
   for (std::int64_t i = begin; i < end; ++i) {
@@ -57,7 +58,8 @@ std::vector<std::int64_t> csr_blocks(const P* indptr, std::int64_t n_rows, std::
     while (low < high) {  // the first row that has so much before it
       const std::int64_t middle = (low + high) / 2;
       const auto before = static_cast<std::int64_t>(indptr[middle] - indptr[0]) + middle;
-      if (before < total / n_blocks * block) low = middle + 1; else high = middle;
+      if (before < total / n_blocks * block) low = middle + 1;
+      else high = middle;
     }
     if (low > edges.back()) edges.push_back(low);
   }

@@ -50,9 +50,7 @@ struct SparseRows {
   void add(std::int64_t i, T factor, T* total) const {
     for (I p = indptr[i]; p < indptr[i + 1]; ++p) total[indices[p]] += factor * data[p];
   }
-  void add_two(std::int64_t i, std::int64_t j, T of_i, T of_j, T* total) const {
-    add(i, of_i, total), add(j, of_j, total);
-  }
+  void add_two(std::int64_t i, std::int64_t j, T of_i, T of_j, T* total) const { add(i, of_i, total), add(j, of_j, total); }
 };
 
 }  // namespace nonneg

@@ -31,7 +31,7 @@ struct FactorUpdate {
   std::int64_t n_order;
   int max_passes;
   double shrink, l1, momentum;
-  const T *initial, *old;  // old: rows of the iteration before, for extrapolation; null without
+  const T *initial, *old;    // old: rows of the iteration before, for extrapolation; null without
   bool transposed_products;  // also return data' chosen, from the block that is cached
   std::int64_t block;
 
@@ -61,8 +61,8 @@ struct FactorUpdate {
         gemm(Order::transposed, Order::plain, k, k, n, plain, k, plain, k, updated_grams[slot], k);
       }
       if (transposed_products)
-        gemm(Order::transposed, form == Data::by_rows ? Order::plain : Order::transposed, k, inner, n, rows, k,
-             line(begin), ld_data, parts[slot], inner);
+        gemm(Order::transposed, form == Data::by_rows ? Order::plain : Order::transposed, k, inner, n, rows, k, line(begin),
+             ld_data, parts[slot], inner);
     });
     grams.add(chosen_gram, n_threads);
     if (updated_gram) updated_grams.add(updated_gram, n_threads);

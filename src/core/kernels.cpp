@@ -8,8 +8,11 @@ namespace {
 using namespace nonneg;
 
 template <class T, class I>
-constexpr IndexedOperations<T, I> indexed{&hals_listed<T, I>, &listed_grams<T, I>, &csr_times<T, I, I>,
-                                          &csr_sampled_product<T, I, I>, &kl_passes<T, I>,
+constexpr IndexedOperations<T, I> indexed{&hals_listed<T, I>,
+                                          &listed_grams<T, I>,
+                                          &csr_times<T, I, I>,
+                                          &csr_sampled_product<T, I, I>,
+                                          &kl_passes<T, I>,
                                           &update_cosines<T, SparseRows<T, I>>,
                                           &cluster_products<T, SparseRows<T, I>>};
 

@@ -159,8 +159,8 @@ class KlRow {
   // its derivative g if g < 0, and for t g(t) if g > 0: g is concave and t g(t) convex, so that neither overshoots and
   // no step increases the loss.
   double sweep() {
-    const T *__restrict x = x_, lower_bound = lower_bound_;
-    T *__restrict wh = wh_.data(), *__restrict inverse = inverse_.data();
+    const T* __restrict x = x_, lower_bound = lower_bound_;
+    T* __restrict wh = wh_.data(), * __restrict inverse = inverse_.data();
     double change = 0;
     for (std::int64_t b = 0; b < n_active_; ++b) {
       const std::int64_t a = active_[b];
@@ -265,7 +265,8 @@ class KlRow {
       for (std::int64_t q = 0; q < m; ++q) {
         const std::int64_t b = passive_[q];
         const T value = w_[active_[b]];
-        if (value + step_[b] > kl_small * value) passive_[n_positive++] = b; else step_[b] = -static_cast<double>(value);
+        if (value + step_[b] > kl_small * value) passive_[n_positive++] = b;
+        else step_[b] = -static_cast<double>(value);
       }
       if (n_positive == m) break;
       m = n_positive;
@@ -326,15 +327,15 @@ class KlRow {
 };
 
 template <class T, class I>
-void kl_passes(const KlCoordinate<T>& problem, const I* indptr, const I* indices, const T* data, std::int64_t n_rows, T* factor,
-               double* logs, double* residuals, int n_threads) {
+void kl_passes(const KlCoordinate<T>& problem, const I* indptr, const I* indices, const T* data, std::int64_t n_rows,
+               T* factor, double* logs, double* residuals, int n_threads) {
   const auto edges = csr_blocks(indptr, n_rows, csr_n_blocks);
   Pool::instance().run(static_cast<std::int64_t>(edges.size()) - 1, n_threads, [&](std::int64_t block) {
     KlRow<T> row(problem);
     for (std::int64_t i = edges[block]; i < edges[block + 1]; ++i) {
       const auto first = static_cast<std::int64_t>(indptr[i]), last = static_cast<std::int64_t>(indptr[i + 1]);
-      residuals[i] = row.update(indices + first, data + first, last - first, problem.sums + (problem.own_sums ? i * problem.k : 0),
-                                factor + i * problem.k, logs + i);
+      residuals[i] = row.update(indices + first, data + first, last - first,
+                                problem.sums + (problem.own_sums ? i * problem.k : 0), factor + i * problem.k, logs + i);
     }
   });
 }

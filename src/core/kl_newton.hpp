@@ -21,18 +21,18 @@ namespace nonneg {
 template <class T>
 struct KlNewton {
   std::int64_t n_rows, n, k;
-  const T *x, *weights;                 // n_rows x n, n_rows
-  const T *W, *before;                  // the rows and those before them, n_rows x k
-  double momentum, fraction;            // of the extrapolation, which keeps at least this fraction of an entry
-  const T *Ht, *H, *squares, *means;    // n x k, k x n, n x k, k
-  const T* correlations;                // k x k
+  const T *x, *weights;               // n_rows x n, n_rows
+  const T *W, *before;                // the rows and those before them, n_rows x k
+  double momentum, fraction;          // of the extrapolation, which keeps at least this fraction of an entry
+  const T *Ht, *H, *squares, *means;  // n x k, k x n, n x k, k
+  const T* correlations;              // k x k
   double l1, l2, lower_bound, least, tiny, most;
-  double shortest;                      // a row with a shorter step takes a multiplicative one
+  double shortest;  // a row with a shorter step takes a multiplicative one
   int tries;
-  std::int64_t tiles;                   // of a group
+  std::int64_t tiles;  // of a group
   T* new_W;
-  double *at_start, *at_end, *total;    // losses of the columns before and after, n; sum of the rows, k
-  T *sums, *curvatures, *gram;          // n x k, n x (k + 1), k x k
+  double *at_start, *at_end, *total;  // losses of the columns before and after, n; sum of the rows, k
+  T *sums, *curvatures, *gram;        // n x k, n x (k + 1), k x k
 };
 
 // Rows that go through a pass together: four arrays of them are about the size of a core's second-level cache.
@@ -96,7 +96,7 @@ class KlTile {
   // Derivatives of the divergence with respect to row r of the model.
   void terms(const T* x, std::int64_t r) {
     const T *v = &v_[r * n_], lower_bound = lower_bound_;
-    T *__restrict slope = &slope_[r * n_], *__restrict curvature = &curvature_[r * n_];
+    T* __restrict slope = &slope_[r * n_], * __restrict curvature = &curvature_[r * n_];
     for (std::int64_t j = 0; j < n_; ++j) {
       const T inverse = 1 / std::max(v[j], lower_bound), ratio = x[j] * inverse;
       slope[j] = 1 - ratio;

@@ -19,7 +19,8 @@ namespace nonneg {
 class L1Simplex {
  public:
   L1Simplex(const double* A, std::int64_t m, std::int64_t n)
-      : A_(A), m_(m), n_(n), inside_(m), signs_(n), values_(n), y_(n), coefficients_(n), z_(m), work_(n * n), inverse_(n * n) {}
+      : A_(A), m_(m), n_(n), inside_(m), signs_(n), values_(n), y_(n), coefficients_(n), z_(m), work_(n * n),
+        inverse_(n * n) {}
 
   // Solve b A = target for the b of minimum l1 norm, from a basis that is overwritten; return the number of pivots, -1
   // where the method gave up. Row i of the inverse of the last basis and the dual solution are written.

@@ -18,7 +18,7 @@ constexpr int register_bytes = 16;
 constexpr int n_registers = register_bytes == 64 ? 4 : 8;
 
 template <class T>
-constexpr std::int64_t n_lanes = n_registers * register_bytes / static_cast<int>(sizeof(T));
+constexpr std::int64_t n_lanes = n_registers* register_bytes / static_cast<int>(sizeof(T));
 
 #if defined(__GNUC__)
 template <class T>
@@ -46,20 +46,20 @@ struct Lanes {
 };
 
 // out[i] = expression of a.part[i] and b.part[i], register by register.
-#define NONNEG_LANES(name, expression)                       \
-  template <class T>                                         \
+#define NONNEG_LANES(name, expression)                         \
+  template <class T>                                           \
   inline Lanes<T> name(const Lanes<T>& a, const Lanes<T>& b) { \
-    Lanes<T> out;                                            \
-    NONNEG_UNROLL                                            \
-    for (int i = 0; i < n_registers; ++i) {                  \
-      const Register<T> x = a.part[i], y = b.part[i];        \
-      out.part[i] = expression;                              \
-    }                                                        \
-    return out;                                              \
+    Lanes<T> out;                                              \
+    NONNEG_UNROLL                                              \
+    for (int i = 0; i < n_registers; ++i) {                    \
+      const Register<T> x = a.part[i], y = b.part[i];          \
+      out.part[i] = expression;                                \
+    }                                                          \
+    return out;                                                \
   }
 NONNEG_LANES(operator+, x + y)
 NONNEG_LANES(operator-, x - y)
-NONNEG_LANES(operator*, x * y)
+NONNEG_LANES(operator*, x* y)
 NONNEG_LANES(larger, (x < y) ? y : x)
 NONNEG_LANES(smaller, (y < x) ? y : x)
 #undef NONNEG_LANES

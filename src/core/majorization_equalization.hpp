@@ -76,7 +76,8 @@ class MajorizationEqualization {
     weigh(V, inverse);
     for (std::int64_t a = 0; a < m_; a += 2) {
       const std::int64_t b = std::min(a + 1, m_ - 1);
-      const double *over_a = &ratio_[a * n_], *over_b = &ratio_[b * n_], *under_a = inverse + a * n_, *under_b = inverse + b * n_;
+      const double *over_a = &ratio_[a * n_], *over_b = &ratio_[b * n_], *under_a = inverse + a * n_,
+                   *under_b = inverse + b * n_;
       for (std::int64_t c = 0; c < k_; c += 2) {
         const std::int64_t d = std::min(c + 1, k_ - 1);
         const double *x = h + c * n_, *y = h + d * n_;
@@ -121,7 +122,8 @@ double sum_of_logs(std::int64_t n, const Entry& entry) {
     const double first = (entry(i) * entry(i + 1)) * (entry(i + 2) * entry(i + 3));
     const double second = (entry(i + 4) * entry(i + 5)) * (entry(i + 6) * entry(i + 7));
     if (within(first) && within(second)) total += std::log(first * second);
-    else for (std::int64_t j = i; j < i + 8; ++j) total += std::log(entry(j));
+    else
+      for (std::int64_t j = i; j < i + 8; ++j) total += std::log(entry(j));
   }
   for (; i < n; ++i) total += std::log(entry(i));
   return total;

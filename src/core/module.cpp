@@ -102,8 +102,8 @@ double hals_passes(Matrix<T> out, Matrix<const T> initial, Matrix<const T> gram,
 
 template <class T, class I>
 ListedGrams<T, I> checked_grams(const Cube<const double>& base, const Vector<const double>& values,
-                                const Matrix<const T>& other, const Vector<const I>& indptr,
-                                const Vector<const I>& indices, int64_t n) {
+                                const Matrix<const T>& other, const Vector<const I>& indptr, const Vector<const I>& indices,
+                                int64_t n) {
   const int64_t k = columns(other), n_bases = rows(base);
   expect(columns(base) == k && static_cast<int64_t>(base.shape(2)) == k, "base must be of k x k matrices");
   expect(n_bases == 1 || n_bases == n, "base must be one matrix, or one per row");
@@ -127,8 +127,8 @@ double hals_listed(Matrix<T> factor, Cube<const double> base, Vector<const doubl
 }
 
 template <class T, class I>
-void listed_grams(Cube<const double> base, Vector<const double> values, Matrix<const T> other,
-                  Vector<const I> indptr, Vector<const I> indices, Cube<T> out, int n_threads) {
+void listed_grams(Cube<const double> base, Vector<const double> values, Matrix<const T> other, Vector<const I> indptr,
+                  Vector<const I> indices, Cube<T> out, int n_threads) {
   const int64_t n = static_cast<int64_t>(out.shape(0)), k = columns(other);
   const ListedGrams<T, I> grams = checked_grams<T, I>(base, values, other, indptr, indices, n);
   expect(static_cast<int64_t>(out.shape(1)) == k && static_cast<int64_t>(out.shape(2)) == k, "out must be n x k x k");
@@ -224,8 +224,8 @@ void multiply_(Strided<const T> A, bool transposed, Matrix<const T> B, Matrix<T>
   expect((transposed ? columns(A) : rows(A)) == m && (transposed ? rows(A) : columns(A)) == p && columns(B) == n,
          "the shapes of the product do not fit");
   nb::gil_scoped_release release;
-  operations<T>().multiply(transposed ? Order::transposed : Order::plain, A.data(), lda, B.data(), out.data(), m, n,
-                           p, size, n_threads);
+  operations<T>().multiply(transposed ? Order::transposed : Order::plain, A.data(), lda, B.data(), out.data(), m, n, p, size,
+                           n_threads);
 }
 
 template <class T>
@@ -257,9 +257,9 @@ void extrapolate(Vector<const T> x, Vector<const T> old, double momentum, Vector
 }
 
 template <class T>
-void newton_targets_(Matrix<const T> factor, Matrix<const T> gradient, Matrix<const T> diagonal, Matrix<const T> correlations,
-                     Vector<const int64_t> order, double l1, double l2, double least, Matrix<T> direction, Matrix<T> notes,
-                     int n_threads) {
+void newton_targets_(Matrix<const T> factor, Matrix<const T> gradient, Matrix<const T> diagonal,
+                     Matrix<const T> correlations, Vector<const int64_t> order, double l1, double l2, double least,
+                     Matrix<T> direction, Matrix<T> notes, int n_threads) {
   const int64_t n = rows(factor), k = columns(factor);
   for (const auto* array : {&gradient, &diagonal}) expect_same_shape(*array, factor);
   expect_same_shape(direction, factor);
@@ -286,20 +286,48 @@ void kl_newton_(Matrix<const T> x, Vector<const T> weights, Matrix<const T> W, M
   expect(rows(Ht) == n && columns(Ht) == k && rows(H) == k && columns(H) == n, "Ht must be n x k, H its transpose");
   expect_same_shape(squares, Ht);
   expect_same_shape(sums, Ht);
-  expect(rows(correlations) == k && columns(correlations) == k && rows(means) == k && rows(total) == k, "there must be k means");
+  expect(rows(correlations) == k && columns(correlations) == k && rows(means) == k && rows(total) == k,
+         "there must be k means");
   expect(rows(curvatures) == n && columns(curvatures) == k + 1 && rows(gram) == k && columns(gram) == k,
          "curvatures must be n x (k + 1), gram k x k");
   expect(rows(at_start) == n && rows(at_end) == n && tiles > 0, "there must be one loss per column");
   nb::gil_scoped_release release;
-  const KlNewton<T> pass{n_rows, n, k, x.data(), weights.data(), W.data(), before.data(), momentum, fraction, Ht.data(), H.data(),
-                         squares.data(), means.data(), correlations.data(), l1, l2, lower_bound, least, tiny, most, shortest,
-                         tries, tiles, new_W.data(), at_start.data(), at_end.data(), total.data(), sums.data(),
-                         curvatures.data(), gram.data()};
+  const KlNewton<T> pass{n_rows,
+                         n,
+                         k,
+                         x.data(),
+                         weights.data(),
+                         W.data(),
+                         before.data(),
+                         momentum,
+                         fraction,
+                         Ht.data(),
+                         H.data(),
+                         squares.data(),
+                         means.data(),
+                         correlations.data(),
+                         l1,
+                         l2,
+                         lower_bound,
+                         least,
+                         tiny,
+                         most,
+                         shortest,
+                         tries,
+                         tiles,
+                         new_W.data(),
+                         at_start.data(),
+                         at_end.data(),
+                         total.data(),
+                         sums.data(),
+                         curvatures.data(),
+                         gram.data()};
   operations<T>().kl_newton(pass, n_threads);
 }
 
 template <class T>
-BetaBlock<T> beta_block(const Matrix<const T>& x, const T* v, const Matrix<const T>& weights, double beta, double lower_bound) {
+BetaBlock<T> beta_block(const Matrix<const T>& x, const T* v, const Matrix<const T>& weights, double beta,
+                        double lower_bound) {
   expect(columns(weights) == columns(x) && (rows(weights) == 1 || rows(weights) == rows(x)), "weights do not fit");
   return {x.data(), v, weights.data(), rows(weights) > 1, rows(x), columns(x), beta, static_cast<T>(lower_bound)};
 }
@@ -324,10 +352,11 @@ void row_losses_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights, 
 }
 
 template <class T>
-void column_losses_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights, Vector<const double> row_weights, double beta,
-                    double lower_bound, Vector<double> losses) {
+void column_losses_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights, Vector<const double> row_weights,
+                    double beta, double lower_bound, Vector<double> losses) {
   expect_same_shape(x, v);
-  expect(rows(losses) == columns(x) && rows(row_weights) == rows(x), "there must be one loss per column, one weight per row");
+  expect(rows(losses) == columns(x) && rows(row_weights) == rows(x),
+         "there must be one loss per column, one weight per row");
   const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
   nb::gil_scoped_release release;
   operations<T>().column_losses(block, row_weights.data(), losses.data());
@@ -346,23 +375,25 @@ void newton_terms_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights
 }
 
 template <class T>
-void line_search_(Matrix<const T> x, Matrix<T> v, Matrix<const T> d, Matrix<const T> weights, double beta, double lower_bound,
-                  Vector<const double> linear, Vector<const double> quadratic, Vector<const double> slopes, int tries,
-                  Vector<double> steps) {
+void line_search_(Matrix<const T> x, Matrix<T> v, Matrix<const T> d, Matrix<const T> weights, double beta,
+                  double lower_bound, Vector<const double> linear, Vector<const double> quadratic,
+                  Vector<const double> slopes, int tries, Vector<double> steps) {
   expect_same_shape(x, v);
   expect_same_shape(x, d);
-  for (const auto* array : {&linear, &quadratic, &slopes}) expect(rows(*array) == rows(x), "there must be one number per row");
+  for (const auto* array : {&linear, &quadratic, &slopes})
+    expect(rows(*array) == rows(x), "there must be one number per row");
   expect(rows(steps) == rows(x), "there must be one step per row");
   const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
   nb::gil_scoped_release release;
-  operations<T>().line_search(block, v.data(), d.data(), linear.data(), quadratic.data(), slopes.data(), tries, steps.data());
+  operations<T>().line_search(block, v.data(), d.data(), linear.data(), quadratic.data(), slopes.data(), tries,
+                              steps.data());
 }
 
 template <class T, class I>
-void kl_passes_(Vector<const I> indptr, Vector<const I> indices, Vector<const T> data, Matrix<T> factor, Matrix<const T> other,
-                Matrix<const T> sums, Vector<const int64_t> order, double l1, double l2, int64_t max_rounds, int max_sweeps,
-                double shrink, double tol, double lower_bound, double inverse_unit, Vector<double> logs,
-                Vector<double> residuals, int n_threads) {
+void kl_passes_(Vector<const I> indptr, Vector<const I> indices, Vector<const T> data, Matrix<T> factor,
+                Matrix<const T> other, Matrix<const T> sums, Vector<const int64_t> order, double l1, double l2,
+                int64_t max_rounds, int max_sweeps, double shrink, double tol, double lower_bound, double inverse_unit,
+                Vector<double> logs, Vector<double> residuals, int n_threads) {
   const int64_t n = rows(factor), k = columns(factor);
   expect_pattern(indptr, indices, n);
   expect(rows(data) == rows(indices), "there must be one index per entry");
@@ -370,8 +401,8 @@ void kl_passes_(Vector<const I> indptr, Vector<const I> indices, Vector<const T>
   expect(rows(logs) == n && rows(residuals) == n, "there must be one number per row");
   expect_components(order, k);
   nb::gil_scoped_release release;
-  const KlCoordinate<T> problem{other.data(), sums.data(), rows(sums) > 1, k, order.data(), rows(order), l1, l2, max_rounds,
-                                max_sweeps, shrink, tol, lower_bound, inverse_unit};
+  const KlCoordinate<T> problem{other.data(), sums.data(), rows(sums) > 1, k,      order.data(), rows(order), l1,
+                                l2,           max_rounds,  max_sweeps,     shrink, tol,          lower_bound, inverse_unit};
   indexed<T, I>().kl_passes(problem, indptr.data(), indices.data(), data.data(), n, factor.data(), logs.data(),
                             residuals.data(), n_threads);
 }
@@ -403,7 +434,8 @@ void dominating_diagonal_(Matrix<T> C, Vector<const T> weights, int64_t max_step
 void l1_rows_(Matrix<const double> A, Matrix<const double> targets, Matrix<int64_t> bases, Matrix<double> out,
               Matrix<double> dual, Vector<int64_t> n_pivots, double tol, int64_t max_pivots, int n_threads) {
   const int64_t m = rows(A), n = columns(A);
-  expect(rows(targets) == n && columns(targets) == n && rows(bases) == n && columns(bases) == n, "targets and bases must be n x n");
+  expect(rows(targets) == n && columns(targets) == n && rows(bases) == n && columns(bases) == n,
+         "targets and bases must be n x n");
   expect(rows(out) == n && columns(out) == m && rows(dual) == n && columns(dual) == n && rows(n_pivots) == n,
          "the results do not fit");
   for (int64_t at = 0; at < n * n; ++at) expect(0 <= bases.data()[at] && bases.data()[at] < m, "a basis names no row of A");
@@ -487,8 +519,10 @@ void cluster_products_(const Rows& data, const Operation& operation, const Vecto
   const int64_t n = data.n_rows, n_pieces = columns(pieces);
   const int64_t *starts = pieces.data(), *stops = starts + n_pieces, *owners = stops + n_pieces;
   expect(rows(order) == n && (!weights || rows(*weights) == n), "there must be one per row");
-  expect(rows(pieces) == 3 && rows(totals) == n_pieces && columns(totals) == data.n_columns, "there must be a sum per piece");
-  for (int64_t i = 0; i < n; ++i) expect(0 <= order.data()[i] && order.data()[i] < n, "order names a row that does not exist");
+  expect(rows(pieces) == 3 && rows(totals) == n_pieces && columns(totals) == data.n_columns,
+         "there must be a sum per piece");
+  for (int64_t i = 0; i < n; ++i)
+    expect(0 <= order.data()[i] && order.data()[i] < n, "order names a row that does not exist");
   for (int64_t p = 0; p < n_pieces; ++p)
     expect(0 <= starts[p] && stops[p] <= n && 0 <= owners[p] && owners[p] < rows(vectors), "a piece does not exist");
   nb::gil_scoped_release release;
@@ -518,8 +552,16 @@ void threshold_decode_(Matrix<const T> X, Matrix<const T> inverse, Vector<const 
   expect(rows(threshold) == n && rows(reference) == n && n > 0, "there must be a threshold and a reference per feature");
   expect(!weights || rows(*weights) == rows(X), "there must be one weight per sample");
   expect(0 <= rule && rule <= 2, "there is no such rule");
-  const ThresholdDecode<T> problem{X.data(), rows(X), columns(X), n, inverse.data(), threshold.data(), reference.data(),
-                                   static_cast<DecodeRule>(rule), weights ? weights->data() : nullptr, sums.data()};
+  const ThresholdDecode<T> problem{X.data(),
+                                   rows(X),
+                                   columns(X),
+                                   n,
+                                   inverse.data(),
+                                   threshold.data(),
+                                   reference.data(),
+                                   static_cast<DecodeRule>(rule),
+                                   weights ? weights->data() : nullptr,
+                                   sums.data()};
   expect(rows(sums) == problem.n_sums(), "the sums have another length");
   nb::gil_scoped_release release;
   operations<T>().threshold_decode(problem, n_threads);
@@ -527,7 +569,8 @@ void threshold_decode_(Matrix<const T> X, Matrix<const T> inverse, Vector<const 
 
 template <class A, class B>
 void expect_same_cube(const A& a, const B& b) {
-  expect(a.shape(0) == b.shape(0) && a.shape(1) == b.shape(1) && a.shape(2) == b.shape(2), "the arrays must have the same shape");
+  expect(a.shape(0) == b.shape(0) && a.shape(1) == b.shape(1) && a.shape(2) == b.shape(2),
+         "the arrays must have the same shape");
 }
 template <class A>
 int64_t depth(const A& array) {
@@ -581,8 +624,8 @@ void objectives_(Cube<const double> V, double eps0, Cube<const double> inverse, 
 using CubePair = std::pair<Cube<double>, Cube<double>>;
 void transform_step_(Cube<const double> v, double eps0, Cube<double> transforms, Cube<const double> frames,
                      Cube<double> new_frames, std::optional<CubePair> factors, std::optional<CubePair> moments,
-                     std::optional<CubePair> new_moments, Matrix<double> measures, int64_t n_nmf_updates, int64_t n_rotations,
-                     int64_t max_trials, int n_threads) {
+                     std::optional<CubePair> new_moments, Matrix<double> measures, int64_t n_nmf_updates,
+                     int64_t n_rotations, int64_t max_trials, int n_threads) {
   const int64_t batch = rows(transforms), n_realizations = rows(v), m = columns(v), n = depth(v);
   expect(columns(transforms) == m && depth(transforms) == m, "transforms must be m x m");
   expect(rows(frames) == batch && columns(frames) == m && depth(frames) == n_realizations * n, "frames must be m x (R n)");

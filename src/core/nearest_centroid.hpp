@@ -58,7 +58,8 @@ struct FarthestRow {
     });
     std::erase_if(leads, [](const Best& lead) { return lead.row < 0; });
     const auto probes = leads.begin() + static_cast<std::ptrdiff_t>(std::min(n_probes, leads.size()));
-    std::partial_sort(leads.begin(), probes, leads.end(), [](const Best& a, const Best& b) { return b.loses_to(a.gain, a.row); });
+    std::partial_sort(leads.begin(), probes, leads.end(),
+                      [](const Best& a, const Best& b) { return b.loses_to(a.gain, a.row); });
     Best first;
     for (auto probe = leads.begin(); probe != probes; ++probe) compare(probe->row, first);
     parallel_for(n, block, n_threads, [&](std::int64_t begin, std::int64_t end) {

@@ -39,14 +39,15 @@ class NewtonTargets {
   void steps(const T* factor, const T* gradient, const T* diagonal, T* direction, NewtonNotes<T>* notes, std::int64_t m) {
     for (std::int64_t i = 0; i < m; ++i) notes[i].residual = scale(i, factor, gradient, diagonal, direction);
     descent_.update(direction, cross_.data(), direction, m);
-    for (std::int64_t i = 0; i < m; ++i) finish(factor + i * k_, gradient + i * k_, &root_[i * k_], direction + i * k_, notes[i]);
+    for (std::int64_t i = 0; i < m; ++i)
+      finish(factor + i * k_, gradient + i * k_, &root_[i * k_], direction + i * k_, notes[i]);
   }
 
  private:
   // Write the row in the variables f sqrt(d), and c = f G - g of its quadratic problem; return the residual.
   T scale(std::int64_t i, const T* factor, const T* gradient, const T* diagonal, T* direction) {
     const T *f = factor + i * k_, *g = gradient + i * k_, *d = diagonal + i * k_;
-    T *__restrict scaled = direction + i * k_, *__restrict c = &cross_[i * k_], *__restrict root = &root_[i * k_];
+    T* __restrict scaled = direction + i * k_, * __restrict c = &cross_[i * k_], * __restrict root = &root_[i * k_];
     const T least = least_;
     T size = 0, moved = 0;
     for (std::int64_t a = 0; a < k_; ++a) {
@@ -104,7 +105,8 @@ void newton_targets(const T* factor, const T* gradient, const T* diagonal, const
   parallel_for(n, hals_block, n_threads, [&](std::int64_t begin, std::int64_t end) {
     NewtonTargets<T> targets(correlations, k, order, n_order, static_cast<T>(l1), static_cast<T>(l2), static_cast<T>(least));
     std::vector<NewtonNotes<T>> own(end - begin);
-    targets.steps(factor + begin * k, gradient + begin * k, diagonal + begin * k, direction + begin * k, own.data(), end - begin);
+    targets.steps(factor + begin * k, gradient + begin * k, diagonal + begin * k, direction + begin * k, own.data(),
+                  end - begin);
     for (std::int64_t i = begin; i < end; ++i) {
       const NewtonNotes<T>& row = own[i - begin];
       notes[i] = row.residual, notes[n + i] = row.linear, notes[2 * n + i] = row.quadratic, notes[3 * n + i] = row.slope;

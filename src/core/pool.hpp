@@ -50,7 +50,8 @@ class Pool {
   // Call task(block) for every block below n_blocks, on up to n_threads threads.
   template <class Task>
   void run(std::int64_t n_blocks, int n_threads, const Task& task) {
-    run(n_blocks, n_threads, [](const void* own, std::int64_t block) { (*static_cast<const Task*>(own))(block); }, &task);
+    run(
+        n_blocks, n_threads, [](const void* own, std::int64_t block) { (*static_cast<const Task*>(own))(block); }, &task);
   }
 
  private:

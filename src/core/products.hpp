@@ -57,8 +57,7 @@ void inner_product(const T* A, const T* B, T* C, std::int64_t n_rows, std::int64
   const std::int64_t n_parts = (n_rows + size - 1) / size;
   Parts<T> parts(n_parts, m * n);
   parallel_for(n_rows, size, n_threads, [&](std::int64_t begin, std::int64_t end) {
-    gemm(Order::transposed, Order::plain, m, n, end - begin, A + begin * m, m, B + begin * n, n,
-         parts[begin / size], n);
+    gemm(Order::transposed, Order::plain, m, n, end - begin, A + begin * m, m, B + begin * n, n, parts[begin / size], n);
   });
   parts.add(C, n_threads);
 }

@@ -51,7 +51,7 @@ std::array<double, 4> cap_rows(const T* offset, T* product, T* split, T* dual, T
     std::array<double, 4>& block = sums[begin / cap_block];
     for (std::int64_t i = begin; i < end; ++i) {
       const T* __restrict o = offset + i * n;
-      T *__restrict p = product + i * n, *__restrict z = split + i * n, *__restrict u = dual + i * n;
+      T* __restrict p = product + i * n, * __restrict z = split + i * n, * __restrict u = dual + i * n;
       for (std::int64_t j = 0; j < n; ++j) p[j] = factor * (o[j] + p[j]) + rest * z[j] + u[j];
       const T cap = caps[i] = row_cap(p, n, caps[i], static_cast<T>(tau), static_cast<T>(unit));
       T primal = 0, change = 0, size = 0, dual_size = 0;

@@ -89,8 +89,8 @@ double hals_listed(T* factor, const ListedGrams<T, I>& grams, const T* cross, st
   parallel_for(n, block, n_threads, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> gram(k * k);
     for (std::int64_t i = begin; i < end; ++i)
-      violations[begin / block] += hals_listed_row(grams, i, cross + i * k, order, n_order, max_passes, shrink,
-                                                   factor + i * k, gram);
+      violations[begin / block] +=
+          hals_listed_row(grams, i, cross + i * k, order, n_order, max_passes, shrink, factor + i * k, gram);
   });
   return std::accumulate(violations.begin(), violations.end(), 0.0);
 }

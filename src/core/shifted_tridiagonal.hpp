@@ -35,10 +35,12 @@ void sum_of_solutions(const T* diagonal, const T* beside, std::int64_t m, const 
         const T f = i > 0 ? factor[i - 1] : T(0);
         T* row = &x[i * width];
         if (i == 0) std::copy(right, right + size, row);
-        else for (std::int64_t j = 0; j < size; ++j) row[j] = right[j] - f * above[j];
+        else
+          for (std::int64_t j = 0; j < size; ++j) row[j] = right[j] - f * above[j];
       }
       for (std::int64_t i = m - 1; i >= 0; --i) {
-        const T *below = &x[std::min(i + 1, m - 1) * width], d = inverse[i], f = i + 1 < m ? factor[i] : T(0), scale = scales[s];
+        const T *below = &x[std::min(i + 1, m - 1) * width], d = inverse[i], f = i + 1 < m ? factor[i] : T(0),
+                scale = scales[s];
         T *row = &x[i * width], *total = out + i * n + begin;
         for (std::int64_t j = 0; j < size; ++j) {
           row[j] = row[j] * d - f * below[j];

@@ -81,8 +81,7 @@ class SimplexPivoting {
     for (std::size_t a = 0; a < subset.size(); ++a) {
       double* row = &lower_[a * k_];
       const double* matrix_a = matrix + subset[a] * k_;
-      for (std::size_t b = 0; b < a; ++b)
-        row[b] = (matrix_a[subset[b]] - dot(row, &lower_[b * k_], b)) * inverse_[b];
+      for (std::size_t b = 0; b < a; ++b) row[b] = (matrix_a[subset[b]] - dot(row, &lower_[b * k_], b)) * inverse_[b];
       const double pivot = matrix_a[subset[a]], rest = pivot - dot(row, row, a);
       if (!(rest > 1e-14 * pivot)) return false;
       inverse_[a] = 1 / std::sqrt(rest);

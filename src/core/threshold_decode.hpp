@@ -20,7 +20,7 @@ struct ThresholdDecode {
   const T *inverse, *threshold, *reference;  // n x m, n, n
   DecodeRule rule;
   const T* weights;  // of the samples, or null
-  double* sums;  // see `Sums`; n_sums() of them
+  double* sums;      // see `Sums`; n_sums() of them
 
   std::int64_t n_sums() const { return (n + 1) * (n + 1 + m) + 3 * n; }
 
@@ -43,7 +43,8 @@ struct ThresholdDecode {
         const T* left = weights ? weighted.data() : extended.data();
         gemm(Order::transposed, Order::plain, n + 1, m, count, left, n + 1, rows, m, products.data(), m);
         for (std::int64_t i = 0; i < (n + 1) * m; ++i) own.cross[i] += products[i];
-        gemm(Order::transposed, Order::plain, n + 1, n + 1, count, left, n + 1, extended.data(), n + 1, products.data(), n + 1);
+        gemm(Order::transposed, Order::plain, n + 1, n + 1, count, left, n + 1, extended.data(), n + 1, products.data(),
+             n + 1);
         for (std::int64_t i = 0; i < (n + 1) * (n + 1); ++i) own.gram[i] += products[i];
       }
     });

@@ -29,7 +29,8 @@ struct Bracket {
     if (!first) {
       const double c = last - low, yc = last_value - low_value - low_slope * c;
       const double denominator = (b * c) * (b * c) * (b - c);
-      const double cubed = (c * c * yb - b * b * yc) / denominator, squared = (b * b * b * yc - c * c * c * yb) / denominator;
+      const double cubed = (c * c * yb - b * b * yc) / denominator,
+                   squared = (b * b * b * yc - c * c * c * yb) / denominator;
       const double root = squared * squared - 3 * cubed * low_slope;
       const double step = low + (-squared + std::sqrt(root)) / (3 * cubed);
       if (root >= 0 && inside(step, 0.2 * b)) return step;
@@ -187,7 +188,8 @@ class TransformSearch {
     int slot = 0;
     while (slot == current_ || slot == best) ++slot;
     Point& point = points_[slot];
-    learning_ ? rotations_.exponential(E_.data(), trial, rotation_.data()) : rotations_.polar(E_.data(), trial, rotation_.data());
+    learning_ ? rotations_.exponential(E_.data(), trial, rotation_.data())
+              : rotations_.polar(E_.data(), trial, rotation_.data());
     multiply_small(rotation_.data(), points_[current_].transform.data(), point.transform.data(), m_, m_, m_);
     for (std::int64_t r = 0; r < n_realizations_; ++r)
       multiply_small(point.transform.data(), v_ + r * m_ * n_, &point.frames[r * m_ * n_], m_, m_, n_);
@@ -273,7 +275,7 @@ struct TransformStep {
   double *transforms, *w, *h;
   const double *frames, *power, *cross;
   double *new_frames, *new_power, *new_cross;  // the last two are null without learning
-  double* measures;  // C, L, I or L alone, norm of the gradient, step, success; a row each
+  double* measures;                            // C, L, I or L alone, norm of the gradient, step, success; a row each
 
   void run(int n_threads) const {
     Pool::instance().run(batch, n_threads, [&](std::int64_t p) { advance(p); });

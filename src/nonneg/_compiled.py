@@ -42,7 +42,10 @@ def _load() -> tuple[str, Any]:
         level = [each for each in available if LEVELS.index(each) <= LEVELS.index(wanted)][-1]
         module.use(importlib.import_module(f"nonneg._kernels_{level}").table)
     except ImportError:
-        reason, cure = "its installation found no C++ compiler", "Install a compiler (g++ or clang), then nonneg"
+        reason, cure = (
+            "its installation found no C++ compiler",
+            "Install a compiler (g++ or clang), then nonneg",
+        )
     except ValueError:  # the table of operations has another name in each build
         reason, cure = "its files come from different builds", "Install nonneg"
     else:

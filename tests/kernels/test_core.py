@@ -163,7 +163,8 @@ def test_parts_of_different_builds_refuse_each_other():
         import sys, types, warnings
         from scipy.linalg import cython_blas
         from nonneg._compiled import core
-        sys.modules["nonneg._kernels_baseline"] = types.SimpleNamespace(table=cython_blas.__pyx_capi__["dgemm"])
+        other = types.SimpleNamespace(table=cython_blas.__pyx_capi__["dgemm"])
+        sys.modules["nonneg._kernels_baseline"] = other
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             print(core() is None, "different builds" in str(caught[0].message))

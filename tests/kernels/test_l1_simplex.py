@@ -7,8 +7,7 @@ import pytest
 from tests.references.purification import smallest_infinity_norm
 
 from nonneg._threads import threads
-from nonneg.kernels.l1_simplex import PERTURBATION, initial_bases, minimum_l1_rows
-from nonneg.kernels.l1_simplex.array_api import l1_rows
+from nonneg.kernels.l1_simplex import PERTURBATION, initial_bases, l1_rows, minimum_l1_rows
 
 
 def sparse(rng, m, n):

@@ -10,7 +10,7 @@ import pytest
 from tests.transforms.cases import CASES, checked_case, paper_objective
 
 from nonneg import learn_transform
-from nonneg.kernels.majorization_equalization.array_api import update_factors
+from nonneg.kernels.majorization_equalization import portable_update_factors as update_factors
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.dispatch import ARRAY_STEPS
 from nonneg.transforms.initialization import initial_state

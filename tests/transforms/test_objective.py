@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import expm
 from tests.transforms.cases import composite_frames
 
-from nonneg.kernels.majorization_equalization.array_api import update_factors
+from nonneg.kernels.majorization_equalization import portable_update_factors as update_factors
 from nonneg.transforms import frame_covariances
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.objective import (

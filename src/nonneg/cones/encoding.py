@@ -6,7 +6,7 @@ from typing import Any
 
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.kernels.cluster_products.array_api import one_hot
+from nonneg.kernels.cluster_products import one_hot
 
 
 def nearest_cones(data: DataMatrix, centroids: Array) -> SampleArray:

@@ -9,7 +9,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.cones.clustering import cone_clusters
 from nonneg.cones.directions import leading_directions
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_only
-from nonneg.kernels.cluster_products.array_api import one_hot
+from nonneg.kernels.cluster_products import one_hot
 
 _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8
 

@@ -9,7 +9,6 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_numpy, to_torch
 from nonneg._lazy import cached_property
-from nonneg._precision import wants_tf32
 from nonneg._threads import BLAS, SMALL_PRODUCT, parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
@@ -52,8 +51,6 @@ class DenseMatrix(LocalMatrix):
         """Return X Ht."""
         X = self.products
         if is_cuda_tensor(X):
-            if (products := self._tensor_core_products(Ht)) is not None:
-                return products.times(X, Ht)
             # The transpose of the product: written component by component, as kernels on a GPU read it.
             return (Ht.T @ X.T).T
         if self.container != "dense":
@@ -96,18 +93,8 @@ class DenseMatrix(LocalMatrix):
             parallel_for(work, self.shape[1], chunk_size=16, operations=self._operations(W))
             return map_rows(lambda rows: rows, out.T)
         if is_cuda_tensor(X):
-            if (products := self._tensor_core_products(W)) is not None:
-                return products.transposed_times(X, W)
             return (W.T @ X).T
         return X.T @ W
-
-    def _tensor_core_products(self, factor: Array) -> Any:
-        """Return the module with faster products of float32, where they are; else None."""
-        from nonneg.kernels import dense_products  # loads Triton, which only a GPU needs
-
-        return (
-            dense_products if dense_products.is_supported(self.array, factor) and not wants_tf32() else None
-        )
 
     def _block_sum(self, function: Any) -> float:
         # Block by block, so that neither the squares nor a float64 copy exist whole. The sum stays where the

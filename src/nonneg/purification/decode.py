@@ -8,7 +8,7 @@ import numpy as np
 
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.kernels.threshold_decode.array_api import decoded
+from nonneg.kernels.threshold_decode import decoded
 
 # While an init meets the invariants of the proof (Sigma >= 0.9 I, ||E||_s <= 1/8), Z = (Sigma + E)^-1 adds at
 # most (1 / 0.9) q / (1 - q) = 0.18, q = 1 / 7.2, to a value without weight, and takes no more from another.

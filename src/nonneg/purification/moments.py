@@ -10,8 +10,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.kernels.threshold_decode import decoded_sums
-from nonneg.kernels.threshold_decode.array_api import decode_block
+from nonneg.kernels.threshold_decode import decode_block, decoded_sums
 from nonneg.purification.decode import Decoder
 
 # Relative to the largest variance of the weights: directions below it are rounding (1e-16 times the number of

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
-from nonneg.kernels.dense_products import processors
 from nonneg.kernels.grams import CHUNK_ENTRIES, Gram, SharedGram
 from nonneg.kernels.hals.triton import by_component, gram_chunks, padded
 
@@ -211,7 +210,7 @@ def _launcher(n_rows: int, k: int, max_pivots: int, device: Any) -> Callable[...
     import torch
 
     N = max(16, padded(k))
-    n_programs = min(max(n_rows, 1), PROGRAMS[N] * processors(device))
+    n_programs = min(max(n_rows, 1), PROGRAMS[N] * _processors(device))
     lower = torch.empty(n_programs * N * N, dtype=torch.float64, device=device)
     vectors = torch.empty(n_programs * 2 * N, dtype=torch.float64, device=device)
     listed = torch.empty(n_programs * N, dtype=torch.int32, device=device)
@@ -267,3 +266,11 @@ def _numbers(device: Any) -> Any:
     import torch
 
     return torch.tensor(NUMBERS, dtype=torch.float64).to(device)
+
+
+@lru_cache(maxsize=16)
+def _processors(device: Any) -> int:
+    """Return the number of multiprocessors; 1 for Triton's interpreter."""
+    import torch
+
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg._typing import Array
-from nonneg.kernels.majorization_equalization import array_api
 
 # One division of the core serves four entries of a model: their product must not underflow.
 LEAST_EPS0 = 1e-75
@@ -50,7 +50,7 @@ def update_factors(
     .. [2] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF, Algorithm 3.
     """
     if l1 or not _is_supported(V, components.shape[1], eps0):
-        return array_api.update_factors(V, eps0, activations, components, n_updates, l1)
+        return portable_update_factors(V, eps0, activations, components, n_updates, l1)
     # The core has the frames last.
     data = np.ascontiguousarray(V.swapaxes(1, 2))
     w, h = (np.array(factor.swapaxes(1, 2), order="C") for factor in (components, activations))
@@ -72,3 +72,32 @@ def _is_supported(V: Any, n_components: int, eps0: float) -> bool:
         and n_components <= MOST_COMPONENTS
         and eps0 >= LEAST_EPS0
     )
+
+
+def portable_update_factors(
+    V: Array, eps0: float, activations: Array, components: Array, n_updates: int, l1: float = 0.0
+) -> tuple[Array, Array, Array]:
+    """Update the factors, and return the inverse of their model."""
+    # A step goes to where the majorizer is as high as at its beginning, so that the divergence never rises;
+    # the penalty is part of the majorizer's linear term.
+    xp = array_namespace(V)
+    data = V + eps0
+    floor = float(xp.finfo(data.dtype).smallest_normal)
+    for _ in range(n_updates):
+        other = xp.matrix_transpose(components)
+        inverse = 1.0 / (activations @ components + eps0)
+        ratio = data * inverse * inverse
+        activations = activations * ((ratio @ other) / (inverse @ other + (l1 + floor)))
+        other = xp.matrix_transpose(activations)
+        inverse = 1.0 / (activations @ components + eps0)
+        ratio = data * inverse * inverse
+        below = other @ inverse + floor
+        if l1:
+            below = below + l1 * xp.sum(other, axis=2, keepdims=True)
+        components = components * ((other @ ratio) / below)
+        # W H does not change; a component that vanished stays as it is.
+        sizes = xp.sum(components, axis=2, keepdims=True)
+        safe = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
+        components = components / safe
+        activations = activations * xp.matrix_transpose(safe)
+    return activations, components, 1.0 / (activations @ components + eps0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from nonneg._arrays import numpy_view
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg._typing import FloatArray, IntArray
-from nonneg.kernels.cluster_products import array_api
 from nonneg.kernels.data_rows import core_rows
 
 # A cluster is summed in pieces of at least this many rows, and all clusters in about this many pieces: enough
@@ -41,7 +41,7 @@ def cluster_products(block: Any, labels: Any, vectors: FloatArray, active: Any) 
     """
     rows = core_rows(block)
     if rows is None:
-        return array_api.cluster_products(block, labels, vectors)
+        return portable_cluster_products(block, labels, vectors)
     dtype = rows[-1].dtype
     weights = None if block.weights is None else np.ascontiguousarray(numpy_view(block.weights), dtype=dtype)
     own = np.ascontiguousarray(vectors, dtype=dtype)
@@ -69,3 +69,32 @@ def _pieces(labels: IntArray, active: Any) -> tuple[IntArray, IntArray]:
         cuts = np.arange(ends[cluster] - counts[cluster], ends[cluster], step)
         pieces.append(np.stack([cuts, np.minimum(cuts + step, ends[cluster]), np.full(len(cuts), cluster)]))
     return order, np.concatenate(pieces, axis=1)
+
+
+def portable_cluster_products(block: Any, labels: Any, vectors: Any) -> tuple[Any, Any]:
+    """Return the products and sums of all clusters, from products of all rows with all vectors."""
+    own = one_hot(labels, block.times(block.to_device(vectors.T)), len(vectors))
+    return block.xp.sum(own, axis=1, keepdims=True), block.transposed_times(own).T
+
+
+def one_hot(labels: Any, entries: Any, k: int) -> Any:
+    """Return a matrix with the entry of every row in the column of its cluster, and zeros elsewhere.
+
+    Parameters
+    ----------
+    labels : array of int of shape (n_rows, 1)
+        The clusters; negative for none.
+    entries : array of shape (n_rows, k) or (n_rows, 1)
+        One entry per cluster, or one for whichever cluster it is.
+    k : int
+        The number of clusters.
+
+    Returns
+    -------
+    array of shape (n_rows, k)
+        With at most one nonzero entry per row.
+    """
+    xp = array_namespace(entries)
+    numbers = xp.arange(k, dtype=labels.dtype, device=entries.device)
+    zero = xp.zeros((1, 1), dtype=entries.dtype, device=entries.device)
+    return xp.where(labels == numbers[None, :], entries, zero)

@@ -7,12 +7,12 @@ The rows of a batch have shape (batch, n_rows, m). With `offsets` and `counts` t
 from __future__ import annotations
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float_array
 from nonneg._compiled import core
 from nonneg._threads import ENTRY, team_size
 from nonneg._typing import Array, IntArray
-from nonneg.kernels.frame_rows import array_api
 
 
 def sums_of_squares(
@@ -38,7 +38,7 @@ def sums_of_squares(
         return X * X
     compiled = core() if is_float_array(X) and X.flags.c_contiguous else None
     if compiled is None or offsets is None or counts is None:
-        return array_api.sums_of_squares(X, n_frames, offsets)
+        return portable_sums_of_squares(X, n_frames, offsets)
     sums = np.empty((len(X), n_frames, X.shape[2]), dtype=X.dtype)
     first, number = (np.ascontiguousarray(array, dtype=np.int64) for array in (offsets, counts))
     compiled.sums_of_squares(X, first, number, sums, team_size(ENTRY * X.size))
@@ -64,4 +64,22 @@ def weighted_rows(X: Array, weights: Array, counts: IntArray | None = None) -> A
     """
     if X.shape[1] == weights.shape[1]:
         return X * weights
-    return array_api.weighted_rows(X, weights, counts)
+    return portable_weighted_rows(X, weights, counts)
+
+
+def portable_sums_of_squares(X: Array, n_frames: int, offsets: IntArray | None) -> Array:
+    """Return the sums of squares over the rows of every frame."""
+    if offsets is not None:
+        return np.add.reduceat(X * X, offsets, axis=1)
+    xp = array_namespace(X)
+    parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
+    return xp.sum(parts * parts, axis=1)
+
+
+def portable_weighted_rows(X: Array, weights: Array, counts: IntArray | None) -> Array:
+    """Multiply the rows of every frame by its weights."""
+    if counts is not None:
+        return X * np.repeat(weights, counts, axis=1)
+    xp = array_namespace(X)
+    parts = xp.reshape(X, (X.shape[0], -1, weights.shape[1], X.shape[2]))
+    return xp.reshape(parts * weights[:, None, :, :], X.shape)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, tensor_view
 from nonneg._compiled import core
 from nonneg._threads import parallel_for, team_size
 from nonneg._typing import FloatArray, IntArray
 from nonneg.kernels.data_rows import core_rows
-from nonneg.kernels.nearest_centroid import array_api
 
 # The constants below change the speed alone, no result.
 # Guesses at the nearest centroid: this many per row, from one run of columns in ten, each as long as a cache
@@ -65,7 +65,7 @@ def update_cosines(
     if rows is None:
         # All rows were compared with all centroids but the newest one.
         products = block.times(centroids[-1:, :].T)
-        return array_api.update_cosines(products, inverse_norms, nearest), n_compared
+        return portable_update_cosines(products, inverse_norms, nearest), n_compared
     dtype = rows[-1].dtype
     scales, units = (
         np.ascontiguousarray(numpy_view(array), dtype=dtype) for array in (inverse_norms, centroids)
@@ -100,7 +100,7 @@ def nearest_centroids(block: Any, inverse_norms: Any, centroids: Any) -> tuple[A
         found = pruned_centroids(block.raw_rows(), inverse_norms, centroids)
         if found is not None:
             return found
-    return array_api.nearest_centroids(block.times(centroids.T), inverse_norms)
+    return portable_nearest_centroids(block.times(centroids.T), inverse_norms)
 
 
 def can_prune(block: Any, inverse_norms: Any, centroids: Any) -> bool:
@@ -173,3 +173,18 @@ def _discriminative_columns(centroids: FloatArray) -> IntArray:
     spread = np.var(centroids[:, : n_runs * RUN], axis=0).reshape(n_runs, RUN).sum(axis=1)
     runs = np.sort(np.argsort(spread)[-max(1, n_runs // ONE_RUN_IN) :])
     return (runs[:, None] * RUN + np.arange(RUN)).ravel()
+
+
+def portable_update_cosines(products: Any, inverse_norms: Any, nearest: Any) -> Any:
+    """Return the largest cosines, in float64, from products of the rows with the new centroids."""
+    xp = array_namespace(products)
+    cosines = xp.astype(xp.max(products, axis=1, keepdims=True) * inverse_norms, xp.float64)
+    return xp.where(cosines > nearest, cosines, nearest)
+
+
+def portable_nearest_centroids(products: Any, inverse_norms: Any) -> tuple[Any, Any]:
+    """Return labels and cosines from the products of the rows with all centroids."""
+    xp = array_namespace(products)
+    labels = xp.astype(xp.argmax(products, axis=1), xp.int64)[:, None]
+    labels = xp.where(inverse_norms > 0, labels, -xp.ones_like(labels))
+    return labels, xp.max(products, axis=1, keepdims=True) * inverse_norms
