@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-floors coverage axe picture check budget quick static bench docs links package reproduce downstream sanitize fuzz mutants soak clean
+.PHONY: help demo test test-all test-floors coverage axe picture check budget quick static bench docs links package reproduce downstream sanitize core-coverage fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -114,10 +114,16 @@ reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1
 downstream: $(VENV)-downstream/.ready ## other people's programs with nonneg inside (librosa, HyperSpy, cNMF, scanpy, cdlib)
 	$(ONE_THREAD) $(VENV)-downstream/bin/python -m pytest -n 0 -W default tests/downstream $(ARGS)
 
-# Python itself is not instrumented, so that the sanitizer's library is loaded before it.
+# Python itself is not instrumented, so that the sanitizer's library is loaded before it, with that of C++, whose
+# exceptions it observes. Python's own allocator would hide what is overrun.
 sanitize: $(VENV)-sanitize/.ready ## tests of the compiled core under a sanitizer: SANITIZE=address,undefined or SANITIZE=thread
-	$(ONE_THREAD) LD_PRELOAD="$$($(CXX) -print-file-name=lib$(if $(findstring thread,$(SANITIZE)),tsan,asan).so)" ASAN_OPTIONS=detect_leaks=0 \
-	  $(VENV)-sanitize/bin/python -m pytest -n 0 -p no:faulthandler tests/kernels tests/contracts $(ARGS)
+	$(ONE_THREAD) PYTHONMALLOC=malloc NONNEG_CORE=baseline ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
+	  LD_PRELOAD="$$($(CXX) -print-file-name=lib$(if $(findstring thread,$(SANITIZE)),tsan,asan).so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	  $(VENV)-sanitize/bin/python -m pytest -n 0 -p no:faulthandler -m "not slow and not torch" $(if $(ARGS),$(ARGS),tests/kernels tests/contracts)
+
+core-coverage: $(VENV)-coverage/.ready ## lines of src/core that the tests of the kernels run, by gcov
+	$(ONE_THREAD) NONNEG_CORE=baseline $(VENV)-coverage/bin/python -m pytest -n 0 -q -m "not slow and not torch" tests/kernels $(ARGS)
+	$(VENV)-coverage/bin/gcovr --root src/core --gcov-ignore-parse-errors --exclude-throw-branches $(VENV)-coverage/build
 
 fuzz: $(DEV) ## read mutated files of every format: ARGS="--files 100000 --seed 1"
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz $(ARGS)
@@ -129,7 +135,7 @@ soak: $(DEV) ## disturb fits for half an hour: ARGS="--minutes 30 --seed 1"
 	$(ONE_THREAD) $(BIN)/python -m tests.soak $(ARGS)
 
 clean: ## remove what was built, the virtual environment included
-	rm -rf $(VENV) $(VENV)-floors $(VENV)-sanitize build dist docs/_build docs/_generated docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
+	rm -rf $(VENV) $(VENV)-floors $(VENV)-sanitize $(VENV)-coverage build dist docs/_build docs/_generated docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
 	find src tests benchmarks reproduction docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -179,6 +185,14 @@ $(VENV)-sanitize/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
 	$(VENV)-sanitize/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(VENV)-sanitize/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	  --config-settings cmake.define.NONNEG_SANITIZE=$(SANITIZE) '.[dask]' --group test
+	@touch $@
+
+$(VENV)-coverage/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
+	$(PYTHON) -m venv --clear $(VENV)-coverage
+	$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --config-settings cmake.define.NONNEG_COVERAGE=ON --config-settings build-dir=$(VENV)-coverage/build \
+	  '.[dask]' --group test 'gcovr>=8'
 	@touch $@
 
 # The oldest versions that pyproject.toml allows; pip cannot find them, uv can.

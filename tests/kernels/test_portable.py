@@ -8,10 +8,7 @@ import scipy.sparse as sp
 
 from nonneg.kernels import grams, rows
 from nonneg.kernels.beta_products import array_api as beta_kernels
-from nonneg.kernels.block_pivoting.exchanges import PATIENCE, PivotedRows
-from nonneg.kernels.newton_targets.array_api import along, residuals
 from nonneg.kernels.sparse_products import array_api as sparse_kernels
-from nonneg.kernels.sparse_products.plan import make_plan
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
 
@@ -39,75 +36,6 @@ def test_sparse_products_without_triton(torch, csr, rng, monkeypatch, gathered):
     np.testing.assert_allclose(sparse_kernels.row_sums(indptr, data), csr.sum(axis=1))
     nothing = sparse_kernels.sampled_product(0 * indptr, indices[:0], A, B)
     assert nothing.shape == (0,)
-
-
-@pytest.mark.parametrize(("part", "block"), [(2, 5), (3, 100), (100, 4), (100, 100)])
-def test_a_plan_cuts_rows_and_groups_them(csr, part, block):
-    plan = make_plan(csr.indptr, part, block)
-    lengths = np.diff(csr.indptr)
-    assert plan.part == part
-    firsts, lasts, begins, ends = (np.array(each) for each in zip(*plan.blocks, strict=True))
-    assert (firsts[0], lasts[-1]) == (0, 11)
-    np.testing.assert_array_equal(firsts[1:], lasts[:-1])
-    np.testing.assert_array_equal(begins, csr.indptr[firsts])
-    np.testing.assert_array_equal(ends, csr.indptr[lasts])
-    if block == 100:
-        assert len(plan.blocks) == 1
-    else:
-        assert len(plan.blocks) > 1
-        assert max(ends - begins) <= block + lengths.max()
-    if lengths.max() <= part:
-        assert plan.n_parts == 11
-        assert plan.rows is plan.begins is plan.starts is None
-        return
-    counts = np.maximum(1, np.ceil(lengths / part).astype(int))
-    assert plan.n_parts == counts.sum()
-    np.testing.assert_array_equal(plan.rows, np.repeat(np.arange(11), counts))
-    np.testing.assert_array_equal(plan.starts, np.append(0, np.cumsum(counts)))
-    seen = [
-        entry
-        for row, begin in zip(plan.rows, plan.begins, strict=True)
-        for entry in range(begin, min(begin + part, csr.indptr[row + 1]))
-    ]
-    assert seen == list(range(csr.nnz))
-
-
-def test_defaults_of_a_plan_and_no_rows():
-    plan = make_plan(np.array([0, 3000, 3001]))
-    assert (plan.n_parts, plan.part) == (3, 2048)
-    assert plan.begins.tolist() == [0, 2048, 3000]
-    empty = make_plan(np.array([0]))
-    assert (empty.n_parts, empty.blocks) == (0, ())
-
-
-class Given(PivotedRows):
-    """Rows of which only the supports matter."""
-
-    def solve(self):
-        pytest.fail("supports are exchanged without solving")
-
-
-def test_all_wrong_components_are_exchanged_while_that_makes_progress():
-    todo = Given(np, np.eye(4), np.zeros((2, 4)), np.zeros((2, 4), dtype=bool))
-    wrong = np.array([[True, False, True, False], [False, True, True, True]])
-    todo.exchange(wrong.sum(axis=1), wrong)
-    np.testing.assert_array_equal(todo.passive, wrong)
-    np.testing.assert_array_equal(todo.fewest, [2, 3])
-    for left in range(PATIENCE, 0, -1):  # no progress: all are exchanged a few times more
-        np.testing.assert_array_equal(todo.patience, left)
-        before = todo.passive.copy()
-        todo.exchange(wrong.sum(axis=1), wrong)
-        np.testing.assert_array_equal(todo.passive, before ^ wrong)
-    before = todo.passive.copy()
-    todo.exchange(wrong.sum(axis=1), wrong)
-    last = np.array([[False, False, True, False], [False, False, False, True]])
-    np.testing.assert_array_equal(todo.passive, before ^ last)
-    # Progress of one row brings back its patience.
-    todo.exchange(np.array([1, 3]), wrong)
-    np.testing.assert_array_equal(todo.patience, [PATIENCE, -2])
-    todo.keep(np.array([1]))
-    assert todo.passive.shape == todo.cross.shape == (1, 4)
-    assert (todo.fewest.tolist(), todo.patience.tolist()) == ([3], [-2])
 
 
 def divergence(x, v, beta):
@@ -182,20 +110,6 @@ def test_a_step_lowers_the_loss_and_rows_without_descent_stay(beta, rng):
     assert (value(t)[down] < value(0 * t)[down]).all()
 
 
-def test_slopes_along_steps_and_residuals(rng):
-    factor, gradient, step = rng.random((5, 3)), rng.standard_normal((5, 3)), rng.standard_normal((5, 3))
-    factor[0] = 0.0
-    factor[1, 1] = 0.0
-    linear, quadratic, slopes = along(factor, gradient, step, 0.3, 0.7)
-    np.testing.assert_allclose(linear, np.sum((0.3 + 0.7 * factor) * step, axis=1))
-    np.testing.assert_allclose(quadratic, 0.7 * np.sum(step**2, axis=1))
-    np.testing.assert_allclose(slopes, np.sum(gradient * step, axis=1))
-    projected = factor - np.maximum(factor - gradient, 0.0)
-    size = np.linalg.norm(factor, axis=1)
-    expected = np.linalg.norm(projected, axis=1) / np.where(size > 0, size, 1.0)
-    np.testing.assert_allclose(residuals(factor, gradient), expected)
-
-
 def all_grams(rng):
     """Masks of rows and the same Gram matrices in every form."""
     mask, other = rng.random((6, 9)) < 0.6, rng.random((9, 3))
@@ -237,24 +151,6 @@ def test_one_gram_matrix_for_all_rows(rng):
     np.testing.assert_allclose(grams.gram_matrices(gram.plus_ridge(0.5)), A.T @ A + 0.5 * np.eye(3))
     assert gram.plus_ridge(0.0) is gram
     np.testing.assert_allclose((gram + gram).matrix, 2 * A.T @ A)
-
-
-@pytest.mark.torch
-def test_sums_on_other_devices_take_many_rows_at_once(torch, rng, monkeypatch):
-    a = rng.random((10, 4))
-    seen = []
-    given = torch.asarray(a)
-
-    def total(part):
-        seen.append(part.shape[0])
-        return part.sum()
-
-    assert float(rows.sum_rows(total, given)) == pytest.approx(a.sum())
-    assert seen == [10]
-    seen.clear()
-    monkeypatch.setattr(rows, "GPU_ENTRIES", 12)
-    assert float(rows.sum_rows(total, given)) == pytest.approx(a.sum())
-    assert seen == [3, 3, 3, 1]
 
 
 def test_sums_of_entries(rng):

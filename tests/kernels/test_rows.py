@@ -35,13 +35,3 @@ def test_no_rows_are_no_error():
     assert rows.map_rows(lambda x: x + 1, empty).shape == (0, 3)
     assert rows.sum_rows(lambda x: x.sum(), empty) == 0.0
     np.testing.assert_array_equal(rows.gram_of(empty), np.zeros((3, 3)))
-
-
-def test_a_range_has_few_entries_and_one_row_at_least(monkeypatch):
-    monkeypatch.setattr(rows, "SMALL", 0)
-    monkeypatch.setattr(rows, "CHUNK_ENTRIES", 40)
-    seen = []
-    for n_columns in (8, 60):
-        rows.map_rows(lambda x: seen.append(x.shape) or x, np.ones((7, n_columns)))
-    assert {shape for shape in seen if shape[1] == 8} == {(5, 8), (2, 8)}
-    assert {shape for shape in seen if shape[1] == 60} == {(1, 60)}
