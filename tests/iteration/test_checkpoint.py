@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -88,16 +87,6 @@ def test_the_run_of_something_else_is_not_taken_up(tmp_path):
 def test_nothing_saved_is_nothing_to_take_up(tmp_path):
     assert Checkpoint(tmp_path / "none", "a").load(START) is None
     assert not (tmp_path / "none").exists()
-
-
-def test_saves_wait_for_the_interval_and_the_end(tmp_path, monkeypatch):
-    saved = []
-    monkeypatch.setattr(Checkpoint, "save", lambda self, state, n_iter, *rest: saved.append(n_iter))
-    run(tmp_path, 5, interval=1e9)
-    assert saved == [5]
-    saved.clear()
-    run(tmp_path, 3, interval=0.0)
-    assert saved[:3] == [1, 2, 3]
 
 
 def broken(tmp_path, content):
@@ -193,44 +182,6 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="could not be written"):
         run(tmp_path / "file" / "folder", 2)
-
-
-def test_arrays_go_through_the_given_functions(tmp_path):
-    seen = []
-
-    def to_numpy(name, array):
-        seen.append(name)
-        return np.asarray(array) + 1
-
-    point = Checkpoint(tmp_path, "a", to_numpy=to_numpy, from_numpy=lambda name, array: array - 1)
-    point.save(replace(START, extra=np.ones(2)), 1, 0.5, History())
-    state, n_iter, seconds, _ = point.load(START)
-    np.testing.assert_array_equal(state.x, START.x)
-    assert seen == ["x", "extra"]
-    assert (n_iter, seconds) == (1, 0.5)
-
-
-def test_saves_take_a_tenth_of_the_time_unless_all_are_wanted(tmp_path, monkeypatch):
-    now = [100.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("nonneg.iteration.checkpoint.time", clock)
-
-    def slow(stream, arrays):
-        now[0] += 3.0
-
-    monkeypatch.setattr("nonneg.iteration.checkpoint.write_npz", slow)
-    often, seldom = (Checkpoint(tmp_path, "a", interval=wait, _last=100.0) for wait in (0.0, 2.0))
-    assert often.due()
-    assert not seldom.due()
-    now[0] += 2.0
-    assert seldom.due()
-    for point in (often, seldom):
-        point.save(START, 1, 0.5, History())
-    assert often.due()
-    now[0] += 29.9
-    assert not seldom.due()
-    now[0] += 0.2
-    assert seldom.due()
 
 
 @dataclass(frozen=True)

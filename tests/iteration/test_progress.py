@@ -6,7 +6,6 @@ import io
 import sys
 import time
 
-import numpy as np
 import pytest
 
 from nonneg import NMF, factorize
@@ -83,11 +82,6 @@ def test_a_run_without_an_iteration_names_itself(capsys):
     assert capsys.readouterr().err == "NMF: stopped because nothing was asked.\n"
 
 
-def test_a_batch_of_losses_is_not_shown_as_a_number(capsys):
-    LineReporter("NMF", interval=0.0).update(progress(loss=np.array([1.0, 2.0])), 10)
-    assert "loss" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("verbose", "kind"), [(0, Reporter), (False, Reporter), (1, LineReporter)])
 def test_verbose_chooses(verbose, kind):
     assert type(reporter("NMF", verbose)) is kind
@@ -133,23 +127,6 @@ def test_a_resumed_run_says_where_it_continues(capsys, low_rank, tmp_path):
     assert lines[-1].startswith("NMF: iteration 8/8")
 
 
-@pytest.mark.parametrize("live", [False, True])
-def test_parts_of_a_job_are_counted(capsys, monkeypatch, live):
-    monkeypatch.setattr(module, "is_live", lambda: live)
-    monkeypatch.setattr(module, "line_start", lambda: "<")
-    clock = iter([100.0, 110.0, 110.1, 115.0, 130.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    counter = module.StepCounter("fits", 4, 1, interval=5.0)
-    counter.done("first")
-    counter.done("second")  # too soon to be shown
-    counter.done("third")
-    counter.done("last")
-    said = capsys.readouterr().err
-    first, last = "fits: 1 of 4 (first), about 30 s left", "fits: 4 of 4 (last), about 0 s left"
-    third = "fits: 3 of 4 (third), about 5 s left"
-    assert said == (f"<{first}<{third}<{last}\n" if live else f"{first}\n{third}\n{last}\n")
-
-
 def test_the_last_part_is_shown_at_once_and_silence_is_kept(capsys):
     for verbose in (0, 1):
         counter = module.StepCounter("fits", 2, verbose, interval=1e9)
@@ -158,20 +135,3 @@ def test_the_last_part_is_shown_at_once_and_silence_is_kept(capsys):
         assert counter.n_done == 2
         assert capsys.readouterr().err.count("\n") == (1 if verbose else 0)
     assert module.StepCounter("fits", 2, 0).interval == (0.2 if module.is_live() else 10.0)
-
-
-@pytest.mark.parametrize("live", [False, True])
-def test_a_pass_says_what_it_has_read(capsys, monkeypatch, live):
-    monkeypatch.setattr(module, "is_live", lambda: live)
-    monkeypatch.setattr(module, "line_start", lambda: "<")
-    clock = iter([100.0, 101.0, 103.0, 104.0, 105.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    report = module.PassReporter("folder/data.npy", 4_000_000_000, 1, interval=2.0)
-    report.begin(2)
-    report.update(0.25)
-    report.update(0.5)  # too soon
-    assert report.seconds == 3.0
-    report.update(1.0)
-    first = "data.npy: pass 2, 1 of 4 GB read, 0.5 GB/s"
-    last = "data.npy: pass 2, 4 of 4 GB read, 1 GB/s"
-    assert capsys.readouterr().err == (f"<{first}<{last}" if live else f"{first}\n{last}\n")

@@ -85,24 +85,6 @@ def test_small_data_are_not_accelerated(X):
     assert fast.history.n_iter == plain.history.n_iter
 
 
-def test_the_count_of_operations_decides():
-    def kinds(shape, k, dtype=np.float64, container=np.asarray):
-        from nonneg.losses.penalties import Penalties
-        from nonneg.solvers.hals import hals_problem, inner_passes
-
-        data = as_data_matrix(container(np.ones(shape, dtype=dtype)))
-        problem = hals_problem(data, k, penalties=Penalties())
-        found = acceleration.AcceleratedProblem(problem, k, inner_passes, max_iter=200, tol=1e-4)
-        return [kind.__name__ for kind in found._kinds]
-
-    assert kinds((1000, 1500), 20) == ["_compressed", "_single"]
-    assert kinds((1000, 1500), 20, np.float32) == ["_compressed"]
-    assert kinds((4000, 50), 20) == ["_single"]  # as many columns as compressed data would have
-    assert kinds((200, 100), 5) == []
-    assert kinds((1000, 1500), 20, container=sp.csr_array) == ["_single"]
-    assert kinds((1000, 1500), 20, np.float32, container=sp.csr_array) == []
-
-
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
@@ -186,21 +168,6 @@ def test_sparse_data_take_iterations_in_float32(X, everywhere, options):
     assert result.loss == pytest.approx(plain.loss, rel=1e-6)
     assert is_monotone(result.history, csr.data)
     assert (csr != before).nnz == 0
-
-
-@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, 300)])
-def test_a_scaled_copy_of_sparse_data_shares_their_places(X, weights):
-    data = as_data_matrix(sp.csr_array(np.where(X > 1.0, X, 0.0)), weights=weights)
-    copy = data.scaled_copy(0.25, np.float32)
-    assert copy.dtype == np.float32
-    assert copy.csr.indices is data.csr.indices
-    assert copy.transposed.indices is data.transposed.indices
-    rng = np.random.default_rng(0)
-    Ht, W = (rng.random((side, 3)).astype(np.float32) for side in (120, 300))
-    np.testing.assert_allclose(copy.times(Ht), 0.25 * data.times(Ht.astype(float)), rtol=1e-5)
-    expected = 0.25 * data.transposed_times(W.astype(float))
-    np.testing.assert_allclose(copy.transposed_times(W), expected, rtol=1e-5)
-    assert copy.squared_norm() == pytest.approx(data.squared_norm() / 16, rel=1e-6)
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, 300)])

@@ -189,23 +189,6 @@ def test_other_cases_run_one_after_another(data, torch, counts):
         assert not batched.can_be_batched(other, solver, options)
 
 
-@pytest.mark.parametrize(("solver", "beta"), [("hals", 2.0), ("newton", 1.0)])
-def test_restarts_in_a_batch_by_the_memory_that_one_takes(data, monkeypatch, solver, beta):
-    of_X, of_factors = batched.ARRAYS[solver]
-    one = 8 * (of_X * 24 * 40 + of_factors * 3 * (24 + 40))
-    monkeypatch.setattr(batched, "free_memory", lambda device: 14.2 * one)
-    assert batched.batch_size(data, solver, 3) == 7
-    assert batched.restarts_per_batch(data, 3, solver, beta, Penalties()) == 7
-    assert batched.restarts_per_batch(data, 3, solver, beta, Penalties(l1_W=1.0)) == 1
-    # Only "newton" takes data of their own.
-    expected = 7 if solver == "newton" else 1
-    assert batched.restarts_per_batch(data, 3, solver, beta, Penalties(), own_data=True) == expected
-    monkeypatch.setattr(batched, "free_memory", lambda device: 0)
-    assert batched.batch_size(data, solver, 3) == 1
-    monkeypatch.setattr(batched, "free_memory", lambda device: 1 << 60)
-    assert batched.batch_size(data, solver, 3) == 1 << 14
-
-
 def test_the_time_of_a_batch_is_divided_among_its_restarts(data):
     options = {"beta": 2.0, "max_iter": 4, "tol": 0}
     runs = run_restarts(data, 3, spawn(0, 2), **options)

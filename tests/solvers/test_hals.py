@@ -12,7 +12,7 @@ from nonneg import factorize
 from nonneg.data import as_data_matrix
 from nonneg.kernels.rows import extrapolated
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.hals import _weighted_nonzeros, hals, inner_passes
+from nonneg.solvers.hals import hals, inner_passes
 
 
 def test_the_accelerated_variant_does_several_passes_a_product():
@@ -103,9 +103,3 @@ def test_shuffled_components_are_all_updated_and_seeded(low_rank):
     np.testing.assert_array_equal(first.H, second.H)
     assert not np.array_equal(first.H, other.H)
     assert not np.array_equal(first.H, factorize(low_rank, 4, max_iter=3).H)
-
-
-def test_entries_other_than_zero_count_by_the_weight_of_their_row():
-    X, weights = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]]), np.array([2.0, 0.5, 7.0])
-    for form in (np.asarray, sp.csr_array):
-        assert _weighted_nonzeros(as_data_matrix(form(X), weights=weights)) == ((), (4.5,))

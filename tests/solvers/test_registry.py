@@ -130,14 +130,3 @@ def test_zeros_of_sparse_data_are_stored_in_the_way_of_their_library(container, 
         assert choose_solver("newton", **{**CALL, "container": container, "beta": beta}) == "newton"
     with pytest.raises(UnsupportedInputError, match="solver='kl-cd' does not take sparse-array data"):
         choose_solver("kl-cd", **{**CALL, "container": "sparse-array", "beta": 1.0})
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_what_solvers_declare(name):
-    solver = SOLVERS[name]
-    assert solver.weights
-    assert solver.frozen
-    assert solver.penalties
-    assert solver.accelerates == (name == "hals")
-    assert solver.positive_init == (name == "mu")
-    assert solver.tol.startswith("decrease") == (name in ("mu", "kl-cd", "newton"))

@@ -212,9 +212,9 @@ def _measures(state: AlternatingState, n_iter: int) -> dict[str, float]:
 
 def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: float) -> AlternatingState:
     """Return the factors times `factor` in another dtype; a pass over `data`, not over X."""
-    given = {"W": state.W} if state.W_plain is None else {"W": state.W, "W_plain": state.W_plain}
+    factors = {"W": state.W} if state.W_plain is None else {"W": state.W, "W_plain": state.W_plain}
     rows, _ = data.map_reduce_rows(
-        _converted_rows, *given.values(), n_out=len(given), dtype=dtype, factor=factor
+        _converted_rows, *factors.values(), n_out=len(factors), dtype=dtype, factor=factor
     )
 
     known: dict[int, Array | None] = {id(None): None}  # H' before extrapolation is the accepted one
@@ -225,7 +225,7 @@ def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: fl
             known[id(Ht)] = converted(Ht, factor, dtype) if plain else data.xp.astype(Ht * factor, dtype)
         return known[id(Ht)]
 
-    new: dict[str, Any] = dict(zip(given, rows, strict=True))
+    new: dict[str, Any] = dict(zip(factors, rows, strict=True))
     for name in ("Ht", "Ht_plain", "Ht_next"):
         new[name] = small(getattr(state, name))
     return replace(state, **new)

@@ -167,8 +167,8 @@ class AlternatingProblem:
             slower = replace(slower, **SCHEDULE.rejected(momentum, state.restarts)._asdict())
         violation = (yield slower, self.advance, 0.0)["violation"]
         # Rounding only: keep the better pair and let the stopping rule end the run.
-        kept = replace(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht, violation=violation)
-        yield kept, unchanged
+        better = replace(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht, violation=violation)
+        yield better, unchanged
 
     @cached_property
     def step(self) -> Descent:
