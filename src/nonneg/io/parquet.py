@@ -67,10 +67,6 @@ class ParquetRows(StoredMatrix):
         rows = _dense(table, self._features)
         return rows[start - self._edges[first] : stop - self._edges[first]]
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
 
 def _layout(schema: Any, options: ReadOptions) -> tuple[str | None, list[str]]:
     """Return the column of names, if there is one, and the columns of features."""

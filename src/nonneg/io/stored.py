@@ -75,6 +75,7 @@ class StoredMatrix(ABC):
     columns: IntArray | None = None  # the chosen columns; None for all
     converted_dtype: np.dtype[Any] | None = None  # what the user wants the entries to be
     chunk_rows: int = 1  # rows that are stored together
+    _file: Any = None  # what `close` closes
 
     def __init__(self, source: str, shape: Any, memory: Any = None) -> None:
         self.source = source
@@ -196,9 +197,10 @@ class StoredMatrix(ABC):
                 "allow more memory."
             )
 
-    @abstractmethod
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, if it was opened for this matrix."""
+        if self._file is not None:
+            self._file.close()
 
     def __enter__(self) -> StoredMatrix:
         """Return the matrix."""
@@ -293,10 +295,6 @@ class FileRows(StoredMatrix):
 
         in_parts(work, stop - start, writers)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
     def __del__(self) -> None:
         """Close the file with its matrix: a memory-mapped array that a user passes is never closed."""
         # Not with `suppress`: names of modules may be gone when the interpreter ends.
@@ -334,11 +332,6 @@ class ArrayRows(StoredMatrix):
         in_parts(
             lambda at, end: np.copyto(out[at:end], rows[at:end], casting="unsafe"), stop - start, writers
         )
-
-    def close(self) -> None:
-        """Close the file, if it was opened for this matrix."""
-        if self._file is not None:
-            self._file.close()
 
 
 def npy_rows(path: str | os.PathLike[str], memory: Any = None) -> FileRows:
@@ -432,11 +425,6 @@ class CompressedRows(StoredMatrix):
             source=self.source,
         )
 
-    def close(self) -> None:
-        """Close the file, if it was opened for this matrix."""
-        if self._file is not None:
-            self._file.close()
-
 
 class CompressedColumns(StoredMatrix):
     """The arrays of a CSC matrix: read whole where it fits, else rewritten by rows before the first block."""
@@ -476,11 +464,6 @@ class CompressedColumns(StoredMatrix):
                 data, indices, indptr, self._stored_shape, by_rows=False, source=self.source
             ).tocsr()
         return self._rows._read(start, stop)
-
-    def close(self) -> None:
-        """Close the file, if it was opened for this matrix."""
-        if self._file is not None:
-            self._file.close()
 
 
 def _checked_indptr(indptr: Any, n_data: int, n_indices: int, shape: tuple[int, int], source: str) -> Any:
