@@ -196,9 +196,9 @@ def compare_ranks(
     -----
     The singular-value ratio proposes and the held-out error judges: the recommendation is the rank with the
     largest ratio, unless its held-out error is significantly above that of the best rank (a paired t test of
-    the logarithms over folds, level 0.05). Then no number stands out, and the smallest rank whose error is not
-    significantly above is recommended. The reason has both numbers. Where there is no held-out error (sample
-    weights, negative entries, very small data), the ratio is followed.
+    the logarithms over folds, level 0.05). Then no number stands out, and the smallest rank whose error is
+    not significantly above is recommended. The reason has both numbers. Where there is no held-out error
+    (sample weights, negative entries, very small data), the ratio is followed.
     """
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
