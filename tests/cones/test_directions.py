@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.cones import directions
 from nonneg.cones.directions import leading_directions
 from nonneg.data import as_data_matrix
 
@@ -124,18 +123,6 @@ def test_a_limit_of_passes_returns_what_is_there(clustered):
     np.testing.assert_allclose(found.squared_values, sums, rtol=1e-12)
 
 
-def test_a_pass_is_one_computation(clustered, monkeypatch):
-    dask = pytest.importorskip("dask")
-    da = pytest.importorskip("dask.array")
-    X, labels = clustered
-    data = as_data_matrix(da.from_array(X, chunks=(30, -1)))
-    left = data.map_reduce_rows(_labels, data.to_sample_array(labels.astype(float)))[0][0]
-    passes = []
-    compute = dask.compute
-    monkeypatch.setattr("dask.compute", lambda *args, **kwargs: passes.append(1) or compute(*args, **kwargs))
-    assert leading_directions(data, left, np.ones((K, 25))).n_passes == len(passes)
-
-
 @pytest.mark.parametrize("scale", [2.0**-490, 2.0**-300, 2.0**300, 2.0**490])
 def test_no_unit_of_the_data_is_too_small_or_too_large(clustered, scale):
     """The images of the vectors are of the size of squares, whose squares would vanish or overflow."""
@@ -164,19 +151,6 @@ def test_no_more_passes_than_allowed_and_values_of_their_own(clustered, max_iter
     own = (X * found.directions[labels[:, 0]]).sum(axis=1) ** 2
     sums = [own[labels[:, 0] == cluster].sum() for cluster in range(K)]
     np.testing.assert_allclose(found.squared_values, sums, rtol=1e-12)
-
-
-def test_a_solution_that_fails_its_check_is_improved_a_few_times(clustered, monkeypatch):
-    X, labels = clustered
-    checks = []
-    restart = directions._Search.restart
-    monkeypatch.setattr(
-        directions._Search, "restart", lambda self, images: (checks.append(1), restart(self, images))
-    )
-    # Whoever looks at combined images finds them exact, and products of their own are never good enough.
-    monkeypatch.setattr(directions._Search, "residuals", lambda self: np.full(K, 1.0 if self.fresh else 0.0))
-    leading_directions(as_data_matrix(X), labels, np.ones((K, 25)))
-    assert len(checks) == directions._CHECKS
 
 
 @pytest.mark.parametrize("max_iter", [3, 4, 6])
