@@ -100,7 +100,7 @@ class DenseMatrix(LocalMatrix):
         # Block by block, so that neither the squares nor a float64 copy exist whole. The sum stays where the
         # entries are: a GPU is asked for it once.
         xp, total = self.xp, 0.0
-        for start, stop in self.row_blocks(BLOCK_ENTRIES):
+        for start, stop in self.row_blocks(1 << 17 if self.container == "dense" else BLOCK_ENTRIES):
             values = function(xp.astype(self.array[start:stop, :], xp.float64))
             if self.is_weighted and self.observed is not None:
                 values = values * xp.astype(self.observed.dense_rows(start, stop), xp.float64)

@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import on_gpu
 from nonneg._typing import Array
 from nonneg.kernels.block_pivoting import block_pivoting
-from nonneg.kernels.grams import DenseGrams, Gram, SharedGram
+from nonneg.kernels.grams import CHUNK_ENTRIES, DenseGrams, Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 
 # Rows with singular systems are left to coordinate descent, which needs no inverse.
@@ -67,7 +67,20 @@ def nonnegative_least_squares(
     # Costs O(k^3) per row and exchange of supports; the data themselves are never needed. A singular system,
     # which has many minimizers, is solved by coordinate descent from the initial guess.
     # Kim & Park (2011), SIAM J. Sci. Comput. 33(6).
-    xp = array_namespace(cross)
+    xp, (n_rows, k) = array_namespace(cross), cross.shape
+    if not isinstance(gram, SharedGram | DenseGrams) and n_rows * k * k > CHUNK_ENTRIES and not on_gpu(cross):
+        # Matrices of rows exist for some rows at a time.
+        size = max(1, CHUNK_ENTRIES // (k * k))
+        ranges = [slice(at, min(at + size, n_rows)) for at in range(0, n_rows, size)]
+        parts = [
+            nonnegative_least_squares(
+                DenseGrams(gram.dense_rows(rows.start, rows.stop)),
+                cross[rows, :],
+                start=None if start is None else start[rows, :],
+            )
+            for rows in ranges
+        ]
+        return xp.concat(parts, axis=0)
     guess = xp.clip(cross, min=0.0) if start is None else start
     solution, unsolved = block_pivoting(guess, gram, cross, in_place=in_place or start is None)
     tiny = float(xp.finfo(cross.dtype).eps)
