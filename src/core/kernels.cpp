@@ -41,7 +41,6 @@ constexpr Operations<T> operations{&blas_gemm<T>,
                                    &cluster_products<T, DenseRows<T>>,
                                    &threshold_decode<T>,
                                    &sums_of_squares<T>,
-                                   &sum_of_solutions<T>,
                                    indexed<T, std::int32_t>,
                                    indexed<T, std::int64_t>};
 

@@ -589,16 +589,6 @@ void sums_of_squares_(Cube<const T> X, Vector<const int64_t> offsets, Vector<con
   operations<T>().sums_of_squares(X.data(), rows(X), columns(X), depth(X), offsets.data(), counts.data(), rows(offsets),
                                   out.data(), n_threads);
 }
-template <class T>
-void sum_of_solutions_(Vector<const T> diagonal, Vector<const T> beside, Vector<const T> shifts, Vector<const T> scales,
-                       Matrix<const T> Y, Matrix<T> out, int n_threads) {
-  expect_same_shape(Y, out);
-  expect(rows(diagonal) == rows(Y) && rows(beside) + 1 == rows(Y), "the matrix and the right-hand sides do not fit");
-  expect(rows(shifts) == rows(scales), "there must be one scale per shift");
-  nb::gil_scoped_release release;
-  operations<T>().sum_of_solutions(diagonal.data(), beside.data(), rows(Y), shifts.data(), scales.data(), rows(shifts),
-                                   Y.data(), columns(Y), out.data(), n_threads);
-}
 
 // The updates of majorization_equalization.hpp.
 void equalize_(Cube<const double> V, double eps0, Cube<double> w, Cube<double> h, int64_t n_updates, Cube<double> inverse,
@@ -715,7 +705,6 @@ void bind(nb::module_& m) {
   m.def("cluster_products", &cluster_products_sparse<T, int64_t>);
   m.def("threshold_decode", &threshold_decode_<T>);
   m.def("sums_of_squares", &sums_of_squares_<T>);
-  m.def("sum_of_solutions", &sum_of_solutions_<T>);
 }
 
 }  // namespace

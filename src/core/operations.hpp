@@ -26,7 +26,6 @@
 #include "products.hpp"
 #include "row_caps.hpp"
 #include "row_grams.hpp"
-#include "shifted_tridiagonal.hpp"
 #include "simplex.hpp"
 #include "threshold_decode.hpp"
 #include "transforms.hpp"
@@ -71,7 +70,6 @@ struct Operations {
   decltype(&nonneg::cluster_products<T, DenseRows<T>>) cluster_products;
   decltype(&nonneg::threshold_decode<T>) threshold_decode;
   decltype(&nonneg::sums_of_squares<T>) sums_of_squares;
-  decltype(&nonneg::sum_of_solutions<T>) sum_of_solutions;
   IndexedOperations<T, std::int32_t> narrow;
   IndexedOperations<T, std::int64_t> wide;
 };
