@@ -41,7 +41,7 @@ from nonneg.estimators.scaled_columns import (
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import checked_negative, checked_rank, initial_factors, run_fit
+from nonneg.solvers.factorize import checked_negative, checked_rank, initial_factors, run_of
 from nonneg.solvers.numbers import check_numbers
 from nonneg.solvers.online import OnlineState, decay_of, online_step
 from nonneg.solvers.reconstruction import reconstruction_error
@@ -349,8 +349,8 @@ class NMF(FactorizingEstimator):
         k = rank_of(self, data, W, H)
         init, W, H = resolved_init(self, data, k, W, H)
         penalties = penalties_of(self, data)
-        result = run_fit(
-            data, k, huber=huber, beta=beta, penalties=penalties, solver=self.solver, init=init, W=W, H=H,
+        result = run_of(huber)(
+            data, k, beta=beta, penalties=penalties, solver=self.solver, init=init, W=W, H=H,
             n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, rng=self.random_state,
             frozen_components=frozen, shuffle=self.shuffle, accelerate=self.accelerate, n_jobs=self.n_jobs,
             verbose=self.verbose, callback=self.callback,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,8 +190,8 @@ def factorize(
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
     )  # fmt: skip
     data = wrap(X, request)
-    result = run_fit(
-        data, n_components, huber=huber, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init,
+    result = run_of(huber)(
+        data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init,
         max_iter=max_iter, tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
         frozen_components=frozen_components, shuffle=shuffle, accelerate=accelerate, n_jobs=n_jobs,
         verbose=verbose, callback=callback, checkpoint=checkpoint,
@@ -198,12 +199,15 @@ def factorize(
     return returned(result, data)
 
 
-def run_fit(
-    data: DataMatrix, n_components: int, *, huber: Huber | None, final_encoding: bool = False, **options: Any
+def run_of(huber: Huber | None) -> Callable[..., FactorizationResult]:
+    """Return what factorizes validated data: by the robust loss, or by the beta-divergence alone."""
+    return run_factorization if huber is None else partial(run_robust, huber=huber)
+
+
+def run_robust(
+    data: DataMatrix, n_components: int, *, huber: Huber, final_encoding: bool = False, **options: Any
 ) -> FactorizationResult:
-    """Factorize validated data; `huber` is the robust loss, or None for the beta-divergence alone."""
-    if huber is None:
-        return run_factorization(data, n_components, final_encoding=final_encoding, **options)
+    """Factorize validated data by the robust loss."""
     data, rng, n_init = (
         checked_dense(data),
         options.pop("rng"),
