@@ -148,5 +148,5 @@ def read_aligned(X: Any, reference: Any) -> tuple[FloatArray, FloatArray, list[s
                 names.append([str(name).strip() for name in table.columns])
             return _checked(tables[0], sorted(shared)), _normalized(tables[1]), names[0], names[1]
     counts, samples, _ = read_catalog(X)
-    signatures, names = read_signatures(reference)
-    return counts, signatures, samples or [str(at) for at in range(len(counts))], names
+    signatures, known = read_signatures(reference)
+    return counts, signatures, samples or [str(at) for at in range(len(counts))], known
