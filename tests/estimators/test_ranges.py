@@ -38,7 +38,12 @@ OWN = {
     "ConsensusNMF": {"n_init": "2, 3, ...", "density_threshold": POSITIVE, "neighborhood": PART},
     "IntegrativeNMF": {"lam": NOT_NEGATIVE},
     "MinVolNMF": {"lam": POSITIVE, "noise": POSITIVE, "max_iter": "0, 1, ..."},
-    "NMF": {"fresh_restarts_max_iter": COUNT, "max_no_improvement": COUNT, "transform_max_iter": COUNT},
+    "NMF": {
+        "fresh_restarts_max_iter": COUNT,
+        "max_no_improvement": COUNT,
+        "transform_max_iter": COUNT,
+        "robust_threshold": POSITIVE,
+    },
     "PurificationNMF": {
         "forget_factor": SHARE,
         "scale": POSITIVE,

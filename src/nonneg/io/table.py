@@ -241,6 +241,8 @@ def compressed_matrix(
     try:
         if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
             raise ValueError("indices and indptr must be integers")
+        if indices.ndim != 1 or indptr.ndim != 1:
+            raise ValueError("indices and indptr must have one dimension each")
         if len(indptr) and indptr[-1] > len(indices):
             raise ValueError(f"indptr must rise from 0 to {len(indices)}")
         matrix = build((np.asarray(data), indices, indptr), shape=shape)

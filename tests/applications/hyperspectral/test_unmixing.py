@@ -268,14 +268,17 @@ def test_every_candidate_has_its_number_and_the_smallest_is_kept():
 
 
 def test_mixed_purest_pixels_fail_and_minimum_volume_does_not_need_them():
-    options = {"n_bands": 50, "n_materials": 4, "snr": 40, "spectra": "random", "rng": 0}
+    rng = np.random.default_rng(0)
+    spectra = rng.random((4, 50))
     for purity, verdict in ((1.0, "holds"), (0.7, "fails")):
-        scene = scene_like(30, 40, purity=purity, **options)
-        cube = scene.X.reshape(30, 40, 50)
+        scene = scene_like(30, 40, n_bands=50, n_materials=4, purity=purity, rng=0)
+        X = scene.W @ spectra
+        X = np.maximum(X + 0.01 * np.sqrt((X**2).mean()) * rng.standard_normal(X.shape), 0.0)
+        cube = X.reshape(30, 40, 50)
         model = Unmixing(4, random_state=0).fit(cube)
         assert model.certificate_["pure-pixels"].verdict == verdict
     smallest = Unmixing(4, method="min-volume").fit(cube)
-    errors = [spectral_angles(scene.H, one.endmembers_).min(axis=1).max() for one in (model, smallest)]
+    errors = [spectral_angles(spectra, one.endmembers_).min(axis=1).max() for one in (model, smallest)]
     assert errors[1] < 0.5 * errors[0]
 
 
