@@ -70,9 +70,10 @@ def test_no_row_depends_on_its_neighbors(beta, penalized):
     penalties = Penalties(0.1, 0.2) if penalized else NONE
     whole = encoded(X, H, beta, penalties)
     order = np.random.default_rng(1).permutation(60)
-    close(encoded(X[order], H, beta, penalties), whole[order], 1e-12)
-    close(encoded(X[:7], H, beta, penalties), whole[:7], 1e-12)
-    close(encoded(X[9:10], H, beta, penalties), whole[9:10], 1e-12)
+    # To the tolerance of the encoder: the last digits of a product decide whether a row takes one more step.
+    close(encoded(X[order], H, beta, penalties), whole[order], 1e-9)
+    close(encoded(X[:7], H, beta, penalties), whole[:7], 1e-9)
+    close(encoded(X[9:10], H, beta, penalties), whole[9:10], 1e-9)
 
 
 @pytest.mark.parametrize("beta", LOSSES)

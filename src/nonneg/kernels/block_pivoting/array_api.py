@@ -39,8 +39,9 @@ class Rows(PivotedRows):
         mask = xp.astype(self.passive, xp.float64)
         tolerance = 1e-14 * xp.max(xp.abs(self.cross), axis=1, keepdims=True)
         # Turns an exactly singular system into a large but finite answer, which pivoting then refuses. A
-        # share of each component's own curvature, so that components of small scale are not drowned.
-        ridge = 1e-15 * self.diagonal[..., None] * self.eye
+        # share of each component's own curvature, so that components of small scale are not drowned, and
+        # some times the rounding of k eliminations, which could cancel it.
+        ridge = 1e-15 * (4 + mask.shape[1]) * self.diagonal[..., None] * self.eye
         system = (
             self.gram * (mask[:, :, None] * mask[:, None, :]) + self.eye * (1.0 - mask)[:, :, None] + ridge
         )
