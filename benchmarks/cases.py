@@ -54,7 +54,7 @@ def _faces(dtype: Any) -> tuple[Any, str]:
 def _scene(dtype: Any) -> tuple[Any, str]:
     if store.is_available("indian_pines"):
         return datasets.load_indian_pines(dtype=dtype).X, "real (Indian Pines)"
-    return datasets.scene_like(rng=SEED, dtype=dtype).X, "look-alike (scene_like)"
+    return datasets.scene_like(rng=SEED).X.astype(dtype), "look-alike (scene_like)"
 
 
 def _cbcl(dtype: Any) -> tuple[Any, str]:
@@ -71,7 +71,7 @@ def _objects(dtype: Any) -> tuple[Any, str]:
 
 def _mutations(dtype: Any) -> tuple[Any, str]:
     if store.is_available("brca_sbs96_wgs"):
-        return datasets.load_brca_sbs96(dtype=dtype).X, "real (mutations of breast cancers)"
+        return datasets.load_brca_sbs96().X.astype(dtype), "real (mutations of breast cancers)"
     X = datasets.low_rank_plus_noise(793, 96, 8, noise="poisson", level=0.3, rng=SEED, dtype=dtype).X
     return X, "look-alike (low rank, poisson noise)"
 
@@ -117,11 +117,13 @@ def _low_rank(
 
 
 def _cones(dtype: Any) -> tuple[Any, str]:
-    return datasets.circular_cones(10_000, 1600, 40, rng=SEED, dtype=dtype).X, "generated (circular cones)"
+    X = datasets.circular_cones(10_000, 1600, 40, rng=SEED).X
+    return X.astype(dtype, copy=False), "generated (circular cones)"
 
 
 def _small_cones(dtype: Any) -> tuple[Any, str]:
-    return datasets.circular_cones(1000, 400, 20, rng=SEED, dtype=dtype).X, "generated (circular cones)"
+    X = datasets.circular_cones(1000, 400, 20, rng=SEED).X
+    return X.astype(dtype, copy=False), "generated (circular cones)"
 
 
 @cache

@@ -43,7 +43,7 @@ def main() -> None:
     for noise, n_samples in CASES:
         ranks, seconds = [], []
         for draw in range(options.draws):
-            X = circular_cones(n_samples, size_angle=0.3, noise=noise, rng=draw, dtype=options.dtype).X
+            X = circular_cones(n_samples, size_angle=0.3, noise=noise, rng=draw).X.astype(options.dtype)
             found, took, _ = timed(X, k_min=11, k_max=64)
             ranks.append(found.rank)
             seconds.append(took)

@@ -110,8 +110,9 @@ def load_bbc(
     data_home: Home = None, *, weighting: str = "counts", dtype: npt.DTypeLike = np.float64
 ) -> store.Dataset:
     """Return the BBC news articles of `nonneg.datasets`, with TF-IDF weights if asked for."""
-    articles = datasets.load_bbc(data_home, dtype=dtype)
-    return replace(articles, X=tfidf(articles.X)) if weighting == "tfidf" else articles
+    articles = datasets.load_bbc(data_home)
+    X = articles.X.astype(dtype)
+    return replace(articles, X=tfidf(X) if weighting == "tfidf" else X)
 
 
 def load_cluto(

@@ -163,7 +163,7 @@ def load_karate(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
         `X` of shape (34, 34) in CSR, 0 and 1; `y` is the club after the split.
     """
     if data_home is None and not store.is_available("karate"):
-        return networkx_graph("karate", dtype=dtype)
+        return networkx_graph("karate")
     description = (
         "Zachary's karate club (1977): 34 members, connected if they met outside the club, which later "
         "split in two."

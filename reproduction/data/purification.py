@@ -12,7 +12,8 @@ import numpy.typing as npt
 from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.datasets.purification import PATTERNS, PurificationData, true_features
+from nonneg.datasets.dataset import PlantedData
+from nonneg.datasets.purification import PATTERNS, true_features
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 WEIGHTS = ("binary", "uniform", "heavy")
@@ -48,7 +49,7 @@ class PurificationModel:
     level: float
     directions: FloatArray
 
-    def draw(self, n_samples: int, rng: Seed = None, dtype: npt.DTypeLike = np.float64) -> PurificationData:
+    def draw(self, n_samples: int, rng: Seed = None, dtype: npt.DTypeLike = np.float64) -> PlantedData:
         """Draw independent samples."""
         n_samples = checked_count("n_samples", n_samples, 0)
         rng = generator(rng)
@@ -67,7 +68,7 @@ class PurificationModel:
         elif self.noise == "correlated":
             # The pattern follows from the weights: that of the largest one, which is what hurts most.
             X += self.level / m * self.directions[np.argmax(W, axis=1)] * (W.max(axis=1, keepdims=True) > 0)
-        return PurificationData(X.astype(dtype), self.H.astype(dtype), W.astype(dtype), self.level)
+        return PlantedData(X.astype(dtype), self.H.astype(dtype), W.astype(dtype))
 
     def batches(
         self, n_samples: int, batch_size: int, rng: Seed = None, dtype: npt.DTypeLike = np.float64

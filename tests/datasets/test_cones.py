@@ -67,12 +67,6 @@ def test_noise_keeps_entries_nonnegative_and_has_its_size():
     assert 0.3 < (noisy.X - clean.X)[kept].std() < 0.5
 
 
-def test_float32_and_the_seed_are_kept():
-    first, second = (circular_cones(50, 40, 3, rng=6, dtype=np.float32) for _ in range(2))
-    assert first.X.dtype == first.H.dtype == np.float32
-    np.testing.assert_array_equal(first.X, second.X)
-
-
 def test_directions_that_cannot_be_drawn_are_reported():
     with pytest.raises(InvalidParameterError, match="Use a smaller angle"):
         equiangular_directions(4, 4, np.pi / 2 - 1e-3, rng=0)

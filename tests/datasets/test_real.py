@@ -66,8 +66,7 @@ def scene() -> dict[str, np.ndarray]:
 def test_pixels_are_rows_in_the_order_of_the_image(nowhere):
     (nowhere / "samson").mkdir()
     np.savez(nowhere / "samson/data.npz", **scene())
-    samson = datasets.load_samson(nowhere, dtype=np.float32)
-    assert samson.X.dtype == np.float32
+    samson = datasets.load_samson(nowhere)
     assert samson.sample_shape == (2, 2)
     np.testing.assert_array_equal(samson.X[:, 0], [0, 2, 1, 3])  # stored 0 1 / 2 3 by columns
     np.testing.assert_array_equal(samson.y, [0, 2, 1, 0])
@@ -138,8 +137,8 @@ def test_articles_stay_sparse_and_have_their_words(nowhere):
     scipy.sparse.save_npz(nowhere / "bbc/X.npz", counts)
     np.savez(nowhere / "bbc/labels.npz", y=np.array([4, 0], np.uint8))
     np.savez(nowhere / "bbc/vocab.npz", vocab=np.array(["ball", "bank", "vote"]))
-    news = datasets.load_bbc(nowhere, dtype=np.float32)
-    assert (news.X.format, news.X.dtype) == ("csr", np.float32)
+    news = datasets.load_bbc(nowhere)
+    assert (news.X.format, news.X.dtype) == ("csr", np.float64)
     np.testing.assert_array_equal(news.X.toarray(), counts.toarray())
     assert [news.names[section] for section in news.y] == ["tech", "business"]
     assert news.feature_names == ("ball", "bank", "vote")
@@ -165,8 +164,8 @@ def test_published_sizes(load, shape, monkeypatch):
 
 def test_graphs_of_networkx_have_names_and_known_sides():
     pytest.importorskip("networkx")
-    novel = datasets.load_les_miserables(dtype=np.float32)
-    assert (novel.X.shape, novel.X.dtype) == ((77, 77), np.float32)
+    novel = datasets.load_les_miserables()
+    assert (novel.X.shape, novel.X.dtype) == ((77, 77), np.float64)
     assert novel.X.max() > 1
     assert "Valjean" in novel.sample_names
     assert set(novel.y) == {-1}

@@ -71,18 +71,18 @@ DRAWN: list[tuple[str, dict[str, Any], list[float]]] = [
     (
         "music_notes",
         {"n_realizations": 2},
-        [0.00038178347, 0.076868852, 0.045826759, 4.4064873, 626.04683, 7500, 0.0049995204],
+        [0.00038178347, 0.076868852, 0.045826759, 4.4064873, 7500],
     ),
-    ("purification_data", PURE, [0.22856346, 0.089033011, 0.55742353, 0]),
+    ("purification_data", PURE, [0.22856346, 0.089033011, 0.55742353]),
     (
         "purification_data",
         PURE | {"features": "signed", "noise": "adversarial", "noise_level": 0.1},
-        [0.07554641, 0.050083812, 0.57275389, 0.15],
+        [0.07554641, 0.050083812, 0.57275389],
     ),
     (
         "purification_data",
         PURE | {"features": "uniform", "weights": "uniform", "noise": "unbiased", "noise_level": 0.1},
-        [0.11177465, 0.083963533, 0.27704634, 0.15],
+        [0.11177465, 0.083963533, 0.27704634],
     ),
     (
         "purification_model",

@@ -10,7 +10,7 @@ from nonneg.datasets.communities import CommunityGraph, mixed_membership_graph
 from nonneg.datasets.cones import circular_cones
 from nonneg.datasets.dataset import Dataset, PlantedData, Recording
 from nonneg.datasets.music_notes import MusicNotesData, music_notes
-from nonneg.datasets.purification import PurificationData, purification_data
+from nonneg.datasets.purification import purification_data
 from nonneg.datasets.real import (
     load_armstrong,
     load_bbc,
@@ -30,7 +30,6 @@ __all__ = [
     "DatasetNotFoundError",
     "MusicNotesData",
     "PlantedData",
-    "PurificationData",
     "Recording",
     "SeparableData",
     "circular_cones",

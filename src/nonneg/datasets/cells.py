@@ -14,6 +14,7 @@ from nonneg.exceptions import InvalidParameterError
 # Base expression is log-normal with this deviation, and a program raises some genes by a log-normal factor,
 # as in Splatter (Zappia et al. 2017): a few genes hold most counts.
 _LOG_BASE, _LOG_FOLD, _LOG_FOLD_SD = 1.0, 1.8, 0.5
+_MARKERS = 0.05  # share of the genes that a program raises
 _ROWS = 2000  # cells that are drawn at once, so that the dense means of all cells are never in memory
 
 
@@ -59,7 +60,6 @@ def single_cells(
     program_effect: float = 0.0,
     library_size: float = 1000.0,
     dispersion: float = 0.1,
-    marker_fraction: float = 0.05,
     rng: Seed = None,
 ) -> CellData:
     """Return counts of genes in cells of several types, some of which run activity programs as well.
@@ -84,8 +84,6 @@ def single_cells(
         Median number of counts per cell.
     dispersion : float, default 0.1
         Overdispersion of the counts: their variance is ``mean + dispersion * mean**2``; 0 for Poisson.
-    marker_fraction : float, default 0.05
-        Share of the genes that a program raises.
     rng : None, int or numpy.random.Generator
         Random number generator or seed.
 
@@ -108,7 +106,7 @@ def single_cells(
     rng = generator(rng)
     base = rng.lognormal(0.0, _LOG_BASE, n_genes)
     folds = np.where(
-        rng.random((n_programs, n_genes)) < marker_fraction,
+        rng.random((n_programs, n_genes)) < _MARKERS,
         rng.lognormal(_LOG_FOLD, _LOG_FOLD_SD, (n_programs, n_genes)),
         1.0,
     )
@@ -118,7 +116,7 @@ def single_cells(
     H /= H.sum(axis=1, keepdims=True)
     batch_H = H * rng.lognormal(0.0, batch_effect if n_batches > 1 else 0.0, (n_batches, 1, n_genes))
     if n_batches > 1 and program_effect > 0:
-        own = rng.random(batch_H.shape) < program_effect * marker_fraction
+        own = rng.random(batch_H.shape) < program_effect * _MARKERS
         batch_H *= np.where(own, rng.lognormal(_LOG_FOLD, _LOG_FOLD_SD, batch_H.shape), 1.0)
     batch_H /= batch_H.sum(axis=2, keepdims=True)
     batch = np.sort(rng.integers(n_batches, size=n_cells))

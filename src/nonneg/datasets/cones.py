@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
@@ -22,11 +21,7 @@ EXTRA_ANGLE = 0.01
 
 
 def equiangular_directions(
-    n_directions: int,
-    n_features: int,
-    angle: float,
-    *,
-    rng: Seed = None,
+    n_directions: int, n_features: int, angle: float, *, rng: Seed = None
 ) -> FloatArray:
     """Return nonnegative unit vectors, one per row, with equal pairwise angles in (0, pi / 2].
 
@@ -91,7 +86,6 @@ def circular_cones(
     project: bool = True,
     noise: float = 0.0,
     rng: Seed = None,
-    dtype: npt.DTypeLike = np.float64,
 ) -> PlantedData:
     """Return points in circular cones that are far apart.
 
@@ -121,8 +115,6 @@ def circular_cones(
         Standard deviation of normal noise added to every entry; negative entries are then set to zero.
     rng : None, int or numpy.random.Generator
         Random number generator or seed.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -173,7 +165,7 @@ def circular_cones(
     if noise > 0:
         X += noise * rng.standard_normal(X.shape)
         np.maximum(X, 0.0, out=X)
-    return PlantedData(X=X.astype(dtype, copy=False), H=axes.astype(dtype), labels=labels)
+    return PlantedData(X=X, H=axes, labels=labels)
 
 
 def _one_each(name: str, values: Any, count: int) -> FloatArray:

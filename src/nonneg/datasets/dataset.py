@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._html import facts
 from nonneg._typing import FloatArray, IntArray, MatrixLike
 
 
@@ -47,17 +46,6 @@ class Dataset:
     sample_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
-
-    def _repr_html_(self) -> str:
-        n_samples, n_features = self.X.shape
-        shown = [
-            ("samples", n_samples),
-            ("features", n_features),
-        ]
-        shown += [("classes", len(self.names))] if self.names else []
-        if hasattr(self.X, "nnz"):
-            shown.append(("nonzeros", f"{self.X.nnz} ({self.X.nnz / (n_samples * n_features):.2%})"))
-        return facts(self.description.split(". ")[0], shown)
 
 
 @dataclass(frozen=True)

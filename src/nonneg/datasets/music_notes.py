@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError
 
-FREQUENCIES = (440.0, 466.16)
+FREQUENCIES = (440.0, 466.16)  # of the fundamentals in Hz; each note has one more harmonic at twice that
 SAMPLE_RATE = 5000
 # Samples of the time that a note sounds, three of which make a signal.
 STRETCH = 5000
@@ -32,26 +31,18 @@ class MusicNotesData:
         Each note alone.
     phases : array of shape (n_realizations, 2)
         Drawn uniformly from [0, 2 pi).
-    frequencies : array of shape (2,)
-        Fundamental frequencies in Hz; each note has one more harmonic at twice that.
     sample_rate : int
         In Hz.
-    window : array of shape (200,)
-        The window of a frame; its sum is 1.
     """
 
     Y: FloatArray
     signals: FloatArray
     notes: FloatArray
     phases: FloatArray
-    frequencies: FloatArray
     sample_rate: int
-    window: FloatArray
 
 
-def music_notes(
-    n_realizations: int = 1, *, rng: Seed = None, dtype: npt.DTypeLike = np.float64
-) -> MusicNotesData:
+def music_notes(n_realizations: int = 1, *, rng: Seed = None) -> MusicNotesData:
     """Draw realizations of the notes A4 and A#4 with two harmonics each, three seconds at 5000 Hz.
 
     The first note sounds in the first second, the second one in the second, both in the third.
@@ -62,8 +53,6 @@ def music_notes(
         Number S of realizations.
     rng : None, int or numpy.random.Generator
         Draws the phases.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -87,8 +76,7 @@ def music_notes(
     t = np.arange(1.0, 3 * STRETCH + 1)
     bumps = [_bump(t, k) for k in range(3)]
     envelopes = np.stack([bumps[0] + bumps[2], bumps[1] + bumps[2]])
-    frequencies = np.array(FREQUENCIES)
-    angles = 2.0 * np.pi * frequencies[:, None] * t / SAMPLE_RATE + phases[:, :, None]
+    angles = 2.0 * np.pi * np.array(FREQUENCIES)[:, None] * t / SAMPLE_RATE + phases[:, :, None]
     notes = (0.25 * np.cos(angles) + 0.125 * np.cos(2.0 * angles)) * envelopes
     signals = notes.sum(axis=1)
     from scipy.signal.windows import tukey  # slow to import
@@ -97,15 +85,7 @@ def music_notes(
     window /= window.sum()
     padded = np.pad(signals, ((0, 0), (HOP, HOP)))
     frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME_LENGTH, axis=1)[:, ::HOP] * window
-    return MusicNotesData(
-        frames.astype(dtype),
-        signals.astype(dtype),
-        notes.astype(dtype),
-        phases,
-        frequencies,
-        SAMPLE_RATE,
-        window.astype(dtype),
-    )
+    return MusicNotesData(frames, signals, notes, phases, SAMPLE_RATE)
 
 
 def _bump(t: FloatArray, k: int) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
+from nonneg.datasets.dataset import PlantedData
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
 
 WEIGHTS = ("binary", "uniform")
@@ -17,28 +17,6 @@ FEATURES = ("sparse", "uniform", "signed")
 NOISES = ("none", "adversarial", "unbiased")
 # Sign patterns of adversarial noise: few, so that they do not average out.
 PATTERNS = 5
-
-
-@dataclass(frozen=True)
-class PurificationData:
-    """Generated samples with their true features and weights.
-
-    Attributes
-    ----------
-    X : array of shape (n_samples, n_features)
-        The samples, one per row.
-    H : array of shape (n_components, n_features)
-        The true features in rows: the paper's A*, transposed.
-    W : array of shape (n_samples, n_components)
-        The true weights: the paper's x*, one per row.
-    noise : float
-        Bound of the l1 norm of a sample's noise, the paper's C_nu times `n_features`.
-    """
-
-    X: FloatArray
-    H: FloatArray
-    W: FloatArray
-    noise: float
 
 
 def purification_data(
@@ -52,7 +30,7 @@ def purification_data(
     noise: str = "none",
     noise_level: float = 0.0,
     rng: Seed = None,
-) -> PurificationData:
+) -> PlantedData:
     """Return samples that satisfy assumptions (A1) and (A2), with noise (N1) or (N2).
 
     Parameters
@@ -81,8 +59,9 @@ def purification_data(
 
     Returns
     -------
-    PurificationData
-        Samples, true features and true weights.
+    PlantedData
+        The samples, the true features as `H` (the paper's A*, transposed) and the true weights as `W` (the
+        paper's x*, one per row).
     """
     for name, value, known in (("weights", weights, WEIGHTS), ("noise", noise, NOISES)):
         if value not in known:
@@ -108,7 +87,7 @@ def purification_data(
         X += noise_level / m * rng.uniform(-1.0, 1.0, X.shape)
     elif noise == "adversarial":
         X += noise_level / m * patterns[rng.integers(PATTERNS, size=n_samples)]
-    return PurificationData(X, H, W, noise_level)
+    return PlantedData(X, H, W)
 
 
 def true_features(features: Any, n: int, m: int, rng: np.random.Generator) -> FloatArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nonneg._optional import import_optional
 from nonneg.datasets.dataset import Dataset, Recording
@@ -45,7 +44,7 @@ ARMSTRONG = Source(
 )
 
 
-def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> Dataset:
+def load_samson(data_home: Home = None) -> Dataset:
     """Return the Samson scene with its published endmembers.
 
     Parameters
@@ -53,8 +52,6 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     data_home : path or None
         The folder that contains ``samson/data.npz``; None searches ``NONNEG_DATA``, then the user's cache,
         then the source.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -75,7 +72,7 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
     side = round(arrays["Y"].shape[1] ** 0.5)  # the scene is square
 
     def pixels(rows: Any) -> Any:  # stored column after column
-        return rows.T.reshape(side, side, -1).transpose(1, 0, 2).reshape(side * side, -1).astype(dtype)
+        return rows.T.reshape(side, side, -1).transpose(1, 0, 2).reshape(side * side, -1).astype(np.float64)
 
     abundances = pixels(arrays["A"])
     return Dataset(
@@ -88,13 +85,11 @@ def load_samson(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) ->
             "they leave a residual of 31%."
         ),
         sample_shape=(side, side),
-        extras={"endmembers": arrays["M"].T.astype(dtype), "abundances": abundances},
+        extras={"endmembers": arrays["M"].T.astype(np.float64), "abundances": abundances},
     )
 
 
-def load_brca_sbs96(
-    data_home: Home = None, *, cohort: str = "all", dtype: npt.DTypeLike = np.float64
-) -> Dataset:
+def load_brca_sbs96(data_home: Home = None, *, cohort: str = "all") -> Dataset:
     """Return the mutations of whole genomes of breast cancers.
 
     Parameters
@@ -104,8 +99,6 @@ def load_brca_sbs96(
         ``NONNEG_DATA``, then the user's cache, then the source.
     cohort : {"all", "EU", "FR", "UK", "US"}, default "all"
         The cohort of patients.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -123,7 +116,7 @@ def load_brca_sbs96(
     parts = [table["V"][order].T for table, order in zip(tables, columns, strict=True)]
     cohorts = list(COHORTS)
     return Dataset(
-        X=np.concatenate(parts).astype(dtype),
+        X=np.concatenate(parts).astype(np.float64),
         y=np.repeat([cohorts.index(name) for name in chosen], [len(part) for part in parts]).astype(np.intp),
         names=tuple(COHORTS),
         description=(
@@ -144,7 +137,7 @@ def _cohort(name: str, data_home: Home) -> dict[str, Any]:
     return {"V": table[1:, 1:].astype(np.float64), "types": table[1:, 0], "samples": table[0, 1:]}
 
 
-def load_bbc(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> Dataset:
+def load_bbc(data_home: Home = None) -> Dataset:
     """Return the BBC news articles.
 
     Parameters
@@ -152,8 +145,6 @@ def load_bbc(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> Da
     data_home : path or None
         The folder that contains ``bbc/X.npz`` and its companions; None searches ``NONNEG_DATA``, then the
         user's cache, then the source.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -177,7 +168,7 @@ def load_bbc(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> Da
         y = classes[np.argsort(classes[:, 0], kind="stable"), 1]
         vocabulary = files["terms"].read_text(encoding="utf-8").split()
     return Dataset(
-        X=X.astype(dtype),
+        X=X.astype(np.float64),
         y=y.astype(np.intp),
         names=("business", "entertainment", "politics", "sport", "tech"),
         description=(
@@ -188,13 +179,8 @@ def load_bbc(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> Da
     )
 
 
-def load_les_miserables(*, dtype: npt.DTypeLike = np.float64) -> Dataset:
+def load_les_miserables() -> Dataset:
     """Return the co-appearance network of Les Miserables from networkx.
-
-    Parameters
-    ----------
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -206,7 +192,7 @@ def load_les_miserables(*, dtype: npt.DTypeLike = np.float64) -> Dataset:
     ----------
     .. [1] Knuth (1993), The Stanford GraphBase.
     """
-    return networkx_graph("lesmis", dtype=dtype)
+    return networkx_graph("lesmis")
 
 
 NETWORKX_GRAPHS = {
@@ -229,17 +215,16 @@ NETWORKX_GRAPHS = {
 """Example graphs by name: the function of networkx, and what the graph is."""
 
 
-def networkx_graph(name: str, *, dtype: npt.DTypeLike = np.float64) -> Dataset:
+def networkx_graph(name: str) -> Dataset:
     """Return an example graph of networkx by name; its known sides or clubs are the classes."""
     networkx = import_optional("networkx", extra="graphs", purpose="This graph")
     function, description = NETWORKX_GRAPHS[name]
     graph = getattr(networkx, function)()
     sides = [data.get("club", data.get("bipartite")) for _, data in graph.nodes(data=True)]
     classes = [] if None in sides else sorted(set(sides))
+    weight = "weight" if name == "lesmis" else None
     return Dataset(
-        X=networkx.to_scipy_sparse_array(
-            graph, weight="weight" if name == "lesmis" else None, dtype=dtype, format="csr"
-        ),
+        X=networkx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64, format="csr"),
         y=np.array([classes.index(side) if classes else -1 for side in sides], dtype=np.intp),
         names=tuple({0: "women", 1: "events"}.get(side, side) for side in classes),
         description=f"{description} From networkx (BSD license).",
@@ -247,7 +232,7 @@ def networkx_graph(name: str, *, dtype: npt.DTypeLike = np.float64) -> Dataset:
     )
 
 
-def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64) -> Recording:
+def load_armstrong(data_home: Home = None) -> Recording:
     """Return an old recording of Louis Armstrong.
 
     Parameters
@@ -255,8 +240,6 @@ def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64)
     data_home : path or None
         The folder that contains ``audio_armstrong/armstrong.wav``; None searches ``NONNEG_DATA``, then the
         user's cache, then the source.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -268,7 +251,7 @@ def load_armstrong(data_home: Home = None, *, dtype: npt.DTypeLike = np.float64)
     path = look_up("audio_armstrong/armstrong.wav", data_home) or retrieve(ARMSTRONG, "audio_armstrong")
     rate, samples = wavfile.read(path)
     return Recording(
-        signals=(samples[None, :] / np.asarray(32768, dtype=dtype)).astype(dtype),
+        signals=samples[None, :] / 32768.0,
         rate=int(rate),
         sources=None,
         description=(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
@@ -22,7 +21,6 @@ def scene_like(
     brightness: float = 0.1,
     snr: float | None = None,
     rng: Seed = None,
-    dtype: npt.DTypeLike = np.float64,
 ) -> PlantedData:
     """Return the pixels of a hyperspectral image, each a mixture of smooth spectra.
 
@@ -47,8 +45,6 @@ def scene_like(
         Add white noise with this signal-to-noise ratio in decibels, instead of `noise`.
     rng : None, int or numpy.random.Generator
         Random number generator or seed.
-    dtype : dtype, default float64
-        Data type of the entries, float32 or float64.
 
     Returns
     -------
@@ -72,9 +68,7 @@ def scene_like(
     else:
         X += np.sqrt(np.mean(X**2) / 10.0 ** (snr / 10.0)) * rng.standard_normal(X.shape)
     np.maximum(X, 0.0, out=X)
-    return PlantedData(
-        X=X.astype(dtype), H=H.astype(dtype), W=W.astype(dtype), labels=abundances.argmax(axis=1)
-    )
+    return PlantedData(X=X, H=H, W=W, labels=abundances.argmax(axis=1))
 
 
 def _at_most(abundances: FloatArray, purity: float) -> FloatArray:

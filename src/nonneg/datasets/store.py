@@ -44,20 +44,11 @@ class Source:
         return self.address.rsplit("/", 1)[-1]
 
 
-def homes(data_home: Home = None) -> list[Path]:
-    """Return the folders that are searched, in this order."""
-    named = (data_home, os.environ.get(ENVIRONMENT_VARIABLE))
-    return [Path(folder).expanduser() for folder in named if folder]
-
-
 def look_up(file: str, data_home: Home = None) -> Path | None:
     """Return the path of ``NAME/FILE`` in the first folder that has it; None where none has."""
-    return next((home / file for home in homes(data_home) if (home / file).is_file()), None)
-
-
-def downloads_allowed() -> bool:
-    """Tell whether missing data sets may be downloaded."""
-    return os.environ.get(DOWNLOAD_VARIABLE, "").strip().lower() not in {"never", "no", "off", "0", "false"}
+    named = (data_home, os.environ.get(ENVIRONMENT_VARIABLE))
+    paths = (Path(folder).expanduser() / file for folder in named if folder)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def user_cache() -> Path:
@@ -75,7 +66,8 @@ def user_cache() -> Path:
 def retrieve(source: Source, folder: str) -> Path:
     """Return the path of a downloaded file; download and verify it where it is not in the cache."""
     target = user_cache() / folder
-    if not (target / source.name).is_file() and not downloads_allowed():
+    forbidden = os.environ.get(DOWNLOAD_VARIABLE, "").strip().lower() in {"never", "no", "off", "0", "false"}
+    if forbidden and not (target / source.name).is_file():
         raise DatasetNotFoundError(
             f"{folder} is in no folder of data sets, and {DOWNLOAD_VARIABLE} forbids the download of "
             f"{source.address}. Pass data_home=FOLDER or set {ENVIRONMENT_VARIABLE}=FOLDER, where FOLDER "
