@@ -175,7 +175,10 @@ def test_functions_weights_missing_entries_and_scales(gpu, low_rank):
         )
         assert isinstance(device.W, np.ndarray)
         np.testing.assert_allclose(device.history.loss, host.history.loss, rtol=1e-8)
-    host, device = (NMF(3, scale="max", max_iter=15, tol=0, device=at).fit(low_rank) for at in (None, "cuda"))
+    host, device = (
+        NMF(3, scale="max", init="random", random_state=0, max_iter=15, tol=0, device=at).fit(low_rank)
+        for at in (None, "cuda")
+    )
     np.testing.assert_allclose(device.components_, host.components_, rtol=1e-6, atol=1e-9)
     W, H, _ = non_negative_factorization(low_rank, n_components=3, random_state=0, device="cuda")
     assert isinstance(W, np.ndarray)
