@@ -11,7 +11,6 @@ inequality does not decide it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, IntArray, SampleArray
-from nonneg.data.greedy import GreedyRule, greedy_selection
+from nonneg.data.candidates import Candidate, best_candidate, block_candidates
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.kernels.nearest_centroid import nearest_centroids, update_cosines
@@ -55,28 +54,41 @@ def cone_clusters(
     (inverse_norms,), (mean,) = data.map_reduce_rows(_norms, with_mean=by_mean)
     margin = same_direction(data)
     shift = 1.0 - margin if drawn else 0.0
-    rule = GreedyRule(
-        begin=_begin,
-        advance=_advance,
-        facts=_Centroids(data.xp, shift),
-        n_kept=3,
-        first_facts={"mean": mean, "drawn": not by_mean},
-        beside=_Beside(data, inverse_norms, first, source, drawn),
-    )
-    # The score is the gain of `update_cosines`. Below the threshold all rows have the direction of a
-    # centroid.
-    found = greedy_selection(data, k, rule, floor=0.0 if drawn else margin - 1.0, finish=False)
-    if first is not None and len(found.indices) == 0:
+
+    def rates() -> SampleArray:
+        # An exponential race: the row of the largest p / e wins with a probability in proportion to p.
+        assert source is not None
+        return data.to_sample_array(1.0 / source.exponential(size=(data.shape[0], 1)))
+
+    marks = () if by_mean else (rates() if first is None else _marked(data, first),)
+    shared: dict[str, Any] = {"mean": mean, "drawn": not by_mean}
+    state, (candidates,) = data.map_reduce_rows(_begin, inverse_norms, *marks, n_out=3, **shared)
+    picks: list[int] = []
+    units: list[Array] = []
+    for n_left in reversed(range(k)):
+        index, score, row = best_candidate(candidates)
+        # The score is the gain of `update_cosines`. Below the threshold all rows have the direction of a
+        # centroid.
+        if not score > (0.0 if drawn else margin - 1.0):
+            break
+        picks.append(index)
+        units.append(_unit(data.xp, row))
+        if n_left:
+            marks = (rates(),) if drawn else ()
+            shared = {"centroids": data.xp.stack(units), "shift": shift}
+            state, (candidates,) = data.map_reduce_rows(_advance, *state, *marks, n_out=3, **shared)
+    indices = np.asarray(picks, dtype=np.intp)
+    if first is not None and not picks:
         raise InvalidParameterError(
             f"first={first} is a row without a direction (of zeros, or of weight zero), which cannot be a "
             "centroid. Choose another row."
         )
-    if len(found.indices) == 0:
+    if not picks:
         labels, cosines = _no_clusters(data, inverse_norms)
-        return ConeClusters(labels, found.indices, data.to_device(np.empty((0, data.shape[1]))), cosines)
-    centroids = data.xp.stack([_unit(data.xp, row) for row in found.rows])
+        return ConeClusters(labels, indices, data.to_device(np.empty((0, data.shape[1]))), cosines)
+    centroids = data.xp.stack(units)
     (labels, cosines), _ = data.map_reduce_rows(_assign, inverse_norms, n_out=2, centroids=centroids)
-    return ConeClusters(labels, found.indices, centroids, cosines)
+    return ConeClusters(labels, indices, centroids, cosines)
 
 
 def same_direction(data: DataMatrix) -> float:
@@ -93,50 +105,10 @@ def _check_first(first: Any, n_rows: int) -> None:
         )
 
 
-class _Beside:
-    """The sample arrays of a pass: the norms and the first centroid, then random numbers."""
-
-    def __init__(
-        self,
-        data: DataMatrix,
-        inverse_norms: SampleArray,
-        first: int | None,
-        rng: np.random.Generator | None,
-        drawn: bool,
-    ) -> None:
-        self.data, self.inverse_norms, self.first, self.rng, self.drawn = (
-            data,
-            inverse_norms,
-            first,
-            rng,
-            drawn,
-        )
-
-    def __call__(self, n_picks: int) -> tuple[SampleArray, ...]:
-        if n_picks == 0 and self.first is not None:
-            chosen = np.zeros((self.data.shape[0], 1))
-            chosen[self.first] = 1.0
-            return self.inverse_norms, self.data.to_sample_array(chosen)
-        if n_picks == 0:
-            return (self.inverse_norms,) if self.rng is None else (self.inverse_norms, self._rates())
-        return (self._rates(),) if self.drawn else ()
-
-    def _rates(self) -> SampleArray:
-        # An exponential race: the row of the largest p / e wins with a probability in proportion to p.
-        assert self.rng is not None
-        return self.data.to_sample_array(1.0 / self.rng.exponential(size=(self.data.shape[0], 1)))
-
-
-class _Centroids:
-    """Called with every selected row: the next pass needs all centroids so far."""
-
-    def __init__(self, xp: Any, shift: float) -> None:
-        self.xp, self.shift = xp, shift
-        self.units: list[Array] = []
-
-    def __call__(self, row: Array, n_picks: int) -> Mapping[str, Any]:
-        self.units.append(_unit(self.xp, row))
-        return {"centroids": self.xp.stack(self.units), "shift": self.shift}
+def _marked(data: DataMatrix, row: int) -> SampleArray:
+    chosen = np.zeros((data.shape[0], 1))
+    chosen[row] = 1.0
+    return data.to_sample_array(chosen)
 
 
 def _unit(xp: Any, row: Array) -> Array:
@@ -150,7 +122,7 @@ def _norms(block: LocalMatrix, *, with_mean: bool) -> tuple[tuple[Array], tuple[
 
 def _begin(
     block: LocalMatrix, inverse_norms: Array, rates: Array | None = None, *, mean: Array, drawn: bool
-) -> tuple[tuple[Array, ...], Array]:
+) -> tuple[tuple[Array, ...], tuple[list[Candidate]]]:
     xp = block.xp
     eligible = inverse_norms > 0
     if block.weights is not None:
@@ -165,7 +137,8 @@ def _begin(
     scores = xp.where(xp.logical_and(eligible, scores > 0), scores, nothing)
     out = xp.where(eligible, -xp.ones_like(scores), xp.full_like(scores, _EXCLUDED))
     many = xp.astype(xp.logical_not(eligible), xp.int64) * (2**62)
-    return (inverse_norms, xp.astype(out, xp.float64), many), scores[:, 0]
+    candidates = block_candidates(block, scores[:, 0])
+    return (inverse_norms, xp.astype(out, xp.float64), many), (candidates,)
 
 
 def _weighted(block: LocalMatrix, rates: Array) -> Array:
@@ -181,13 +154,14 @@ def _advance(
     *,
     centroids: Array,
     shift: float,
-) -> tuple[tuple[Array, ...], Array]:
+) -> tuple[tuple[Array, ...], tuple[list[Candidate]]]:
     rates = None if rates is None else block.xp.astype(_weighted(block, rates), block.xp.float64)
     nearest, n_compared = update_cosines(
         block, inverse_norms, centroids, nearest, n_compared, rates=rates, shift=shift
     )
     gains = shift - nearest[:, 0]
-    return (inverse_norms, nearest, n_compared), gains if rates is None else rates[:, 0] * gains
+    scores = gains if rates is None else rates[:, 0] * gains
+    return (inverse_norms, nearest, n_compared), (block_candidates(block, scores),)
 
 
 def _assign(

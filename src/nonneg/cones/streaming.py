@@ -30,12 +30,15 @@ from nonneg.cones.encoding import sums_by_cone
 from nonneg.cones.geometry.farthest import ROUNDING
 from nonneg.cones.geometry.separation import angles_between
 from nonneg.cones.rank_one import ConeResult
-from nonneg.data.frequent_directions import PIECE, leading_direction, merged_sketch
 from nonneg.data.local import local_matrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
 SKETCH_SIZE = 8
 """Rows of the sketch of a cone: with 8, the squared error of its direction is at most 9/8 of the best."""
+
+# Points added to a sketch at a time. The Gram matrix of a piece costs about as many operations per entry as
+# the piece has rows, and its eigenvectors are cheap up to this size.
+PIECE = 128
 
 # Points whose cosine differs from 1 by at most this many machine epsilons have the same direction.
 SAME_DIRECTION = 16
@@ -248,3 +251,32 @@ def _update_sketches(state: ConeStream, block: LocalMatrix, owners: IntArray) ->
                 points = points * np.sqrt(np.asarray(block.weights, dtype=np.float64)[piece])[:, None]
             state.squared_norms[cone] += float(np.sum(points * points))
             state.sketches[cone] = merged_sketch(state.sketches[cone], points)
+
+
+def merged_sketch(sketch: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return a sketch of the rows of a sketch and of further rows, by frequent directions."""
+    # Ghashami, Liberty, Phillips & Woodruff (2016), SIAM J. Comput. 45(5), 1762-1792, Section 2. A sketch B
+    # of l rows stands for rows X, in any order and batches: 0 <= X'X - B'B <= D I with
+    # D <= (||X||^2 - s^2) / l, s being the largest singular value of X.
+    stacked = np.concatenate([sketch, rows])
+    stacked = stacked[np.any(stacked != 0, axis=1)]
+    n_kept = len(sketch)
+    if len(stacked) <= n_kept:
+        return np.concatenate([stacked, np.zeros((n_kept - len(stacked), sketch.shape[1]))])
+    values, left = np.linalg.eigh(stacked @ stacked.T)
+    values, left = values[::-1], left[:, : -n_kept - 1 : -1]
+    shrunk = np.maximum(values[:n_kept] - max(values[n_kept], 0.0), 0.0)
+    # What is taken of a direction is a share of its length, so that no length is divided by zero.
+    share = np.sqrt(shrunk / np.where(values[:n_kept] > 0, values[:n_kept], 1.0))
+    return share[:, None] * (left.T @ stacked)
+
+
+def leading_direction(sketch: FloatArray) -> tuple[FloatArray, float]:
+    """Return the absolute leading right singular vector of a sketch, and the squared singular value."""
+    # For nonnegative X, ||X - X |u| |u|'||^2 <= ||X||^2 - ||B u||^2 <= (1 + 1 / l) (||X||^2 - s^2).
+    values, left = np.linalg.eigh(sketch @ sketch.T)
+    direction: FloatArray = np.abs(left[:, -1] @ sketch)
+    length = float(np.linalg.norm(direction))
+    if not length > 0:
+        return np.zeros(sketch.shape[1], dtype=sketch.dtype), 0.0
+    return direction / length, float(max(values[-1], 0.0))

@@ -11,8 +11,14 @@ from array_api_compat import array_namespace
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.greedy import Candidate, GreedyRule, best_candidate, block_candidates
-from nonneg.separable.greedy import GrowingBasis, accurate_squares, relative_floor, select_greedily
+from nonneg.data.candidates import Candidate, best_candidate, block_candidates
+from nonneg.separable.greedy import (
+    GreedyRule,
+    GrowingBasis,
+    accurate_squares,
+    relative_floor,
+    select_greedily,
+)
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import TIE_TOL, squared_row_norms, squares_outside
 

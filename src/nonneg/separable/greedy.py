@@ -1,19 +1,22 @@
-"""What the greedy methods share: the loop, its history, the result, and accurate residuals."""
+"""Loop of the greedy methods, with the scoring rule as an argument, and accurate residuals."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nonneg._arrays import numpy_dtype, to_float64
-from nonneg._typing import Array
+from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.greedy import GreedyRule, GreedySelection, greedy_selection
+from nonneg.data.candidates import Candidate, best_candidate, block_candidates
 from nonneg.iteration import History, StopReason
 from nonneg.separable.result import SelectionResult
+
+BlockScore: TypeAlias = Callable[..., tuple[tuple[Any, ...], Array]]
 
 
 def relative_floor(data: DataMatrix) -> float:
@@ -23,39 +26,91 @@ def relative_floor(data: DataMatrix) -> float:
     return (64.0 * eps) ** 2
 
 
+@dataclass(frozen=True)
+class GreedyRule:
+    """The scoring rule of a greedy method."""
+
+    # ``begin(block, **first_facts)`` returns what the rule keeps for the rows of a block (two-dimensional
+    # arrays with one row per sample) and the scores of the rows, a vector; ``advance(block, *kept, **facts)``
+    # the same after a selection. A score may be an upper bound where it is below the best one. Both are
+    # called on the workers that hold the data: they are functions of a module, not closures.
+    begin: BlockScore
+    advance: BlockScore
+    # ``facts(row, n_picks)`` is called in this process with the selected sample and the number of selections
+    # so far, and returns the keywords of the next `advance`.
+    facts: Callable[[Array, int], Mapping[str, Any]]
+    n_kept: int  # number of arrays that the rule keeps
+    # ``refine(data, index, row)`` returns the index to select in place of the best score's, and that sample.
+    refine: Callable[[DataMatrix, int, Array], tuple[int, Array]] | None = None
+    first_facts: Mapping[str, Any] | None = None
+    # Tie-breaking: which of the kept arrays decides among rows whose scores are within a fraction of the best
+    # one. The largest entry of its first column wins; of those equal up to rounding, the lowest index.
+    tie_break: tuple[int, float] | None = None
+
+
 def select_greedily(
     data: DataMatrix,
     n_components: int,
     rule: GreedyRule,
     *,
     method: str,
+    relative_floor: float,
     squared: bool = True,
+    finish: bool = True,
     facts: Mapping[str, Any] | None = None,
-    **options: Any,
 ) -> SelectionResult:
-    """Run the greedy loop with a scoring rule and return the result."""
-    history, started = History(), time.perf_counter()
+    """Select samples one after another, each with the best score given those before, until none is left."""
+    history, started, n_passes = History(), time.perf_counter(), 0
+    share = 0.0 if rule.tie_break is None else rule.tie_break[1]
+    kept: tuple[SampleArray, ...] = ()
+    indices: list[int] = []
+    scores: list[float] = []
 
-    def plain(score: float) -> float:
-        return float(np.sqrt(max(score, 0.0))) if squared else float(score)
+    def passed(score: BlockScore, shared: Mapping[str, Any]) -> tuple[int, float, Array]:
+        nonlocal kept, n_passes
+        options = {"score": score, "facts": shared, "tie": rule.tie_break}
+        kept, (candidates,) = data.map_reduce_rows(_scored, *kept, n_out=rule.n_kept, **options)
+        n_passes += 1
+        return best_candidate(candidates, share)
 
-    def on_pick(index: int, score: float) -> bool:
-        history.record(len(history) + 1, time.perf_counter() - started, {"score": plain(score)})
-        return False
-
-    found: GreedySelection = greedy_selection(data, n_components, rule, on_pick=on_pick, **options)
-    complete = len(found.indices) == n_components
+    index, score, row = passed(rule.begin, rule.first_facts or {})
+    floor = relative_floor * score
+    for n_picks in range(1, n_components + 1):
+        if not score > floor:
+            break
+        if rule.refine is not None:
+            index, row = rule.refine(data, index, row)
+        indices.append(index)
+        scores.append(float(np.sqrt(max(score, 0.0))) if squared else score)
+        history.record(n_picks, time.perf_counter() - started, {"score": scores[-1]})
+        score = float("nan")  # unknown without another pass
+        if finish or n_picks < n_components:
+            index, score, row = passed(rule.advance, rule.facts(row, n_picks))
+    complete = len(indices) == n_components
+    best_left = float(np.sqrt(max(score, 0.0))) if squared else score
     return SelectionResult(
-        anchors=found.indices,
+        anchors=np.asarray(indices, dtype=np.intp),
         method=method,
         history=history,
-        scores=np.asarray([plain(score) for score in found.scores]),
-        n_iter=len(found.indices),
+        scores=np.asarray(scores),
+        n_iter=len(indices),
         stop_reason=StopReason.FOUND if complete else StopReason.EXHAUSTED,
-        best_left=None if np.isnan(found.best_left) else plain(found.best_left),
-        n_passes=found.n_passes,
+        best_left=None if np.isnan(score) else best_left,
+        n_passes=n_passes,
         facts=dict(facts or {}),
     )
+
+
+def _scored(
+    block: LocalMatrix,
+    *kept: Array,
+    score: BlockScore,
+    facts: Mapping[str, Any],
+    tie: tuple[int, float] | None,
+) -> tuple[tuple[Array, ...], tuple[list[Candidate]]]:
+    rows, scores = score(block, *kept, **facts)
+    second, share = (None, 0.0) if tie is None else (rows[tie[0]][:, 0], tie[1])
+    return rows, (block_candidates(block, scores, second, share),)
 
 
 class GrowingBasis:

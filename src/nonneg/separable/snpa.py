@@ -8,9 +8,8 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.greedy import GreedyRule
 from nonneg.leastsquares.simplex import simplex_least_squares
-from nonneg.separable.greedy import accurate_squares, relative_floor, select_greedily
+from nonneg.separable.greedy import GreedyRule, accurate_squares, relative_floor, select_greedily
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import TIE_TOL, squared_row_norms
 

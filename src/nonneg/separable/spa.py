@@ -8,9 +8,14 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.greedy import GreedyRule
 from nonneg.data.sparse_array import SparseArrayMatrix
-from nonneg.separable.greedy import GrowingBasis, accurate_squares, relative_floor, select_greedily
+from nonneg.separable.greedy import (
+    GreedyRule,
+    GrowingBasis,
+    accurate_squares,
+    relative_floor,
+    select_greedily,
+)
 from nonneg.separable.result import SelectionResult
 
 # Squared residuals that agree to this fraction are tied: far above rounding, far below real differences.

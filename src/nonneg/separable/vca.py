@@ -12,8 +12,7 @@ from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.greedy import GreedyRule
-from nonneg.separable.greedy import relative_floor, select_greedily
+from nonneg.separable.greedy import GreedyRule, relative_floor, select_greedily
 from nonneg.separable.preprocessing import mean_row, principal_directions, projected
 from nonneg.separable.result import SelectionResult
 

@@ -9,12 +9,12 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.greedy import Candidate, GreedyRule, best_candidate, block_candidates
+from nonneg.data.candidates import Candidate, best_candidate, block_candidates
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
-from nonneg.separable.greedy import accurate_squares, relative_floor, select_greedily
+from nonneg.separable.greedy import GreedyRule, accurate_squares, relative_floor, select_greedily
 from nonneg.separable.preprocessing import mean_row
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import squared_row_norms
@@ -33,14 +33,7 @@ def xray(data: DataMatrix, n_components: int, *, variant: str = "max", rng: Seed
     # one looks for the ray. Kumar, Sindhwani & Kambadur (2013), ICML, Algorithm 1 with selection rules "max"
     # and "rand".
     search = _RaySearch(data, generator(rng) if variant == "rand" else None)
-    rule = GreedyRule(
-        begin=_begin,
-        advance=_advance,
-        facts=search.facts,
-        n_kept=4,
-        refine=search.refine,
-        listen=search.listen,
-    )
+    rule = GreedyRule(begin=_begin, advance=_advance, facts=search.facts, n_kept=4, refine=search.refine)
     result = select_greedily(data, n_components, rule, method="xray", relative_floor=relative_floor(data))
     return replace(result, n_passes=(result.n_passes or 0) + search.n_passes)
 
@@ -52,17 +45,11 @@ class _RaySearch:
         self.data, self.draws = data, draws
         self.anchors: list[Array] = []
         self.rays: Array = None  # the anchors as a matrix
-        self.heights: Any = None
-        self.n_passes = 0
-
-    def listen(self, lowest: list[float]) -> None:
-        """Receive the smallest entries of the blocks in the first pass."""
-        if self.heights is None:
-            # Rays are compared where they meet a plane: sum one for nonnegative samples, else (projected
-            # samples) the plane through the mean and orthogonal to it.
-            signed = min(lowest) < 0
-            self.n_passes += signed
-            self.heights = mean_row(self.data) if signed else np.ones(self.data.shape[1])
+        # Rays are compared where they meet a plane: sum one for nonnegative samples, else (projected samples)
+        # the plane through the mean and orthogonal to it.
+        signed = data.extremes()[0] < 0
+        self.heights: Any = mean_row(data) if signed else np.ones(data.shape[1])
+        self.n_passes = int(signed)
 
     def facts(self, row: Array, n_picks: int) -> dict[str, Any]:
         """Return the arguments of the pass after a selection."""
@@ -70,9 +57,7 @@ class _RaySearch:
         self.rays = array_namespace(row).stack(self.anchors, axis=0)
         return {"rays": self.rays}
 
-    def refine(
-        self, data: DataMatrix, kept: tuple[SampleArray, ...], index: int, row: Array
-    ) -> tuple[int, Array]:
+    def refine(self, data: DataMatrix, index: int, row: Array) -> tuple[int, Array]:
         """Return the extreme ray in the direction of the largest residual, or of a drawn one."""
         direction = self._residual(_wide(row))
         if self.draws is not None:
@@ -97,12 +82,12 @@ class _RaySearch:
         return worst
 
 
-def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array, list[float]]:
+def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
     # Kept: squared norm, squared residual, products with the rays, weights.
     xp = block.xp
     squares = squared_row_norms(block)
     nothing = xp.zeros((block.shape[0], 0), dtype=block.dtype, device=squares.device)
-    return (squares[:, None], squares[:, None], nothing, nothing), squares, [block.extremes()[0]]
+    return (squares[:, None], squares[:, None], nothing, nothing), squares
 
 
 def _advance(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonneg.data.frequent_directions import leading_direction, merged_sketch
+from nonneg.cones.streaming import leading_direction, merged_sketch
 
 
 def sketched(rows, n_kept, piece):
