@@ -9,7 +9,7 @@ import pytest
 
 import nonneg
 from nonneg import NMF, ConeNMF, MinVolNMF, PurificationNMF
-from nonneg.rank_selection import RankComparison, RankResult, compare_ranks
+from nonneg.rank_selection import RankComparison, compare_ranks
 
 
 def test_the_estimate_is_kept(low_rank):
@@ -109,13 +109,3 @@ def test_weights_and_signs_leave_the_singular_values(rng):
 def test_verbose_shows_the_choice(low_rank, capsys):
     NMF(max_iter=1, tol=0, verbose=1).fit(low_rank)
     assert "n_components='auto' takes 4." in capsys.readouterr().err
-
-
-def test_estimates_of_one_method_are_still_loaded(low_rank, tmp_path):
-    """Models of earlier versions."""
-    model = NMF(max_iter=2, tol=0).fit(low_rank)
-    model.rank_estimate_ = nonneg.estimate_rank(low_rank)
-    model.save(tmp_path / "model.npz")
-    again = nonneg.load(tmp_path / "model.npz").rank_estimate_
-    assert isinstance(again, RankResult)
-    assert again.as_dict() == model.rank_estimate_.as_dict()

@@ -1,19 +1,22 @@
-"""IntegrativeNMF: exact updates, every form of several data sets, mini-batches, and recovery of programs."""
+"""IntegrativeNMF: exact updates, every form of several data sets, and recovery of programs."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.references.least_squares import nonnegative_rows
 
 import nonneg
 from nonneg import NMF, IntegrativeNMF
 from nonneg.datasets import single_cells
-from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError
+from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError, UnknownNameError
 from nonneg.metrics import match_components
 from nonneg.results import Verdict
 
 K = 3
+LAM = 0.7
+SETS = [np.random.default_rng(at).gamma(0.7, size=(n, 5)) + 0.1 for at, n in enumerate((9, 6))]
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +75,10 @@ def test_a_violated_certificate_says_so(sets):
     assert rough.certificate_["stationarity"].verdict is Verdict.FAILS
 
 
-def test_lists_dicts_and_labels_of_rows_are_the_same(sets, model):
+def test_lists_and_labels_of_rows_are_the_same(sets, model):
     W = model.fit_transform(sets)
-    named = {"a": sp.csr_array(sets[0]), "b": sp.csr_array(sets[1])}
-    found = IntegrativeNMF(K, max_iter=1000, tol=1e-5).fit_transform(named)
-    np.testing.assert_allclose(found["b"], W[1], atol=1e-8)
+    found = IntegrativeNMF(K, max_iter=1000, tol=1e-5).fit_transform([sp.csr_array(X) for X in sets])
+    np.testing.assert_allclose(found[1], W[1], atol=1e-8)
     order = np.random.default_rng(0).permutation(65)
     X, labels = np.vstack(sets)[order], np.repeat(["a", "b"], [40, 25])[order]
     mixed = IntegrativeNMF(K, max_iter=1000, tol=1e-5)
@@ -120,32 +122,11 @@ def test_weights_repeat_samples(sets):
     )
 
 
-def test_mini_batches_come_near_and_a_new_data_set_joins(sets, model):
-    online = IntegrativeNMF(K)
-    for _ in range(15):
-        for X, name in zip(sets, ("x", "y"), strict=True):
-            for rows in np.array_split(np.arange(len(X)), 2):
-                online.partial_fit(X[rows], batch=name)
-    assert online.n_steps_ == 60
-    whole = model.score(sets[0], batch="0")
-    assert online.score(sets[0], batch="x") > 1.5 * whole
-    before = online.specific_components_.shape
-    online.partial_fit(sets[0][:20] * 2, batch="new")
-    assert online.batch_names_ == ["x", "y", "new"]
-    assert online.specific_components_.shape == (3, *before[1:])
-    # After a fit, training goes on from it.
-    near = IntegrativeNMF(K, max_iter=300).fit(sets)
-    near.partial_fit(sets[1], batch="1")
-    assert near.score(sets[1], batch="1") > 1.2 * model.score(sets[1], batch="1")
-    assert not hasattr(near, "certificate_")
-
-
-def test_a_saved_model_goes_on(sets, model, tmp_path):
+def test_a_saved_model_is_the_same(sets, model, tmp_path):
     model.save(tmp_path / "model.npz")
     loaded = nonneg.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.transform(sets)[1], model.transform(sets)[1])
     assert loaded.batch_names_ == ["0", "1"]
-    loaded.partial_fit(sets[0], batch="0")
 
 
 def test_a_resumed_run_is_the_uninterrupted_one(sets, tmp_path):
@@ -219,3 +200,44 @@ def test_shared_programs_of_planted_data_sets_are_found_where_nmf_mixes_them():
         match_components(cells.H / scale, H).cosines.mean() for H in (model.components_, joint.components_)
     )
     assert ours > plain + 0.05
+
+
+@pytest.fixture(scope="module")
+def given():
+    """Components that are given, not learned."""
+    found = IntegrativeNMF(2, lam=LAM)
+    rng = np.random.default_rng(1)
+    found.n_features_in_, found.n_components_ = 5, 2
+    found.batch_names_ = ["a", "b"]
+    found.components_, found.specific_components_ = rng.random((2, 5)), rng.random((2, 2, 5))
+    found.batch_scale_ = np.stack([np.sqrt(np.mean(X**2, axis=0)) for X in SETS])
+    return found
+
+
+def weights_of(model, X, at):
+    """Minimize the objective of every row, by SciPy."""
+    V = 0.0 * model.components_ if at is None else model.specific_components_[at]
+    scale = np.sqrt(np.mean(model.batch_scale_**2, axis=0)) if at is None else model.batch_scale_[at]
+    system = np.hstack([model.components_ + V, np.sqrt(LAM) * V])
+    return nonnegative_rows(system.T, np.hstack([X / scale, np.zeros_like(X)])), model.components_ + V, scale
+
+
+def test_weights_errors_and_products_are_those_of_the_data_set(given):
+    X, model = SETS[1], given
+    found = model.transform(SETS)
+    errors = []
+    for at, (name, own) in enumerate(zip("ab", SETS, strict=True)):
+        W, K, scale = weights_of(model, own, at)
+        np.testing.assert_allclose(found[at], W, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(model.inverse_transform(W, batch=name), W @ K * scale)
+        errors.append((own / scale - W @ K) ** 2)
+    assert model.score(SETS) == pytest.approx(-np.concatenate(errors).mean())
+    weights = np.arange(1.0, 16.0)
+    rows = np.concatenate(errors).mean(axis=1)
+    assert model.score(SETS, sample_weight=weights) == pytest.approx(-weights @ rows / weights.sum())
+    W, K, scale = weights_of(model, X, None)
+    np.testing.assert_allclose(model.transform(X), W, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(model.inverse_transform(W), W @ K * scale)
+    assert model.score(X) == pytest.approx(-np.mean((X / scale - W @ K) ** 2))
+    with pytest.raises(UnknownNameError, match="'c' is not known"):
+        model.transform(X, batch="c")

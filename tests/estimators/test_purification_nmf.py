@@ -120,8 +120,8 @@ def test_a_stream_of_batches_of_any_size():
     assert metrics.mixing(data.H, large.components_).e_norm < 1e-3
     assert not hasattr(large, "certificate_")
     # Small batches are counted until there are enough of them: the features are the same.
-    small = PurificationNMF(init=init, batch_size=1000, threshold=0.2)
-    larger = PurificationNMF(init=init, batch_size=1000, threshold=0.2)
+    small = PurificationNMF(init=init, batch_size=1000, method_params={"threshold": 0.2})
+    larger = PurificationNMF(init=init, batch_size=1000, method_params={"threshold": 0.2})
     larger.partial_fit(data.X[:1]).partial_fit(data.X[1:1000]).partial_fit(data.X[1000:2000])
     for batch in np.split(data.X[:2000], [1, 250, 251, 1000, 1500]):
         small.partial_fit(batch)
@@ -158,7 +158,7 @@ def test_partial_fit_goes_on_from_a_fit_and_from_a_file(data, tmp_path):
 
 
 def test_a_fitted_model_is_saved_with_its_certificate(data, tmp_path):
-    model = PurificationNMF(8, pseudo_inverse="min-infinity", max_iter=5).fit(data.X)
+    model = PurificationNMF(8, method_params={"pseudo_inverse": "min-infinity"}, max_iter=5).fit(data.X)
     model.save(tmp_path / "model.npz")
     again = load(tmp_path / "model.npz")
     assert again.certificate_ == model.certificate_
@@ -267,10 +267,16 @@ def test_purification_as_published_is_one_word(data):
         8,
         init=data.H,
         update="covariance",
-        decode="shifted",
-        pseudo_inverse="min-infinity",
+        method_params={"decode": "shifted", "pseudo_inverse": "min-infinity"},
         max_iter=3,
         tol=0,
     ).fit(data.X)
     np.testing.assert_array_equal(published.components_, by_hand.components_)
     assert published.result_.parameters["threshold_decay"] == 1.0
+
+
+def test_a_parameter_that_purify_does_not_have_is_named(data):
+    with pytest.raises(ValueError, match=r"'treshold' is not known.*'threshold'"):
+        PurificationNMF(8, method_params={"treshold": 0.2}).fit(data.X)
+    with pytest.raises(ValueError, match="threshold must be 'auto' or a finite number"):
+        PurificationNMF(8, method_params={"threshold": "high"}).partial_fit(data.X)

@@ -19,7 +19,6 @@ RANGES = {
     SHARE: ([0, 0.0, 0.5, 1.0, 1], [-1e-9, 1 + 1e-9, 2]),
     PART: ([1e-9, 0.5, 1.0], [0.0, -0.5, 1 + 1e-9, 2]),
     "... -1, 1, ...": ([1, 2, -1, -2], [0, 1.5]),
-    "any": ([-1e9, 0, 1e9], []),
 }
 SHARED = {
     "n_components": COUNT,
@@ -44,13 +43,7 @@ OWN = {
         "transform_max_iter": COUNT,
         "robust_threshold": POSITIVE,
     },
-    "PurificationNMF": {
-        "forget_factor": SHARE,
-        "scale": POSITIVE,
-        "step_size": PART,
-        "threshold": "any",
-        "threshold_decay": PART,
-    },
+    "PurificationNMF": {"forget_factor": SHARE},
     "SeparableNMF": {"energy": PART, "merge": POSITIVE, "reduce": COUNT},
     "TransformNMF": {"average_frames": COUNT, "eps0": POSITIVE},
 }
@@ -58,8 +51,8 @@ OWN = {
 
 def ranged(name):
     """The parameters that are numbers of a range."""
-    constraints = getattr(nonneg, name)._parameter_constraints
-    return {key for key, kinds in constraints.items() if any(isinstance(kind, Interval) for kind in kinds)}
+    kinds, own = getattr(nonneg, name)._parameter_constraints, getattr(nonneg, name)._get_param_names()
+    return {key for key in own if any(isinstance(kind, Interval) for kind in kinds[key])}
 
 
 CASES = [(name, parameter) for name in OWN for parameter in sorted(ranged(name))]

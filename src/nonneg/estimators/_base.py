@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from numbers import Integral, Real
 from os import PathLike
@@ -12,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -32,24 +33,35 @@ from nonneg.solvers.reconstruction import mean_deviance
 from nonneg.solvers.registry import beta_of
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
-ITERATION_CONSTRAINTS: dict[str, list[Any]] = {
-    "tol": [Interval(Real, 0, None, closed="left")],
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+SHARED_VALUES: dict[str, list[Any]] = {
+    "n_components": COUNT,
+    "n_init": COUNT,
+    # Names are looked up in the registries, which know the near ones.
+    "solver": [str],
+    "beta_loss": [str, Real],
+    "alpha_W": [NOT_NEGATIVE],
+    "alpha_H": [NOT_NEGATIVE, StrOptions({"same"})],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+    "method_params": [dict, None],
+    "tol": [NOT_NEGATIVE],
     "max_iter": COUNT,
     "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
+    "device": [str, None],
     "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
     "verbose": ["verbose"],
     "callback": [callable, None],
     "checkpoint": [str, PathLike, None],
 }
-"""The values of parameters that mean the same in every estimator that iterates."""
+"""The values of parameters that mean the same in every estimator."""
+# Attributes of a fit, which no longer describe the model once a batch has changed it.
+OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
 
 
 def _rank_estimate(values: Any) -> Any:
-    from nonneg.rank_selection import RankComparison, RankResult  # not every fit estimates a rank
+    from nonneg.rank_selection import RankComparison  # not every fit estimates a rank
 
-    # Models saved before 2026-11 hold the estimate of one method.
-    kind = RankComparison if "estimates" in values else RankResult
-    return kind.from_dict(values)
+    return RankComparison.from_dict(values)
 
 
 def _with_observation_names(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,9 +84,10 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
     """An estimator whose `components_` are the rows of H in X ~ W H."""
 
     components_: Array
-    missing: str
+    missing: str = "error"
     n_jobs: int | None
-    _fit: ClassVar[Callable[..., Any]]  # fits, and returns what `_encoded` makes the transformed data from
+    # Fits, and returns what `_encoded` makes the transformed data from.
+    _fit: ClassVar[Callable[..., Any]]
     _sparse_arrays: ClassVar[bool] = False  # whether it works on sparse tensors where they are
     # What a batch leaves behind or a method does not have is optional.
     _stored: ClassVar[Fields] = {
@@ -101,11 +114,31 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = getattr(self, "negative", "error") == "error"
+        tags.input_tags.positive_only = not self._accepts_signed()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "mask"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def _accepts_signed(self) -> bool:
+        """Tell whether X may have negative entries."""
+        return getattr(self, "negative", "error") == "keep"
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fit the model to the data X.
+
+        Parameters
+        ----------
+        {X, y}
+
+        Returns
+        -------
+        estimator
+            Itself, fitted.
+        """
+        self._fit(X)
+        return self
 
     @_with_observation_names
     @_fit_context(prefer_skip_nested_validation=True)
@@ -128,6 +161,47 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
     def _encoded(self, fitted: Any) -> Any:
         return fitted
+
+    @_with_observation_names
+    def transform(self, X: Any) -> Any:
+        """Return the weights W of data for the fitted components, each row on its own.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            W, of the same array type as X.
+        """
+        check_is_fitted(self)
+        data = input_data(self, X, reset=False, signed=self._accepts_signed())
+        with threads(self.n_jobs):
+            return self._weights(data)
+
+    def _weights(self, data: DataMatrix) -> Any:
+        """Return W for validated data."""
+        raise NotImplementedError
+
+    def _call(self, function: Callable[..., Any], *args: Any, **own: Any) -> Any:
+        """Call the function behind the estimator with those of its parameters that are set here."""
+        names = _parameters(function)
+        shared = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        return function(*args, **shared | own)
+
+    def _name(self, result: Any, H: Array) -> None:
+        """Set the attributes of a fit that all results have."""
+        self.components_ = np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H
+        self.n_components_ = int(H.shape[0])
+        self.n_iter_, self.history_, self.certificate_ = result.n_iter, result.history, result.certificate
+        self.__dict__.pop("n_steps_", None)
+
+    def _count_batch(self) -> None:
+        """Forget what described a fit alone, and count one more batch."""
+        for name in OF_A_FIT:
+            self.__dict__.pop(name, None)
+        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
 
     def inverse_transform(self, X: Any) -> Any:
         """Transform data back to its original space.
@@ -179,6 +253,11 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         with threads(self.n_jobs):
             Ht, W = data.to_device(self.components_.T), data.to_sample_array(W) if data.numpy_out else W
             return -mean_deviance(data, W, Ht, beta_of(getattr(self, "beta_loss", "frobenius")))
+
+
+@functools.cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
 def reconstructed(X: Any, components: Array) -> Any:

@@ -22,7 +22,7 @@ from nonneg.cones.encoding import nearest_cones, project_on_cones, unit_rows
 from nonneg.cones.rank_one import ConeResult, cone_rank_one
 from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, stream_after_fit, update_stream
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
+from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import rank_of
 from nonneg.estimators.saving import Fields, Part, StoredArray, Value
 from nonneg.exceptions import FileFormatError
@@ -129,9 +129,6 @@ class ConeNMF(FactorizingEstimator):
     bounds: bool = True
     n_jobs: int | None = None
 
-    # NaN is an error: a direction with a missing entry is none.
-    missing = "error"
-
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "labels_": StoredArray("n_samples", kind="i"),
@@ -157,13 +154,11 @@ class ConeNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SHARED_VALUES,
         "n_components": [*COUNT, StrOptions({"auto"})],
         "first": [Interval(Integral, 0, None, closed="left"), StrOptions({"random"}), None],
         "seeding": [StrOptions(set(SEEDINGS))],
-        "n_init": COUNT,
-        "random_state": ITERATION_CONSTRAINTS["random_state"],
         "bounds": ["boolean"],
-        "n_jobs": ITERATION_CONSTRAINTS["n_jobs"],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -177,7 +172,7 @@ class ConeNMF(FactorizingEstimator):
         Returns
         -------
         ConeNMF
-            The fitted estimator.
+            Itself, fitted.
         """
         self._fit(X, sample_weight)
         return self
@@ -213,22 +208,15 @@ class ConeNMF(FactorizingEstimator):
                 replace(one, quantities={**one.quantities, "by_design": "cones"}) for one in statements
             ]
             self.certificate_ = Certificate(tuple(statements))
-            self.__dict__.pop("basis_", None)
-            self.__dict__.pop("size_angles_", None)
+            for name in ("basis_", "size_angles_", "n_steps_"):
+                self.__dict__.pop(name, None)
             if self.bounds:
                 self._add_cones(result)
-            self._stream = stream_after_fit(
-                data,
-                result,
-                self.centroids_,
-                getattr(self, "basis_", None),
-                getattr(self, "size_angles_", None),
-            )
+            axes, angles = getattr(self, "basis_", None), getattr(self, "size_angles_", None)
+            self._stream = stream_after_fit(data, result, self.centroids_, axes, angles)
         self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
-        self.n_components_ = k
-        self.labels_ = result.labels
+        self.n_components_, self.labels_ = k, result.labels
         self.centroid_indices_ = result.centroid_indices
-        self.__dict__.pop("n_steps_", None)
         # The data would otherwise travel with every copy of the model.
         self.result_ = replace(result, data=None, _labels=None)
         return data
@@ -266,25 +254,12 @@ class ConeNMF(FactorizingEstimator):
         with threads(self.n_jobs):
             return nearest_cones(data, data.to_device(self.centroids_))[:, 0]
 
-    def transform(self, X: Any) -> Any:
-        """Return the coefficients of data: each sample's projection on the direction of its cone.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, of the same array type as X, with at most one nonzero entry per row.
-        """
-        check_is_fitted(self)
-        return self._encoded(input_data(self, X, reset=False))
+    def _weights(self, data: DataMatrix) -> Any:
+        return project_on_cones(data, data.to_device(self.centroids_), data.to_device(self.components_))
 
     def _encoded(self, fitted: DataMatrix) -> Any:
         with threads(self.n_jobs):
-            centroids, components = fitted.to_device(self.centroids_), fitted.to_device(self.components_)
-            return project_on_cones(fitted, centroids, components)
+            return self._weights(fitted)
 
     def certify(self, X: Any, *, sample_weight: Any = None) -> Certificate:
         """Add the smallest cones around the clusters and the Eckart-Young lower bound to `certificate_`.
@@ -363,13 +338,12 @@ class ConeNMF(FactorizingEstimator):
             state = update_stream(state, data)
             self._take_over(data, state)
             self.labels_ = nearest_cones(data, self.centroids_)[:, 0]
-        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
         return self
 
     def _take_over(self, data: DataMatrix, state: ConeStream) -> None:
         directions, explained = state.directions()
         seen = slice(0, state.n_found)
-        self.__dict__.pop("result_", None)  # it speaks of a fit, and no longer of the model
+        self._count_batch()
         self._stream = state
         self.components_ = data.to_device(directions)
         self.n_components_ = state.n_cones

@@ -29,7 +29,7 @@ from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.door import check_entries
-from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
+from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import beta_loss_of, penalties_of
 from nonneg.estimators.saving import Fields, Part, Parts, StoredArray, Value
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
@@ -204,7 +204,6 @@ class ConsensusNMF(FactorizingEstimator):
     callback: Callable[[Progress], bool | None] | None = None
     checkpoint: str | PathLike[str] | None = None
 
-    missing = "error"
     _keeps_draws = False  # whether `ranks_` hold the components of the restarts, which may be large
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
@@ -216,22 +215,15 @@ class ConsensusNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ITERATION_CONSTRAINTS,
+        **SHARED_VALUES,
         "n_components": [*COUNT, "array-like", range],
         "n_init": [Interval(Integral, 2, None, closed="left")],
         "clustering": [StrOptions(set(CLUSTERINGS))],
         "density_threshold": [Interval(Real, 0, None, closed="neither")],
         "neighborhood": [Interval(Real, 0, 1, closed="right")],
         "resample": [StrOptions(set(RESAMPLING)), None],
-        "beta_loss": [str, Real],
         "scale": [StrOptions({"auto", *SCALES}), None],
-        # Names are looked up in the registries, which know the near ones.
-        "solver": [str],
         "init": [str],
-        "alpha_W": [Interval(Real, 0, None, closed="left")],
-        "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "device": [str, None],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -240,14 +232,12 @@ class ConsensusNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            Nonnegative data, such as counts. Never modified.
-        {y, sample_weight}
+        {X, y, sample_weight}
 
         Returns
         -------
         ConsensusNMF
-            The fitted estimator.
+            Itself, fitted.
         """
         self._fit(X, sample_weight)
         return self
@@ -336,7 +326,7 @@ class ConsensusNMF(FactorizingEstimator):
         Returns
         -------
         array of shape (n_samples, n_components)
-            Usages W, of the same array type as X.
+            W, of the same array type as X.
         """
         check_is_fitted(self)
         scale = None if np.all(self.column_scale_ == 1.0) else self.column_scale_

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 SHARED = {
     "X": (
         "array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)",
-        "Nonnegative data. Never modified.",
+        "The data, nonnegative unless the estimator says otherwise. Never modified.",
     ),
     "y": ("Any", "Ignored."),
     "sample_weight": (

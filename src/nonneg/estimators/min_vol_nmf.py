@@ -8,15 +8,12 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
-from nonneg._threads import threads
 from nonneg._typing import SampleArray
-from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
+from nonneg.data import DataMatrix
+from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import rank_of, warn_unless_converged
 from nonneg.estimators.saving import Fields, StoredArray, Value
 from nonneg.iteration import Progress
@@ -127,7 +124,6 @@ class MinVolNMF(FactorizingEstimator):
     callback: Callable[[Progress], bool | None] | None = None
     checkpoint: str | PathLike[str] | None = None
 
-    missing = "error"
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),
@@ -137,87 +133,29 @@ class MinVolNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ITERATION_CONSTRAINTS,
+        **SHARED_VALUES,
         "n_components": [*COUNT, StrOptions({"auto"})],
         "nonnegative": ["boolean"],
         "constraint": [StrOptions(set(CONSTRAINTS))],
         "lam": POSITIVE,
         "noise": POSITIVE,
-        # Names are looked up in the registry, which knows the near ones.
         "init": [str, "array-like"],
-        "n_init": COUNT,
         "max_iter": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = bool(self.nonnegative)
-        return tags
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> MinVolNMF:
-        """Find the components.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never modified.
-        {y}
-
-        Returns
-        -------
-        MinVolNMF
-            The fitted estimator.
-        """
-        self._fit(X)
-        return self
+    def _accepts_signed(self) -> bool:
+        return not self.nonnegative
 
     def _fit(self, X: Any) -> SampleArray:
-        data = input_data(self, X, reset=True, signed=not self.nonnegative)
-        result = minimum_volume(
-            data,
-            rank_of(self, data),
-            nonnegative=bool(self.nonnegative),
-            constraint=self.constraint,
-            lam=self.lam,
-            noise=self.noise,
-            init=self.init,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            callback=self.callback,
-            checkpoint=self.checkpoint,
-            caller=type(self).__name__,
+        data = input_data(self, X, reset=True, signed=self._accepts_signed())
+        result = self._call(
+            minimum_volume, data, rank_of(self, data), rng=self.random_state, caller=type(self).__name__
         )
         warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
-        self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
-        self.n_components_ = int(self.components_.shape[0])
-        self.lam_ = result.lam
-        self.noise_level_ = result.noise.sigma
-        self.purity_ = result.purity
+        self._name(result, result.H)
+        self.lam_, self.noise_level_, self.purity_ = result.lam, result.noise.sigma, result.purity
         self.reconstruction_err_ = result.error
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        self.certificate_ = result.certificate
         return result.W
 
-    def transform(self, X: Any) -> Any:
-        """Return the weights of data: the best W on the simplex for the components, row by row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never modified.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, with the array type of X.
-        """
-        check_is_fitted(self)
-        data = input_data(self, X, reset=False, signed=not self.nonnegative)
-        with threads(self.n_jobs):
-            return simplex_weights(data, self.components_, self.constraint)
+    def _weights(self, data: DataMatrix) -> SampleArray:
+        return simplex_weights(data, self.components_, self.constraint)

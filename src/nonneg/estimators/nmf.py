@@ -20,7 +20,7 @@ from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
+from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import (
     beta_loss_of,
     given_factors,
@@ -47,9 +47,6 @@ from nonneg.solvers.online import OnlineState, decay_of, online_step
 from nonneg.solvers.reconstruction import reconstruction_error
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.robust import Huber, checked_dense
-
-# Attributes of a fit, which no longer describe the model once a batch has changed it.
-OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
 
 
 @dataclass(eq=False, repr=False)
@@ -226,16 +223,9 @@ class NMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ITERATION_CONSTRAINTS,
+        **SHARED_VALUES,
         "n_components": [*COUNT, None, StrOptions({"auto"})],
-        # Names are looked up in the registries, which know the near ones.
         "init": [str, None],
-        "n_init": COUNT,
-        "solver": [str],
-        "beta_loss": [str, Real],
-        "alpha_W": [Interval(Real, 0, None, closed="left")],
-        "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "shuffle": ["boolean"],
         "batch_size": COUNT,
         "forget_factor": [Interval(Real, 0, 1, closed="right")],
@@ -249,7 +239,6 @@ class NMF(FactorizingEstimator):
         "robust": [StrOptions({"huber"}), None],
         "robust_threshold": [Interval(Real, 0, None, closed="neither")],
         "accelerate": ["boolean"],
-        "device": [str, None],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -361,19 +350,12 @@ class NMF(FactorizingEstimator):
             data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss
         )
         result = returned(result, data)
-        if isinstance(result.H, np.ndarray):
-            result = replace(result, H=np.ascontiguousarray(result.H))
         certificate = result.certificate.with_statements(balance)
         result = replace(result, H=self._scaled_H(result.H, 1), certificate=certificate)
+        self._name(result, result.H)
         self.result_ = result
-        self.components_ = result.H
-        self.n_components_ = int(result.H.shape[0])
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        self.certificate_ = result.certificate
         # For `partial_fit`, to which these samples are the past.
         self._online = OnlineState(n_samples=data.total_weight())
-        self.__dict__.pop("n_steps_", None)
         warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
         return result
 
@@ -550,11 +532,9 @@ class NMF(FactorizingEstimator):
                 "denominator": to_numpy(self._online.denominator),
             }
             self._online = replace(self._online, **sums)
-        for name in OF_A_FIT:
-            self.__dict__.pop(name, None)
         self.components_ = np.ascontiguousarray(Ht.T) if isinstance(Ht, np.ndarray) else Ht.T
         self.n_components_ = int(Ht.shape[1])
-        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
+        self._count_batch()
         return self
 
     def _past(self, data: DataMatrix, *, first: bool) -> OnlineState:

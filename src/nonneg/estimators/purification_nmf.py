@@ -11,17 +11,22 @@ from typing import Any, ClassVar
 
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
+from nonneg.estimators._base import (
+    COUNT,
+    NOT_NEGATIVE,
+    SHARED_VALUES,
+    FactorizingEstimator,
+    input_data,
+)
 from nonneg.estimators.preparation import estimated_rank
 from nonneg.estimators.saving import Fields, Part, StoredArray, Value
-from nonneg.exceptions import FileFormatError
+from nonneg.exceptions import FileFormatError, UnknownNameError
 from nonneg.iteration import Progress
 from nonneg.purification import purify
 from nonneg.purification.decode import Decoder, decode
@@ -29,15 +34,12 @@ from nonneg.purification.initialization import initial_features
 from nonneg.purification.iteration import PurificationState, final_decoder
 from nonneg.purification.moments import Moments
 from nonneg.purification.online import BATCH_SIZE, OnlineState, begin_online, online_method, take_in
-from nonneg.purification.options import DECODES, UPDATES, Options, completed_options
-from nonneg.purification.pseudo_inverse import METHODS
+from nonneg.purification.options import DECODES, UPDATES, completed_options
 from nonneg.separable import select_anchors
 
-AUTO = StrOptions({"auto"})
-
-# What describes a fit and no longer the model once a batch has changed it.
-OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
-
+METHOD_PARAMS = (
+    "decode", "threshold", "threshold_decay", "step_size", "scale", "pseudo_inverse", "balance"
+)  # fmt: skip
 
 _PER_COMPONENT = StoredArray("n_components_")
 _FEATURES = StoredArray("n_components_", "n_features_in_")
@@ -96,15 +98,9 @@ class PurificationNMF(FactorizingEstimator):
     update : {"regression", "covariance", "published"}, default "regression"
         The regression on decoded weights, the update of the paper, or its algorithm as a whole; see
         `nonneg.purify`.
-    decode : {"auto", "unshifted", "shifted", "linear"}, default "auto"
-        What happens to decoded values; see `nonneg.purify`.
-    threshold, threshold_decay, step_size, scale : float or "auto", default "auto"
-        The initial threshold, its decay, the step size, and the scale of the covariance update; see
-        `nonneg.purify`.
-    pseudo_inverse : {"auto", "moore-penrose", "min-infinity"}, default "auto"
-        Which one; see `nonneg.purify`.
-    balance : bool, default False
-        Whether features are scaled first so that weights have equal second moments.
+    method_params : dict or None
+        Further parameters of `nonneg.purify`: ``decode``, ``threshold``, ``threshold_decay``, ``step_size``,
+        ``scale``, ``pseudo_inverse`` and ``balance``. All are chosen from the data unless given.
     normalize : None, "l1" or "l2"
         Scale the features found by `fit` to norm one, and the weights accordingly.
     batch_size : int or None
@@ -175,13 +171,7 @@ class PurificationNMF(FactorizingEstimator):
     _: KW_ONLY
     init: Any = "auto"
     update: str = "regression"
-    decode: str = "auto"
-    threshold: Any = "auto"
-    threshold_decay: float | str = "auto"
-    step_size: float | str = "auto"
-    scale: Any = "auto"
-    pseudo_inverse: str = "auto"
-    balance: bool = False
+    method_params: dict[str, Any] | None = None
     normalize: str | None = None
     batch_size: int | None = None
     max_iter: int = 100
@@ -193,24 +183,14 @@ class PurificationNMF(FactorizingEstimator):
     callback: Callable[[Progress], bool | None] | None = None
     checkpoint: str | PathLike[str] | None = None
 
-    missing = "error"
-    signed_components = True
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ITERATION_CONSTRAINTS,
-        "n_components": [*COUNT, AUTO],
+        **SHARED_VALUES,
+        "n_components": [*COUNT, StrOptions({"auto"})],
         "init": [str, "array-like"],
         "update": [StrOptions(set(UPDATES))],
-        "decode": [StrOptions(set(DECODES))],
-        "threshold": [Interval(Real, None, None, closed="neither"), "array-like", AUTO],
-        "threshold_decay": [Interval(Real, 0, 1, closed="right"), AUTO],
-        "step_size": [Interval(Real, 0, 1, closed="right"), AUTO],
-        "scale": [Interval(Real, 0, None, closed="neither"), "array-like", AUTO],
-        "pseudo_inverse": [StrOptions(set(METHODS))],
-        "balance": ["boolean"],
         "normalize": [StrOptions({"l1", "l2"}), None],
         "batch_size": [*COUNT, None],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "tol": [NOT_NEGATIVE, None],
         "forget_factor": [Interval(Real, 0, 1, closed="both")],
     }
 
@@ -222,10 +202,8 @@ class PurificationNMF(FactorizingEstimator):
         "_online_state": Part({OnlineState: {"state": _STATE, "past": _MOMENTS, "pending": _MOMENTS}}),
     }
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = False
-        return tags
+    def _accepts_signed(self) -> bool:
+        return True
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> PurificationNMF:
@@ -233,14 +211,12 @@ class PurificationNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never changed.
-        {y, sample_weight}
+        {X, y, sample_weight}
 
         Returns
         -------
         PurificationNMF
-            The fitted estimator.
+            Itself, fitted.
         """
         self._fit(X, sample_weight)
         return self
@@ -249,68 +225,27 @@ class PurificationNMF(FactorizingEstimator):
         data = input_data(self, X, reset=True, sample_weight=sample_weight, signed=True)
         with threads(self.n_jobs):
             init = self._init(data)
-        result = purify(
-            data,
-            init,
-            update=self.update,
-            decode=self.decode,
-            threshold=self.threshold,
-            threshold_decay=self.threshold_decay,
-            step_size=self.step_size,
-            scale=self.scale,
-            pseudo_inverse=self.pseudo_inverse,
-            balance=self.balance,
-            normalize=self.normalize,
-            batch_size=self.batch_size,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-            tol=self.tol,
-            check_init="report" if isinstance(self.init, str) else "error",
-            callback=self.callback,
-            verbose=self.verbose,
-            checkpoint=None if self.checkpoint is None else str(self.checkpoint),
-        )
+        check = "report" if isinstance(self.init, str) else "error"
+        result = self._call(purify, data, init=init, check_init=check, **self._parameters())
         with threads(self.n_jobs):
             error = relative_frobenius_error(data, result.W, data.to_device(result.H).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
-        # `partial_fit` continues from here.
-        self.__dict__.pop("n_steps_", None)
-        self._decoder, self._online_state = result.decoder, OnlineState(result.state)
-        self.components_ = result.H
-        self.n_components_ = len(init)
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        self.certificate_ = result.certificate
+        self._name(result, result.H)
         self.result_ = result
+        # `partial_fit` continues from here.
+        self._decoder, self._online_state = result.decoder, OnlineState(result.state)
         return result.W
 
-    def transform(self, X: Any) -> Any:
-        """Return the weights of samples, each decoded on its own.
+    def _weights(self, data: DataMatrix) -> SampleArray:
+        return decode(data, self._decoder)
 
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never changed.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, same array type as X.
-        """
-        check_is_fitted(self)
-        data = input_data(self, X, reset=False, signed=True)
-        with threads(self.n_jobs):
-            return decode(data, self._decoder)
-
-    def _options(self) -> Options:
-        return completed_options(
-            update=self.update,
-            decode=self.decode,
-            threshold=self.threshold,
-            threshold_decay=self.threshold_decay,
-            step_size=self.step_size,
-            scale=self.scale,
-        )
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters of the method, after checking their names."""
+        params = dict(self.method_params or {})
+        for name in params:
+            if name not in METHOD_PARAMS:
+                raise UnknownNameError.of("method_params", name, METHOD_PARAMS)
+        return params
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> PurificationNMF:
@@ -319,41 +254,40 @@ class PurificationNMF(FactorizingEstimator):
         Parameters
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The batch; never changed. The first one must be large enough for the initialization.
+            The batch; never modified. The first one must be large enough for the initialization.
         {y, sample_weight}
 
         Returns
         -------
         PurificationNMF
-            The fitted estimator.
+            Itself, fitted.
 
         Notes
         -----
         Samples are decoded with the current features and counted; after `batch_size` of them (1024 by
         default) the features are updated once, from these and from the past, weighted by `forget_factor`.
-        `balance`, `normalize`, `max_iter`, `tol`, `verbose`, `callback` and `checkpoint` have no effect here.
+        `normalize`, `max_iter`, `tol`, `verbose`, `callback`, `checkpoint` and "balance" have no effect here.
         """
         first = not hasattr(self, "components_")
         data = input_data(self, X, reset=first, sample_weight=sample_weight, signed=True)
-        method = online_method(self.pseudo_inverse)
+        params = self._parameters()
+        params.pop("balance", None)
+        method = online_method(params.pop("pseudo_inverse", "auto"))
+        options = completed_options(update=self.update, **params)
+        batch_size = BATCH_SIZE if self.batch_size is None else self.batch_size
         with threads(self.n_jobs):
             if first:
-                init = self._init(data)
-                options = self._options()
-                online = begin_online(data, init, options, method)
+                online = begin_online(data, self._init(data), options, method)
             else:
-                online, options = self._online_state, self._options()
-            batch_size = BATCH_SIZE if self.batch_size is None else self.batch_size
+                online = self._online_state
             online = take_in(
                 online, data, options, method, batch_size=batch_size, forget_factor=self.forget_factor
             )
             decoder = final_decoder(online.state, options, method)
-        for name in OF_A_FIT:
-            self.__dict__.pop(name, None)
         self._online_state, self._decoder = online, decoder
         self.components_ = data.to_device(online.state.H)
         self.n_components_ = len(online.state.H)
-        self.n_steps_ = getattr(self, "n_steps_", 0) + 1
+        self._count_batch()
         return self
 
     def _complete_loaded(self) -> None:
@@ -367,10 +301,5 @@ class PurificationNMF(FactorizingEstimator):
             n = int(self.n_components)
         else:
             n = estimated_rank(self, data) if isinstance(self.init, str) else len(self.init)
-        return initial_features(
-            data,
-            n,
-            self.init,
-            self.random_state,
-            lambda points, k: select_anchors(points, k, method="spa").anchors,
-        )
+        anchors = lambda points, k: select_anchors(points, k, method="spa").anchors  # noqa: E731
+        return initial_features(data, n, self.init, self.random_state, anchors)

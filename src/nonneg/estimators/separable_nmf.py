@@ -8,16 +8,19 @@ from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import SampleArray
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator, input_data
+from nonneg.estimators._base import (
+    COUNT,
+    NOT_NEGATIVE,
+    SHARED_VALUES,
+    FactorizingEstimator,
+    input_data,
+)
 from nonneg.estimators.saving import Fields, Sparse, StoredArray, Value
 from nonneg.iteration import Progress
 from nonneg.separable.registry import METHODS
@@ -141,7 +144,6 @@ class SeparableNMF(FactorizingEstimator):
     callback: Callable[[Progress], bool | None] | None = None
     checkpoint: str | PathLike[str] | None = None
 
-    missing = "error"
     # Points, and so components, may have negative entries.
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
@@ -153,13 +155,11 @@ class SeparableNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ITERATION_CONSTRAINTS,
+        **SHARED_VALUES,
         "n_components": [*COUNT, None],
-        # Names are looked up in the registry, which knows the near ones.
-        "method": [str],
-        "method_params": [dict, None],
+        "method": [str],  # looked up in the registry, which knows near names
         "init": [str, "array-like", None],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "tol": [NOT_NEGATIVE, None],
         "max_iter": [*COUNT, None],
         "sum_to_one": ["boolean", StrOptions({"auto"})],
         "energy": [Interval(Real, 0, 1, closed="right"), None],
@@ -169,83 +169,21 @@ class SeparableNMF(FactorizingEstimator):
         "merge": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = not self._accepts_signed()
-        return tags
-
     def _accepts_signed(self) -> bool:
         return bool(METHODS.find(self.method).signed)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> SeparableNMF:
-        """Find the anchors.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never modified.
-        {y}
-
-        Returns
-        -------
-        SeparableNMF
-            The fitted estimator.
-        """
-        self._fit(X)
-        return self
-
     def _fit(self, X: Any) -> SampleArray:
-        signed = self._accepts_signed()
-        data = input_data(self, X, reset=True, signed=signed)
-        result = select_anchors(
-            data,
-            None if self.n_components is None else int(self.n_components),
-            method=self.method,
-            method_params=self.method_params,
-            init=self.init,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            energy=self.energy,
-            normalize=self.normalize,
-            reduce=self.reduce,
-            centered=self.centered,
-            merge=self.merge,
-            rng=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            callback=self.callback,
-            checkpoint=self.checkpoint,
-        )
+        data = input_data(self, X, reset=True, signed=self._accepts_signed())
+        k = None if self.n_components is None else int(self.n_components)
+        result = self._call(select_anchors, data, n_components=k, rng=self.random_state)
         with threads(self.n_jobs):
-            found = anchor_factors(data, vertices_of(data, result), self.sum_to_one)
-        self.components_ = np.ascontiguousarray(found.H) if isinstance(found.H, np.ndarray) else found.H
-        self.reconstruction_err_ = found.error
-        self.n_components_ = result.n_components
-        self.anchor_indices_ = result.anchors
-        self.coefficients_ = result.coefficients
-        self.duality_gap_ = result.gap
-        self.sum_to_one_ = found.sum_to_one
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        self.certificate_ = result.certificate
+            factors = anchor_factors(data, vertices_of(data, result), self.sum_to_one)
+        self._name(result, factors.H)
         self.result_ = result
-        return found.W
+        self.anchor_indices_, self.coefficients_ = result.anchors, result.coefficients
+        self.duality_gap_, self.sum_to_one_ = result.gap, factors.sum_to_one
+        self.reconstruction_err_ = factors.error
+        return factors.W
 
-    def transform(self, X: Any) -> Any:
-        """Return the weights of data: the best W for the anchors, row by row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data; never modified.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, with the array type of X.
-        """
-        check_is_fitted(self)
-        data: DataMatrix = input_data(self, X, reset=False, signed=self._accepts_signed())
-        with threads(self.n_jobs):
-            return anchor_weights(data, self.components_, sum_to_one=self.sum_to_one_)
+    def _weights(self, data: DataMatrix) -> SampleArray:
+        return anchor_weights(data, self.components_, sum_to_one=self.sum_to_one_)

@@ -22,7 +22,7 @@ from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.data.annotated import is_anndata
 from nonneg.data.door import Request, wrap
-from nonneg.estimators._base import COUNT, ITERATION_CONSTRAINTS, FactorizingEstimator
+from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator
 from nonneg.estimators.saving import Fields, Record, StoredArray, Value
 from nonneg.exceptions import (
     DataTypeError,
@@ -163,7 +163,6 @@ class TransformNMF(FactorizingEstimator):
     callback: Callable[[Progress], bool | None] | None = None
     checkpoint: str | PathLike[str] | None = None
 
-    missing = "error"
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "transform_": StoredArray("n_features_in_", "n_features_in_", finite=True),
@@ -172,21 +171,20 @@ class TransformNMF(FactorizingEstimator):
         "choice_": Record(TransformChoice.from_dict, optional=True),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ITERATION_CONSTRAINTS,
-        "n_components": COUNT,
+        **SHARED_VALUES,
         "method": [StrOptions({"auto", *METHODS})],
         "eps0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_init": COUNT,
         "init": [StrOptions({"random", "jd", "dct"}), "array-like", tuple, None],
         "cross_initialize": ["boolean"],
         "average_frames": COUNT,
         "averaging": [StrOptions({"moving", "block"})],
-        "method_params": [dict, None],
     }
+
+    def _accepts_signed(self) -> bool:
+        return True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = False
         tags.input_tags.sparse = False
         tags.input_tags.three_d_array = True
         return tags
@@ -198,13 +196,13 @@ class TransformNMF(FactorizingEstimator):
         Parameters
         ----------
         X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
-            The frames, of any sign; never changed.
+            The frames, of any sign; never modified.
         {y}
 
         Returns
         -------
         TransformNMF
-            The fitted estimator.
+            Itself, fitted.
         """
         self._fit(X)
         return self
@@ -212,29 +210,17 @@ class TransformNMF(FactorizingEstimator):
     def _fit(self, X: Any) -> Array:
         Y = input_frames(self, X, reset=True)
         eps0 = automatic_eps0(Y) if isinstance(self.eps0, str) else self.eps0
-        same = ("method", "n_init", "cross_initialize", "max_iter", "tol", "callback", "verbose")
+        params = self.get_params(deep=False) | {"eps0": eps0, "rng": self.random_state}
+        del params["random_state"], params["n_jobs"]
         with threads(self.n_jobs):
-            result, choice = learn_frames(
-                Y,
-                self.n_components,
-                eps0=eps0,
-                init=self.init,
-                rng=self.random_state,
-                checkpoint=self.checkpoint,
-                **{
-                    name: getattr(self, name)
-                    for name in (*same, "average_frames", "averaging", "method_params")
-                },
-            )
+            result, choice = learn_frames(Y, **params)
+        self._name(result, result.H)
+        self.result_, self.transform_, self.eps0_ = result, result.transform, eps0
+        self.activations_ = self._per_frame(result.W, int(Y.shape[1]))
+        self.reconstruction_err_ = math.sqrt(2 * max(result.divergence or 0.0, 0.0))
         self.__dict__.pop("choice_", None)
         if choice is not None:
             self.choice_ = choice
-        self.transform_, self.components_ = result.transform, result.H
-        self.activations_ = self._per_frame(result.W, int(Y.shape[1]))
-        self.n_components_, self.eps0_ = self.n_components, eps0
-        self.reconstruction_err_ = math.sqrt(2 * max(result.divergence or 0.0, 0.0))
-        self.n_iter_, self.history_, self.certificate_ = result.n_iter, result.history, result.certificate
-        self.result_ = result
         return Y
 
     def _per_frame(self, activations: Array, n_frames: int) -> Array:
@@ -245,8 +231,8 @@ class TransformNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
-            The frames, of any sign; never changed.
+        X : array-like or tensor
+            The frames, as in `fit`.
 
         Returns
         -------
@@ -269,8 +255,8 @@ class TransformNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
-            The frames, of any sign; never changed.
+        X : array-like or tensor
+            The frames, as in `fit`.
         {y}
         sample_weight : array of shape (n_frames,), optional
             Weights of the frames in the mean.
@@ -313,8 +299,8 @@ class TransformNMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
-            The frames; never changed.
+        X : array-like or tensor
+            The frames, as in `fit`.
 
         Returns
         -------
@@ -395,8 +381,18 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
             f"Found array with shape {(n_realizations, n_frames, length)}: {who} needs at least one "
             "realization and one frame."
         )
+    # In scikit-learn's words too: a frame is a sample there, and what is in it are features.
+    if reset and length < 2:
+        raise InvalidDataError(
+            f"Expected frames of at least two samples, got n_features={length}: a transform of one sample "
+            "is trivial."
+        )
+    if reset and n_frames < 2:
+        raise InvalidDataError(
+            f"Expected at least two frames, got n_samples={n_frames}: any transform fits one. Use shorter "
+            "frames or a smaller hop."
+        )
     if reset:
-        _check_sizes(n_frames, length)
         estimator.n_features_in_ = length
     elif length != estimator.n_features_in_:
         raise ShapeError(
@@ -404,20 +400,6 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
         )
     _check_finite(X, who)
     return X
-
-
-def _check_sizes(n_frames: int, length: int) -> None:
-    # In scikit-learn's words too: a frame is a sample there, and what is in it are features.
-    if length < 2:
-        raise InvalidDataError(
-            f"Expected frames of at least two samples, got n_features={length}: a transform of one sample "
-            f"is trivial."
-        )
-    if n_frames < 2:
-        raise InvalidDataError(
-            f"Expected at least two frames, got n_samples={n_frames}: any transform fits one. Use shorter "
-            "frames or a smaller hop."
-        )
 
 
 def number_of_axes(X: Any) -> int:

@@ -1,4 +1,4 @@
-"""Integrative NMF of several data sets: initialize, alternate, certify; or learn from mini-batches."""
+"""Integrative NMF of several data sets: initialize, alternate, certify."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,9 +38,6 @@ INITS = ("nndsvd", "random")
 # Power iterations for the singular vectors of the initialization, and vectors beyond k: the subspace decides
 # where the descent begins, not where it ends.
 _POWER, _OVERSAMPLING = 6, 8
-# Coordinate passes and rounds per mini-batch, as in `solvers/online.py`: the first batch decides where the
-# others begin.
-PASSES, ROUNDS, FIRST_ROUNDS = 5, 3, 30
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,6 @@ class IntegrativeResult:
 
     W: list[SampleArray]  # one per data set
     components: Components
-    sums: list[Sums]
     loss: float
     n_iter: int
     stop_reason: StopReason
@@ -76,10 +71,7 @@ def integrate(
 ) -> IntegrativeResult:
     """Minimize the objective of `problem.py` by exact updates of one block at a time."""
     # Welch et al. (2019), Cell 177(7), Algorithm 1, with all subproblems solved by block pivoting.
-    verbose, folder = (
-        checked_verbose(verbose),
-        checked_checkpoint(None if checkpoint is None else Path(checkpoint)),
-    )
+    verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     if n_init > 1 and init != "random":
         raise InvalidParameterError(
             f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
@@ -121,7 +113,7 @@ def integrate(
             sums.append(own)
         statement = _stationarity(data, W, found, sums, lam, squared_norm)
     return IntegrativeResult(
-        W, found, sums, objective(found, sums, lam, squared_norm), best.n_iter, best.stop_reason,
+        W, found, objective(found, sums, lam, squared_norm), best.n_iter, best.stop_reason,
         best.history, Certificate((statement,)),
     )  # fmt: skip
 
@@ -202,23 +194,3 @@ def _signed_squares(block: Any, *, V: Array) -> tuple[tuple[()], tuple[Array, Ar
     squares = block.weighted(XV * XV)
     zero = xp.zeros_like(squares)
     return (), tuple(xp.sum(xp.where(side, squares, zero), axis=0) for side in (XV > 0, XV < 0))
-
-
-def online_step(
-    data: DataSet,
-    at: int,
-    found: Components,
-    past: Sequence[Sums],
-    *,
-    lam: float,
-    decay: float,
-    first: bool,
-) -> tuple[Components, list[Sums]]:
-    """Update all components with a mini-batch of one data set; `past` are the sums of all of them."""
-    # Gao et al. (2021), Nat. Biotechnol. 39, Algorithm 1: HALS on sums in which older batches decay.
-    sums = list(past)
-    for _ in range(FIRST_ROUNDS if first else ROUNDS):
-        _, new, _ = encode(data, found.Ht, found.Vt[at, ...], lam)
-        sums[at] = Sums(decay * past[at].gram + new.gram, decay * past[at].cross + new.cross)
-        found, _ = update_components(found, sums, lam, passes=PASSES)
-    return found, sums

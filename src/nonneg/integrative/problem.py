@@ -6,7 +6,7 @@ V_i, the objective is
     sum_i 0.5 ||X_i - W_i (H + V_i)||^2 + 0.5 lam ||W_i V_i||^2.
 
 Given the components, the rows of W_i are separate problems. Given the weights, a data set enters by its sums
-W_i'W_i and X_i'W_i alone, so that H and V_i are updated without it, and mini-batches only add to these sums.
+W_i'W_i and X_i'W_i alone, so that H and V_i are updated without it.
 """
 
 from __future__ import annotations
@@ -116,36 +116,31 @@ def _encode_rows(
     return (new,), (violation, block.weighted_gram(new), block.transposed_times(new))
 
 
-def update_components(
-    found: Components, sums: Sequence[Sums], lam: float, *, passes: int | None = None
-) -> tuple[Components, float]:
-    """Update all components given the sums; return the violation of those before.
-
-    Exact by default; `passes` limits coordinate descent for sums that hold weights of earlier components.
-    """
+def update_components(found: Components, sums: Sequence[Sums], lam: float) -> tuple[Components, float]:
+    """Update all components given the sums; return the violation of those before."""
     xp = array_namespace(found.Ht)
     Ht, Vt, violation = found.Ht, [found.Vt[at, ...] for at in range(len(sums))], 0.0
     for sweep in range(SWEEPS):
         # A single data set has nothing to differ from: its specific components are zero at every optimum.
         for at, own in enumerate(sums if len(sums) > 1 else ()):
             target = own.cross - Ht @ own.gram
-            Vt[at], left = _updated(Vt[at], (1.0 + lam) * own.gram, target, passes)
+            Vt[at], left = _updated(Vt[at], (1.0 + lam) * own.gram, target)
             violation += left if sweep == 0 else 0.0
         gram = sum((own.gram for own in sums[1:]), start=sums[0].gram)
         cross = sum(
             (own.cross - Vt[at] @ own.gram for at, own in enumerate(sums[1:], 1)),
             start=sums[0].cross - Vt[0] @ sums[0].gram,
         )
-        Ht, left = _updated(Ht, gram, cross, passes)
+        Ht, left = _updated(Ht, gram, cross)
         violation += left if sweep == 0 else 0.0
     return Components(Ht, xp.stack(Vt)), violation
 
 
-def _updated(factor: Array, gram: Array, cross: Array, passes: int | None) -> tuple[Array, float]:
+def _updated(factor: Array, gram: Array, cross: Array) -> tuple[Array, float]:
     system = SharedGram(gram)
-    guess, violation = hals_passes(factor, system, cross, max_passes=passes or 1)
+    guess, violation = hals_passes(factor, system, cross, max_passes=1)
     left = max(float(violation - rounding(cross)), 0.0)
-    return (guess if passes else nonnegative_least_squares(system, cross, start=guess)), left
+    return nonnegative_least_squares(system, cross, start=guess), left
 
 
 def objective(found: Components, sums: Sequence[Sums], lam: float, squared_norm: float) -> float:
