@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         non_negative_factorization,
     )
     from nonneg.estimators.errors import estimate_errors
-    from nonneg.io.open_matrix import open_matrix
+    from nonneg.io.read import open_matrix
     from nonneg.purification.purify import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
     from nonneg.report.models import write_report
@@ -62,7 +62,7 @@ _HOME = {
     "load": "nonneg.applications.saved_models",
     "metrics": "nonneg.metrics",
     "non_negative_factorization": "nonneg.estimators",
-    "open_matrix": "nonneg.io.open_matrix",
+    "open_matrix": "nonneg.io.read",
     "plotting": "nonneg.plotting",
     "purify": "nonneg.purification.purify",
     "results": "nonneg.results",

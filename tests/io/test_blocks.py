@@ -83,15 +83,6 @@ def test_blocks_of_row_groups(size, wanted, edges, tmp_path, monkeypatch, rng):
     matrix.close()
 
 
-def test_chunks_of_which_three_do_not_fit_are_refused():
-    matrix = ArrayRows(np.ones((10, 4)), "a", 3 * 64)
-    matrix.check_chunk(1e9)  # rows can be cut anywhere
-    matrix.chunk_rows = 2
-    matrix.check_chunk(64)
-    with pytest.raises(FileFormatError, match="in chunks of 2 rows, which are 65 bytes with all columns"):
-        matrix.check_chunk(65)
-
-
 @pytest.mark.parametrize("memory", [1, 200, 500, 10**6])
 @pytest.mark.parametrize("kind", [np.float64, np.int8])
 def test_a_matrix_by_columns_is_rewritten_by_rows(memory, kind, rng):
@@ -138,28 +129,17 @@ def test_row_pointers_rise_from_zero_to_the_number_of_entries(indptr, n_data):
     assert sound.nnz == 1
 
 
-@pytest.mark.parametrize("row", [-1, 3])
-def test_rows_outside_of_the_matrix_are_refused(row):
-    parts = np.ones(2), np.array([0, row]), np.array([0, 1, 2])
-    with (
-        pytest.raises(FileFormatError, match=f"rows from {min(row, 0)} to {max(row, 0)} of 3"),
-        pytest.warns(NonnegWarning),
-    ):
-        by_rows(*parts, (3, 2), "file", 10**6)
-
-
-@pytest.mark.parametrize("fortran", [False, True])
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.int16])
-def test_rows_of_a_file(fortran, direct, dtype, tmp_path, monkeypatch, rng):
+def test_rows_of_a_file(direct, dtype, tmp_path, monkeypatch, rng):
     X = rng.integers(99, size=(50, 7)).astype(dtype)
     path = tmp_path / "X.bin"
-    path.write_bytes(b"header" + X.tobytes(order="F" if fortran else "C") + b"more")
+    path.write_bytes(b"header" + X.tobytes() + b"more")
     monkeypatch.setattr(stored, "_SEGMENT", 64)  # several reads for each block
     if direct:
         monkeypatch.setattr(stored, "memory_limit", lambda: 100)
         monkeypatch.setattr(stored, "_SEGMENT", 4096)
-    with FileRows(path, X.shape, dtype, 6, fortran=fortran) as matrix:
+    with FileRows(path, X.shape, dtype, 6) as matrix:
         assert matrix.n_bytes == X.nbytes
         for start, stop in ((0, 50), (13, 14), (7, 43), (49, 50), (5, 5)):
             np.testing.assert_array_equal(matrix.read_rows(start, stop), X[start:stop])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,7 +10,7 @@ from tests.references.stored import FORMATS, SPARSE, write
 from nonneg import open_matrix
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegWarning, UnsafeFileError
 from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
-from nonneg.io.open_matrix import as_stored, can_be_streamed
+from nonneg.io.read import as_stored
 from nonneg.io.stored import ArrayRows, FileRows
 
 
@@ -102,37 +99,12 @@ def test_memory_mapped_arrays_are_read_from_their_file(X, tmp_path):
     assert as_stored(sp.csr_array(X)) is None
 
 
-def test_a_fork_that_closes_all_files_ends_quietly(X, tmp_path):
-    np.save(tmp_path / "X.npy", X)
-    code = """
-import os, sys
-from nonneg.io.stored import npy_rows
-rows = npy_rows(sys.argv[1])
-child = os.fork()
-if child == 0:
-    os.closerange(3, 256)
-    sys.exit()
-sys.exit(os.waitpid(child, 0)[1])
-"""
-    command = [sys.executable, "-c", code, str(tmp_path / "X.npy")]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stderr == ""
-
-
 def test_direct_reads_give_the_same_rows(X, tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", X)
     monkeypatch.setattr("nonneg.io.stored.memory_limit", lambda: 100)
     stored = open_matrix(tmp_path / "X.npy")
     for start, stop in ((0, 60), (1, 2), (13, 60)):
         np.testing.assert_array_equal(stored.read_rows(start, stop), X[start:stop])
-
-
-def test_files_that_fit_in_memory_are_read_through_the_cache_of_the_system(X, tmp_path, monkeypatch):
-    np.save(tmp_path / "X.npy", X)
-    asked = []
-    monkeypatch.setattr("nonneg.io.stored.os.open", lambda *given: asked.append(given) or 1 / 0)
-    np.testing.assert_array_equal(open_matrix(tmp_path / "X.npy").read_rows(3, 8), X[3:8])
-    assert asked == []
 
 
 def test_open_arrays_of_the_libraries_are_taken(X, tmp_path):
@@ -231,8 +203,8 @@ def test_datasets_that_lie_in_one_piece_are_read_from_their_file(X, tmp_path):
 def test_which_files_can_be_read_block_by_block(X, tmp_path):
     np.save(tmp_path / "x.npy", X)
     np.savetxt(tmp_path / "x.csv", X, delimiter=",")
-    assert can_be_streamed(tmp_path / "x.npy")
-    assert not can_be_streamed(tmp_path / "x.csv")
+    with pytest.raises(FileFormatError, match="comma-separated text, which can only be read whole"):
+        open_matrix(tmp_path / "x.csv")
     with pytest.raises(InvalidParameterError, match="contains only one"):
         open_matrix(tmp_path / "x.npy", variable="X")
 

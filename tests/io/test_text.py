@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import time
 
@@ -13,9 +12,7 @@ import pytest
 from nonneg.cli import main
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.io import read_table
-from nonneg.io import text as text_module
-from nonneg.io.table import ReadOptions, Selection
-from nonneg.io.text import line_of_row
+from nonneg.io.table import Selection
 
 ENTRIES = np.array([[1.0, 2.5, 0.0], [3.0, 0.25, 7.0], [0.0, 1e3, 2.0]])
 NAMES = ("a", "b", "c")
@@ -117,7 +114,7 @@ def test_one_column_and_one_row(tmp_path):
     assert read_table(path).X.shape == (1, 3)
 
 
-@pytest.mark.parametrize("absent", ["", "NA", "nan", " NA ", '""', "null", "#N/A", "None"])
+@pytest.mark.parametrize("absent", ["", "n/a", "NaN", " NA ", '""', "null", "#N/A"])
 @pytest.mark.parametrize("delimiter", [",", "\t"])
 def test_absent_entries_become_nan(absent, delimiter, tmp_path):
     path = tmp_path / ("t.csv" if delimiter == "," else "t.tsv")
@@ -196,16 +193,6 @@ def test_what_is_left_out_may_be_text_but_no_row_may_be_short(tmp_path):
         read_table(path, selection=Selection(columns=("a",)))
 
 
-@pytest.mark.parametrize(("header", "rows"), [("a,b", (2, 4, 5)), (None, (1, 3, 4))])
-def test_lines_of_rows(header, rows, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text(("" if header is None else header + "\n") + "1,2\n\n3,4\n5,6\n")
-    found = [line_of_row(path, ReadOptions(), at) for at in range(4)]
-    assert found == [*rows, None]
-    path.write_text("# nothing\n")
-    assert line_of_row(path, ReadOptions(), 0) is None
-
-
 def test_long_cells_are_shown_by_their_beginning(tmp_path):
     path = tmp_path / "t.csv"
     for length, shown in ((40, "x" * 40), (41, "x" * 37 + "...")):
@@ -237,14 +224,6 @@ def test_only_names_of_rows_are_no_table(tmp_path):
     path.write_text(lines("1", "2"))
     with pytest.raises(FileFormatError, match="a single column, which was read as row names"):
         read_table(path, index=True)
-
-
-def test_a_few_long_lines_are_enough_to_see_the_layout(monkeypatch):
-    monkeypatch.setattr(text_module, "_N_SAMPLED_CHARACTERS", 10)
-    long, short = io.StringIO("1234\n\n" * 9), io.StringIO("1\n" * 99)
-    assert [number for number, _ in text_module._first_lines(long)] == [1, 3, 5, 7, 9]
-    monkeypatch.undo()
-    assert len(text_module._first_lines(short)) == 40
 
 
 def test_a_fault_far_behind_the_sampled_lines_is_found(tmp_path):
@@ -354,3 +333,36 @@ def test_an_empty_first_cell_makes_a_header(tmp_path):
     assert (found.column_names, found.row_names) == (("2", "9"), ("x", "y"))
     path.write_text(lines(",2,9", ",3,4", "5,6,7"))  # entries that are missing
     np.testing.assert_array_equal(read_table(path).X, [[np.nan, 2, 9], [np.nan, 3, 4], [5, 6, 7]])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("t.csv", lines("a,b", '"1,234",2', '"12,345,678.5",3'), [[1234, 2], [12345678.5, 3]]),
+        ("t.tsv", lines("a\tb", "1,234\t2", "5,678,901\t3"), [[1234, 2], [5678901, 3]]),
+        ("t.tsv", lines("a\tb", "1,234\t2,5", "0,125\t3"), [[1.234, 2.5], [0.125, 3]]),
+    ],
+)
+def test_thousands_separators_are_told_from_decimal_commas(name, text, expected, tmp_path):
+    (tmp_path / name).write_text(text)
+    np.testing.assert_array_equal(read_table(tmp_path / name).X, expected)
+
+
+def test_names_of_columns_that_occur_twice_are_numbered(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("sales,costs,sales,sales", "1,2,3,4"))
+    assert read_table(path).column_names == ("sales", "costs", "sales.1", "sales.2")
+
+
+def test_all_columns_of_text_and_of_dates_are_named_at_once(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("day,town,a", "2024-01-05,Ulm,1", '2024-01-06,"a, ""b"" \nc",2'))
+    with pytest.raises(FileFormatError) as caught:
+        read_table(path, index=False)
+    said = str(caught.value)
+    assert "2 columns" in said
+    assert "'day' (line 2: '2024-01-05', a date), 'town' (line 2: 'Ulm')." in said
+    assert "--drop day,town," in said
+    table = read_table(path, index=False, selection=Selection(drop=("day", "town")))
+    np.testing.assert_array_equal(table.X, [[1], [2]])
+    assert table.lines == [2, 4]

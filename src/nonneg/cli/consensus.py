@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         terminal.note(f"factorizing the {len(genes)} most variable of {len(counted)} features")
     names = table.column_names or [str(at) for at in range(counts.shape[1])]
     samples = table.row_names or [str(at) for at in range(counts.shape[0])]
-    known, factorized = [names[at] for at in counted], [names[at] for at in genes]
+    known, factorized = ([names[int(at)] for at in some] for some in (counted, genes))
     parameters = arguments.chosen(
         options, "resample", "clustering", "density_threshold", n_components="ranks", beta_loss="loss"
     )

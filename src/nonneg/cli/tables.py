@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ from nonneg.cli import terminal
 if TYPE_CHECKING:
     from nonneg.io import Table
 
-_TEXT = ("csv", "tsv")
-_COLUMNS = (*_TEXT, "parquet")  # formats with columns that can be read one by one
 _MOST_COMPRESSED = 50  # times its size on disk that a compressed file may take in memory
 _CENTERED = 0.05  # the mean of centered data is below this part of their size
 
@@ -86,7 +85,7 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     else:
         _check_entries(table, options, signed=signed)
     if options.dtype is not None:
-        table = table.converted(options.dtype)
+        table = replace(table, X=table.X.astype(options.dtype, copy=False))
     if not options.quiet:
         from nonneg.report.wording import counted
 
@@ -107,7 +106,7 @@ def _known_columns(options: argparse.Namespace, names: Sequence[str]) -> Table |
     from nonneg.io.read import format_of
     from nonneg.io.table import Selection
 
-    if options.columns or options.drop or options.transpose or format_of(options.file).kind not in _COLUMNS:
+    if options.columns or options.drop or options.transpose or not format_of(options.file).has_columns:
         return None
     try:
         table = read_table(options.file, **_reading(options) | {"selection": Selection(tuple(names))})
@@ -123,18 +122,17 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
     from nonneg.data.door import Request, wrap
     from nonneg.exceptions import InvalidParameterError
     from nonneg.io.memory import checked_memory, written_bytes
-    from nonneg.io.open_matrix import can_be_streamed, open_stored
-    from nonneg.io.read import format_of
+    from nonneg.io.read import format_of, open_stored
     from nonneg.io.table import ReadOptions, Table
     from nonneg.solvers.registry import beta_of
 
     if not hasattr(options, "memory"):
         return None
     memory, path = checked_memory(options.memory), options.file
-    kind = format_of(path).kind
+    form = format_of(path)
     # Without --memory, a file that could not exceed the memory if it were compressed is not opened twice.
     on_disk = path.stat().st_size if path.is_file() else memory
-    if not (can_be_streamed(path) or (options.memory is not None and on_disk > memory)):
+    if not (form.open or (options.memory is not None and on_disk > memory)):
         return None
     if options.memory is None and on_disk * _MOST_COMPRESSED < memory:
         return None
@@ -167,7 +165,7 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
     rows, columns = (
         None if names is None else tuple(names) for names in (stored.row_names, stored.column_names)
     )
-    return Table(data, rows, columns, str(path), kind)
+    return Table(data, rows, columns, str(path), form.kind)
 
 
 def stored_reader(options: argparse.Namespace) -> Any:
@@ -178,7 +176,7 @@ def stored_reader(options: argparse.Namespace) -> Any:
 def _read_stored(path: Path, reading: dict[str, Any], dtype: str | None, start: int, stop: int) -> Any:
     import numpy
 
-    from nonneg.io.open_matrix import open_stored
+    from nonneg.io.read import open_stored
     from nonneg.io.table import ReadOptions
 
     stored = open_stored(path, ReadOptions(**reading), None)
@@ -248,7 +246,7 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
     value = float(values[bad][0])
     names = [str(at) if table.column_names is None else table.column_names[at] for at in np.unique(columns)]
     several = f" ({len(rows)} such entries in all)" if len(rows) > 1 else ""
-    where = f"{_named(table, options, (int(rows[0]), int(columns[0])))}"
+    where = f"{_named(table, (int(rows[0]), int(columns[0])))}"
     plural = "s" * (len(names) > 1)
     drop = f"or leave the column{plural} out with --drop {','.join(names[:20])}"
     if lost.any():
@@ -273,16 +271,9 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
     )
 
 
-def _named(table: Table, options: argparse.Namespace, place: tuple[int, int]) -> str:
-    from nonneg.io.table import ReadOptions
-
+def _named(table: Table, place: tuple[int, int]) -> str:
     row, column = place
-    where = f"row {row} (from 0)"
-    if table.kind in _TEXT:
-        from nonneg.io.text import line_of_row
-
-        line = line_of_row(Path(table.source), ReadOptions(**_reading(options)), row)
-        where = where if line is None else f"line {line}"
+    where = f"row {row} (from 0)" if table.lines is None else f"line {table.lines[row]}"
     if table.row_names is not None:
         where += f" ({table.row_names[row]!r})"
     name = f"column {column}" if table.column_names is None else f"column {table.column_names[column]!r}"

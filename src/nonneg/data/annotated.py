@@ -19,7 +19,7 @@ from nonneg.exceptions import (
     UnknownNameError,
 )
 from nonneg.io.hdf5 import HIGHLY_VARIABLE
-from nonneg.io.open_matrix import as_stored
+from nonneg.io.read import as_stored
 
 _N_SHOWN = 5
 

@@ -31,7 +31,7 @@ from nonneg.exceptions import (
     UnsupportedInputError,
     ZeroDataError,
 )
-from nonneg.io.open_matrix import as_stored
+from nonneg.io.read import as_stored
 from nonneg.io.stored import StoredMatrix
 
 Labels = tuple[Any, Any] | None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ import numpy as np
 
 from nonneg._typing import BoolArray, FloatArray
 from nonneg.exceptions import DataChangedWarning, DataTypeError, FileFormatError, NonnegWarning, ShapeError
+from nonneg.io import matlab, npz
 from nonneg.io.envi import header_of, in_nanometers, read_envi
-from nonneg.io.matlab import read_all
-from nonneg.io.npz import read_arrays, read_layout
-from nonneg.io.table import check_variable
+from nonneg.io.npz import read_layout
+from nonneg.io.read import format_of, read_with
+from nonneg.io.table import StoredArray, check_variable, choose_array
 
 WORDS = ".npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
 
@@ -164,94 +167,67 @@ def read_cube(
         If `variable` is given for a file of one array.
     """
     place = Path(path)
-    if not place.is_file():
+    if place.suffix.lower() in (".npy", ".npz", ".mat"):
+        form = format_of(place)
+        check_variable(variable, place, form.words, several=form.several)
+        cube = read_with(form.words, place, lambda: _stored_cube(place, variable))
+    elif not place.is_file():
         raise FileFormatError(f"{place} does not exist. Expected a cube: {WORDS}.")
-    ending = place.suffix.lower()
-    if ending == ".npy":
-        check_variable(variable, place, "a NumPy array", several=False)
-        found = Cube(_mapped(place), source=str(place))
-    elif ending in (".npz", ".mat"):
-        found = _one_of_several(place, variable)
     elif header_of(place) is not None:
         check_variable(variable, place, "an ENVI image", several=False)
-        found = Cube(source=str(place), **read_envi(place, all_bands=bands is not None))
-        _tell_of_bad_bands(found)
-    else:
-        raise FileFormatError(f"{place} has an unknown ending ({ending or 'none'}). Expected {WORDS}.")
-    return as_cube(found, wavelengths=wavelengths, no_data=no_data, bands=bands)
-
-
-def _tell_of_bad_bands(cube: Cube) -> None:
-    left_out = int((~cube.kept).sum())
-    if left_out:
-        warnings.warn(
-            f"{left_out} of {cube.shape[2]} bands of {Path(cube.source).name} are left out: its header flags "
-            "them as bad (bbl). bands='all' (--all-bands) keeps them.",
-            DataChangedWarning,
-            stacklevel=3,
-        )
-
-
-def _mapped(path: Path) -> Any:
-    shape, fortran, dtype, offset = read_layout(path)
-    try:
-        return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
-    except (ValueError, OverflowError, OSError) as error:  # shorter than its header says, or of no entries
-        raise FileFormatError(f"{path} could not be read as a NumPy file: {error}.") from error
-
-
-def _one_of_several(path: Path, variable: str | None) -> Cube:
-    arrays = _arrays_of(path)
-    if path.suffix.lower() == ".mat":
-        arrays = _with_cubes_of_matrices(arrays)
-    cubes = [name for name, array in arrays.items() if array.ndim == 3]
-    listing = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
-    if variable is not None and variable not in arrays:
-        raise FileFormatError(f"{path} contains no variable {variable!r}. It contains: {listing}.")
-    if variable is None and len(cubes) != 1:
-        raise FileFormatError(
-            f"Expected one array with three axes (rows, columns, bands) in {path}, which contains: "
-            f"{listing}. "
-            + (
-                "Choose one with variable='NAME' (--variable NAME)."
-                if cubes
-                else "To make a cube from pixels in rows, use array.reshape(n_rows, n_columns, n_bands)."
+        cube = Cube(source=str(place), **read_envi(place, all_bands=bands is not None))
+        if n_bad := int((~cube.kept).sum()):
+            warnings.warn(
+                f"{n_bad} of {cube.shape[2]} bands of {place.name} are left out: its header flags them as "
+                "bad (bbl). bands='all' (--all-bands) keeps them.",
+                DataChangedWarning,
+                stacklevel=2,
             )
-        )
-    values = arrays[variable or cubes[0]]
+    else:
+        raise FileFormatError(f"{place} has an unknown ending ({place.suffix or 'none'}). Expected {WORDS}.")
+    return as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
+
+
+def _stored_cube(path: Path, variable: str | None) -> Cube:
+    """Open the array of a NumPy file, or read one of an archive or a MATLAB file, with its wavelengths."""
+    if path.suffix.lower() == ".npy":
+        read_layout(path)
+        return Cube(np.load(path, mmap_mode="r", allow_pickle=False), source=str(path))
+    is_archive = path.suffix.lower() == ".npz"
+    arrays = npz.arrays_of(path) if is_archive else _with_cubes_of_matrices(matlab.arrays_of(path))
+    values = choose_array(arrays, variable, str(path), cube=True).load()
     listed = arrays.get("wavelengths", arrays.get("wavelength"))
     if listed is None or values.ndim != 3:
         return Cube(values, source=str(path))
-    if listed.size != values.shape[2]:
+    wavelengths = np.ravel(listed.load())
+    if wavelengths.size != values.shape[2]:
         warnings.warn(
-            f"The wavelengths in {path} are not used: there are {listed.size} of them for {values.shape[2]} "
-            f"bands.{_hint(listed.size, values.shape, None)}",
+            f"The wavelengths in {path} are not used: there are {wavelengths.size} of them for "
+            f"{values.shape[2]} bands.{_hint(wavelengths.size, values.shape, None)}",
             NonnegWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
         return Cube(values, source=str(path))
-    return Cube(values, in_nanometers(np.ravel(listed)), source=str(path))
+    return Cube(values, in_nanometers(wavelengths), source=str(path))
 
 
-def _with_cubes_of_matrices(arrays: dict[str, Any]) -> dict[str, Any]:
+def _with_cubes_of_matrices(arrays: dict[str, StoredArray]) -> dict[str, StoredArray]:
     """Make cubes of matrices of pixels where their numbers of rows and columns, nRow and nCol, lie beside."""
-    sides = {name.lower(): array for name, array in arrays.items() if array.size == 1}
+    sides = {name.lower(): array for name, array in arrays.items() if math.prod(array.shape) == 1}
     if not {"nrow", "ncol"} <= set(sides):
         return arrays
-    rows, columns = (int(sides[name].item()) for name in ("nrow", "ncol"))
-    found = dict(arrays)
+    rows, columns = (int(sides[name].load().item()) for name in ("nrow", "ncol"))
+
+    def cube(matrix: StoredArray) -> Any:
+        pixels = matrix.load()
+        pixels = pixels if len(pixels) == rows * columns else pixels.T
+        # MATLAB numbers pixels column after column.
+        return pixels.reshape(columns, rows, pixels.shape[1]).transpose(1, 0, 2)
+
+    cubes = {}
     for name, array in arrays.items():
-        if array.ndim == 2 and rows * columns in array.shape and min(array.shape) > 1:
-            pixels = array if array.shape[0] == rows * columns else array.T
-            # MATLAB numbers pixels column after column.
-            found[name] = pixels.reshape(columns, rows, pixels.shape[1]).transpose(1, 0, 2)
-    return found
-
-
-def _arrays_of(path: Path) -> dict[str, Any]:
-    try:
-        return read_arrays(path) if path.suffix.lower() == ".npz" else read_all(path)
-    except (FileFormatError, ImportError, MemoryError):
-        raise
-    except Exception as error:  # readers raise whatever they stumble over
-        raise FileFormatError(f"{path} could not be read: {error}. It may be damaged.") from error
+        shape = array.shape
+        if array.is_numeric and len(shape) == 2 and rows * columns in shape and min(shape) > 1:
+            n_bands = shape[1] if shape[0] == rows * columns else shape[0]
+            cubes[name] = StoredArray((rows, columns, n_bands), True, partial(cube, array))
+    return arrays | cubes

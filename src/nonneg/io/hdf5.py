@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +49,6 @@ def walk(node, depth):
 with h5py.File(sys.argv[1], "r") as file:
     walk(file, 0)
 """
-
-
-@contextmanager
-def opened(path: Path, purpose: str) -> Iterator[Any]:
-    """Open an HDF5 file for reading, and close it afterwards."""
-    with open_checked(path, purpose) as file:
-        yield file
 
 
 def open_checked(path: Path, purpose: str) -> Any:
@@ -114,9 +106,7 @@ def text_of(values: Any) -> list[str]:
 
 def unique_names(names: list[str], identifiers: list[str]) -> list[str]:
     """Keep readable names apart: one that occurs twice gets its identifier behind it."""
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(names)
     return [
         name if counts[name] == 1 else f"{name} ({identifier})"
         for name, identifier in zip(names, identifiers, strict=True)
@@ -128,24 +118,22 @@ HIGHLY_VARIABLE = "highly_variable"
 
 def chosen_matrix(
     file: Any, options: ReadOptions, source: str
-) -> tuple[Any, list[str] | None, list[str] | None, list[int] | None]:
+) -> tuple[Any, list[str] | None, list[str] | None, Any]:
     """Return X or the chosen layer, the names of cells and variables, and which variables are wanted."""
     wanted = options.variable or "X"
     if wanted not in file:
+        known = [name for name in ("X", "raw/X") if name in file]
+        known += [f"layers/{name}" for name in file.get("layers", {})]
         raise FileFormatError(
-            f"{source} contains no {wanted!r}. It contains: {', '.join(_matrices(file)) or 'no matrix'}. "
+            f"{source} contains no {wanted!r}. It contains: {', '.join(known) or 'no matrix'}. "
             "Choose one with variable='NAME' (--variable NAME)."
         )
     variables = file["raw"] if wanted.startswith("raw/") else file
-    names, kept = _names(variables, "var"), None
-    if options.highly_variable:
-        kept = _highly_variable(variables, source)
-        names = None if names is None else [names[at] for at in kept]
-    return file[wanted], _names(file, "obs"), names, kept
+    chosen = _highly_variable(variables["var"], source) if options.highly_variable else None
+    return file[wanted], _names(file, "obs"), _names(variables, "var"), chosen
 
 
-def _highly_variable(variables: Any, source: str) -> list[int]:
-    frame = variables["var"]
+def _highly_variable(frame: Any, source: str) -> Any:
     if HIGHLY_VARIABLE not in frame:
         raise FileFormatError(
             f"{source} contains no column {HIGHLY_VARIABLE!r} of variables (columns: {', '.join(frame)}). "
@@ -153,16 +141,16 @@ def _highly_variable(variables: Any, source: str) -> list[int]:
             "(--highly-variable) out."
         )
     column = frame[HIGHLY_VARIABLE]
-    values = column["values"][()] if is_group(column) else column[()]
-    kept = np.flatnonzero(np.asarray(values).astype(bool))
-    if kept.size == 0:
+    flags = column["values"][()] if is_group(column) else column[()]
+    chosen = np.flatnonzero(np.asarray(flags).astype(bool))
+    if chosen.size == 0:
         raise FileFormatError(f"{source} marks none of its variables as highly variable.")
-    return [int(at) for at in kept]
+    return chosen
 
 
 def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
     """Return a column of the cells, such as their type, as text."""
-    with opened(path, "Reading a .h5ad file") as file:
+    with open_checked(path, "Reading a .h5ad file") as file:
         frame = file.get("obs", {})
         if name not in frame:
             raise FileFormatError(
@@ -181,11 +169,6 @@ def _column(column: Any, name: str) -> list[str]:
     if not all(-1 <= code < len(categories) for code in codes):
         raise FileFormatError(f"The column {name!r} has codes without a category: it is damaged.")
     return [categories[code] if code >= 0 else "none" for code in codes]
-
-
-def _matrices(file: Any) -> list[str]:
-    found = [name for name in ("X", "raw/X") if name in file]
-    return found + [f"layers/{name}" for name in file.get("layers", {})]
 
 
 def sparse_layout(node: Any, source: str) -> tuple[bool, tuple[int, int]]:

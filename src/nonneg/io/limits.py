@@ -1,4 +1,4 @@
-"""How far a compressed file may expand: a small file from elsewhere must not fill the memory."""
+"""Limits of what a compressed file may expand to: a small file from elsewhere must not fill the memory."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def expansion_limit(path: Path) -> float:
 def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
     """Reject a zip archive that expands too far."""
     if sum(member.file_size for member in archive.infolist()) > expansion_limit(path):
-        raise _too_large(path)
+        raise too_large(path)
 
 
 def check_rows(n_rows: int, path: Path) -> None:
     """Reject a sparse matrix whose rows, nearly all of them empty, take far more memory than the file."""
     if 8.0 * n_rows > expansion_limit(path):
-        raise _too_large(path)
+        raise too_large(path)
 
 
 def open_gzip(path: Path) -> Any:
@@ -63,7 +63,7 @@ class _LimitedGzip(gzip.GzipFile):
     def _counted(self, data: bytes) -> bytes:
         self._n_bytes += len(data)
         if self._n_bytes > self._limit:
-            raise _too_large(self._path)
+            raise too_large(self._path)
         return data
 
     def read(self, size: int | None = -1) -> bytes:
@@ -82,7 +82,8 @@ class _LimitedGzip(gzip.GzipFile):
         return self._counted(super().readline(_ALWAYS if size is None or size < 0 else size))
 
 
-def _too_large(path: Path) -> FileFormatError:
+def too_large(path: Path) -> FileFormatError:
+    """Build the error for a file that expands too far."""
     return FileFormatError(
         f"{path} expands to more than {expansion_limit(path) / 1e9:.3g} GB, over {_RATIO:g} times its own "
         f"size, and is rejected. If you trust it, set the environment variable {MAX_EXPANSION} to a larger "

@@ -13,7 +13,7 @@ from nonneg._typing import MatrixLike
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import unique_names
 from nonneg.io.limits import check_rows, open_gzip, open_gzip_text
-from nonneg.io.table import Contents, ReadOptions, read_matrices
+from nonneg.io.table import ReadOptions, Table, read_matrices
 
 _NUMBER = (
     rb"[+-]?+(?:(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?"
@@ -36,9 +36,9 @@ _BLOCK = 1 << 24
 _LONGEST_LINE = 1 << 16
 
 
-def read(path: Path, options: ReadOptions) -> Contents:
+def read(path: Path, options: ReadOptions) -> Table:
     """Read the matrix."""
-    return Contents(read_matrix(path))
+    return Table(read_matrix(path))
 
 
 def read_matrix(path: Path) -> MatrixLike:
@@ -129,7 +129,7 @@ def _check_lines(text: bytes, path: Path, first: int, body: re.Pattern[bytes]) -
     return first + text.count(b"\n")
 
 
-def read_tenx_folder(path: Path, options: ReadOptions) -> Contents:
+def read_tenx_folder(path: Path, options: ReadOptions) -> Table:
     """Read the counts; cells become rows and features columns."""
     matrix = _find(path, "matrix.mtx")
     features = _lines(_find(path, "features.tsv", "genes.tsv"))
@@ -143,7 +143,7 @@ def read_tenx_folder(path: Path, options: ReadOptions) -> Contents:
         )
     identifiers = [cells[0] for cells in features]
     symbols = [cells[1] if len(cells) > 1 else cells[0] for cells in features]
-    return Contents(counts, barcodes, unique_names(symbols, identifiers))
+    return Table(counts, barcodes, unique_names(symbols, identifiers))
 
 
 def _find(folder: Path, *names: str) -> Path:

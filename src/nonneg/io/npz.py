@@ -5,41 +5,50 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import FileFormatError, UnsafeFileError
 from nonneg.io.limits import check_archive, check_rows
-from nonneg.io.table import Contents, ReadOptions, choose_variable
+from nonneg.io.table import ReadOptions, StoredArray, Table, choose_array
+
+_PICKLE_MARK = b"\x80"  # protocols 2 and later begin with this byte
 
 
-def read_npz(path: Path, options: ReadOptions) -> Contents:
+def read_npy(path: Path, options: ReadOptions) -> Table:
+    """Read the array."""
+    read_layout(path)
+    return Table(np.load(path, allow_pickle=False))
+
+
+def read_npz(path: Path, options: ReadOptions) -> Table:
     """Read one dense array, or the sparse matrix."""
     headers = _headers(path)
     if {"format", "shape", "data"} <= headers.keys() and options.variable is None:
-        return Contents(_read_sparse(path, {name: dtype for name, (_, dtype) in headers.items()}))
-    shapes = {
-        name: shape
+        return Table(_read_sparse(path, {name: dtype for name, (_, dtype) in headers.items()}))
+    return Table(choose_array(arrays_of(path), options.variable, str(path)).load())
+
+
+def arrays_of(path: Path) -> dict[str, StoredArray]:
+    """List the arrays of an archive; where none is numeric, reading one says what it is."""
+    headers = _headers(path)
+    none = not any(dtype.kind in "buif" for _, dtype in headers.values())
+
+    def load(name: str) -> Any:
+        if headers[name][1].hasobject:
+            raise unsafe_file(f"{path} (variable {name})")
+        with np.load(path, allow_pickle=False) as stored:
+            return stored[name]
+
+    return {
+        name: StoredArray(shape, none or dtype.kind in "buif", partial(load, name))
         for name, (shape, dtype) in headers.items()
-        if dtype.kind in "buif" or options.variable is not None
     }
-    # Where nothing is numeric, the reader of the first array says why.
-    chosen = choose_variable(shapes, options.variable, str(path)) if shapes else next(iter(headers))
-    with zipfile.ZipFile(path) as archive, archive.open(f"{chosen}.npy") as stream:
-        size = archive.getinfo(f"{chosen}.npy").file_size
-        return Contents(read_array(stream, f"{path} (variable {chosen})", size))
-
-
-def read_arrays(path: Path) -> dict[str, Any]:
-    """Read all numeric arrays."""
-    numeric = [name for name, (_, dtype) in _headers(path).items() if dtype.kind in "buif"]
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in numeric}
 
 
 def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -54,10 +63,9 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         check_archive(archive, path)
         for member in archive.infolist():
             if member.filename.endswith(".npy"):
-                with archive.open(member) as stream:
-                    shape, dtype = read_header(stream)
                 name = member.filename.removesuffix(".npy")
-                _check_size(shape, dtype, member.file_size, f"{path} (variable {name})")
+                with archive.open(member) as stream:
+                    shape, _, dtype = _header(stream, f"{path} (variable {name})", member.file_size)
                 headers[name] = shape, dtype
     if not headers:
         raise FileFormatError(f"{path} is a zip archive without NumPy arrays.")
@@ -88,81 +96,40 @@ def _read_sparse(path: Path, dtypes: Mapping[str, np.dtype[Any]]) -> SparseMatri
     return matrix
 
 
-# Protocols 2 and later begin with this byte.
-_PICKLE_MARK = b"\x80"
-
-
-def read_npy(path: Path, options: ReadOptions) -> Contents:
-    """Read the array."""
+def read_layout(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Return shape, order (whether Fortran's), dtype and where the entries begin, without reading them."""
     with path.open("rb") as stream:
-        return Contents(read_array(stream, str(path), path.stat().st_size))
+        shape, fortran, dtype = _header(stream, str(path), path.stat().st_size)
+        if dtype.hasobject:
+            raise unsafe_file(str(path))
+        return shape, fortran, dtype, stream.tell()
 
 
-def read_array(stream: IO[bytes], source: str, n_bytes: int) -> npt.NDArray[Any]:
-    """Read an array in NumPy's format from an open file, and never by pickle."""
+def _header(stream: IO[bytes], source: str, n_bytes: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of an array in NumPy's format, and check that the entries are there."""
     mark = stream.read(len(np.lib.format.MAGIC_PREFIX))
     if mark.startswith(_PICKLE_MARK):
         raise unsafe_file(source)
     if mark != np.lib.format.MAGIC_PREFIX:
         raise FileFormatError(
-            f"{source} is not a NumPy file: it begins with {mark!r}, "
-            f"not with {np.lib.format.MAGIC_PREFIX!r}. Write it with numpy.save."
+            f"{source} is not a NumPy file: it begins with {mark!r}, not with "
+            f"{np.lib.format.MAGIC_PREFIX!r}. Write it with numpy.save."
         )
-    stream.seek(-len(mark), 1)
+    stream.seek(0)
     try:
-        shape, dtype = read_header(stream)
-        _check_size(shape, dtype, n_bytes, source)
-        stream.seek(0)
-        return np.lib.format.read_array(stream, allow_pickle=False)
-    except FileFormatError:
-        raise
-    except (ValueError, EOFError) as error:
-        if "Object arrays" in str(error):
-            raise unsafe_file(source) from error
-        raise FileFormatError(
-            f"{source} is corrupt or truncated: {error} Write it again with numpy.save."
-        ) from error
-
-
-def _check_size(shape: tuple[int, ...], dtype: np.dtype[Any], n_bytes: int, source: str) -> None:
+        first = np.lib.format.read_magic(stream) == (1, 0)
+        parse = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = parse(stream)
+    except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
+        raise FileFormatError(f"{source} is corrupt: {error} Write it again with numpy.save.") from error
     # NumPy makes room for all that the header declares before it reads.
-    declared = math.prod(shape) * dtype.itemsize
-    if not dtype.hasobject and (declared > n_bytes or min(shape, default=0) < 0):
+    declared, held = math.prod(shape) * dtype.itemsize, n_bytes - stream.tell()
+    if not dtype.hasobject and (declared > held or min(shape, default=0) < 0):
         raise FileFormatError(
-            f"{source} is corrupt or truncated: its header declares {declared} bytes, but it has {n_bytes}. "
+            f"{source} is corrupt or truncated: its header declares {declared} bytes, but it has {held}. "
             "Write it again with numpy.save."
         )
-
-
-def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read shape and dtype from the beginning of an array in NumPy's format."""
-    shape, _, dtype = _header(stream)
-    return shape, dtype
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    if np.lib.format.read_magic(stream) == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    return np.lib.format.read_array_header_2_0(stream)
-
-
-def read_layout(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Return shape, order (whether Fortran's), dtype and where the entries begin, without reading them."""
-    with path.open("rb") as stream:
-        mark = stream.read(len(np.lib.format.MAGIC_PREFIX))
-        if mark != np.lib.format.MAGIC_PREFIX:
-            raise FileFormatError(
-                f"{path} is not a NumPy file: it begins with {mark!r}, not with "
-                f"{np.lib.format.MAGIC_PREFIX!r}. Write it with numpy.save."
-            )
-        stream.seek(0)
-        try:
-            shape, fortran, dtype = _header(stream)
-        except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
-            raise FileFormatError(f"{path} is corrupt: {error} Write it again with numpy.save.") from error
-        if dtype.hasobject:
-            raise unsafe_file(str(path))
-        return shape, fortran, dtype, stream.tell()
+    return shape, fortran, dtype
 
 
 def unsafe_file(source: str) -> UnsafeFileError:

@@ -22,7 +22,9 @@ class ParquetRows(StoredMatrix):
         parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
         self._file = parquet.ParquetFile(path)
         schema, about = self._file.schema_arrow, self._file.metadata
-        index, features = _layout(schema, options)
+        stored = _stored_index(schema)
+        index = _index_column(schema, stored, options)
+        features = [name for name in schema.names if name != index and name not in stored]
         if options.selection:
             kept, label = options.selection.places(features, len(features), str(path))
             if label is not None:
@@ -37,14 +39,11 @@ class ParquetRows(StoredMatrix):
         self.n_bytes = sum(about.row_group(at).total_byte_size for at in groups)
         if index is not None:
             self.row_names = self._texts(index)
+        kinds = [schema.field(name) for name in features]
+        dtype = np.result_type(*(np.dtype(kind.type.to_pandas_dtype()) for kind in kinds))
         # Empty cells become NaN, which only floating-point numbers have.
-        kinds = [np.dtype(schema.field(name).type.to_pandas_dtype()) for name in features]
-        dtype = np.result_type(*kinds)
-        nulls = any(schema.field(name).nullable for name in features) and dtype not in (
-            np.float32,
-            np.float64,
-        )
-        self.dtype = np.dtype(np.float64 if nulls else dtype)
+        has_nan = dtype in (np.float32, np.float64) or not any(kind.nullable for kind in kinds)
+        self.dtype = np.dtype(dtype if has_nan else np.float64)
         self.chunk_rows = int(np.diff(self._edges).max(initial=1))
 
     def _texts(self, name: str) -> list[str]:
@@ -68,12 +67,6 @@ class ParquetRows(StoredMatrix):
         return rows[start - self._edges[first] : stop - self._edges[first]]
 
 
-def _layout(schema: Any, options: ReadOptions) -> tuple[str | None, list[str]]:
-    """Return the column of names, if there is one, and the columns of features."""
-    index, stored = _index_column(schema, options), _stored_index(schema)
-    return index, [name for name in schema.names if name != index and name not in stored]
-
-
 def _check_numeric(schema: Any, features: list[str], path: Path) -> None:
     for position, name in enumerate(schema.names):
         if name in features and not _is_numeric(schema.field(name).type):
@@ -95,18 +88,14 @@ def _dense(table: Any, features: list[str]) -> Any:
     return X
 
 
-def _index_column(schema: Any, options: ReadOptions) -> str | None:
+def _index_column(schema: Any, stored: list[str], options: ReadOptions) -> str | None:
+    """Return the column of names, if there is one."""
     if options.index is False or not schema.names:
         return None
-    stored = _stored_index(schema)
-    if stored:
-        return stored[0]
-    first = schema.names[0]
-    if options.selection.names(first):
-        return None
-    if options.index is True or not _is_numeric(schema.field(first).type):
-        return str(first)
-    return None
+    first = str(schema.names[0])
+    if stored or options.selection.names(first):
+        return stored[0] if stored else None
+    return first if options.index is True or not _is_numeric(schema.field(first).type) else None
 
 
 def _stored_index(schema: Any) -> list[str]:

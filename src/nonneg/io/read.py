@@ -1,72 +1,57 @@
-"""The registry of formats, and the one function that reads any of them."""
+"""Formats of files: one table of their readers, and the functions that read or open any of them."""
 
 from __future__ import annotations
 
 import difflib
-import importlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
+
+from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
+from nonneg.io import matlab, matrix_market, npz, text
+from nonneg.io.hdf5 import chosen_group, chosen_matrix, is_group, open_checked, sparse_layout
+from nonneg.io.memory import checked_memory
+from nonneg.io.parquet import ParquetRows
+from nonneg.io.stored import (
+    ArrayRows,
+    CompressedColumns,
+    CompressedRows,
+    FileRows,
+    StoredMatrix,
+    memmap_rows,
+    npy_rows,
+)
 from nonneg.io.table import (
-    Contents,
     Presence,
     ReadOptions,
     Selection,
+    StoredArray,
     Table,
     check_variable,
     checked_table,
+    choose_array,
     selected_columns,
 )
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: its description, and its reader, which is imported when it is needed."""
+    """A file format: its description, its reader, and what opens it without reading it."""
 
     kind: str
     words: str
-    reader: str  # module and function
+    read: Callable[[Path, ReadOptions], Table] | None = None
+    open: Callable[[Path, ReadOptions, int], StoredMatrix] | None = None
     several: bool = False  # whether a file may hold more than one array, so that `variable` chooses
-    opener: str = ""  # the function of `open_matrix` that opens it without reading it
-
-    def read(self, path: Path, options: ReadOptions) -> Contents:
-        """Import the reader, and read a file."""
-        module, _, name = self.reader.partition(".")
-        contents: Contents = getattr(importlib.import_module(f"nonneg.io.{module}"), name)(path, options)
-        return contents
-
-
-Result = TypeVar("Result")
-_WHOLE = "open_matrix.read_whole"
-
-ZARR = Format("zarr", "a Zarr array or AnnData store", _WHOLE, several=True, opener="zarr")
-TEN_X_FOLDER = Format(
-    "10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", "matrix_market.read_tenx_folder"
-)
-
-FORMATS = {
-    ".npy": Format("npy", "a NumPy array", "npz.read_npy", opener="npy"),
-    ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", "npz.read_npz", several=True),
-    ".csv": Format("csv", "comma-separated text", "text.read"),
-    ".tsv": Format("tsv", "tab-separated text", "text.read"),
-    ".csv.gz": Format("csv", "compressed comma-separated text", "text.read"),
-    ".tsv.gz": Format("tsv", "compressed tab-separated text", "text.read"),
-    ".mtx": Format("mtx", "a Matrix Market file", "matrix_market.read"),
-    ".mtx.gz": Format("mtx", "a compressed Matrix Market file", "matrix_market.read"),
-    ".mat": Format("mat", "a MATLAB file", "matlab.read", several=True),
-    ".parquet": Format("parquet", "a Parquet file", _WHOLE, opener="parquet"),
-    ".h5ad": Format("h5ad", "an AnnData file", _WHOLE, several=True, opener="h5ad"),
-    ".h5": Format("10x", "a 10x Genomics HDF5 file", _WHOLE, several=True, opener="hdf5"),
-}
-
-
-def known_suffixes() -> list[str]:
-    """List the endings of the files that can be read."""
-    return sorted(FORMATS)
+    has_columns: bool = False  # whether columns are chosen as they are read: the others may contain text
 
 
 def read_table(
@@ -92,18 +77,34 @@ def read_table(
         )
     place = Path(path)
     options = ReadOptions(header, index, variable, delimiter, selection or Selection(), highly_variable)
-    found = format_of(place)
-    if highly_variable and found.kind not in ("h5ad", "zarr"):
+    form = format_of(place)
+    if highly_variable and form.kind not in ("h5ad", "zarr"):
         raise InvalidParameterError(
-            f"highly_variable=True (--highly-variable) is for AnnData files, but {place} is {found.words}. "
+            f"highly_variable=True (--highly-variable) is for AnnData files, but {place} is {form.words}. "
             "Choose columns by name instead (--columns)."
         )
-    check_variable(variable, place, found.words, several=found.several)
-    contents = read_with(found, place, lambda: found.read(place, options))
-    return checked_table(selected_columns(contents, options.selection, str(place)), str(place), found.kind)
+    check_variable(variable, place, form.words, several=form.several)
+    table = read_with(form.words, place, lambda: _read(form, place, options))
+    if not form.has_columns:
+        table = selected_columns(table, options.selection, str(place))
+    return checked_table(table, str(place), form.kind)
 
 
-def read_with(found: Format, place: Path, read: Callable[[], Result]) -> Result:
+def _read(form: Format, path: Path, options: ReadOptions) -> Table:
+    if form.read is not None:
+        return form.read(path, options)
+    assert form.open is not None
+    with form.open(path, options, checked_memory(None)) as stored:
+        return Table(
+            stored.read_stored(0, stored.shape[0]),
+            stored.row_names,
+            stored.column_names,
+            labels=stored.labels,
+            label_name=stored.label_name,
+        )
+
+
+def read_with(words: str, place: Path, read: Callable[[], Result]) -> Result:
     """Read with an explanation of what goes wrong."""
     try:
         return read()
@@ -118,9 +119,190 @@ def read_with(found: Format, place: Path, read: Callable[[], Result]) -> Result:
         # all of them mean that the file is not what its name says.
         reason = str(error).strip().splitlines()
         raise FileFormatError(
-            f"{place} could not be read as {found.words}: {reason[0] if reason else type(error).__name__}. "
+            f"{place} could not be read as {words}: {reason[0] if reason else type(error).__name__}. "
             "It may be corrupt or truncated; write it again from its source."
         ) from error
+
+
+def open_matrix(
+    path: str | os.PathLike[str],
+    *,
+    variable: str | None = None,
+    memory: int | str | None = None,
+    dtype: str | None = None,
+) -> StoredMatrix:
+    """Open a matrix on disk, to be read by blocks of rows.
+
+    Parameters
+    ----------
+    path : str or path
+        A ``.npy`` file, a Zarr array or AnnData store (a folder that ends in ``.zarr``), an ``.h5ad`` file, a
+        10x Genomics or other HDF5 file (``.h5``), or a Parquet file.
+    variable : str, optional
+        Which array of a file that contains several, such as ``"layers/counts"`` of an ``.h5ad`` file or the
+        path of a dataset in an HDF5 file.
+    memory : int or str, optional
+        How much memory a fit may use, in bytes or as text such as ``"2GB"``. A matrix that fits is read
+        whole. None is half of the memory of the machine (or of the container it runs in).
+    dtype : {"float32", "float64"}, optional
+        Convert the entries to this type, block by block. None keeps float32, and converts everything
+        else to float64.
+
+    Returns
+    -------
+    StoredMatrix
+        What `NMF.fit` and `factorize` take as X.
+
+    See Also
+    --------
+    nonneg.NMF : The estimator.
+    nonneg.factorize : The function behind it.
+
+    Notes
+    -----
+    A matrix that is stored by columns (CSC) is rewritten by rows once, to a temporary file in the folder that
+    ``TMPDIR`` names.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, pathlib
+    >>> from nonneg import NMF, open_matrix
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "X.npy"
+    >>> np.save(path, np.random.default_rng(0).random((300, 20), dtype=np.float32))
+    >>> X = open_matrix(path, memory="16kB")
+    >>> X.fits()
+    False
+    >>> NMF(3, max_iter=5, tol=0).fit(X).components_.shape
+    (3, 20)
+    """
+    if dtype not in (None, "float32", "float64"):
+        raise InvalidParameterError(f"dtype={dtype!r} is not allowed. Expected 'float32', 'float64' or None.")
+    stored = open_stored(Path(path), ReadOptions(variable=variable), memory)
+    if dtype is not None:
+        stored.converted_dtype = np.dtype(dtype)
+    return stored
+
+
+def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
+    """Open a file as its ending says, with what the caller knows about it."""
+    form = format_of(path)
+    check_variable(options.variable, path, form.words, several=form.several)
+    opener = form.open
+    if opener is None:
+        raise FileFormatError(
+            f"{path} is {form.words}, which can only be read whole. To read it block by block, write it as "
+            ".npy, .zarr, .h5ad or .parquet."
+        )
+    memory = checked_memory(memory)
+    stored = read_with(form.words, path, lambda: opener(path, options, memory))
+    if options.selection and not form.has_columns:
+        chosen, _ = options.selection.places(stored.column_names, stored.shape[1], str(path))
+        stored.select(np.asarray(chosen, dtype=np.int64))
+    return stored
+
+
+def _open_npy(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+    return npy_rows(path, memory)
+
+
+def _open_h5ad(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+    file = open_checked(path, "Reading a .h5ad file")
+    return _annotated(file, options, str(path), memory, file)
+
+
+def _annotated(root: Any, options: ReadOptions, source: str, memory: int, file: Any = None) -> StoredMatrix:
+    node, rows, columns, chosen = chosen_matrix(root, options, source)
+    stored = _node_rows(node, source, memory, file)
+    stored.row_names, stored.column_names = rows, columns
+    if chosen is not None:
+        stored.select(chosen)
+    return stored
+
+
+def _open_hdf5(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+    """Open the counts of 10x Genomics, or the dataset that `variable` names."""
+    file = open_checked(path, "Reading an HDF5 file")
+    if options.variable and options.variable in file and not is_group(file[options.variable]):
+        return _node_rows(file[options.variable], str(path), memory, file)
+    group, shape, rows, columns = chosen_group(file, options.variable, path)
+    data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
+    stored = CompressedRows(data, indices, indptr, shape, str(path), memory, file=file)
+    stored.row_names, stored.column_names = rows, columns
+    return stored
+
+
+def _open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+    """Open a Zarr array, one of a group, or the matrix of an AnnData store."""
+    zarr = import_optional("zarr", extra="formats", purpose="Reading a Zarr array")
+    node = zarr.open(str(path), mode="r")
+    if not is_group(node):
+        check_variable(options.variable, path, "a Zarr array", several=False)
+        return _node_rows(node, str(path), memory)
+    if "X" in node or options.variable is not None:
+        return _annotated(node, options, str(path), memory)
+    arrays = {name: StoredArray(one.shape, True, partial(node.get, name)) for name, one in node.arrays()}
+    return _node_rows(choose_array(arrays, None, str(path)).load(), str(path), memory)
+
+
+def _node_rows(node: Any, source: str, memory: int, file: Any = None) -> StoredMatrix:
+    """Open a dataset of HDF5 or Zarr, or a group that contains a sparse matrix."""
+    if is_group(node):
+        rows_first, shape = sparse_layout(node, source)
+        data, indices, indptr = (node[name] for name in ("data", "indices", "indptr"))
+        kind = CompressedRows if rows_first else CompressedColumns
+        return kind(data, indices, indptr, shape, source, memory, file=file)
+    offset = node.id.get_offset() if hasattr(node, "id") and getattr(node, "chunks", 1) is None else None
+    if offset is not None and len(node.shape) == 2 and node.dtype.kind in "biuf" and not node.external:
+        # Rows that lie one after another: read without the lock that HDF5 holds for all of Python.
+        stored = FileRows(node.file.filename, node.shape, node.dtype, offset, memory)
+        stored.source = source
+        return stored
+    return ArrayRows(node, source, memory, file=file)
+
+
+def as_stored(X: Any, memory: Any = None) -> StoredMatrix | None:
+    """Return an array on disk as a matrix that is read by rows; None for arrays in memory.
+
+    Takes what `open_matrix` returns, `numpy.memmap`, Zarr arrays, HDF5 datasets, groups of either in
+    AnnData's sparse encoding, and the sparse datasets of an AnnData object in backed mode.
+    """
+    if isinstance(X, StoredMatrix):
+        return X
+    if isinstance(X, np.memmap):
+        return memmap_rows(X, memory) if X.ndim == 2 and X.dtype.kind in "biuf" else None
+    library = type(X).__module__.partition(".")[0]
+    if library == "anndata" and hasattr(X, "group") and hasattr(X, "format"):
+        X = X.group
+        library = type(X).__module__.partition(".")[0]
+    if library not in ("h5py", "zarr") or not (is_group(X) or hasattr(X, "shape")):
+        return None
+    name = getattr(getattr(X, "file", None), "filename", None) or str(getattr(X, "store", "")) or library
+    return _node_rows(X, str(name), checked_memory(memory))
+
+
+ZARR = Format("zarr", "a Zarr array or AnnData store", open=_open_zarr, several=True)
+TEN_X_FOLDER = Format(
+    "10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", matrix_market.read_tenx_folder
+)
+FORMATS = {
+    ".npy": Format("npy", "a NumPy array", npz.read_npy, _open_npy),
+    ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", npz.read_npz, several=True),
+    ".csv": Format("csv", "comma-separated text", text.read, has_columns=True),
+    ".tsv": Format("tsv", "tab-separated text", text.read, has_columns=True),
+    ".csv.gz": Format("csv", "compressed comma-separated text", text.read, has_columns=True),
+    ".tsv.gz": Format("tsv", "compressed tab-separated text", text.read, has_columns=True),
+    ".mtx": Format("mtx", "a Matrix Market file", matrix_market.read),
+    ".mtx.gz": Format("mtx", "a compressed Matrix Market file", matrix_market.read),
+    ".mat": Format("mat", "a MATLAB file", matlab.read, several=True),
+    ".parquet": Format("parquet", "a Parquet file", open=ParquetRows, has_columns=True),
+    ".h5ad": Format("h5ad", "an AnnData file", open=_open_h5ad, several=True),
+    ".h5": Format("10x", "a 10x Genomics HDF5 file", open=_open_hdf5, several=True),
+}
+
+
+def known_suffixes() -> list[str]:
+    """List the endings of the files that can be read."""
+    return sorted(FORMATS)
 
 
 def format_of(path: Path) -> Format:

@@ -7,10 +7,9 @@ import mmap
 import os
 import shutil
 import tempfile
-import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from nonneg._lazy import cached_property
 from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
 from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
+from nonneg.io.npz import read_layout
 from nonneg.io.table import compressed_matrix
 
 # Larger blocks read no faster: a block of this size takes tens of milliseconds from a fast disk, a hundred
@@ -217,18 +217,16 @@ _SEGMENT = 16 << 20  # bytes per call; smaller ones were slower, larger ones no 
 
 
 class FileRows(StoredMatrix):
-    """Rows (or columns, in Fortran order) that lie one after another in a file."""
+    """Rows that lie one after another in a file."""
 
     def __init__(
-        self, path: str | os.PathLike[str], shape: Any, dtype: Any, offset: int, *, fortran: bool = False,
-        memory: Any = None,
-    ) -> None:  # fmt: skip
+        self, path: str | os.PathLike[str], shape: Any, dtype: Any, offset: int, memory: Any = None
+    ) -> None:
         super().__init__(str(path), shape, memory)
         self.dtype = np.dtype(dtype)
-        self.offset, self.fortran = int(offset), fortran
+        self.path, self.offset = Path(path).absolute(), int(offset)
         self.n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        self._lock = threading.Lock()  # position and read belong together
-        held = Path(path).stat().st_size
+        held = self.path.stat().st_size
         if held < self.offset + self.n_bytes:
             raise FileFormatError(
                 f"{path} is truncated: it has {held} bytes, but an array of shape {self.shape} and type "
@@ -236,72 +234,56 @@ class FileRows(StoredMatrix):
             )
         # A file that the system can keep in its cache is read from the disk once. Of a larger one a scan
         # finds nothing there, and copying through it costs a third of the disk's speed.
-        self._direct = held > 0.8 * memory_limit()
-        try:
-            flags = os.O_RDONLY | os.O_DIRECT
-            self._file = io.FileIO(os.open(path, flags) if self._direct else path)
-        except (OSError, AttributeError):  # a system or a disk without direct reads
-            self._direct, self._file = False, io.FileIO(path)
-        if not self._direct and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        self._direct = hasattr(os, "O_DIRECT") and held > 0.8 * memory_limit()
+        if self._direct:
+            try:
+                self._open().close()
+            except OSError:  # a disk without direct reads
+                self._direct = False
 
-    def _bytes(self, start: int, n_bytes: int) -> Any:
-        """Read a range of the file into a new array of bytes."""
+    def _open(self) -> io.FileIO:
+        flags = os.O_DIRECT if self._direct else getattr(os, "O_BINARY", 0)
+        return io.FileIO(os.open(self.path, os.O_RDONLY | flags))
+
+    def _fill(self, target: memoryview, n_bytes: int, place: int) -> None:
+        """Read bytes of the file, from a place on, into memory; a direct read may bring more of them."""
+        done = 0
+        # Opened for each range: threads read at once, and no descriptor outlives a fork.
+        with self._open() as file:
+            file.seek(place)
+            while done < n_bytes:
+                got = file.readinto(target[done : done + _SEGMENT])
+                if not got:
+                    raise FileFormatError(f"{self.source} has become shorter while it was read.")
+                done += got
+
+    def _read(self, start: int, stop: int) -> Any:
+        n_columns = self._stored_shape[1]
+        size = n_columns * self.dtype.itemsize
+        place, n_bytes = self.offset + start * size, (stop - start) * size
         # Direct reads need aligned places in the file and in memory.
-        before = start % _ALIGNMENT if self._direct else 0
+        before = place % _ALIGNMENT if self._direct else 0
         length = -(-(before + n_bytes) // _ALIGNMENT) * _ALIGNMENT if self._direct else n_bytes
         room = np.empty(length + _ALIGNMENT, dtype=np.uint8)
         first = -room.ctypes.data % _ALIGNMENT
         room = room[first : first + length]
-        view, done = memoryview(room.data), 0
-        with self._lock:
-            self._file.seek(start - before)
-            while done < before + n_bytes:
-                got = self._file.readinto(view[done : done + _SEGMENT])
-                if not got:
-                    raise FileFormatError(f"{self.source} has become shorter while it was read.")
-                done += got
-        return room[before : before + n_bytes]
-
-    def _read(self, start: int, stop: int) -> Any:
-        (n_rows, n_columns), size = self._stored_shape, self.dtype.itemsize
-        if not self.fortran:
-            begin = self.offset + start * n_columns * size
-            found = self._bytes(begin, (stop - start) * n_columns * size)
-            return found.view(self.dtype).reshape(stop - start, n_columns)
-        rows = np.empty((stop - start, n_columns), dtype=self.dtype)
-        for column in range(n_columns):
-            begin = self.offset + (column * n_rows + start) * size
-            rows[:, column] = self._bytes(begin, (stop - start) * size).view(self.dtype)
-        return rows
+        self._fill(memoryview(room.data), before + n_bytes, place - before)
+        return room[before : before + n_bytes].view(self.dtype).reshape(stop - start, n_columns)
 
     def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
         """Read a range of rows into memory that is there already, on several threads."""
         as_stored = self.dtype == out.dtype and self.columns is None and out.flags.c_contiguous
-        if self.fortran or self._direct or not as_stored:
+        if self._direct or not as_stored:
             super().read_into(out, start, stop, writers)
             return
         size = self._stored_shape[1] * self.dtype.itemsize
         target = memoryview(out.reshape(-1).view(np.uint8).data)
 
         def work(at: int, end: int) -> None:
-            done, last = at * size, end * size
-            while done < last:
-                place = self.offset + start * size + done
-                got = os.preadv(self._file.fileno(), [target[done : min(done + _SEGMENT, last)]], place)
-                if not got:
-                    raise FileFormatError(f"{self.source} has become shorter while it was read.")
-                done += got
+            part = target[at * size : end * size]
+            self._fill(part, len(part), self.offset + (start + at) * size)
 
         in_parts(work, stop - start, writers)
-
-    def __del__(self) -> None:
-        """Close the file with its matrix: a memory-mapped array that a user passes is never closed."""
-        # Not with `suppress`: names of modules may be gone when the interpreter ends.
-        try:  # noqa: SIM105
-            self._file.close()
-        except (AttributeError, OSError):  # it never was open; a forked process may close all files
-            pass
 
 
 class ArrayRows(StoredMatrix):
@@ -334,36 +316,29 @@ class ArrayRows(StoredMatrix):
         )
 
 
-def npy_rows(path: str | os.PathLike[str], memory: Any = None) -> FileRows:
+def npy_rows(path: Path, memory: Any = None) -> StoredMatrix:
     """Open a .npy file."""
-    from nonneg.io.npz import read_layout
-
-    shape, fortran, dtype, offset = read_layout(Path(path))
-    return FileRows(path, shape, dtype, offset, fortran=fortran, memory=memory)
+    shape, fortran, dtype, offset = read_layout(path)
+    if fortran or len(shape) != 2:
+        return ArrayRows(np.load(path, mmap_mode="r", allow_pickle=False), str(path), memory)
+    return FileRows(path, shape, dtype, offset, memory)
 
 
 def memmap_rows(array: Any, memory: Any = None) -> StoredMatrix:
     """Open what a memory-mapped array shows: its file where that holds the same bytes, else its slices."""
-    # Reading the file is faster than page faults, and its pages do not count as memory of the process.
-    place = _file_position(array)
-    if place is None or array.ndim != 2:
+    whole = array
+    while isinstance(whole.base, np.memmap):
+        whole = whole.base
+    # Reading the file is faster than page faults, and its pages do not count as memory of the process. In
+    # mode "c", changes are in memory alone.
+    named = array.filename is not None and isinstance(whole.base, mmap.mmap)
+    if not (named and array.flags.c_contiguous and array.mode in ("r", "r+", "w+")):
         return ArrayRows(array, str(getattr(array, "filename", None) or "a memory-mapped array"), memory)
-    fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
-    return FileRows(array.filename, array.shape, array.dtype, place, fortran=fortran, memory=memory)
-
-
-def _file_position(array: Any) -> int | None:
-    """Return where in its file a contiguous memory-mapped array begins."""
-    held = getattr(array, "_mmap", None)
-    contiguous = array.flags.c_contiguous or array.flags.f_contiguous
-    if held is None or array.mode not in ("r", "r+", "w+") or not array.filename or not contiguous:
-        return None  # "c": changes are in memory alone
     if array.mode != "r":
         array.flush()
     # NumPy passes `offset` on from an array to its slices, which begin elsewhere.
-    first = np.frombuffer(held, dtype=np.uint8).ctypes.data
-    mapped_from = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
-    return int(mapped_from + array.ctypes.data - first)
+    offset = whole.offset + array.ctypes.data - whole.ctypes.data
+    return FileRows(array.filename, array.shape, array.dtype, offset, memory)
 
 
 class CompressedRows(StoredMatrix):
@@ -484,11 +459,10 @@ def by_rows(
 ) -> tuple[Any, Any, Any]:
     """Rewrite a CSC matrix by rows, into temporary files that vanish with the arrays."""
     indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], shape[::-1], source)
-    nnz, n_rows = int(indptr[-1]), shape[0]
-    column_type = np.dtype(np.int32 if shape[1] <= np.iinfo(np.int32).max else np.int64)
+    (n_rows, n_columns), nnz = shape, int(indptr[-1])
+    column_type = np.dtype(np.int32 if n_columns <= np.iinfo(np.int32).max else np.int64)
     value_type = np.dtype(data.dtype)
-    needed = nnz * (value_type.itemsize + column_type.itemsize)
-    folder = tempfile.gettempdir()
+    needed, folder = nnz * (value_type.itemsize + column_type.itemsize), tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OutputError(
@@ -502,35 +476,29 @@ def by_rows(
         NonnegWarning,
         stacklevel=2,
     )
-    # Entries whose rows, columns, order and values are in memory at a time.
+    # Entries in memory at a time: by columns, by rows, and the places they go to.
     step = max(1, memory // (8 * (value_type.itemsize + 24)))
-    counts = np.zeros(n_rows + 1, dtype=np.int64)
-    for first in range(0, nnz, step):
-        rows = _checked_rows(np.asarray(indices[first : min(nnz, first + step)]), n_rows, source)
-        counts[1:] += np.bincount(rows, minlength=n_rows)
-    pointers = np.cumsum(counts)
+
+    def parts() -> Iterator[tuple[int, Any]]:
+        first = 0
+        while first < n_columns:
+            last = max(first + 1, int(np.searchsorted(indptr, indptr[first] + step, side="right")) - 1)
+            begin, end = indptr[first], indptr[last]
+            part = data[begin:end], indices[begin:end], indptr[first : last + 1] - begin
+            yield first, compressed_matrix(*part, (n_rows, last - first), by_rows=False, source=source)
+            first = last
+
+    pointers = np.zeros(n_rows + 1, dtype=np.int64)
+    for _, part in parts():
+        pointers[1:] += np.bincount(part.indices, minlength=n_rows)
+    np.cumsum(pointers, out=pointers)
     values, columns = temporary_array((nnz,), value_type), temporary_array((nnz,), column_type)
     free_place = pointers[:-1].copy()
-    for first in range(0, nnz, step):
-        last = min(nnz, first + step)
-        rows = _checked_rows(np.asarray(indices[first:last]), n_rows, source)
-        of_column = np.searchsorted(indptr, np.arange(first, last), side="right") - 1
-        order = np.argsort(rows, kind="stable")
-        rows = rows[order]
+    for first, part in parts():
+        rows = part.tocsr()
+        counts = np.diff(rows.indptr)
         # The n-th entry of a row in this part goes n places after the first free one.
-        begins = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
-        within = np.arange(len(rows)) - np.repeat(begins, np.diff(np.append(begins, len(rows))))
-        place = free_place[rows] + within
-        values[place] = np.asarray(data[first:last])[order]
-        columns[place] = of_column[order]
-        free_place += np.bincount(rows, minlength=n_rows)
+        place = np.repeat(free_place - rows.indptr[:-1], counts) + np.arange(rows.nnz)
+        values[place], columns[place] = rows.data, rows.indices + first
+        free_place += counts
     return values, columns, pointers
-
-
-def _checked_rows(rows: Any, n_rows: int, source: str) -> Any:
-    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < n_rows:
-        raise FileFormatError(
-            f"{source} contains a sparse matrix with impossible indices: rows from {rows.min()} to "
-            f"{rows.max()} of {n_rows}. Write it again from its source."
-        )
-    return rows

@@ -1,4 +1,4 @@
-"""What every reader returns, and what a caller may ask of a reader."""
+"""Tables that readers return, and what a caller may ask of a reader."""
 
 from __future__ import annotations
 
@@ -84,28 +84,43 @@ def check_variable(wanted: str | None, path: Path, words: str, *, several: bool)
         )
 
 
-def choose_variable(
-    shapes: Mapping[str, tuple[int, ...]],
-    wanted: str | None,
-    source: str,
-) -> str:
+@dataclass(frozen=True)
+class StoredArray:
+    """An array of a file that contains several."""
+
+    shape: tuple[int, ...]
+    is_numeric: bool
+    load: Callable[[], Any]
+
+
+def choose_array(
+    arrays: Mapping[str, StoredArray], wanted: str | None, source: str, *, cube: bool = False
+) -> StoredArray:
     """Pick the array that is meant: the wanted one, or the only one that can hold data."""
-    if not shapes:
-        raise FileFormatError(f"{source} contains no numeric array.")
+    shapes = {name: array.shape for name, array in arrays.items() if array.is_numeric}
     listing = ", ".join(
         f"{name} ({' x '.join(map(str, shape)) or 'scalar'})" for name, shape in shapes.items()
     )
     if wanted is not None:
-        if wanted not in shapes:
+        if wanted not in arrays:
             raise FileFormatError(f"{source} contains no variable {wanted!r}. It contains: {listing}.")
-        return wanted
-    if len(shapes) == 1:
-        return next(iter(shapes))
+        return arrays[wanted]
+    if not shapes:
+        raise FileFormatError(f"{source} contains no numeric array.")
     # Labels, scalars and vectors often lie beside the data; MATLAB gives all of them two dimensions. An image
     # cube is no table, but it may be what is meant, so that a matrix beside it is not taken.
-    candidates = [name for name, shape in shapes.items() if sum(length > 1 for length in shape) > 1]
-    if len(candidates) == 1:
-        return candidates[0]
+    candidates = [
+        name
+        for name, shape in shapes.items()
+        if (len(shape) == 3 if cube else sum(length > 1 for length in shape) > 1)
+    ]
+    if len(candidates) == 1 or (len(shapes) == 1 and not cube):
+        return arrays[candidates[0] if candidates else next(iter(shapes))]
+    if cube and not candidates:
+        raise FileFormatError(
+            f"{source} contains no array with three axes (rows, columns, bands), but {listing}. To make a "
+            "cube from pixels in rows, use array.reshape(n_rows, n_columns, n_bands)."
+        )
     raise FileFormatError(
         f"{source} contains several variables: {listing}. Choose one with variable='NAME' (--variable NAME)."
     )
@@ -116,21 +131,19 @@ class Table:
     """A data matrix with the names of its rows and columns."""
 
     X: MatrixLike  # the entries: a NumPy array, or CSR or CSC
-    row_names: tuple[str, ...] | None  # one name per row
-    column_names: tuple[str, ...] | None  # one name per column
-    source: str  # the path the table was read from
-    kind: str  # the format, such as ``"csv"``
-    labels: tuple[str, ...] | None = None  # one label per row, from a column that is not in X
+    row_names: Sequence[str] | None = None  # one name per row
+    column_names: Sequence[str] | None = None  # one name per column
+    source: str = ""  # the path the table was read from
+    kind: str = ""  # the format, such as ``"csv"``
+    labels: Sequence[str] | None = None  # one label per row, from a column that is not in X
     label_name: str | None = None  # what that column is called
+    lines: Sequence[int] | None = None  # of a text: the line of every row, from 1
 
     def __repr__(self) -> str:
         """Give the shape and the source, not the entries."""
-        names = [
-            side
-            for side, given in (("row", self.row_names), ("column", self.column_names))
-            if given is not None
-        ]
-        named = f", {' and '.join(names)} names" if names else ""
+        sides = {"row": self.row_names, "column": self.column_names}
+        named = " and ".join(side for side, names in sides.items() if names is not None)
+        named = f", {named} names" if named else ""
         return f"Table({self.X.shape[0]} x {self.X.shape[1]} {self.X.dtype}{named}, from {self.source!r})"
 
     def transposed(self) -> Table:
@@ -142,10 +155,6 @@ class Table:
             )
         X = self.X.T if sparse.issparse(self.X) else np.ascontiguousarray(self.X.T)
         return Table(X, self.column_names, self.row_names, self.source, self.kind)
-
-    def converted(self, dtype: str) -> Table:
-        """Change the type of the entries."""
-        return replace(self, X=self.X.astype(dtype, copy=False))
 
 
 @dataclass(frozen=True)
@@ -160,41 +169,29 @@ class ReadOptions:
     highly_variable: bool = False  # of an AnnData file: only the variables that are marked so
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a reader found: entries and names, not yet checked."""
-
-    X: MatrixLike
-    row_names: Sequence[str] | None = None
-    column_names: Sequence[str] | None = None
-    labels: Sequence[str] | None = None
-    label_name: str | None = None
-    selected: bool = False  # whether the reader has applied the selection of columns
-
-
-def selected_columns(contents: Contents, selection: Selection, source: str) -> Contents:
-    """Apply a selection of columns to what a reader found."""
-    if contents.selected or not selection or contents.X.ndim != 2:
-        return contents
-    names = contents.column_names
-    kept, label = selection.places(names, contents.X.shape[1], source)
+def selected_columns(table: Table, selection: Selection, source: str) -> Table:
+    """Apply a selection of columns to what a reader returned."""
+    if not selection or table.X.ndim != 2:
+        return table
+    names = table.column_names
+    chosen, label = selection.places(names, table.X.shape[1], source)
     labels = None
     if label is not None:
-        column = contents.X[:, [label]]
+        column = table.X[:, [label]]
         column = column.toarray() if sparse.issparse(column) else column
         labels = [f"{value:g}" for value in np.asarray(column, dtype=float).ravel()]
-    return Contents(
-        contents.X[:, kept],
-        contents.row_names,
-        None if names is None else [names[at] for at in kept],
-        labels,
-        None if label is None else str(label) if names is None else names[label],
+    return replace(
+        table,
+        X=table.X[:, chosen],
+        column_names=None if names is None else [names[at] for at in chosen],
+        labels=labels,
+        label_name=None if label is None else str(label) if names is None else names[label],
     )
 
 
-def checked_table(contents: Contents, source: str, kind: str) -> Table:
+def checked_table(table: Table, source: str, kind: str) -> Table:
     """Reject what is not a table of numbers, and check that the names fit the entries."""
-    X = contents.X
+    X = table.X
     if X.dtype.kind not in "buif":
         what = {"c": "complex numbers", "U": "text", "S": "text", "O": "objects"}.get(X.dtype.kind, "records")
         raise DataTypeError(
@@ -221,15 +218,23 @@ def checked_table(contents: Contents, source: str, kind: str) -> Table:
         X = _sound_sparse(X, source)
     if X.dtype.kind == "b":
         X = X.astype(np.uint8)
-    rows, columns = (
-        _fitting(names, length, side, source)
-        for names, length, side in (
-            (contents.row_names, X.shape[0], "rows"),
-            (contents.column_names, X.shape[1], "columns"),
-        )
+
+    def fitting(names: Sequence[str] | None, side: int) -> tuple[str, ...] | None:
+        if names is None:
+            return None
+        if len(names) != X.shape[side]:
+            raise FileFormatError(
+                f"{source} has {X.shape[side]} {('rows', 'columns')[side]} but {len(names)} names for them. "
+                "It may be truncated; write it again from its source."
+            )
+        return tuple(str(name) for name in names)
+
+    rows, columns, labels = (
+        fitting(table.row_names, 0),
+        fitting(table.column_names, 1),
+        fitting(table.labels, 0),
     )
-    labels = _fitting(contents.labels, X.shape[0], "rows", source)
-    return Table(X, rows, columns, source, kind, labels, contents.label_name)
+    return Table(X, rows, columns, source, kind, labels, table.label_name, table.lines)
 
 
 def compressed_matrix(
@@ -272,14 +277,3 @@ def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
             X = X.astype(np.float64)  # small integers would wrap around where entries are added up
         X.sum_duplicates()
     return X
-
-
-def _fitting(names: Sequence[str] | None, length: int, side: str, source: str) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if len(names) != length:
-        raise FileFormatError(
-            f"{source} has {length} {side} but {len(names)} names for them. "
-            "It may be truncated; write it again from its source."
-        )
-    return tuple(str(name) for name in names)
