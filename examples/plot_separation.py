@@ -40,7 +40,8 @@ for method, name in (("tl", "learned transform"), ("dct", "cosine transform")):
 # Two atoms at each of the four partials: one partial in two phases.
 
 learned = models["learned transform"]
-atoms = learned.model_.transform_[learned.strongest_atoms(8)]
+power = learned.activations_.sum(axis=0) @ learned.model_.components_
+atoms = learned.model_.transform_[np.argsort(-power)[:8]]
 frequencies = fit_sinusoids(atoms, sample_rate=rate).frequency
 print("frequencies of the strongest atoms (Hz):", np.round(np.sort(frequencies), 1))
 

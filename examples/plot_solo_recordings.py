@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.signal import spectrogram
 
 from nonneg.applications import SourceSeparation
-from nonneg.applications.audio import STFT
 from nonneg.metrics import separation_scores
 
 # %%
@@ -69,13 +69,10 @@ print(f"SDR {scores.sdr.min():.1f} dB, sum off by {np.abs(sources.sum(axis=0) - 
 
 figure = plt.figure(figsize=(9, 6), layout="constrained")
 panels = figure.subplots(3, 1, sharex=True)
-stft = STFT(1024)
-frequencies = np.arange(stft.n_bins) * rate / stft.frame_length
 for axes, signal, title in zip(panels, (mixture, *sources), ("mixture", *names), strict=True):
-    power = np.square(np.abs(stft.analyze(signal))).mean(axis=0)
-    decibels = 10 * np.log10(power[:, 1:].T + 1e-6)
-    time = np.arange(len(power)) * stft.step / rate
-    axes.pcolormesh(time, frequencies[1:], decibels, vmin=-40, vmax=30, cmap="Blues", shading="nearest")
+    frequencies, time, power = spectrogram(signal, rate, nperseg=1024, noverlap=768, mode="magnitude")
+    decibels = 20 * np.log10(power.mean(axis=0)[1:] + 1e-5)
+    axes.pcolormesh(time, frequencies[1:], decibels, vmin=-70, vmax=-20, cmap="Blues", shading="nearest")
     axes.set_yscale("log")
     axes.set_ylim(40, rate / 2)
     axes.set_title(title)

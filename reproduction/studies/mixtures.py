@@ -9,7 +9,7 @@ from sklearn.decomposition import NMF
 
 from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
-from nonneg.applications.audio import STFT
+from nonneg.applications.audio import Framing
 from nonneg.datasets import load_armstrong, music_notes
 from reproduction.data import instrument_sound, load_nonstationary440
 
@@ -66,13 +66,16 @@ def _source(name: str, draw: int, at: int, seconds: float, rate: int, tempo: flo
 
 def stft_nmf(signal: FloatArray, rate: int, beta_loss: str) -> FloatArray:
     """Separate as is usual: librosa's STFT, scikit-learn's NMF of 8 components, groups by centroid."""
-    stft = STFT(_n_fft(rate))
-    coefficients = stft.analyze(signal)[0]
+    length = _n_fft(rate)
+    framing = Framing(length, length // 4, "hann", centered=True)
+    coefficients = np.fft.rfft(framing.split(signal)[0])
     kind: dict[str, Any] = {"solver": "mu", "init": "random"} if beta_loss != "frobenius" else {}
     model = NMF(8, beta_loss=beta_loss, max_iter=200, random_state=0, **kind)
     W = model.fit_transform(np.abs(coefficients))
     masks = _centroid_masks(W, model.components_)
-    return np.stack([stft.synthesize(coefficients * mask, len(signal)) for mask in masks])
+    return np.stack(
+        [framing.join(np.fft.irfft(coefficients * mask, n=length), len(signal)) for mask in masks]
+    )
 
 
 def true_groups(separation: SourceSeparation, true: FloatArray) -> Any:
@@ -82,9 +85,9 @@ def true_groups(separation: SourceSeparation, true: FloatArray) -> Any:
 
 def energies_by_source(separation: SourceSeparation, true: FloatArray) -> FloatArray:
     """Return how much of the energy in the mask of each component belongs to each source."""
-    stft, W, H = separation.framing_, separation.activations_, separation.model_.components_
-    V = np.abs(stft.analyze(true.sum(axis=0))[0])
-    powers = np.square(np.abs(stft.analyze(true)))
+    W, H = separation.activations_, separation.model_.components_
+    spectra = np.fft.rfft(separation.framing_.split(true))
+    V, powers = np.abs(spectra.sum(axis=0)), np.square(np.abs(spectra))
     tiny = np.finfo(V.dtype).tiny
     mixed = np.square(V) / np.maximum(W @ H, tiny) / np.maximum(powers.sum(axis=0), tiny)
     return np.stack([np.einsum("tk,kt->k", W, H @ (mixed * part).T) for part in powers], axis=1)

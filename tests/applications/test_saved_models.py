@@ -77,7 +77,6 @@ def test_a_separation(separation, recording, tmp_path):
     assert found.get_params() == separation.get_params()  # the window, a tuple, among them
     assert found.rate_ == 4000
     np.testing.assert_array_equal(found.separate(recording), separation.separate(recording))
-    np.testing.assert_array_equal(found.strongest_atoms(), separation.strongest_atoms())
     assert found.model_.history_.as_dict() == separation.model_.history_.as_dict()
 
 
@@ -159,7 +158,7 @@ def test_a_vectorizer_of_ones_own_is_left_out_and_its_counts_are_taken(tmp_path)
     [
         ("separation", {"groups_": np.array([0, 7])}, "without gaps"),
         ("separation", {"framing_.window": np.zeros(32)}, "weight zero"),
-        ("separation", {"framing_": {"class": "Framing", "frame_length": 32, "hop": 0}}, "hop"),
+        ("separation", {"framing_": {"class": "Framing", "frame_length": 32, "hop": 0}}, "damaged"),
         ("unmixing", {"endmembers_": -np.ones((3, 12))}, "nonnegative endmembers"),
         ("unmixing", {"pure_pixels_": np.full((3, 2), 9)}, "exceed the 6"),
         ("unmixing", {"mask_": np.ones((6, 7))}, "expected mask_"),

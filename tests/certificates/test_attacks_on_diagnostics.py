@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from nonneg.applications import SourceSeparation
-from nonneg.applications.audio import STFT
 from nonneg.applications.audio.sources import balance_statement
 from nonneg.certificates import Verdict
 from nonneg.data import as_data_matrix
@@ -38,37 +35,8 @@ def test_sources_without_energy_have_no_shares(shares):
 def test_half_of_the_energy_of_the_sources_is_not_half_of_that_of_the_recording():
     # Two equal masks of one half: each source has a quarter of the energy of the recording.
     found = balance_statement(np.array([0.5, 0.5]))
-    assert "50.0% of the energy of all sources; up to 95%" in found.sentence
+    assert "50.0% of the energy of all sources in the model; up to 95%" in found.sentence
     assert "hardly anything" in balance_statement(np.array([1.0, 0.0])).sentence
-    assert balance_statement(np.array([1.0])) is None
-
-
-def two_sources(frame_length, bins):
-    """Return a model of two sources in one bin each, and coefficients of equal energy in time."""
-    model = SourceSeparation()
-    model.framing_ = STFT(frame_length)
-    components = np.full((2, model.framing_.n_bins), 1e-9)
-    components[[0, 1], bins] = 1.0
-    model.model_, model.groups_ = SimpleNamespace(components_=components), np.arange(2)
-    spectra = np.zeros((2, model.framing_.n_bins), dtype=complex)
-    spectra[[0, 1], bins] = 1.0
-    frames = np.fft.irfft(spectra, frame_length, axis=1)
-    frames /= np.linalg.norm(frames, axis=1, keepdims=True)
-    return model, np.fft.rfft(frames, axis=1)[None], np.eye(2)
-
-
-@pytest.mark.parametrize(("frame_length", "bins"), [(16, (0, 3)), (16, (3, 8)), (15, (3, 7)), (16, (0, 8))])
-def test_shares_are_those_of_the_energy_in_time(frame_length, bins):
-    # Coefficients of real signals stand for two frequencies, except the first and the last of an even number.
-    model, coefficients, activations = two_sources(frame_length, bins)
-    np.testing.assert_allclose(model._energy_shares([coefficients], activations), 0.5, rtol=1e-6)
-
-
-@pytest.mark.parametrize("unit", [1e-200, 1e-160, 1e160])
-def test_shares_of_energy_have_no_units(unit):
-    model, coefficients, activations = two_sources(16, (2, 5))
-    scaled = coefficients * np.array([[1.0], [2.0]]) * unit
-    np.testing.assert_allclose(model._energy_shares([scaled], activations), [0.2, 0.8], rtol=1e-6)
 
 
 def held_out(fixed, learned):

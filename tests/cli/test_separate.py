@@ -132,7 +132,7 @@ def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):
     assert "has 20 samples, less than one frame of 32" in said(short)
     write_sound(slow, tones(), 500)
     assert "sampling rates of [500, 1000] Hz; they must be equal" in said(recording, slow)
-    assert "Aligned recordings have the same length" in said(recording, silent)
+    assert "Expected recordings of equal length" in said(recording, silent)
     assert "nothing is left after --begin 9" in said(recording, "--begin", 9)
     assert "channel=1: two <tones>.wav has 1 channel" in said(recording, "--channel", 1)
     assert not (tmp_path / "out").exists()

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 OPTIONS = """
-files FILE+: sound files: .wav .flac .ogg ...
+files FILE+: sound files: .wav .flac .ogg ...; several are realizations of the same piece, aligned sample by
+    sample
 -k/--sources K: number of sources (default: the number that --train or --group names, otherwise 2)
 --train [NAME=]FILE+: solo recording of a source, which is named after the file or NAME; repeat for each
     source, or for several recordings of the same NAME. Further sources (-k) are learned from the recording
@@ -27,8 +28,6 @@ files FILE+: sound files: .wav .flac .ogg ...
 -o/--output DIR: output folder (default: name of the first FILE + -sources)
 
 [sound]
---recordings aligned|consecutive: several files are realizations of the same piece, aligned sample by sample
-    (default), or pieces that follow one another
 --channel C [all]: channels to use: all (default), their mean, or one: 0, 1, ...
 --rate N: resample to this rate first, in hertz
 --begin X [0.0]: skip this many seconds at the beginning
@@ -84,10 +83,9 @@ def run(options: argparse.Namespace) -> int:
         names = sound_files.file_names(known_names, len(recordings), options.format)
         sound_files.check_targets(folder, names)
         started = time.perf_counter()
-        signals = _stacked([sound.samples for sound in recordings], model.recordings)
-        sources = model.fit_separate(signals, recordings[0].rate, training=training or None)
+        sources = model.fit_separate(_stacked(recordings), recordings[0].rate, training=training or None)
         seconds = time.perf_counter() - started
-        parts = _by_recording(sources, recordings, model.recordings)
+        parts = _by_recording(sources, recordings)
         separated = sounds.Separated(model, recordings, parts, seconds, trained_on)
         names = sound_files.file_names(model.source_names_, len(recordings), options.format)
         sound_files.check_targets(folder, names)
@@ -187,21 +185,19 @@ def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[
     return {name: [number - 1 for number in numbers] for name, numbers in groups}
 
 
-def _stacked(signals: Sequence[FloatArray], kind: str) -> Any:
+def _stacked(sounds: Sequence[Sound]) -> Any:
     """Bring the signals of files into the form that `SourceSeparation` takes."""
     import numpy as np
 
-    if kind == "consecutive":
-        return list(signals)
-    return signals[0] if len(signals) == 1 else [row for signal in signals for row in np.atleast_2d(signal)]
+    if len(sounds) == 1:
+        return sounds[0].samples
+    return [row for sound in sounds for row in np.atleast_2d(sound.samples)]
 
 
-def _by_recording(sources: Any, sounds: Sequence[Sound], kind: str) -> list[FloatArray]:
+def _by_recording(sources: Any, sounds: Sequence[Sound]) -> list[FloatArray]:
     """Return the sources of every recording: one array each, with channels where the file has several."""
     import numpy as np
 
-    if kind == "consecutive":
-        return list(sources)
     if len(sounds) == 1:
         return [sources]
     ends = np.cumsum([len(np.atleast_2d(sound.samples)) for sound in sounds])[:-1]
@@ -216,7 +212,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     from nonneg.exceptions import InvalidParameterError
 
     said = arguments.chosen(
-        options, "frame_length", "hop", "recordings", "method", "n_init", "init", "max_iter", "tol",
+        options, "frame_length", "hop", "method", "n_init", "init", "max_iter", "tol",
         "n_jobs", "checkpoint", "grouping", n_components="components", random_state="seed",
     )  # fmt: skip
     if options.group:

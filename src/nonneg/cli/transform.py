@@ -385,11 +385,9 @@ def _of_sounds(saved: SavedModel, options: argparse.Namespace, folder: Path) -> 
             terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {model.rate_} Hz")
             sound = read_sound(path, channel="all", rate=model.rate_)
         started = time.perf_counter()
-        several = model.recordings == "consecutive"
-        parts = model.separate([sound.samples] if several else sound.samples)
+        sources.append(model.separate(sound.samples))
         seconds += time.perf_counter() - started
         sounds.append(sound)
-        sources.append(parts[0] if several else parts)
     separated = Separated(model, sounds, sources, seconds)
     shares = separated.energy_shares()
     entries = [

@@ -10,14 +10,13 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from nonneg.applications import SourceSeparation
-from nonneg.applications.audio.files import read_sound, resampled, write_sound
+from nonneg.applications.audio.files import read_sound, write_sound
 from nonneg.exceptions import (
     FileFormatError,
     InvalidDataError,
     InvalidParameterError,
     MissingDependencyError,
     NonFiniteDataError,
-    NonnegWarning,
     OutputError,
     ShapeError,
 )
@@ -68,8 +67,8 @@ def test_all_channels_and_whole_numbers_are_kept_exactly(ending, subtype, tmp_pa
     assert (sound.subtype, sound.n_channels, sound.samples.shape) == (subtype, 3, (3, 100))
     np.testing.assert_array_equal(sound.samples.T, whole)
     assert read_sound(path, channel="all", rate=4000).samples.shape == (3, 50)
-    with pytest.raises(ShapeError, match=r"2000 channels. If rows are channels, pass samples.T"):
-        write_sound(path, np.zeros((2, 2000)), 8000)
+    with pytest.raises(ShapeError, match=r"at most 1024 channels, got .*pass samples.T"):
+        write_sound(path, np.zeros((2, 1025)), 8000)
     with pytest.raises(InvalidParameterError, match="do not support samples of type 'PCM_99'"):
         write_sound(path, whole, 8000, subtype="PCM_99")
     with pytest.raises(InvalidDataError, match="would clip it"):
@@ -85,8 +84,8 @@ def test_resampling_keeps_a_tone(tmp_path):
     inside = slice(100, 1400)
     expected = np.sin(2 * np.pi * 50 * np.arange(1500) / 750)
     np.testing.assert_allclose(sound.samples[inside], expected[inside], atol=0.01)
-    with pytest.raises(InvalidParameterError, match="sampling rate that is an integer"):
-        resampled(tone, 1000, 0)
+    with pytest.raises(InvalidParameterError, match="rate must be an integer of at least 1, got 0"):
+        read_sound(tmp_path / "a.wav", rate=0)
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -110,23 +109,12 @@ def test_files_that_cannot_be_read(tmp_path):
         read_sound(tmp_path / "nan.wav")
 
 
-def test_a_file_that_is_cut_off_is_read_with_a_warning(tmp_path):
-    soundfile.write(tmp_path / "whole.wav", np.linspace(-0.5, 0.5, 1000), 100, subtype="PCM_16")
-    whole = (tmp_path / "whole.wav").read_bytes()
-    (tmp_path / "half.wav").write_bytes(whole[:-1000])
-    with pytest.warns(NonnegWarning, match=r"half\.wav is cut off: 1000 of the bytes .* 5\.00 s, is read"):
-        assert len(read_sound(tmp_path / "half.wav").samples) == 500
-    # What a program writes to a pipe has no size.
-    (tmp_path / "piped.wav").write_bytes(whole[:4] + b"\xff" * 4 + whole[8:])
-    assert len(read_sound(tmp_path / "piped.wav").samples) == 1000
-
-
 def test_what_is_not_written(tmp_path):
     with pytest.raises(InvalidParameterError, match=r"ends in .wav or .flac, got 'a.mp3'"):
         write_sound(tmp_path / "a.mp3", [0.0], 10)
     with pytest.raises(InvalidParameterError, match="rate must be an integer"):
         write_sound(tmp_path / "a.wav", [0.0], 0.5)
-    with pytest.raises(ShapeError, match="at least one"):
+    with pytest.raises(ShapeError, match="at least one sample"):
         write_sound(tmp_path / "a.wav", [], 10)
     with pytest.raises(NonFiniteDataError, match="Expected finite samples"):
         write_sound(tmp_path / "a.wav", [np.nan], 10)
@@ -182,26 +170,6 @@ def test_full_scale_is_the_largest_number(subtype, bits, tmp_path):
     np.testing.assert_allclose(
         read_sound(tmp_path / "a.wav").samples, [largest, -1.0, 0.0, 0.5], rtol=0, atol=1e-15
     )
-
-
-def test_a_file_has_the_permissions_of_any_other(tmp_path):
-    (tmp_path / "plain.txt").write_text("")
-    write_sound(tmp_path / "a.wav", [0.5], 10)
-    assert (tmp_path / "a.wav").stat().st_mode == (tmp_path / "plain.txt").stat().st_mode
-
-
-def test_as_many_channels_as_libsndfile_has(tmp_path):
-    write_sound(tmp_path / "a.wav", np.zeros((2, 1024)), 10)
-    with pytest.raises(ShapeError, match="1025 channels"):
-        write_sound(tmp_path / "a.wav", np.zeros((2, 1025)), 10)
-
-
-def test_the_warning_about_a_cut_file_names_the_line_that_reads_it(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.zeros(100), 10, subtype="PCM_16")
-    (tmp_path / "b.wav").write_bytes((tmp_path / "a.wav").read_bytes()[:-1])
-    with pytest.warns(NonnegWarning, match=r"b\.wav is cut off: 1 of the bytes") as caught:
-        read_sound(tmp_path / "b.wav")
-    assert caught[0].filename == __file__
 
 
 def test_the_first_sample_of_any_channel_that_is_not_finite(tmp_path):

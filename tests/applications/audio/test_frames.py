@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,11 +16,12 @@ from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterE
 @given(data=st.data())
 def test_any_hop_and_length_gives_the_signal_back(data):
     length = data.draw(st.integers(2, 40))
-    hop = data.draw(st.integers(1, length))
+    centered = data.draw(st.booleans())
+    hop = data.draw(st.integers(1, length // 2 if centered else length))
     n_samples = data.draw(st.integers(1, 100))
     window = data.draw(st.sampled_from(["sine", "rectangular", ("kaiser", 4.0), "hamming"]))
     signals = np.random.default_rng(0).standard_normal((3, n_samples))
-    framing = Framing(length, hop, window)
+    framing = Framing(length, hop, window, centered=centered)
     frames = framing.split(signals)
     assert frames.shape == (3, framing.n_frames(n_samples), length)
     np.testing.assert_allclose(framing.join(frames, n_samples), signals, atol=1e-12)
@@ -67,6 +69,8 @@ def test_what_is_refused():
         Framing(8, 9)
     with pytest.raises(InvalidParameterError, match=r"would be lost. Use a smaller hop, such as 4"):
         Framing(8, 8, "hann")
+    with pytest.raises(InvalidParameterError, match="hop=5 is more than half of frame_length=9"):
+        Framing(9, 5, centered=True)
     with pytest.raises(InvalidParameterError, match="window='hanni' is not known"):
         Framing(8, 4, "hanni")
     with pytest.raises(ShapeError, match="Expected a window of frame_length = 8"):
@@ -105,3 +109,13 @@ def test_a_sample_without_weight_is_named():
     with pytest.raises(InvalidParameterError, match=r"hop 3 sample 2 of every hop .* such as 2, or"):
         Framing(5, 3, [1.0, 1.0, 0.0, 1.0, 1.0])
     Framing(5, 2, [1.0, 1.0, 0.0, 1.0, 1.0])
+
+
+def test_centered_frames_have_the_conventions_of_librosa():
+    x = np.random.default_rng(0).standard_normal(1000)
+    # center=True, zeros outside, periodic Hann window.
+    padded, window = np.pad(x, 32), scipy.signal.get_window("hann", 64)
+    expected = np.stack([padded[at : at + 64] * window for at in range(0, 1001, 16)])
+    framing = Framing(64, 16, "hann", centered=True)
+    np.testing.assert_allclose(framing.split(x)[0], expected, atol=1e-12)
+    assert framing.n_frames(1000) == len(expected) == 1 + 1000 // 16

@@ -160,8 +160,3 @@ def test_channels_share_components_and_have_their_own_masks():
     np.testing.assert_allclose(found.sum(axis=0), stereo, atol=1e-13)
     for channel in (0, 1):
         assert separation_scores(true[:, channel], found[:, channel], distortion="gain").sdr.min() > 15
-    pieces = [stereo, MIXTURE[:2000]]
-    row = SourceSeparation(2, recordings="consecutive", **FAST).fit_separate(pieces, RATE)
-    assert [part.shape for part in row] == [(2, 2, len(MIXTURE)), (2, 2000)]
-    for part, piece in zip(row, pieces, strict=True):
-        np.testing.assert_allclose(part.sum(axis=0), piece, atol=1e-13)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nonneg.applications.audio.files import Sound, read_sound, write_sound
-from nonneg.applications.audio.frames import STFT, Framing
+from nonneg.applications.audio.frames import Framing
 from nonneg.applications.audio.grouping import group_components
 from nonneg.applications.audio.masks import wiener_masks
 from nonneg.applications.audio.methods import METHODS
@@ -11,7 +11,6 @@ from nonneg.applications.audio.separation import SourceSeparation
 
 __all__ = [
     "METHODS",
-    "STFT",
     "Framing",
     "Sound",
     "SourceSeparation",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import math
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import checked_count, is_count
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.exceptions import (
@@ -19,7 +19,6 @@ from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
     NonFiniteDataError,
-    NonnegWarning,
     OutputError,
     ShapeError,
 )
@@ -29,7 +28,6 @@ WRITABLE = {".wav": ("WAV", "FLOAT"), ".flac": ("FLAC", "PCM_24")}
 EXACT = {"PCM_16": 16, "PCM_24": 24, "PCM_32": 32}
 """Kinds of samples that are whole numbers, and their bits."""
 MOST_CHANNELS = 1024
-UNKNOWN_SIZE = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def read_sound(
             "file again with integer samples, or cut the damaged part out."
         )
     if rate is not None and rate != found:
-        one = resampled(one, found, rate)
+        one = _resampled(one, found, rate)
     return Sound(one, found if rate is None else int(rate), n_channels, name, subtype)
 
 
@@ -141,8 +139,7 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
             f"{place.suffix} files do not support samples of type {subtype!r}. Expected one of "
             f"{', '.join(soundfile.available_subtypes(form))}."
         )
-    if not _is_rate(rate):
-        raise InvalidParameterError(f"rate must be an integer in hertz, got {rate!r}.")
+    checked_count("rate", rate)
     entries = _checked_samples(samples)
     peak = float(np.abs(entries).max())
     if peak > 1 and subtype not in ("FLOAT", "DOUBLE"):
@@ -164,15 +161,12 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
 
 def _checked_samples(samples: Any) -> FloatArray:
     entries = np.asarray(samples)
-    if entries.ndim not in (1, 2) or 0 in entries.shape or entries.dtype.kind not in "iuf":
+    fits = entries.ndim == 1 or (entries.ndim == 2 and entries.shape[1] <= MOST_CHANNELS)
+    if not fits or 0 in entries.shape or entries.dtype.kind not in "iuf":
         raise ShapeError(
-            f"Expected samples of shape (n_samples,) or (n_samples, n_channels), at least one, got "
-            f"{entries.dtype} of shape {entries.shape}."
-        )
-    if entries.ndim == 2 and entries.shape[1] > MOST_CHANNELS:
-        raise ShapeError(
-            f"Expected samples of shape (n_samples, n_channels), got {entries.shape}: {entries.shape[1]} "
-            "channels. If rows are channels, pass samples.T."
+            "Expected at least one sample, of shape (n_samples,) or (n_samples, n_channels) with at most "
+            f"{MOST_CHANNELS} channels, got {entries.dtype} of shape {entries.shape}. If rows are channels, "
+            "pass samples.T."
         )
     numbers = entries.astype(np.float64)
     if not np.isfinite(numbers).all():
@@ -185,17 +179,12 @@ def _checked_samples(samples: Any) -> FloatArray:
     return numbers
 
 
-def resampled(samples: Any, rate: int, new_rate: int) -> FloatArray:
+def _resampled(samples: FloatArray, rate: int, new_rate: int) -> FloatArray:
     """Return a signal at another rate."""
     from scipy.signal import resample_poly
 
-    for value in (rate, new_rate):
-        if not _is_rate(value):
-            raise InvalidParameterError(
-                f"Expected a sampling rate that is an integer in hertz, got {value!r}."
-            )
-    common = math.gcd(int(rate), int(new_rate))
-    return np.asarray(resample_poly(samples, int(new_rate) // common, int(rate) // common, axis=-1))
+    common = math.gcd(rate, checked_count("rate", new_rate))
+    return np.asarray(resample_poly(samples, int(new_rate) // common, rate // common, axis=-1))
 
 
 def _decoded(path: Path) -> tuple[FloatArray, int, str]:
@@ -214,13 +203,6 @@ def _decoded(path: Path) -> tuple[FloatArray, int, str]:
             f"{path.name} could not be read as sound ({reason}). Expected .wav, .flac or another format of "
             "libsndfile. Convert it first, for example with: ffmpeg -i IN OUT.wav"
         ) from error
-    if lost := _bytes_lost(path):
-        warnings.warn(
-            f"{path.name} is cut off: {lost} of the bytes that its header announces are missing. What is "
-            f"left, {len(samples) / rate:.2f} s, is read.",
-            NonnegWarning,
-            stacklevel=3,
-        )
     return samples, int(rate), str(subtype)
 
 
@@ -234,34 +216,17 @@ def _encoded(samples: FloatArray, subtype: str) -> Any:
     return (whole << (32 - bits)).astype(np.int32)
 
 
-def _bytes_lost(path: Path) -> int:
-    """Return how many bytes a .wav file lacks; 0 for others, which libsndfile refuses itself."""
-    with path.open("rb") as stream:
-        head = stream.read(12)
-    if head[:4] != b"RIFF" or head[8:] != b"WAVE":
-        return 0
-    said = int.from_bytes(head[4:8], "little") + 8
-    # Programs that write to a pipe do not know the size, and say the largest.
-    return max(0, said - path.stat().st_size) if said < UNKNOWN_SIZE else 0
-
-
 def _chosen_channel(samples: FloatArray, channel: int | str, name: str) -> FloatArray:
     n_channels = samples.shape[1]
-    if isinstance(channel, str) and channel == "all":
-        return samples[:, 0].copy() if n_channels == 1 else np.ascontiguousarray(samples.T)
-    if isinstance(channel, str) and channel == "mean":
-        return samples[:, 0].copy() if n_channels == 1 else samples.mean(axis=1)
-    whole = isinstance(channel, int | np.integer) and not isinstance(channel, bool)
-    if not whole or not 0 <= int(channel) < n_channels:
+    if channel in ("all", "mean"):
+        rows = samples.T if channel == "all" else samples.mean(axis=1, keepdims=True).T
+        return rows[0].copy() if len(rows) == 1 else np.ascontiguousarray(rows)
+    if not is_count(channel, 0) or int(channel) >= n_channels:
         raise InvalidParameterError(
             f"channel={channel!r}: {name} has {n_channels} channel{'s' * (n_channels > 1)}. Expected 'all', "
             f"'mean' or a number from 0 to {n_channels - 1}."
         )
     return samples[:, int(channel)].copy()
-
-
-def _is_rate(rate: Any) -> bool:
-    return isinstance(rate, int | np.integer) and not isinstance(rate, bool) and int(rate) > 0
 
 
 def _soundfile() -> Any:

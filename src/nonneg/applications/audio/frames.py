@@ -1,4 +1,4 @@
-"""Frames of signals: windowed pieces, or their short-time Fourier transform; no sample is lost."""
+"""Frames of signals: windowed pieces from which no sample is lost."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.fft
 from scipy.signal import get_window
 
-from nonneg._typing import Array, FloatArray
+from nonneg._typing import FloatArray
 from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, ShapeError
 
 # A sample whose windows sum to less than this share of the largest sum could not be recovered.
@@ -29,13 +28,16 @@ class Framing:
     window : str, tuple or array of shape (frame_length,)
         What frames are multiplied by: "sine", "rectangular", a name or tuple that `scipy.signal.get_window`
         knows, such as "hann" or ("tukey", 0.1), or the weights themselves. Windows by name are periodic.
+    centered : bool, default False
+        Whether frames are centered at multiples of the hop, as in ``librosa.stft``: half a frame of zeros is
+        added before and after a signal. Otherwise ``frame_length - hop`` zeros, and at the end what the last
+        frame lacks, so that the first and last samples lie in as many frames as all others.
 
     Notes
     -----
-    Signals are padded by ``frame_length - hop`` zeros on either side, and at the end by what the last frame
-    lacks, so that the first and last samples lie in as many frames as all others. `join` multiplies by the
-    window once more and divides by the sum of the squared windows: this gives the signal whose frames are
-    nearest to those given, and the original signal if the frames of `split` are unchanged.
+    `join` multiplies by the window once more and divides by the sum of the squared windows: this gives the
+    signal whose frames are nearest to those given, and the original signal if the frames of `split` are
+    unchanged.
 
     Examples
     --------
@@ -51,12 +53,18 @@ class Framing:
     frame_length: int
     hop: int | None = None
     window: Any = "sine"
+    centered: bool = False
 
     def __post_init__(self) -> None:
         check_whole("frame_length", self.frame_length, 2, None)
         if self.hop is None:
             object.__setattr__(self, "hop", max(self.frame_length // 2, 1))
         check_whole("hop", self.hop, 1, self.frame_length)
+        if self.centered and self.step > max(self.frame_length // 2, 1):
+            raise InvalidParameterError(
+                f"hop={self.hop} is more than half of frame_length={self.frame_length}: samples at the end "
+                "would be lost. Use a quarter."
+            )
         squares = np.square(self.weights)
         # The sums repeat every hop.
         whole = np.zeros(-(-self.frame_length // self.step) * self.step)
@@ -82,7 +90,7 @@ class Framing:
     @property
     def padding(self) -> int:
         """Zeros before a signal."""
-        return self.frame_length - self.step
+        return self.frame_length // 2 if self.centered else self.frame_length - self.step
 
     def n_frames(self, n_samples: int) -> int:
         """Return how many frames a signal has.
@@ -97,8 +105,9 @@ class Framing:
         int
             At least 1.
         """
-        beyond_first = max(n_samples + 2 * self.padding - self.frame_length, 0)
-        return 1 + -(-beyond_first // self.step)
+        if self.centered:
+            return 1 + n_samples // self.step
+        return 1 + -(-max(n_samples + 2 * self.padding - self.frame_length, 0) // self.step)
 
     def split(self, signals: Any) -> FloatArray:
         """Cut signals into frames.
@@ -168,121 +177,14 @@ class Framing:
         return added.reshape(*leading, -1)
 
 
-@dataclass(frozen=True)
-class STFT(Framing):
-    """The short-time Fourier transform of signals, and signals from it.
-
-    Parameters
-    ----------
-    frame_length : int
-        Samples per frame: `n_fft` of librosa.
-    hop : int, optional
-        Samples from one frame to the next (`hop_length`), at most half a frame; a quarter by default.
-    window : str, tuple or array
-        As for `Framing`; "hann" by default, periodic.
-
-    Notes
-    -----
-    As ``librosa.stft(center=True, pad_mode="constant")``: frames are centered at multiples of the hop, with
-    half a frame of zeros before and after the signal. The inverse adds up the windowed frames and divides by
-    the sum of the squared windows. It is exact, and gives the least-squares signal if frames were modified.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nonneg.applications.audio import STFT
-    >>> stft = STFT(64)
-    >>> signal = np.random.default_rng(0).standard_normal(1000)
-    >>> coefficients = stft.analyze(signal)
-    >>> coefficients.shape
-    (1, 63, 33)
-    >>> bool(np.allclose(stft.synthesize(coefficients, 1000)[0], signal))
-    True
-    """
-
-    window: Any = "hann"
-
-    def __post_init__(self) -> None:
-        if self.hop is None:
-            object.__setattr__(self, "hop", max(int(self.frame_length) // 4, 1))
-        super().__post_init__()
-        if self.step > max(self.frame_length // 2, 1):
-            raise InvalidParameterError(
-                f"hop={self.hop} is more than half of frame_length={self.frame_length}: samples between two "
-                "frames would be lost. Use a quarter."
-            )
-
-    @property
-    def padding(self) -> int:
-        """Zeros before a signal."""
-        return self.frame_length // 2
-
-    @property
-    def n_bins(self) -> int:
-        """Frequencies, from 0 to half the sampling rate."""
-        return self.frame_length // 2 + 1
-
-    def n_frames(self, n_samples: int) -> int:
-        """Return how many frames a signal has.
-
-        Parameters
-        ----------
-        n_samples : int
-            Its length.
-
-        Returns
-        -------
-        int
-            At least 1.
-        """
-        return 1 + n_samples // self.step
-
-    def analyze(self, signals: Any) -> Array:
-        """Return the coefficients of signals.
-
-        Parameters
-        ----------
-        signals : array-like of shape (n_samples,) or (n_recordings, n_samples)
-            Real numbers; not changed.
-
-        Returns
-        -------
-        complex array of shape (n_recordings, n_frames, n_bins)
-            One row per frame: the transpose of librosa's.
-        """
-        return scipy.fft.rfft(self.split(signals), axis=-1)
-
-    def synthesize(self, coefficients: Any, n_samples: int) -> FloatArray:
-        """Return the signals whose coefficients are nearest to those given.
-
-        Parameters
-        ----------
-        coefficients : complex array of shape (..., n_frames, n_bins)
-            As `analyze` returns them, masked or not.
-        n_samples : int
-            The length of the signals.
-
-        Returns
-        -------
-        array of shape (..., n_samples)
-            The signals.
-        """
-        if np.ndim(coefficients) < 2 or np.shape(coefficients)[-1] != self.n_bins:
-            raise ShapeError(
-                f"Expected coefficients of shape (..., n_frames, {self.n_bins}), got "
-                f"{np.shape(coefficients)}."
-            )
-        return self.join(scipy.fft.irfft(coefficients, n=self.frame_length, axis=-1), n_samples)
-
-
 def as_recordings(signals: Any) -> FloatArray:
     """Check signals of equal length and return them as an array."""
     try:
         recordings = np.asarray(signals)
     except ValueError as error:
         raise ShapeError(
-            "Expected recordings of equal length. Pass those of different lengths as a list of arrays to "
-            "SourceSeparation(recordings='consecutive')."
+            "Expected recordings of equal length. Cut them to the same part of the piece, or fit one and "
+            "separate the others with the same model."
         ) from error
     if recordings.dtype.kind not in "biuf":
         hint = " Read the file with read_sound." if recordings.dtype.kind == "U" else ""
@@ -312,8 +214,6 @@ def window_weights(window: Any, length: int) -> FloatArray:
     if isinstance(window, str) and window == "sine":
         # scipy's "cosine" is the same, but only since it can be periodic.
         return np.sin(np.pi * (np.arange(length) + 0.5) / length)
-    if isinstance(window, str) and window == "rectangular":
-        return np.ones(length)
     if isinstance(window, str | tuple):
         try:
             return np.asarray(get_window(window, length, fftbins=True), dtype=np.float64)

@@ -63,12 +63,7 @@ def group_components(
     .. [2] Virtanen (2007), Monaural sound source separation by nonnegative matrix factorization with temporal
        continuity and sparseness criteria.
     """
-    W, H = np.asarray(activations, dtype=np.float64), np.asarray(components, dtype=np.float64)
-    if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
-        raise ShapeError(
-            f"Expected activations of shape (n_frames, n_components) and components of shape (n_components, "
-            f"n_bins), got {W.shape} and {H.shape}."
-        )
+    W, H = checked_factors(activations, components)
     if by not in GROUPINGS:
         raise UnknownNameError.of("by", by, GROUPINGS)
     k = H.shape[0]
@@ -84,7 +79,18 @@ def group_components(
     if by != "auto":
         return _grouped(W, H, n_groups, by, bins)
     labels = {name: _grouped(W, H, n_groups, name, bins) for name in PROPOSALS}
-    return labels[best_proposal({name: largest_share(W, H, one) for name, one in labels.items()})]
+    return labels[best_proposal({name: energy_shares(W, H, one).max() for name, one in labels.items()})]
+
+
+def checked_factors(activations: Any, components: Any) -> tuple[FloatArray, FloatArray]:
+    """Return activations and components as arrays that go together."""
+    W, H = np.asarray(activations), np.asarray(components)
+    if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
+        raise ShapeError(
+            f"Expected activations of shape (n_frames, n_components) and components of shape (n_components, "
+            f"n_bins), got {W.shape} and {H.shape}."
+        )
+    return W, H
 
 
 def best_proposal(shares: Mapping[str, float]) -> str:
@@ -92,11 +98,12 @@ def best_proposal(shares: Mapping[str, float]) -> str:
     return min(shares, key=lambda name: round(shares[name], 9))
 
 
-def largest_share(W: FloatArray, H: FloatArray, labels: IntArray) -> float:
-    """Return the share of the loudest group in the sum of the energies of all groups."""
-    products = (W.T @ W) * (H @ H.T)
-    energies = [float(products[np.ix_(labels == at, labels == at)].sum()) for at in np.unique(labels)]
-    return max(energies) / max(sum(energies), np.finfo(float).tiny)
+def energy_shares(W: Any, H: Any, labels: IntArray, *, variances: bool = False) -> FloatArray:
+    """Return the share of each group in the sum of the energies of all groups, in a model of magnitudes."""
+    W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
+    products = np.diag(W.sum(axis=0) * H.sum(axis=1)) if variances else (W.T @ W) * (H @ H.T)
+    energies = [products[np.ix_(labels == at, labels == at)].sum() for at in range(int(labels.max()) + 1)]
+    return np.asarray(energies) / max(sum(energies), np.finfo(float).tiny)
 
 
 def group_by_solos(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import Array, FloatArray
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.applications.audio.grouping import checked_factors
+from nonneg.applications.audio.sources import checked_groups
 
 # Multiplicative updates of the gains of a channel, a problem with one unknown per component.
 GAIN_UPDATES = 30
@@ -46,12 +47,7 @@ def mask_of_each(
     activations: Any, components: Any, groups: Any = None, *, floor: float = 0.0, exponent: float = 1.0
 ) -> Iterator[FloatArray]:
     """Make the masks of `wiener_masks` one after the other, for recordings whose masks are large together."""
-    W, H = np.asarray(activations), np.asarray(components)
-    if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
-        raise ShapeError(
-            f"Expected activations of shape (n_frames, n_components) and components of shape (n_components, "
-            f"frame_length), got {W.shape} and {H.shape}."
-        )
+    W, H = checked_factors(activations, components)
     labels = np.arange(H.shape[0]) if groups is None else checked_groups(groups, H.shape[0])
     n_sources = int(labels.max()) + 1
 
@@ -60,10 +56,8 @@ def mask_of_each(
         modeled = W[:, mine] @ H[mine] + floor / n_sources
         return modeled if exponent == 1 else modeled**exponent
 
-    # With powers the total is no product: the parts are made twice, rather than kept.
-    total = W @ H + floor if exponent == 1 else part(0)
-    for source in range(1, n_sources) if exponent != 1 else ():
-        total += part(source)
+    # The parts are made twice, rather than kept.
+    total = sum(map(part, range(1, n_sources)), part(0))
     unknown = total <= 0
     total[unknown] = 1.0
     for source in range(n_sources):
@@ -72,27 +66,24 @@ def mask_of_each(
         yield mask
 
 
-def masked_parts(
-    coefficients: Sequence[Array],
-    activations: Sequence[FloatArray],
+def channel_masks(
+    coefficients: Array,
+    activations: FloatArray,
     components: FloatArray,
     groups: Any,
     *,
     floor: float,
     exponent: float,
     with_gains: bool,
-) -> Iterator[tuple[list[FloatArray], Sequence[Array]]]:
-    """Yield for each source its masks and the coefficients, one array per part."""
+) -> Iterator[FloatArray]:
+    """Yield the masks of each source, (n_channels, n_frames, n_bins), or one mask for all channels."""
+    W, H = activations, components
+    gains = np.ones((1, W.shape[1]), W.dtype)
+    if with_gains and len(coefficients) > 1:
+        gains = channel_gains(np.abs(coefficients), W, H)
     # One iterator of masks per channel, because all masks of all sources need much memory.
-    makers = []
-    for part, W in zip(coefficients, activations, strict=True):
-        own = with_gains and len(part) > 1
-        gains = channel_gains(np.abs(part), W, components) if own else np.ones((1, W.shape[1]), W.dtype)
-        makers.append(
-            [mask_of_each(W * gain, components, groups, floor=floor, exponent=exponent) for gain in gains]
-        )
-    for _ in range(int(groups.max()) + 1):
-        yield [np.stack([next(mask) for mask in channels]) for channels in makers], coefficients
+    channels = (mask_of_each(W * gain, H, groups, floor=floor, exponent=exponent) for gain in gains)
+    yield from map(np.stack, zip(*channels, strict=True))
 
 
 def channel_gains(magnitudes: FloatArray, activations: FloatArray, components: FloatArray) -> FloatArray:
@@ -113,19 +104,3 @@ def channel_gains(magnitudes: FloatArray, activations: FloatArray, components: F
             gain *= np.einsum("kb,kb->k", W.T @ ratio, H) / weights
         gains.append(gain)
     return np.stack(gains)
-
-
-def checked_groups(groups: Any, n_components: int) -> Any:
-    """Check the source of each component."""
-    labels = np.asarray(groups)
-    if labels.shape != (n_components,) or labels.dtype.kind not in "iu":
-        raise ShapeError(
-            f"Expected the source of each of {n_components} components, whole numbers from 0, got "
-            f"{labels.dtype} of shape {labels.shape}."
-        )
-    present = np.unique(labels)
-    if present[0] != 0 or present[-1] != len(present) - 1:
-        raise InvalidParameterError(
-            f"Sources are numbered from 0 without gaps; the groups name {present.tolist()}."
-        )
-    return labels.astype(np.intp)

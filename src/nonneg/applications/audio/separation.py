@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from math import inf
-from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arguments import checked_checkpoint
+from nonneg._arguments import checked_checkpoint, is_number
 from nonneg._random import Seed
-from nonneg._typing import Array, FloatArray
+from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.applications.audio import methods
-from nonneg.applications.audio.frames import STFT
 from nonneg.applications.audio.grouping import (
     PROPOSALS,
     best_proposal,
+    energy_shares,
     group_by_solos,
     group_components,
-    largest_share,
 )
-from nonneg.applications.audio.masks import checked_groups, masked_parts
-from nonneg.applications.audio.methods import FRAMING, METHODS, checked_training
-from nonneg.applications.audio.recordings import KINDS, Recordings, check_sound, checked_recordings
+from nonneg.applications.audio.masks import channel_masks
+from nonneg.applications.audio.methods import FRAMING, METHODS
+from nonneg.applications.audio.recordings import check_sound, checked_recordings, checked_training
 from nonneg.applications.audio.sources import (
+    checked_groups,
     checked_n_sources,
     completed_names,
     grouped_by_hand,
     separation_certificate,
-    shares_of_energy,
     warn_of_one_source,
 )
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators import NMF, TransformNMF
 from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray, Value
-from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
+
+# The spectrogram is modeled as a sum of magnitudes; the masks are ratios of their squares, powers.
+MASK_EXPONENT = 2.0
 
 
 class SourceSeparation(SavableEstimator):
@@ -63,17 +63,10 @@ class SourceSeparation(SavableEstimator):
         in ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest"; or the
         source of each component, numbered from 0.
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
-        How signals are cut into frames; see `STFT` and `Framing`. None: with "stft" frames of 46, 93, 186 or
+        How signals are cut into frames; see `Framing`. None: with "stft" frames of 46, 93, 186 or
         372 ms, whichever concentrates the energy of the recording in the fewest coefficients, a quarter of
         a frame apart, with a Hann window; with orthogonal transforms 512 samples, half a frame apart, with
         tapered ends.
-    recordings : {"aligned", "consecutive"}, default "aligned"
-        What several recordings are. "aligned": realizations of the same piece, of equal length, in which the
-        same notes sound at the same time; they share activations, which improves the estimate of variances.
-        "consecutive": pieces of any length, as if one followed the other; they share only templates.
-    eps0, average_frames : float or "auto", int, default "auto" and 1
-        Orthogonal transforms: the floor of the variances, and the number of neighboring frames that are
-        averaged; see `TransformNMF`.
     init : str, array or None
         The initialization: "random" for "stft", otherwise the initial transform ("dct" by default, "jd",
         "random" or a matrix).
@@ -84,9 +77,8 @@ class SourceSeparation(SavableEstimator):
     tol : float or None
         When to stop, as in `NMF` (1e-4) and `TransformNMF` (1e-7).
     method_params : dict or None
-        Further parameters of the method. With "stft": the weight of temporal ``continuity`` (1)
-        and the ``mask_exponent`` of the parts of the model whose ratios are the masks (2). With the others as
-        in `TransformNMF`.
+        Further parameters of the method. With "stft": the weight of temporal ``continuity`` (1). With the
+        others as in `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
     verbose : int, default 0
@@ -102,7 +94,7 @@ class SourceSeparation(SavableEstimator):
     ----------
     model_ : NMF or TransformNMF
         The factorization, with its history and certificate.
-    framing_ : STFT or Framing
+    framing_ : Framing
         How signals were cut.
     activations_ : array of shape (n_frames, n_components)
         How much of each component is in each frame.
@@ -115,9 +107,7 @@ class SourceSeparation(SavableEstimator):
         With training recordings of all sources: the Kullback-Leibler divergence of the spectrogram, per unit
         of its sum, from templates of the solos and from components of its own. The smaller one was taken.
     energy_shares_ : array of shape (n_sources,)
-        The energy of each source, divided by the sum over all sources.
-    n_trained_ : int
-        The number of sources with training recordings: the first ones.
+        The energy of each source in the model, divided by the sum over all sources.
     source_names_ : tuple of str
         The names of the sources: those in `training` or `grouping`, otherwise "source 1", "source 2", ...
     rate_ : int or None
@@ -151,7 +141,6 @@ class SourceSeparation(SavableEstimator):
         "rate_": Value(int, optional=True),
         "proposals_": StoredArray("number of proposals", nonnegative=True, optional=True),
         "divergences_": StoredArray("number of models", nonnegative=True, optional=True),
-        "n_trained_": Value(int, optional=True),
         "source_names_": Names("number of sources", container=tuple, optional=True),
     }
 
@@ -165,9 +154,6 @@ class SourceSeparation(SavableEstimator):
         frame_length: int | None = None,
         hop: int | None = None,
         window: Any = None,
-        recordings: str = "aligned",
-        eps0: float | str = "auto",
-        average_frames: int = 1,
         init: Any = None,
         n_init: int | None = None,
         max_iter: int | None = None,
@@ -186,9 +172,6 @@ class SourceSeparation(SavableEstimator):
         self.frame_length = frame_length
         self.hop = hop
         self.window = window
-        self.recordings = recordings
-        self.eps0 = eps0
-        self.average_frames = average_frames
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -205,9 +188,9 @@ class SourceSeparation(SavableEstimator):
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_channels, n_samples), or list of arrays
-            The recording, with one row per channel; several recordings as rows or as a list (`recordings`).
-            Channels share components and activations, and each has its own gains. Never modified.
+        signals : array-like of shape (n_samples,) or (n_channels, n_samples)
+            The recording, with one row per channel, or realizations of the same piece in which the same notes
+            sound at the same time. They share components and activations. Never modified.
         rate : int, optional
             Sampling rate in hertz: for the length of the frames, and for what is reported in seconds and
             hertz.
@@ -221,58 +204,58 @@ class SourceSeparation(SavableEstimator):
         SourceSeparation
             The fitted estimator.
         """
-        solos = checked_training(training)
         METHODS.find(self.method)
+        METHODS.check_options(self.method, self.method_params or {})
+        solos = checked_training(training)
         n_sources = checked_n_sources(self.n_sources, self.n_components, self.grouping, tuple(solos))
-        if self.recordings not in KINDS:
-            raise UnknownNameError.of("recordings", self.recordings, KINDS)
-        if rate is not None and (not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < rate < inf):
+        if rate is not None and not (is_number(rate) and 0 < rate < inf):
             raise InvalidParameterError(f"rate must be None or a sampling rate in hertz, got {rate!r}.")
         checked_checkpoint(self.checkpoint)
-        recordings = checked_recordings(signals, self.recordings)
-        # Methods see the number of sources, whoever said it.
-        asked = copy(self)
-        asked.n_sources = n_sources
-        self.n_trained_, self.rate_ = len(solos), rate
+        recordings = checked_recordings(signals)
         n_components = self.n_components
         if n_components is None and not isinstance(self.grouping, str | Mapping):
             n_components = int(np.size(self.grouping))
         run = METHODS.find(self.method).run
-        self.framing_, self.model_, self.activations_ = run(asked, recordings, n_components, rate)
+        self.framing_, self.model_, self.activations_ = run(self, recordings, n_sources, n_components, rate)
+        self.rate_ = rate
         self.proposals_ = self.divergences_ = np.array([])
         if isinstance(self.model_, NMF):
             # As `separate` finds them.
             self.activations_ = self._encoded(recordings)
-        names = completed_names(tuple(solos), n_sources)
-        if solos:
-            groups = self._grouped_by_solos(asked, recordings, solos)
-        elif isinstance(self.grouping, str):
-            groups = self._grouped(n_sources)
-        else:
-            groups, names = grouped_by_hand(self.grouping, self.activations_.shape[1])
+        if not isinstance(self.grouping, str):
+            return self._set_groups(*grouped_by_hand(self.grouping, self.activations_.shape[1]))
+        groups = self._trained(recordings, solos, n_sources) if solos else self._grouped(n_sources)
+        return self._set_groups(groups, completed_names(tuple(solos), n_sources))
+
+    def _set_groups(self, groups: IntArray, names: tuple[str, ...]) -> SourceSeparation:
         self.groups_, self.source_names_ = groups, names
-        coefficients = methods.coefficients(self.framing_, self.model_, recordings)
-        self.energy_shares_ = self._energy_shares(coefficients, self.activations_)
-        warn_of_one_source(self.source_names_, self.energy_shares_)
+        self.energy_shares_ = self._energy_shares(groups)
+        warn_of_one_source(names, self.energy_shares_)
         return self
 
-    def _grouped(self, n_groups: int) -> Any:
+    def _energy_shares(self, groups: IntArray) -> FloatArray:
+        variances = isinstance(self.model_, TransformNMF)
+        return energy_shares(self.activations_, self.model_.components_, groups, variances=variances)
+
+    def _grouped(self, n_groups: int) -> IntArray:
         """Return the groups of components, and note the numbers of the proposals."""
         W, H, frequencies = self.activations_, self.model_.components_, self._frequencies
         named = PROPOSALS if self.grouping == "auto" else (self.grouping,)
         labels = {by: group_components(W, H, n_groups, by=by, frequencies=frequencies) for by in named}
-        shares = {by: largest_share(W, H, one) for by, one in labels.items()}
+        shares = {by: float(self._energy_shares(one).max()) for by, one in labels.items()}
         self.proposals_ = np.array(list(shares.values()) if len(named) > 1 and n_groups > 1 else [])
         return labels[best_proposal(shares)]
 
-    def _grouped_by_solos(self, asked: Any, recordings: Recordings, solos: Mapping[str, Recordings]) -> Any:
+    def _trained(
+        self, recordings: FloatArray, solos: Mapping[str, list[FloatArray]], n_sources: int
+    ) -> IntArray:
         """Return the groups of components; where the templates of the solos fit better, take these."""
         W, H = self.activations_, self.model_.components_
-        factors = methods.fit_solos(asked, self.framing_, solos, max(1, len(H) // asked.n_sources))
-        groups = group_by_solos(W, H, factors, asked.n_sources, self._frequencies)
-        if asked.n_sources > len(solos):
+        factors = methods.fit_solos(self, self.framing_, solos, max(1, len(H) // n_sources))
+        groups = group_by_solos(W, H, factors, n_sources, self._frequencies)
+        if n_sources > len(solos):
             return groups
-        model, activations, labels = methods.fit_templates(asked, self.framing_, recordings, solos)
+        model, activations, labels = methods.fit_templates(self, self.framing_, recordings, solos)
         both = ((activations, model.components_), (W, H))
         self.divergences_ = np.array([methods.divergence(self.framing_, recordings, *pair) for pair in both])
         if self._supervised:
@@ -287,8 +270,7 @@ class SourceSeparation(SavableEstimator):
     @property
     def _frequencies(self) -> FloatArray:
         # Librosa's default where the sampling rate is not known.
-        rate = 22050 if self.rate_ is None else self.rate_
-        return methods.bin_frequencies(self.framing_, self.model_, rate)
+        return methods.bin_frequencies(self.framing_, self.model_, self.rate_ or 22050)
 
     def regroup(self, grouping: Any) -> SourceSeparation:
         """Group the components of a fitted model by hand, without another fit.
@@ -301,18 +283,11 @@ class SourceSeparation(SavableEstimator):
         Returns
         -------
         SourceSeparation
-            Itself, with new `groups_`, `source_names_` and `energy_shares_` (those of the modeled
-            spectrogram).
+            Itself, with new `groups_`, `source_names_` and `energy_shares_`.
         """
         check_is_fitted(self)
-        self.groups_, self.source_names_ = grouped_by_hand(grouping, len(self.groups_))
         self.proposals_ = np.array([])
-        # Magnitudes for the STFT, variances otherwise.
-        modeled = self.activations_ @ self.model_.components_
-        modeled = modeled if isinstance(self.model_, NMF) else np.sqrt(modeled)
-        self.energy_shares_ = self._energy_shares([modeled[None]], self.activations_)
-        warn_of_one_source(self.source_names_, self.energy_shares_)
-        return self
+        return self._set_groups(*grouped_by_hand(grouping, len(self.groups_)))
 
     @property
     def history_(self) -> Any:
@@ -332,39 +307,50 @@ class SourceSeparation(SavableEstimator):
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_channels, n_samples), or list of arrays
+        signals : array-like of shape (n_samples,) or (n_channels, n_samples)
             A recording, that of the fit or another. Never modified.
 
         Returns
         -------
-        array of shape (n_sources, n_samples) or (n_sources, n_channels, n_samples), or list of arrays
-            The sources, which sum to the recording; for a list, one array of sources per recording.
+        array of shape (n_sources, n_samples) or (n_sources, n_channels, n_samples)
+            The sources, which sum to the recording.
         """
         check_is_fitted(self)
-        recordings = checked_recordings(signals, self.recordings)
+        recordings = checked_recordings(signals)
         check_sound(recordings, self.framing_.frame_length)
-        return self._separated(recordings, self._encoded(recordings))
+        return self._separated(signals, recordings, self._encoded(recordings))
 
-    def _encoded(self, recordings: Recordings) -> FloatArray:
-        return methods.encoded(self.framing_, self.model_, recordings, self, self._supervised)
+    def _encoded(self, recordings: FloatArray) -> FloatArray:
+        return methods.encoded(self, self.framing_, self.model_, recordings, self._supervised)
 
-    def _separated(self, recordings: Recordings, activations: Array) -> Any:
-        sources: list[list[FloatArray]] = [[] for _ in recordings.parts]
-        # Source by source, because all coefficients of all sources need much memory.
+    def _separated(self, signals: Any, recordings: FloatArray, activations: Array) -> FloatArray:
         coefficients = methods.coefficients(self.framing_, self.model_, recordings)
-        for masks, parts in self._masked(coefficients, activations):
-            for at, (mask, part) in enumerate(zip(masks, parts, strict=True)):
-                sources[at].append(
-                    methods.synthesized(self.framing_, self.model_, part * mask, recordings.lengths[at])
-                )
-        return recordings.like_given([np.stack(part) for part in sources])
+        is_stft = isinstance(self.model_, NMF)
+        masks = channel_masks(
+            coefficients,
+            activations,
+            self.model_.components_,
+            self.groups_,
+            floor=getattr(self.model_, "eps0_", 0.0),
+            exponent=MASK_EXPONENT if is_stft else 1.0,
+            # Realizations in an orthogonal transform have the same variances; channels have their own gains.
+            with_gains=is_stft,
+        )
+        # Source by source, because all coefficients of all sources need much memory.
+        sources = np.stack(
+            [
+                methods.synthesized(self.framing_, self.model_, coefficients * mask, recordings.shape[1])
+                for mask in masks
+            ]
+        )
+        return sources[:, 0] if np.ndim(signals) == 1 else sources
 
     def fit_separate(self, signals: Any, rate: int | None = None, *, training: Any = None) -> Any:
         """Learn from a recording and return its sources.
 
         Parameters
         ----------
-        signals : array-like of shape (n_samples,) or (n_channels, n_samples), or list of arrays
+        signals : array-like of shape (n_samples,) or (n_channels, n_samples)
             The recording. Never modified.
         rate : int, optional
             Sampling rate in hertz.
@@ -373,55 +359,19 @@ class SourceSeparation(SavableEstimator):
 
         Returns
         -------
-        array of shape (n_sources, n_samples) or (n_sources, n_channels, n_samples), or list of arrays
+        array of shape (n_sources, n_samples) or (n_sources, n_channels, n_samples)
             As `separate` returns them.
         """
         self.fit(signals, rate, training=training)
         if isinstance(self.model_, TransformNMF):
             return self.separate(signals)
         # The activations of the fit are those that `separate` would find.
-        return self._separated(checked_recordings(signals, self.recordings), self.activations_)
-
-    def strongest_atoms(self, n_atoms: int = 8) -> np.ndarray[Any, np.dtype[np.intp]]:
-        """Return the atoms of the transform that carry most of the power.
-
-        Parameters
-        ----------
-        n_atoms : int, default 8
-            Maximum number of atoms.
-
-        Returns
-        -------
-        array of int
-            Rows of ``model_.transform_``, or bins of the spectrogram, strongest first.
-        """
-        check_is_fitted(self)
-        if not isinstance(n_atoms, int | np.integer) or isinstance(n_atoms, bool) or n_atoms < 1:
-            raise InvalidParameterError(f"n_atoms must be an integer of at least 1, got {n_atoms!r}.")
-        power = self.activations_.sum(axis=0) @ self.model_.components_
-        return np.argsort(-power, kind="stable")[:n_atoms]
-
-    def _masked(self, coefficients: list[Array], activations: FloatArray) -> Any:
-        """Yield for each source its masks and the coefficients, one array per part."""
-        ends = np.cumsum([part.shape[1] for part in coefficients])[:-1]
-        yield from masked_parts(
-            coefficients,
-            np.split(activations, ends),
-            self.model_.components_,
-            self.groups_,
-            floor=getattr(self.model_, "eps0_", 0.0),
-            exponent=methods.mask_exponent(self.framing_, self),
-            # Realizations in an orthogonal transform have the same variances; channels have their own gains.
-            with_gains=isinstance(self.framing_, STFT),
-        )
-
-    def _energy_shares(self, coefficients: list[Array], activations: Array) -> FloatArray:
-        return shares_of_energy(self._masked(coefficients, activations), self.framing_)
+        return self._separated(signals, checked_recordings(signals), self.activations_)
 
     def _complete_loaded(self) -> None:
         n_components, n_bins = self.model_.components_.shape
-        framing = self.framing_
-        expected = framing.n_bins if isinstance(framing, STFT) else framing.frame_length
+        length = self.framing_.frame_length
+        expected = length // 2 + 1 if isinstance(self.model_, NMF) else length
         if n_components != len(self.groups_) or n_bins != expected:
             raise FileFormatError(
                 f"expected {len(self.groups_)} components of {expected} bins, got {(n_components, n_bins)}. "

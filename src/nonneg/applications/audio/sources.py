@@ -1,20 +1,19 @@
-"""Sources: their number, names, components and energies."""
+"""Sources: their number, names, components and shares of the energy."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray
-from nonneg.applications.audio.frames import STFT
+from nonneg._arguments import checked_count
+from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.audio.grouping import GROUPINGS, best_proposal
-from nonneg.applications.audio.masks import checked_groups
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, ShapeError, UnknownNameError
 
 REST = "rest"
 """The source of what nobody named."""
@@ -29,12 +28,9 @@ def default_names(n_sources: int) -> tuple[str, ...]:
 
 
 def completed_names(named: Sequence[str], n_sources: int) -> tuple[str, ...]:
-    """Return the names given, and names for the sources beyond them."""
-    n_more = n_sources - len(named)
-    if not named or n_more == 0:
-        return tuple(named) or default_names(n_sources)
-    more = (REST,) if n_more == 1 else default_names(n_sources)[len(named) :]
-    return (*named, *more)
+    """Return the names of the first sources, and names for those beyond them."""
+    rest = default_names(n_sources)[len(named) :]
+    return (*named, *((REST,) if named and len(rest) == 1 else rest))
 
 
 def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
@@ -47,56 +43,59 @@ def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, named: Sequence[str]) -> int:
-    """Return the number of sources, which names or groups may imply; `named` are those with training."""
+def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, trained: Sequence[str]) -> int:
+    """Return the number of sources, which groups or the names of trained sources may imply."""
     for name, value in (("n_sources", n_sources), ("n_components", n_components)):
-        if value is None:
-            continue
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise InvalidParameterError(f"{name} must be an integer of at least 1, got {value!r}.")
+        if value is not None:
+            checked_count(name, value)
     if isinstance(grouping, str) and grouping not in GROUPINGS:
         raise UnknownNameError.of("grouping", grouping, GROUPINGS)
-    if named:
-        found = _n_trained(n_sources, grouping, named)
-    elif isinstance(grouping, str):
-        found = 2 if n_sources is None else int(n_sources)
-    elif isinstance(grouping, Mapping):
-        found = _n_named(n_sources, grouping)
-    else:
-        size = np.size(grouping) if n_components is None else n_components
-        found = int(checked_groups(grouping, int(size)).max()) + 1
-        if n_sources is not None and found != n_sources:
-            raise InvalidParameterError(f"grouping names {found} sources, but n_sources={n_sources}.")
-    if n_components is not None and n_components < found:
-        raise InvalidParameterError(
-            f"n_components={n_components} is less than n_sources={found}: every source needs its own "
-            f"component. Raise n_components, or leave it out."
-        )
-    return found
-
-
-def _n_trained(n_sources: Any, grouping: Any, named: Sequence[str]) -> int:
-    if not isinstance(grouping, str):
+    if trained and not isinstance(grouping, str):
         raise InvalidParameterError(
             "Training recordings say which components belong to which source: leave grouping (--group) out."
         )
-    if n_sources is not None and n_sources < len(named):
+    if isinstance(grouping, str):
+        least = len(trained) or (2 if n_sources is None else 1)
+        fits = n_sources is None or n_sources >= least
+        what = f"There are training recordings of {least} sources ({', '.join(trained)})"
+    elif isinstance(grouping, Mapping):
+        least = len(checked_names(list(grouping), "grouping"))
+        # One more if components are left over: they are the rest.
+        fits = n_sources in (None, least, least + 1)
+        what = f"grouping names {least} sources"
+    else:
+        size = np.size(grouping) if n_components is None else n_components
+        least = int(checked_groups(grouping, int(size)).max()) + 1
+        fits = n_sources in (None, least)
+        what = f"grouping names {least} sources"
+    if not fits:
+        raise InvalidParameterError(f"{what}, but n_sources={n_sources}. Leave n_sources out.")
+    count = int(n_sources) if isinstance(grouping, str) and n_sources is not None else least
+    if n_components is not None and n_components < count:
         raise InvalidParameterError(
-            f"There are training recordings of {len(named)} sources ({', '.join(named)}), but "
-            f"n_sources={n_sources}. Leave n_sources out, or raise it to look for further sources."
+            f"n_components={n_components} is less than n_sources={count}: every source needs its own "
+            f"component. Raise n_components, or leave it out."
         )
-    return len(named) if n_sources is None else int(n_sources)
+    return count
 
 
-def _n_named(n_sources: Any, grouping: Mapping[Any, Any]) -> int:
-    checked_names(list(grouping), "grouping")
-    # One more if components are left over: they are the rest.
-    if n_sources is not None and n_sources not in (len(grouping), len(grouping) + 1):
-        raise InvalidParameterError(f"grouping names {len(grouping)} sources, but n_sources={n_sources}.")
-    return len(grouping)
+def checked_groups(groups: Any, n_components: int) -> IntArray:
+    """Check the source of each component."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_components,) or labels.dtype.kind not in "iu":
+        raise ShapeError(
+            f"Expected the source of each of {n_components} components, whole numbers from 0, got "
+            f"{labels.dtype} of shape {labels.shape}."
+        )
+    present = np.unique(labels)
+    if present[0] != 0 or present[-1] != len(present) - 1:
+        raise InvalidParameterError(
+            f"Sources are numbered from 0 without gaps; the groups name {present.tolist()}."
+        )
+    return labels.astype(np.intp)
 
 
-def grouped_by_hand(grouping: Any, n_components: int) -> tuple[Any, tuple[str, ...]]:
+def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[str, ...]]:
     """Return the source of each component and the names of the sources, from a mapping or an array."""
     if isinstance(grouping, str):
         raise InvalidParameterError(
@@ -109,34 +108,34 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[Any, tuple[str, .
     names = checked_names(list(grouping), "grouping")
     labels = np.full(n_components, len(names), dtype=np.intp)
     for at, (name, members) in enumerate(grouping.items()):
-        chosen = np.atleast_1d(np.asarray(members))
-        if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
+        own = np.atleast_1d(np.asarray(members))
+        if own.ndim != 1 or own.size == 0 or own.dtype.kind not in "iu":
             raise InvalidParameterError(
                 f"grouping: expected the components of {name!r}, such as [0, 2], got {members!r}."
             )
-        if (bad := chosen[(chosen < 0) | (chosen >= n_components)]).size:
+        if (bad := own[(own < 0) | (own >= n_components)]).size:
             raise InvalidParameterError(
                 f"grouping gives component {bad[0]} to {name!r}, but the {n_components} components are "
                 f"numbered from 0 to {n_components - 1} (from 1 to {n_components} on the command line)."
             )
-        if (taken := chosen[labels[chosen] < len(names)]).size:
+        if (taken := own[labels[own] < len(names)]).size:
             other = names[labels[taken[0]]]
             raise InvalidParameterError(
                 f"grouping gives component {taken[0]} to {other!r} and to {name!r}. Give each to one source."
             )
-        labels[chosen] = at
-    if (labels == len(names)).any():
-        if REST in names:
-            raise InvalidParameterError(
-                f"grouping: {REST!r} is the name of the source of all components that are not listed. List "
-                "all of them, or use another name."
-            )
-        names = (*names, REST)
-    return labels, names
+        labels[own] = at
+    if (labels < len(names)).all():
+        return labels, names
+    if REST in names:
+        raise InvalidParameterError(
+            f"grouping: {REST!r} is the name of the source of all components that are not listed. List all "
+            "of them, or use another name."
+        )
+    return labels, (*names, REST)
 
 
 def separation_certificate(
-    known: Certificate, shares: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
+    model: Certificate, shares: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
 ) -> Certificate:
     """Return the statements about the model, the grouping, and the balance of the sources."""
     # Masks are ratios of sums of components: small changes of single ones do not matter to them.
@@ -144,18 +143,18 @@ def separation_certificate(
         replace(one, quantities={**one.quantities, "by_design": "separation"})
         if one.name == "stationarity"
         else one
-        for one in known
+        for one in model
     ]
     if proposals:
-        statements.append(grouping_statement(proposals))
+        statements.append(_grouping_statement(proposals))
     if len(divergences):
-        statements.append(training_statement(*divergences.tolist()))
-    balance = balance_statement(shares)
-    return Certificate((*statements, *([] if balance is None else [balance])))
+        statements.append(_training_statement(*divergences.tolist()))
+    if len(shares) > 1:
+        statements.append(balance_statement(shares))
+    return Certificate(tuple(statements))
 
 
-def grouping_statement(proposals: Mapping[str, float]) -> Statement:
-    """Say which of the proposed groupings was taken, and by which number."""
+def _grouping_statement(proposals: Mapping[str, float]) -> Statement:
     best = best_proposal(proposals)
     listed = " and ".join(f"{100 * value:.3g}% by {name}" for name, value in proposals.items())
     sentence = (
@@ -165,8 +164,7 @@ def grouping_statement(proposals: Mapping[str, float]) -> Statement:
     return Statement("grouping", sentence, proposals[best], None, Verdict.NOT_VERIFIABLE, dict(proposals))
 
 
-def training_statement(by_templates: float, by_components: float) -> Statement:
-    """Say whether sources are made of templates of the solos or of components of the recording."""
+def _training_statement(by_templates: float, by_components: float) -> Statement:
     taken = "these templates" if by_templates <= by_components else "the components most like each solo"
     sentence = (
         f"The divergence of the spectrogram, per unit of its sum, is {by_templates:.3g} from templates of "
@@ -178,10 +176,8 @@ def training_statement(by_templates: float, by_components: float) -> Statement:
     return Statement("training", sentence, value, None, Verdict.NOT_VERIFIABLE, numbers)
 
 
-def balance_statement(shares: FloatArray) -> Statement | None:
-    """State whether the energy is spread over the sources; nothing about a single one."""
-    if len(shares) == 1:
-        return None
+def balance_statement(shares: FloatArray) -> Statement:
+    """State whether the energy is spread over the sources."""
     largest = float(shares.max())
     if not (np.isfinite(shares).all() and largest > 0):
         sentence = "The sources have no energy, or too little to be measured."
@@ -190,33 +186,12 @@ def balance_statement(shares: FloatArray) -> Statement | None:
     # As many digits as tell the share from the limit.
     digits = next((d for d in range(1, 9) if (round(100 * largest, d) <= 100 * MOST_ENERGY) == holds), 9)
     sentence = (
-        f"The largest source has {100 * largest:.{digits}f}% of the energy of all sources; "
+        f"The largest source has {100 * largest:.{digits}f}% of the energy of all sources in the model; "
         + ("up to" if holds else "more than")
         + f" {100 * MOST_ENERGY:.0f}% leaves {'something' if holds else 'hardly anything'} for the others."
     )
     verdict = Verdict.HOLDS if holds else Verdict.FAILS
     return Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
-
-
-def shares_of_energy(sources: Iterable[Any], framing: Any) -> FloatArray:
-    """Return the share of every source in the sum of the energies; sources yield masks and coefficients."""
-    # Coefficients of real signals stand for two frequencies, except those at zero and at half the rate.
-    counts: Any = 1.0
-    if isinstance(framing, STFT):
-        counts = np.full(framing.n_bins, 2.0)
-        counts[0] = 1.0
-        if framing.frame_length % 2 == 0:
-            counts[-1] = 1.0
-    energies, unit = [], 0.0
-    for masks, parts in sources:
-        # Squares of faint recordings vanish.
-        unit = unit or max(float(np.abs(part).max(initial=0.0)) for part in parts) or 1.0
-        energy = 0.0
-        for mask, part in zip(masks, parts, strict=True):
-            squares = np.square(np.abs(part / unit * mask))
-            energy += float(np.sum(squares.sum(axis=(0, 1), dtype=np.float64) * counts))
-        energies.append(energy)
-    return np.asarray(energies) / max(sum(energies), np.finfo(float).tiny)
 
 
 def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:

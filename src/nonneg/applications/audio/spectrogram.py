@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.fft
 
+from nonneg._arguments import is_count
 from nonneg._random import generator
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.audio.frames import STFT
-from nonneg.applications.audio.recordings import Recordings
+from nonneg.applications.audio.frames import Framing
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.stationarity import normalized, ratio_residual, stationarity_statement
 from nonneg.estimators import NMF
@@ -26,52 +28,55 @@ SECONDS, LENGTHS = 2048 / 22050, (0.5, 1, 2, 4)
 BANDS_PER_OCTAVE = 24
 # Updates of the templates in all bins, for activations that were fitted to bands: a convex problem.
 BIN_UPDATES = 10
-# Two sources have the 16 components of librosa's example of `librosa.decompose.decompose`.
-COMPONENTS_PER_SOURCE = 8
 
 
 def spectrogram_framing(
-    recordings: Recordings, frame_length: int | None, hop: int | None, window: Any, rate: float | None
-) -> STFT:
+    recordings: FloatArray, frame_length: int | None, hop: int | None, window: Any, rate: float | None
+) -> Framing:
     """Return the given transform, or the one among a few lengths that concentrates the energy best."""
     window = "hann" if window is None else window
     if frame_length is not None:
-        return STFT(frame_length, hop, window)
+        return stft_framing(frame_length, hop, window)
     length = 2048 if rate is None else 1 << max(round(float(np.log2(SECONDS * rate))), 4)
     # At least four frames that share nothing.
-    base = min(length, 1 << max(int(np.log2(max(recordings.shortest // 4, 1))), 4))
+    base = min(length, 1 << max(int(np.log2(max(recordings.shape[1] // 4, 1))), 4))
     lengths = {max(16, int(base * factor)) for factor in LENGTHS}
     framings = [
-        STFT(length, hop, window)
+        stft_framing(length, hop, window)
         for length in sorted(lengths)
-        if length <= max(base, recordings.shortest // 4) and (hop is None or hop <= length // 2)
+        if length <= max(base, recordings.shape[1] // 4) and (hop is None or hop <= length // 2)
     ]
     if not framings:
-        return STFT(base, hop, window)
+        return stft_framing(base, hop, window)
     return min(framings, key=lambda framing: spread(recordings, framing))
 
 
-def spread(recordings: Recordings, framing: STFT) -> float:
+def stft_framing(frame_length: Any, hop: int | None, window: Any) -> Framing:
+    """Return the frames of ``librosa.stft``: centered, a quarter of a frame apart."""
+    if hop is None and is_count(frame_length):
+        hop = max(int(frame_length) // 4, 1)
+    return Framing(frame_length, hop, window, centered=True)
+
+
+def spread(recordings: FloatArray, framing: Framing) -> float:
     """Return the ratio of l1 and l2 norm of the coefficients: small if few of them hold the energy.
 
     Jones & Parks (1990), A high resolution data-adaptive time-frequency representation.
     """
-    total = squares = count = 0.0
-    for part in recordings.parts:
-        # Squares of faint recordings vanish.
-        magnitudes = np.abs(framing.analyze(part / max(float(np.abs(part).max()), np.finfo(float).tiny)))
-        total += float(magnitudes.sum(dtype=np.float64))
-        squares += float(np.square(magnitudes).sum(dtype=np.float64))
-        count += magnitudes.size
-    return total / (squares * count) ** 0.5 if squares > 0 else 1.0
+    # Squares of faint recordings vanish.
+    peak = max(float(np.abs(recordings).max()), np.finfo(float).tiny)
+    magnitudes = np.abs(scipy.fft.rfft(framing.split(recordings / peak))).astype(np.float64)
+    norm = float(np.linalg.norm(magnitudes))
+    return float(magnitudes.sum()) / (norm * magnitudes.size**0.5) if norm > 0 else 1.0
 
 
-def magnitudes(coefficients: list[Any]) -> FloatArray:
-    """Return the spectrogram of all recordings: root mean squares over aligned ones, others in a row.
+def spectrogram(framing: Framing, recordings: Sequence[FloatArray]) -> FloatArray:
+    """Return the magnitudes of recordings in a row: root mean squares over the channels of each.
 
     Divided by its mean, so that nothing hinges on how loud a recording is.
     """
-    V = np.concatenate([np.sqrt(np.mean(np.square(np.abs(part)), axis=0)) for part in coefficients])
+    powers = [np.square(np.abs(scipy.fft.rfft(framing.split(one)))).mean(axis=0) for one in recordings]
+    V = np.sqrt(np.concatenate(powers))
     mean = float(V.mean(dtype=np.float64))
     return V / V.dtype.type(mean if mean > 0 else 1.0)
 
