@@ -116,7 +116,7 @@ def test_communities(communities, tmp_path):
 
 @pytest.mark.parametrize(
     ("method", "max_iter", "params"),
-    [("nmf", 50, {"init": "nndsvda"}), ("kl", None, None), ("lda", np.int64(5), {}), ("spa", None, {})],
+    [("nmf", 50, {"init": "nndsvda"}), ("kl", np.int64(5), None), ("spa", None, {})],
 )
 def test_topics_of_texts(method, max_iter, params, tmp_path):
     model = TopicModel(

@@ -28,7 +28,7 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --max-df P: ignore words in more than this fraction of the documents (default: 0.5 for texts)
 
 [method]
---method NAME: nmf (default), kl, lda, or anchor words by merit, spa, snpa, xray, fast-anchor, ...
+--method NAME: nmf (default), kl, or anchor words by merit, spa, snpa, xray, fast-anchor, ...
 --anchors WORDS: your own anchor words, separated by commas
 --seed-words FILE: words that guide topics: a file with a line per topic, such as `sports: game, team, player`
 --[no-]balance: nmf: keep large subjects from taking up all topics (default: yes)
@@ -200,13 +200,11 @@ def _files(model: Any, proportions: Any, names: Sequence[str], record: Any) -> d
         "topics.npy": files.array_file(model.topics_),
     }
     if over_time is not None:
-        kinds = [f"{kind}_{at}" for kind in ("topic", "smoothed") for at in range(len(topics))]
-        lines = zip(
-            *(over_time[name] for name in ("periods", "counts", "proportions", "smoothed")), strict=True
-        )
+        kinds = [f"topic_{at}" for at in range(len(topics))]
+        lines = zip(*(over_time[name] for name in ("periods", "counts", "proportions")), strict=True)
         cells = [
-            [period, count, *("" if np.isnan(one) else f"{one:.6g}" for one in (*raw, *smooth))]
-            for period, count, raw, smooth in lines
+            [period, count, *("" if np.isnan(one) else f"{one:.6g}" for one in shares)]
+            for period, count, shares in lines
         ]
         written["over_time.csv"] = files.table_file(["period", "documents", *kinds], cells)
     return written

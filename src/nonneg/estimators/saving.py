@@ -165,11 +165,13 @@ class Names(Field):
 
 
 class Sparse(Field):
-    """A sparse matrix of shape (axis, axis)."""
+    """A sparse matrix, square, or of compressed rows with columns along another axis that is known."""
 
-    def __init__(self, layout: str, axis: str, *, nonnegative: bool = False, optional: bool = False) -> None:
+    def __init__(
+        self, layout: str, axis: str, across: str = "", *, nonnegative: bool = False, optional: bool = False
+    ) -> None:
         super().__init__(optional=optional)
-        self.axis, self.nonnegative = axis, nonnegative
+        self.axis, self.across, self.nonnegative = axis, across, nonnegative
         self.matrix: Any = {"csr": sp.csr_array, "csc": sp.csc_array}[layout]
 
     def is_in(self, name: str, content: Content) -> bool:
@@ -191,8 +193,9 @@ class Sparse(Field):
         good = good and indptr[0] == 0 and indptr[-1] == len(indices)
         if not good or not (np.diff(indptr) >= 0).all():
             raise FileFormatError(f"the arrays of {content.prefix}{name} do not match each other. {DAMAGED}")
-        check_indices(f"{content.prefix}{name}.indices", indices, n)
-        return self.matrix((data, indices, indptr), shape=(n, n))
+        across = content.sizes[self.across] if self.across else n
+        check_indices(f"{content.prefix}{name}.indices", indices, across)
+        return self.matrix((data, indices, indptr), shape=(n, across))
 
 
 class Value(Field):

@@ -111,7 +111,7 @@ def _example(documents: Any, row: int, proportion: float) -> dict[str, Any]:
 
 def _over_time(model: Any, proportions: FloatArray, documents: Any) -> dict[str, Any]:
     course = model.over_time(documents.contents, documents.times, proportions=proportions)
-    names = ("unit", "periods", "counts", "proportions", "smoothed", "bandwidth", "n_missing", "n_empty")
+    names = ("unit", "periods", "counts", "proportions", "n_missing", "n_empty")
     wrong = [[documents.names[row], text] for row, text in course.unreadable]
     return {name: getattr(course, name) for name in names} | {"unreadable": wrong}
 
@@ -231,7 +231,7 @@ def _courses(course: Mapping[str, Any], topics: Sequence[Mapping[str, Any]]) -> 
         said.append(f"{missing}.")
     if course["n_empty"]:
         said.append(f"{wording.counted(course['n_empty'], 'document')} without a topic left out.")
-    smooth = np.array(course["smoothed"], dtype=float).T
+    means = np.array(course["proportions"], dtype=float).T
     rows = [
         {
             "topic": entry["topic"],
@@ -240,14 +240,14 @@ def _courses(course: Mapping[str, Any], topics: Sequence[Mapping[str, Any]]) -> 
             "peak": wording.percent(float(np.nanmax(shares))),
             "in": periods[int(np.nanargmax(shares))],
         }
-        for entry, shares in zip(topics, smooth, strict=True)
+        for entry, shares in zip(topics, means, strict=True)
     ]
-    caption = "The share of each topic, smoothed over neighboring periods. over_time.csv has the numbers."
+    caption = "The mean share of each topic in the documents of a period. over_time.csv has the numbers."
     return html.section(
         "Topics over time",
         " ".join(said),
         html.legend("0 to the largest share of each topic"),
-        html.figure(drawings.heat_map(np.nan_to_num(smooth), "period", periods, line="topic"), caption),
+        html.figure(drawings.heat_map(np.nan_to_num(means), "period", periods, line="topic"), caption),
         rows,
     )
 

@@ -34,10 +34,8 @@ def planted():
 @pytest.fixture(scope="module")
 def models(planted):
     return {
-        method: TopicModel(
-            4, method=method, vocabulary=WORDS, random_state=0, max_iter=5 if method == "lda" else None
-        ).fit(planted[0])
-        for method in ("nmf", "kl", "lda", "spa")
+        method: TopicModel(4, method=method, vocabulary=WORDS, random_state=0).fit(planted[0])
+        for method in ("nmf", "kl", "spa")
     }
 
 
@@ -63,7 +61,7 @@ def is_consistent(model, X):
         assert "anchors-exclusive" in model.certificate_
 
 
-@pytest.mark.parametrize("method", ["nmf", "kl", pytest.param("lda", marks=pytest.mark.slow), "spa"])
+@pytest.mark.parametrize("method", ["nmf", "kl", "spa"])
 def test_merging_adds_proportions_and_splitting_divides_them(models, planted, method, tmp_path):
     X, model = planted[0], models[method]
     before, names = model.transform(X), list(model.topic_names_)
@@ -181,16 +179,6 @@ def test_what_cannot_be_done_is_told(models, planted):
     ]:
         with pytest.raises(InvalidParameterError, match=message):
             call()
-
-
-def test_what_was_edited_is_said(models, planted):
-    edited = models["spa"]._edited(planted[0], merge=[[3, 1, 1], [2]], split={0: 2})
-    said = edited.certificate_["topics-edited"]
-    assert said.number == 3.0  # two merged and one split
-    assert edited.edits_[-1]["merged"] == [[1, 3]]
-    assert edited.edits_[-1]["split"] == [[0, 2]]
-    assert edited.selection_ is None
-    assert edited.n_topics == 4
 
 
 def test_rows_that_belong_to_no_topic_are_refused(models, planted, tmp_path):

@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from nonneg.applications import TopicModel
 from nonneg.applications.topics.anchor_words import topics_of_anchors
-from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
+from nonneg.exceptions import DataChangedWarning, InvalidParameterError, UnsupportedError
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +51,6 @@ def test_a_model_needs_as_many_documents_and_words_as_topics(counts):
         TopicModel(5, min_df=1).fit(counts[:, :4])
 
 
-def test_names_of_words_come_from_the_user(counts):
-    names = [f"w{at}" for at in range(18)]
-    model = TopicModel(3, vocabulary=names, random_state=0).fit(counts)
-    assert set(model.top_words(1)[0]) <= set(names)
-    assert TopicModel(3, random_state=0).fit(counts).top_words(1)[0][0] in range(18)
-    with pytest.raises(ShapeError, match="vocabulary has 2 words, but X has 18 columns"):
-        TopicModel(3, vocabulary=["a", "b"]).fit(counts)
-    with pytest.raises(InvalidParameterError, match="texts bring their own words"):
-        TopicModel(1, vocabulary=["a"], min_df=1).fit(["one two", "two three"])
-
-
 def test_options_of_iterations_reach_the_method(counts):
     told = []
     TopicModel(3, max_iter=2, tol=0.0, random_state=0, callback=lambda now: told.append(now.n_iter)).fit(
@@ -74,16 +63,6 @@ def test_options_of_iterations_reach_the_method(counts):
     selected = TopicModel([3], random_state=0).fit(counts)
     assert selected.selection_ is None
     assert selected.edits_ == []
-
-
-def test_documents_without_words_are_counted_in_the_certificate(counts):
-    padded = sp.csr_array(sp.vstack([counts, sp.csr_array((2, 18))], format="csr"))
-    with pytest.warns(DataChangedWarning, match="2 of 47"):
-        model = TopicModel(3, random_state=0).fit(padded)
-    said = model.certificate_["documents-covered"]
-    assert (said.quantities, said.holds) == ({"n_empty": 2}, False)
-    assert model.documents_per_topic_.sum() == 45
-    assert model.topic_proportions_.sum() == pytest.approx(1.0)
 
 
 def test_weights_are_recognized_and_not_weighted_again(counts):

@@ -112,12 +112,12 @@ def test_the_advice_about_lost_words_works(planted):
 @pytest.mark.parametrize(
     ("seeds", "message"),
     [
-        ({}, "must be a dict from the names of topics to lists of words"),
-        ({"first": "w1"}, r"seed_words\['first'\] must be a list of words, got 'w1'"),
+        ({}, "must name from 1 to n_topics=4 topics, such as"),
+        ({"first": "w1"}, "must be lists of words by name, got 'first': 'w1'"),
         ({"first": ["soccer"]}, "None of the seed words of 'first' is among the .* words used"),
-        ({str(at): [at] for at in range(5)}, "names 5 topics, but n_topics=4"),
+        ({str(at): [at] for at in range(5)}, "from 1 to n_topics=4 topics, .*; got 5"),
         ({"first": [160]}, "seed_words must be words or columns from 0 to 159, got 160"),
-        ({3: ["w1"]}, "names of topics are words, got 3"),
+        ({3: ["w1"]}, "must be lists of words by name, got 3"),
     ],
 )
 def test_wrong_seed_words(planted, seeds, message):

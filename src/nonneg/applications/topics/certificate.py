@@ -42,15 +42,6 @@ class Support:
     n_copies: int = 0  # documents that are copies of others
     n_set_aside: int = 0  # documents of groups that are too small for a topic
 
-    @classmethod
-    def of(cls, proportions: FloatArray, limit: float, duplicate_of: IntArray, n_aside: int) -> Support:
-        """Count the documents of every topic."""
-        # Other documents than those of the fit have no known copies.
-        if len(duplicate_of) != len(proportions):
-            duplicate_of, n_aside = np.arange(len(proportions)), 0
-        distinct = duplicate_of == np.arange(len(proportions))
-        return cls(documents_per_topic(proportions[distinct]), limit, int(np.sum(~distinct)), n_aside)
-
     @property
     def few(self) -> Any:
         """Which topics rest on few documents."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from nonneg._arrays import is_sparse_array
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
+from nonneg.data import as_data_matrix
 from nonneg.data.csr_arrays import scipy_matrix
+from nonneg.data.door import check_entries
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
     InvalidDataError,
     InvalidParameterError,
-    NegativeDataError,
-    NonFiniteDataError,
     ShapeError,
     UnknownNameError,
 )
@@ -39,21 +39,20 @@ def are_texts(documents: Any) -> bool:
             f"per document."
         )
     # A series of a data frame has one axis, the data frame itself and arrays of counts have two.
-    if sp.issparse(documents) or len(getattr(documents, "shape", (0,))) != 1:
-        return False
-    if not hasattr(documents, "__len__"):
+    one_axis = len(getattr(documents, "shape", (0,))) == 1 and hasattr(documents, "__len__")
+    if sp.issparse(documents) or not one_axis:
         return False
     if not len(documents):
         raise InvalidDataError("Expected at least one document, got none.")
-    is_text = [isinstance(entry, str) for entry in documents]
-    if any(is_text) and not all(is_text):
-        at = is_text.index(False)
-        other = next(entry for entry in documents if not isinstance(entry, str))
+    other = next(((at, one) for at, one in enumerate(documents) if not isinstance(one, str)), None)
+    if other is None:
+        return True
+    if any(isinstance(one, str) for one in documents):
         raise DataTypeError(
-            f"Expected texts throughout, but document {at} is of type {type(other).__name__}. Leave it "
-            "out, or use '' for an empty document."
+            f"Expected texts throughout, but document {other[0]} is of type {type(other[1]).__name__}. Leave "
+            "it out, or use '' for an empty document."
         )
-    return all(is_text)
+    return False
 
 
 def make_vectorizer(vectorizer: Any, stop_words: Any) -> Any:
@@ -97,37 +96,22 @@ def checked_counts(X: Any) -> Any:
         X = scipy_matrix(X)
     if not sp.issparse(X):
         X = np.asarray(X)
-        if X.dtype.kind not in "biuf":
-            raise DataTypeError(
-                "Expected counts of words (numbers) or a list of texts, got an array of type "
-                f"{X.dtype}. Pass texts as a list or a one-dimensional array of str."
-            )
-        if X.ndim != 2:
-            raise ShapeError(
-                f"Expected counts of shape (n_documents, n_words), one document per row, got {X.shape}."
-            )
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        error = ShapeError if X.ndim != 2 else DataTypeError
+        raise error(
+            "Expected a list of texts, or counts of words of shape (n_documents, n_words), one document per "
+            f"row; got an array of type {X.dtype} and shape {X.shape}."
+        )
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     # A sparse matrix is copied before entries of the same word are added: a narrow type would not hold the
     # sum.
     counts = sp.csr_array(X.astype(dtype, copy=sp.issparse(X)))
     counts.sum_duplicates()
-    if counts.shape[0] == 0 or counts.shape[1] == 0:
+    if 0 in counts.shape:
         raise InvalidDataError(f"Expected at least one document and one word, got {counts.shape}.")
-    if not np.isfinite(counts.data).all():
-        raise NonFiniteDataError(f"Counts must be finite; {_place(counts, ~np.isfinite(counts.data))}.")
-    if (counts.data < 0).any():
-        raise NegativeDataError(
-            f"Counts of words must not be negative; {_place(counts, counts.data < 0)}. Check what the matrix "
-            f"contains."
-        )
+    check_entries(as_data_matrix(counts), who="TopicModel", masks=False)
     counts.eliminate_zeros()
     return counts
-
-
-def _place(counts: Any, wrong: Any) -> str:
-    at = int(np.flatnonzero(wrong)[0])
-    row = int(np.searchsorted(counts.indptr, at, side="right")) - 1
-    return f"entry [{row}, {int(counts.indices[at])}] is {counts.data[at]}"
 
 
 def are_weighted(counts: Any) -> bool:
@@ -185,6 +169,12 @@ def rows_of_sum_one(factor: FloatArray) -> FloatArray:
     return factor / np.where(sums > 0, sums, 1.0)
 
 
+def unit_rows(rows: FloatArray) -> FloatArray:
+    """Divide every row by its Euclidean length."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1.0)
+
+
 def over_vocabulary(part: FloatArray, words: IntArray, n_words: int) -> FloatArray:
     """Return topics over the whole vocabulary."""
     whole = np.zeros((len(part), n_words), dtype=part.dtype)
@@ -221,83 +211,66 @@ class Vocabulary:
             )
         places = []
         for anchor in anchors:
-            column = self._column(anchor, "anchors")
-            if column is None:
-                raise InvalidParameterError(
-                    f"The anchor {anchor!r} is a word, but the words have no names. Pass columns, or a data "
-                    "frame whose columns are the words."
-                    if self.names is None
-                    else f"The anchor {anchor!r} is not among the {len(self.names)} words of the documents."
-                )
-            if column not in self.words:
-                raise InvalidParameterError(f"The anchor {anchor!r} {self._unused(column)}.")
-            places.append(int(np.searchsorted(self.words, column)))
+            place, reason = self._place(anchor, "anchors")
+            if place is None:
+                raise InvalidParameterError(f"The anchor {anchor!r} {reason}.")
+            places.append(place)
         if len(set(places)) < len(places):
             raise InvalidParameterError(f"An anchor is named twice in {list(anchors)}. Name each word once.")
         return np.array(places, dtype=np.intp)
 
     def seeds(self, seed_words: Any, n_topics: int) -> dict[str, IntArray]:
         """Return the places of seed words among the used words, by the name of their topic."""
-        if not isinstance(seed_words, Mapping) or not seed_words:
+        if not seed_words or len(seed_words) > n_topics:
             raise InvalidParameterError(
-                "seed_words must be a dict from the names of topics to lists of words, such as "
-                f"{{'sports': ['game', 'team']}}; got {seed_words!r}."
-            )
-        if len(seed_words) > n_topics:
-            raise InvalidParameterError(
-                f"seed_words names {len(seed_words)} topics, but n_topics={n_topics}. Raise n_topics, or "
-                "leave some out."
+                f"seed_words must name from 1 to n_topics={n_topics} topics, such as "
+                f"{{'sports': ['game', 'team']}}; got {len(seed_words)}. Raise n_topics, or leave some out."
             )
         seeds: dict[str, IntArray] = {}
-        without_effect = []
+        without_effect: list[str] = []
         for name, group in seed_words.items():
-            if not isinstance(name, str) or not name.strip():
-                raise InvalidParameterError(f"seed_words: names of topics are words, got {name!r}.")
-            if isinstance(group, str) or not hasattr(group, "__iter__"):
-                raise InvalidParameterError(f"seed_words[{name!r}] must be a list of words, got {group!r}.")
-            columns = {word: self._column(word, "seed_words") for word in group}
-            places = np.flatnonzero(np.isin(self.words, [at for at in columns.values() if at is not None]))
-            if not len(places):
-                reasons = "; ".join(f"{word!r} {self._unused(at)}" for word, at in columns.items())
+            if not (isinstance(name, str) and name.strip()) or isinstance(group, str):
+                raise InvalidParameterError(
+                    f"seed_words must be lists of words by name, got {name!r}: {group!r}."
+                )
+            answers = {word: self._place(word, "seed_words") for word in group}
+            places = [place for place, _ in answers.values() if place is not None]
+            unused = [f"{word!r} ({name}) {why}" for word, (place, why) in answers.items() if place is None]
+            if not places:
                 raise InvalidParameterError(
                     f"None of the seed words of {name!r} is among the {len(self.words)} words used: "
-                    f"{reasons}."
+                    f"{'; '.join(unused)}."
                 )
-            seeds[name.strip()] = places
-            without_effect += [
-                f"{word!r} ({name}) {self._unused(column)}"
-                for word, column in columns.items()
-                if column is None or column not in self.words
-            ]
+            seeds[name.strip()] = np.unique(places)
+            without_effect += unused
         if without_effect:
             warn_user(f"Seed words without effect: {'; '.join(without_effect)}.", DataChangedWarning)
         return seeds
 
-    def _unused(self, column: int | None) -> str:
-        """Say why a word is not used, and what would change that."""
-        if column is None:
-            return "is not in the vocabulary: check its spelling, or choose another word"
-        n = int(self.frequencies[column])
-        if n >= self.n_documents:
-            return "is in all documents and tells none of them apart: choose another word"
-        if n >= self.min_df:
-            share = n / self.n_documents
-            return f"is in {share:.1%} of the documents, more than max_df: raise max_df to {share + 5e-4:.3f}"
-        if n == 0:
-            return "is in no document: choose another word"
-        noun = "document" if n == 1 else "documents"
-        return f"is in {n} {noun}, fewer than min_df={self.min_df}: pass min_df={n}"
-
-    def _column(self, word: Any, what: str) -> int | None:
-        n_words = len(self.frequencies)
+    def _place(self, word: Any, parameter: str) -> tuple[int | None, str]:
+        """Return the place of a word among the used words, or None and why, with what would change that."""
+        column, n_words = word, len(self.frequencies)
         if isinstance(word, str):
+            if self.names is None:
+                return None, "is a word, but the words have no names: pass columns, or a data frame"
             # Texts are counted in lower case as a rule.
-            for spelling in (word.strip(), word.strip().lower()) if self.names is not None else ():
-                if len(at := np.flatnonzero(self.names == spelling)):
-                    return int(at[0])
-            return None
-        if isinstance(word, bool) or not isinstance(word, int | np.integer) or not 0 <= word < n_words:
+            at = np.flatnonzero(np.isin(self.names, [word.strip(), word.strip().lower()]))
+            if not len(at):
+                return None, "is not in the vocabulary: check its spelling, or choose another word"
+            column = next((one for one in at if self.names[one] == word.strip()), at[0])
+        elif isinstance(word, bool) or not isinstance(word, int | np.integer) or not 0 <= word < n_words:
             raise InvalidParameterError(
-                f"{what} must be words or columns from 0 to {n_words - 1}, got {word!r}."
+                f"{parameter} must be words or columns from 0 to {n_words - 1}, got {word!r}."
             )
-        return int(word)
+        if column in self.words:
+            return int(np.searchsorted(self.words, column)), ""
+        n = int(self.frequencies[column])
+        share = n / self.n_documents
+        if n >= self.n_documents:
+            return None, "is in all documents and tells none of them apart: choose another word"
+        if n >= self.min_df:
+            return None, (
+                f"is in {share:.1%} of the documents, more than max_df: raise max_df to {share + 5e-4:.3f}"
+            )
+        noun = "document" if n == 1 else "documents"
+        return None, f"is in {n} {noun}, fewer than min_df={self.min_df}: pass min_df={max(n, 1)}"

@@ -17,9 +17,9 @@ from nonneg.io.limits import open_gzip
 from nonneg.io.read import known_suffixes, read_table
 
 TEXTS = (".txt", ".text", ".md", ".rst", ".txt.gz")
-"""Endings of files that are one document each."""
 JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 TABLES = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+# The encoding of a text by the bytes with which it begins; the longer ones first.
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -27,7 +27,6 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""How a text is encoded, by the bytes with which it begins; the longer ones first."""
 LONGEST_CELL = (1 << 31) - 1
 
 
@@ -60,9 +59,7 @@ def read_documents(
     if not paths:
         raise InvalidParameterError("No files were given. Name text files, folders, or a table.")
     first = Path(paths[0])
-    if lines:
-        _check_lines(paths)
-    if len(paths) == 1 and column is None and _is_matrix(first):
+    if len(paths) == 1 and column is None and not lines and _ending(first) in known_suffixes():
         if time_column is not None:
             raise InvalidParameterError(
                 f"--time-column names a column of a table of texts, but {first} is read as word counts. Name "
@@ -73,60 +70,38 @@ def read_documents(
         raise InvalidParameterError(
             "A vocabulary belongs to one matrix of counts; texts bring their own words."
         )
-    names: list[str] = []
-    texts: list[str] = []
-    times: list[Any] = []
-    for path in paths:
-        for name, text, time in _texts(Path(path), column, lines, time_column):
-            names.append(name)
-            texts.append(text)
-            times.append(time)
+    found = [document for path in paths for document in _texts(Path(path), column, lines, time_column)]
+    names, texts, times = ([one[at] for one in found] for at in range(3))
     if time_column is not None and all(time is None for time in times):
         raise InvalidParameterError(f"No document has an entry under {time_column!r} (--time-column).")
     if len(texts) < at_least:
-        found = f"{'one document' if texts else 'no document'} in {', '.join(map(str, paths))}"
+        number = f"{'one document' if texts else 'no document'} in {', '.join(map(str, paths))}"
         hint = "" if lines else ", or use --lines where every line is a document"
         needed = "; topics need several" if at_least > 1 else ""
-        raise FileFormatError(f"There is {found}{needed}. Name more files{hint}.")
+        raise FileFormatError(f"There is {number}{needed}. Name more files{hint}.")
     source = first.name if len(paths) == 1 else f"{first.name} and {len(paths) - 1} more"
     return Documents(texts, names, None, source or str(first), None if time_column is None else times)
 
 
 def _ending(path: Path) -> str:
-    name = path.name.lower()
-    known = (*TEXTS, *JSON_LINES, *TABLES, *known_suffixes())
-    return next((ending for ending in sorted(known, key=len, reverse=True) if name.endswith(ending)), "")
+    if path.is_dir():
+        return ""
+    known = sorted((*TEXTS, *JSON_LINES, *TABLES, *known_suffixes()), key=len, reverse=True)
+    return next((ending for ending in known if path.name.lower().endswith(ending)), "")
 
 
-def _is_matrix(path: Path) -> bool:
-    return not path.is_dir() and _ending(path) in known_suffixes()
-
-
-def _check_lines(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if not Path(path).is_dir() and (ending := _ending(Path(path))) and ending not in TEXTS:
-            raise InvalidParameterError(
-                f"--lines belongs to texts ({', '.join(TEXTS)}), but {path} is not one. Leave it out, or "
-                f"rename the file if its lines are documents."
-            )
-
-
-def _counts(path: Path) -> Any:
+def _matrix(path: Path, vocabulary: Path | None) -> Documents:
     try:
-        return read_table(path)
+        table = read_table(path)
     except FileFormatError as error:
-        headings = next(_rows(path, TABLES[_ending(path)]), []) if _ending(path) in TABLES else []
-        if len(headings) < 1:
+        rows = _table_rows(path) if _ending(path) in TABLES else []
+        if not rows:
             raise
         reason = str(error).partition(". ")[0]
         raise FileFormatError(
             f"{reason}. A table without --text-column is read as word counts; if one of its columns "
-            f"contains texts, name it with --text-column: {headings[:20]}."
+            f"contains texts, name it with --text-column: {rows[0][:20]}."
         ) from error
-
-
-def _matrix(path: Path, vocabulary: Path | None) -> Documents:
-    table = _counts(path)
     words = None if table.column_names is None else list(table.column_names)
     if vocabulary is not None:
         words = [line.strip() for line in _read_text(vocabulary).splitlines() if line.strip()]
@@ -143,33 +118,28 @@ def _texts(
     path: Path, column: str | None, lines: bool, time_column: str | None
 ) -> Iterator[tuple[str, str, Any]]:
     """Yield the name, the text and the time of every document."""
-    if time_column is not None and (path.is_dir() or _ending(path) in TEXTS):
-        raise InvalidParameterError(
-            f"--time-column names a column of a table or a key of JSON lines, but {path} has neither."
-        )
-    if path.is_dir():
-        found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _ending(entry) in TEXTS)
-        if not found:
-            raise FileFormatError(f"{path} contains no text files ({', '.join(TEXTS)}).")
-        for entry in found:
-            for name, text, _ in _texts(entry, None, lines, None):
-                yield f"{entry.relative_to(path)}{name.removeprefix(entry.name)}", text, None
-        return
     if not path.exists():
         raise FileFormatError(f"{path} does not exist.")
     ending = _ending(path)
-    if ending in JSON_LINES:
-        yield from _json_lines(path, column or "text", time_column)
-    elif ending in TABLES:
-        yield from _column(path, TABLES[ending], column, time_column)
-    elif ending in TEXTS:
-        text = _read_text(path)
-        if not lines:
-            yield path.name, text, None
-        else:
-            for at, line in enumerate(_lines(text), 1):
-                if line.strip():
-                    yield f"{path.name}:{at}", line.rstrip("\n"), None
+    plain = path.is_dir() or ending in TEXTS
+    if (lines and not plain) or (time_column is not None and plain):
+        option, needed = ("--lines", "texts") if lines else ("--time-column", "tables and JSON lines")
+        raise InvalidParameterError(f"{option} belongs to {needed}, but {path} is none. Leave it out.")
+    if path.is_dir():
+        files = sorted(entry for entry in path.rglob("*") if entry.is_file() and _ending(entry) in TEXTS)
+        if not files:
+            raise FileFormatError(f"{path} contains no text files ({', '.join(TEXTS)}).")
+        for entry in files:
+            for name, text, _ in _texts(entry, None, lines, None):
+                yield f"{entry.relative_to(path)}{name.removeprefix(entry.name)}", text, None
+    elif lines:
+        for at, line in enumerate(_lines(_read_text(path)), 1):
+            if line.strip():
+                yield f"{path.name}:{at}", line.rstrip("\n"), None
+    elif plain:
+        yield path.name, _read_text(path), None
+    elif ending in JSON_LINES or ending in TABLES:
+        yield from _column(path, ending, column, time_column)
     else:
         raise FileFormatError(
             f"{path} has an unknown file type. Expected texts ({', '.join(TEXTS)}), a table "
@@ -199,63 +169,44 @@ def _lines(text: str) -> Iterator[str]:
     return iter(io.StringIO(text, newline=None))
 
 
-def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
+def _table_rows(path: Path) -> list[list[str]]:
     before = csv.field_size_limit(LONGEST_CELL)  # a document may be longer than the limit of the library
     try:
-        return iter(list(csv.reader(io.StringIO(_read_text(path), newline=""), delimiter=delimiter)))
+        return list(csv.reader(io.StringIO(_read_text(path), newline=""), delimiter=TABLES[_ending(path)]))
     except csv.Error as error:
         raise FileFormatError(f"{path} could not be read as a table: {error}.") from error
     finally:
         csv.field_size_limit(before)
 
 
-def _json_lines(path: Path, key: str, time_column: str | None) -> Iterator[tuple[str, str, Any]]:
+def _records(path: Path, ending: str) -> Iterator[tuple[str, Any]]:
+    """Yield the place of every row or line, and its entries by name."""
+    if ending in TABLES:
+        headings, *rows = _table_rows(path) or [[]]
+        for at, row in enumerate(rows, 2):
+            if row:
+                yield f"row {at}", dict(zip(headings, row, strict=False))
+        return
     for at, line in enumerate(_lines(_read_text(path)), 1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise FileFormatError(
-                f"{path}, line {at}: not JSON ({error}). Expected one object per line."
-            ) from error
-        if isinstance(entry, dict) and key in entry and not isinstance(entry[key], str):
-            raise FileFormatError(
-                f"{path}, line {at}: expected a text under {key!r}, found {json.dumps(entry[key])[:40]}. "
-                'Leave the line out, or write "" for an empty document.'
-            )
-        if not isinstance(entry, dict) or key not in entry:
-            keys = sorted(entry) if isinstance(entry, dict) else type(entry).__name__
-            raise FileFormatError(
-                f"{path}, line {at}: no text under {key!r}; found {keys}. Name the key with --text-column."
-            )
-        name = next((str(entry[word]) for word in ("name", "title", "id") if word in entry), f"line {at}")
-        time = None if time_column is None else entry.get(time_column)
-        yield name, entry[key], time
+        if line.strip():
+            try:
+                yield f"line {at}", json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise FileFormatError(
+                    f"{path}, line {at}: not JSON ({error}). Expected one object per line."
+                ) from error
 
 
 def _column(
-    path: Path, delimiter: str, column: str | None, time_column: str | None
+    path: Path, ending: str, column: str | None, time_column: str | None
 ) -> Iterator[tuple[str, str, Any]]:
-    rows = _rows(path, delimiter)
-    headings = next(rows, None)
-    if headings is None:
-        raise FileFormatError(f"{path} is empty; expected a line of headings.")
-    if column is None:
-        raise InvalidParameterError(
-            f"Name the column of {path} that contains the texts with --text-column: one of {headings}."
-        )
-    for wanted in (column, time_column):
-        if wanted is not None and wanted not in headings:
-            raise InvalidParameterError(f"{path} has no column {wanted!r}; its columns are {headings}.")
-    at = headings.index(column)
-    when = None if time_column is None else headings.index(time_column)
-    named = next((headings.index(word) for word in ("name", "title", "id") if word in headings), None)
-    for number, row in enumerate(rows, 2):
-        if row:
-            if len(row) <= at:
-                raise FileFormatError(
-                    f"{path}, row {number}: {len(row)} cells, but the texts are in column {at + 1}."
-                )
-            name = row[named] if named is not None and named < len(row) else f"row {number}"
-            yield name, row[at], row[when] if when is not None and when < len(row) else None
+    column = column or "text"
+    for place, entries in _records(path, ending):
+        if not isinstance(entries, dict) or not isinstance(entries.get(column), str):
+            there = list(entries) if isinstance(entries, dict) else type(entries).__name__
+            raise FileFormatError(
+                f"{path}, {place}: no text under {column!r}; there are {there}. Name the column or key of "
+                'the texts with --text-column, and write "" for an empty document.'
+            )
+        name = next((str(entries[key]) for key in ("name", "title", "id") if key in entries), place)
+        yield name, entries[column], entries.get(time_column)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.spatial.distance import pdist
 
 from nonneg._typing import FloatArray
+from nonneg.applications.topics.documents import unit_rows
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -46,21 +47,16 @@ class TopicHierarchy:
         n_topics = len(self.labels)
         if (n_groups is None) == (distance is None):
             raise InvalidParameterError("Give either n_groups or distance.")
-        if n_groups is not None:
-            if isinstance(n_groups, bool) or not isinstance(n_groups, int | np.integer):
-                raise InvalidParameterError(f"n_groups must be an integer, got {n_groups!r}.")
-            if not 1 <= n_groups <= n_topics:
-                raise InvalidParameterError(
-                    f"n_groups={n_groups} is not between 1 and the number of topics, {n_topics}."
-                )
-            # Joins of equal distance are undone one by one, so that every number of groups can be had.
-            n_joins = n_topics - int(n_groups)
         if distance is not None:
-            n_joins = int(np.sum(self.merges[:, 2] <= distance))
-        groups: dict[int, list[int]] = {at: [at] for at in range(n_topics)}
-        for at, (one, other) in enumerate(self.merges[:n_joins, :2].astype(int).tolist()):
-            groups[n_topics + at] = groups.pop(one) + groups.pop(other)
-        return sorted(sorted(group) for group in groups.values())
+            n_groups = n_topics - int(np.sum(self.merges[:, 2] <= distance))
+        if n_groups not in range(1, n_topics + 1):
+            raise InvalidParameterError(
+                f"n_groups must be an integer from 1 to the number of topics, {n_topics}; got {n_groups!r}."
+            )
+        if n_topics == 1:
+            return [[0]]
+        groups = cut_tree(self.merges, n_clusters=n_groups).ravel()
+        return sorted(np.flatnonzero(groups == at).tolist() for at in np.unique(groups))
 
     def __str__(self) -> str:
         """Draw the tree as text, with the distance at which topics are joined."""
@@ -84,10 +80,7 @@ class TopicHierarchy:
 
 def topic_hierarchy(components: FloatArray, labels: Sequence[str]) -> TopicHierarchy:
     """Join the nearest topics first, by Ward's criterion on weights of words of unit length."""
-    # Average linkage chains topics into one large group; see the study of topic editing.
-    lengths = np.linalg.norm(components, axis=1, keepdims=True)
-    rows = np.asarray(components, dtype=np.float64) / np.where(lengths > 0, lengths, 1.0)
     # Distances that differ in their last digits only would depend on the machine.
-    distances = np.round(pdist(rows), 9)
-    merges = linkage(distances, "ward") if len(rows) > 1 else np.empty((0, 4))
+    distances = np.round(pdist(unit_rows(np.asarray(components, dtype=np.float64))), 9)
+    merges = linkage(distances, "ward") if len(distances) else np.empty((0, 4))
     return TopicHierarchy(merges, list(labels))

@@ -1,10 +1,8 @@
-"""The ways to find topics by name: factorizations, latent Dirichlet allocation and anchor words."""
+"""Methods of topics by name: factorizations and anchor words."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._random import Seed, generator, whole_number
+from nonneg._random import Seed
 from nonneg._registry import Registry
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import ApplicationMethod
@@ -24,11 +22,11 @@ from nonneg.applications.topics.anchor_words import (
     reduced_words,
     topics_of_anchors,
 )
-from nonneg.applications.topics.documents import rows_of_sum_one, term_weights
+from nonneg.applications.topics.documents import rows_of_sum_one, term_weights, unit_rows
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.functional import non_negative_factorization
 from nonneg.estimators.nmf import NMF
-from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.exceptions import InvalidParameterError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 
 
@@ -199,12 +197,6 @@ def guided_problem(
     return X, least_squares_weights(X, H), H
 
 
-def unit_rows(rows: FloatArray) -> FloatArray:
-    """Divide every row by its Euclidean length."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)
-
-
 def _divergence(task: Task) -> Topics:
     """Factorize counts by `nonneg.NMF` with the Kullback-Leibler loss."""
     model = NMF(
@@ -218,36 +210,10 @@ def _divergence(task: Task) -> Topics:
     return Topics(components, None, model.n_iter_, model.certificate_, model)
 
 
-def _allocation(task: Task) -> Topics:
-    """Fit scikit-learn's latent Dirichlet allocation to counts."""
-    from sklearn.decomposition import LatentDirichletAllocation
-
-    rng: Any = task.rng
-    if not (rng is None or isinstance(rng, int | np.integer | np.random.RandomState)):
-        # scikit-learn takes whole numbers and its own kind of generator.
-        rng = whole_number(generator(rng))
-    options = {"max_iter": 20, **task.params}
-    model = LatentDirichletAllocation(task.n_topics, random_state=rng, verbose=task.verbose, **options)
-    try:
-        # scikit-learn prints its progress where results belong.
-        with contextlib.redirect_stdout(sys.stderr):
-            model.fit(task.counts)
-    except ValueError as error:
-        raise InvalidDataError(
-            f"scikit-learn's LatentDirichletAllocation rejected the documents: {error}"
-        ) from error
-    return Topics(rows_of_sum_one(model.components_), None, int(model.n_iter_), result=model)
-
-
 ITERATIVE = frozenset({"tol", "max_iter", "callback", "checkpoint"})
 OF_NMF = frozenset(inspect.signature(NMF).parameters) - (
     ITERATIVE | {"n_components", "random_state", "verbose", "n_jobs", "device"}
 )
-OF_ALLOCATION = frozenset(
-    {"doc_topic_prior", "topic_word_prior", "learning_method", "learning_decay", "learning_offset"}
-    | {"batch_size", "evaluate_every", "total_samples", "perp_tol", "mean_change_tol", "max_doc_update_iter"}
-)
-
 METHODS: Registry[TopicMethod] = Registry(
     "method",
     {
@@ -265,13 +231,6 @@ METHODS: Registry[TopicMethod] = Registry(
             "Kullback-Leibler divergence on counts",
             options=OF_NMF - {"beta_loss"},
             shared=ITERATIVE | {"device"},
-            encoding="likelihood",
-        ),
-        "lda": TopicMethod(
-            _allocation,
-            "latent Dirichlet allocation, scikit-learn's variational method",
-            options=OF_ALLOCATION,
-            shared=frozenset({"max_iter"}),
             encoding="likelihood",
         ),
         **{

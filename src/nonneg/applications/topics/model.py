@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
-from nonneg.applications.method_entries import iteration_params
+from nonneg.applications.method_entries import APPLICATION_CONSTRAINTS, iteration_params
 from nonneg.applications.topics.certificate import (
     Support,
     documents_per_topic,
@@ -40,23 +40,23 @@ from nonneg.applications.topics.documents import (
     make_vectorizer,
     over_vocabulary,
     rows_of_sum_one,
+    unit_rows,
     used_words,
 )
 from nonneg.applications.topics.editing import edited
 from nonneg.applications.topics.hierarchy import TopicHierarchy, topic_hierarchy
-from nonneg.applications.topics.methods import METHODS, Task, document_weights, unit_rows
+from nonneg.applications.topics.methods import METHODS, Task, document_weights
 from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
 from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.estimators.saving import (
     DAMAGED,
-    Content,
-    Field,
     Fields,
     Names,
     Part,
     Record,
     SavableEstimator,
+    Sparse,
     StoredArray,
     Value,
 )
@@ -114,28 +114,7 @@ def _capacity(half_life: float | None) -> int:
     return MAX_SAMPLE if half_life is None else min(MAX_SAMPLE, max(2, round(half_life / np.log(2.0))))
 
 
-class _StoredCounts(Field):
-    """Counts of words in a saved model, one document per row."""
-
-    def is_in(self, name: str, content: Content) -> bool:
-        return f"{content.prefix}{name}.data" in content.arrays
-
-    def write(self, name: str, value: Any, content: Content) -> None:
-        content.put(f"{name}.data", value.data)
-        content.put(f"{name}.indices", value.indices.astype(np.int64))
-        content.put(f"{name}.indptr", value.indptr.astype(np.int64))
-
-    def read(self, name: str, content: Content) -> Any:
-        entries = f"number of entries of {name}"
-        data = StoredArray(entries, nonnegative=True).read(f"{name}.data", content)
-        indices = StoredArray(entries, kind="i", below="n_features_in_").read(f"{name}.indices", content)
-        indptr = StoredArray(f"rows of {name}", kind="i").read(f"{name}.indptr", content)
-        good = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == len(indices)
-        if not good or not (np.diff(indptr) >= 0).all():
-            raise FileFormatError(f"the arrays of {content.prefix}{name} do not match each other. {DAMAGED}")
-        return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, content.sizes["n_features_in_"]))
-
-
+@dataclass(eq=False, repr=False)
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
     """Topics of documents: distributions over words, and the proportion of each topic in every document.
 
@@ -146,8 +125,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         the one that divides the documents most clearly: with the largest modularity [4]_ (see `selection_`).
     method : str, default "nmf"
         "nmf" (default): least squares on TF-IDF weights, balanced so that large subjects do not take all
-        topics. "kl": Kullback-Leibler divergence on counts. "lda": scikit-learn's variational latent
-        Dirichlet allocation, with topic proportions by maximum likelihood. Or anchor words, by a method in
+        topics. "kl": Kullback-Leibler divergence on counts. Or anchor words, by a method in
         `nonneg.separable.METHODS` ("merit", "spa", "snpa", "xray", "fast-anchor", "fast-gradient", ...).
     anchors : list of str or int, optional
         Your own anchor words, one per topic. Anchor methods use them instead of searching, "nmf" uses them
@@ -177,25 +155,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     vocabulary : array-like of str, optional
         Counts: the words, one per column. A data frame brings its own.
     tol, max_iter : float, int, optional
-        When the iterations stop; None for the defaults of the method. "lda" has no `tol`; methods that pick
-        one anchor word at a time have neither.
+        When the iterations stop; None for the defaults of the method. Methods that pick one anchor word at
+        a time have neither.
     method_params : dict, optional
-        Further parameters of the method: of `select_anchors`, `NMF` (such as `init` and `n_init`) or
-        `LatentDirichletAllocation`.
+        Further parameters of the method: of `select_anchors`, or of `NMF`, such as `init` and `n_init`.
     random_state : int, RandomState, Generator or None
         The seed of methods that draw random numbers.
-    verbose : int, default 0
-        1 shows progress.
+    {verbose}
     half_life : float, optional
         `partial_fit`: the number of documents after which the past counts half. None never forgets.
-    device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
+    device : str, optional
         "nmf" and "kl": where the counts are factorized, see `nonneg.NMF`.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    callback : callable, optional
-        Called with a `Progress` after each iteration ("nmf", "kl" and convex anchor methods); True stops.
-    checkpoint : str or path, optional
-        A folder from which an interrupted run ("nmf", "kl", "merit") resumes.
+    {n_jobs, callback, checkpoint}
 
     Attributes
     ----------
@@ -242,7 +213,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         Number of iterations, or of anchor words picked.
     certificate_ : Certificate
         What is known about the result.
-    result_ : SelectionResult, NMF or LatentDirichletAllocation
+    result_ : SelectionResult or NMF
         The result of the method; None if anchors were given.
     vectorizer_ : vectorizer or None
         The fitted vectorizer, for texts.
@@ -279,18 +250,33 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     [['bond', 'market', 'stock'], ['cat', 'dog', 'pet']]
     """
 
-    components_: FloatArray
-    topics_: FloatArray
-    anchor_words_: list[Any] | None
-    documents_per_topic_: IntArray
-    edits_: list[dict[str, Any]]
-    certificate_: Certificate
-    vectorizer_: Any
+    n_topics: int | str | Sequence[int] | None = "auto"
+    _: KW_ONLY
+    method: str = "nmf"
+    anchors: Sequence[Any] | None = None
+    seed_words: Mapping[str, Sequence[Any]] | None = None
+    balance: bool = True
+    min_documents: int = 10
+    duplicates: str = "merge"
+    min_df: int = 2
+    max_df: float = 1.0
+    stop_words: Any = None
+    vectorizer: Any = None
+    vocabulary: Any = None
+    tol: float | None = None
+    max_iter: int | None = None
+    method_params: dict[str, Any] | None = None
+    random_state: Seed = None
+    verbose: int = 0
+    half_life: float | None = None
+    device: str | None = None
+    n_jobs: int | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **APPLICATION_CONSTRAINTS,
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), "array-like", None],
-        # Names are looked up in the registries, which know the near ones.
-        "method": [str],
         "anchors": ["array-like", None],
         "seed_words": [dict, None],
         "balance": ["boolean"],
@@ -301,16 +287,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         "stop_words": [str, list, tuple, set, frozenset, None],
         "vectorizer": [object],
         "vocabulary": ["array-like", None],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "method_params": [dict, None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
         "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "device": [str, None],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
 
     _stored: ClassVar[Fields] = {
@@ -342,7 +320,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         "_stream": Part(
             {
                 Stream: {
-                    "sample": _StoredCounts(),
+                    "sample": Sparse("csr", "documents of the sample", "n_features_in_", nonnegative=True),
                     "priorities": StoredArray("documents of the sample", finite=True),
                     "n_seen": Value(int),
                     "next_fit": Value(int),
@@ -351,55 +329,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             optional=True,
         ),
     }
-
-    def __init__(
-        self,
-        n_topics: int | str | Sequence[int] | None = "auto",
-        *,
-        method: str = "nmf",
-        anchors: Sequence[Any] | None = None,
-        seed_words: Mapping[str, Sequence[Any]] | None = None,
-        balance: bool = True,
-        min_documents: int = 10,
-        duplicates: str = "merge",
-        min_df: int = 2,
-        max_df: float = 1.0,
-        stop_words: Any = None,
-        vectorizer: Any = None,
-        vocabulary: Any = None,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        method_params: dict[str, Any] | None = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        half_life: float | None = None,
-        device: str | None = None,
-        n_jobs: int | None = None,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_topics = n_topics
-        self.method = method
-        self.anchors = anchors
-        self.seed_words = seed_words
-        self.balance = balance
-        self.min_documents = min_documents
-        self.duplicates = duplicates
-        self.min_df = min_df
-        self.max_df = max_df
-        self.stop_words = stop_words
-        self.vectorizer = vectorizer
-        self.vocabulary = vocabulary
-        self.tol = tol
-        self.max_iter = max_iter
-        self.method_params = method_params
-        self.random_state = random_state
-        self.verbose = verbose
-        self.half_life = half_life
-        self.device = device
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> TopicModel:
@@ -476,14 +405,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             past = Stream(counts[:0], np.zeros(0), 0, 1 if first else int(self.documents_per_topic_.sum()))
         stream = past.extended(counts, self.half_life)
         if stream.n_seen >= stream.next_fit:
-            self._fit_in_order(stream.sample)
+            self._fit_counts(stream.sample, again=not first)
             stream = stream.fitted(self.half_life)
             streamed = Statement(
                 "topics-streamed",
                 f"Topics were found in {stream.sample.shape[0]} of {stream.n_seen} documents of a stream.",
                 float(stream.n_seen), None, Verdict.NOT_VERIFIABLE,
             )  # fmt: skip
-            self.certificate_ = self.certificate_.with_statements([streamed])
+            self.certificate_: Certificate = self.certificate_.with_statements([streamed])
         self._stream = stream
         return self
 
@@ -623,7 +552,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         Returns
         -------
         TopicsOverTime
-            Proportions by period, as they are and smoothed, and numbers of documents.
+            Proportions by period, and numbers of documents.
         """
         check_is_fitted(self, "components_")
         n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -706,19 +635,25 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         self.__dict__.pop("_stream", None)
         return self._fit_counts(self._read(X, reset=True))
 
-    def _fit_counts(self, counts: Any, n_topics: int | None = None) -> FloatArray:
-        """Find topics; return the proportions of the documents."""
+    def _fit_counts(self, counts: Any, *, again: bool = False) -> FloatArray:
+        """Find topics, `again` as many and in the same order as before; return the proportions."""
         name = METHODS.name_of(self.method)
         params = self._method_params(name)
-        candidates = self._candidates() if n_topics is None else [n_topics]
+        candidates = [self.n_topics_] if again else self._candidates()
         least = min(candidates or [2])
-        words, distinct = self._words_and_documents(counts, least)
+        words = used_words(counts, self.min_df, float(self.max_df))
         used = sp.csr_array(counts[:, words]).astype(np.float64)
         if least > min(used.shape):
             raise InvalidParameterError(
                 f"n_topics={least} is more than the {used.shape[0]} documents or the {used.shape[1]} "
                 "words used. Ask for fewer topics, or lower min_df."
             )
+        self.duplicate_of_ = np.arange(used.shape[0])
+        distinct = self.duplicate_of_
+        if self.duplicates == "merge":
+            copies = first_copies(used)
+            if np.sum(copies == self.duplicate_of_) >= max(2, least):
+                distinct, self.duplicate_of_ = np.flatnonzero(copies == self.duplicate_of_), copies
         vocabulary = Vocabulary(
             self.vocabulary_, words, document_frequencies(counts), counts.shape[0], self.min_df
         )
@@ -740,20 +675,27 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
                 self.selection_ = compare_numbers(task, name, candidates, verbose=int(self.verbose))
                 task = replace(task, n_topics=self.selection_["n_topics"])
             topics = METHODS[name].run(task)
+            names: list[str | None] = [*seeds, *[None] * (task.n_topics - len(seeds))]
+            statements = [weighted_statement()] if weighted else []
+            if seeds:
+                statements.append(seed_statement(topics.components, seeds))
+            components, anchors = topics.components, topics.anchors
+            if again:
+                alike = self.components_[:, words] @ unit_rows(components).T
+                order = linear_sum_assignment(alike, maximize=True)[1]
+                components, names = components[order], self.topic_names_
+                anchors = None if anchors is None else anchors[order]
             self.word_indices_ = words
-            self._base, self._groups = topics.components, np.arange(task.n_topics)
+            self._base, self._groups = components, np.arange(task.n_topics)
             self._parents = np.full(task.n_topics, -1)
             proportions = self._proportions(used, counts.dtype)
-        self.n_iter_, self.result_, self.edits_ = topics.n_iter, topics.result, []
+        self.n_iter_, self.result_ = topics.n_iter, topics.result
+        self.edits_: list[dict[str, Any]] = self.edits_ if again else []
         self.set_aside_ = distinct[np.asarray(topics.set_aside, dtype=np.intp)]
-        statements = [weighted_statement()] if weighted else []
-        if seeds:
-            statements.append(seed_statement(topics.components, seeds))
         # Topics of given anchors are in the order of these.
         order = self._describe(
-            used, proportions, topics.components, topics.anchors,
-            topics.certificate.with_statements(statements),
-            names=[*seeds, *[None] * (task.n_topics - len(seeds))], in_order=places is not None,
+            used, proportions, components, anchors, topics.certificate.with_statements(statements),
+            names=names, in_order=again or places is not None,
         )  # fmt: skip
         return proportions[:, order]
 
@@ -788,54 +730,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             )
         return numbers
 
-    def _words_and_documents(self, counts: Any, n_topics: int) -> tuple[IntArray, IntArray]:
-        """Return the words that are used, and the documents without copies of others."""
-        every = np.arange(counts.shape[0])
-        words = used_words(counts, self.min_df, float(self.max_df))
-        self.duplicate_of_ = every
-        if self.duplicates == "keep":
-            return words, every
-        first = first_copies(counts[:, words])
-        distinct = np.flatnonzero(first == every)
-        if len(distinct) < max(2, n_topics):
-            return words, every
-        self.duplicate_of_ = first
-        return words, distinct
-
-    def _fit_in_order(self, counts: Any) -> None:
-        """Find topics in the sample of a stream, in the order of those before."""
-        before, edits = getattr(self, "components_", None), getattr(self, "edits_", [])
-        names = getattr(self, "topic_names_", None)
-        proportions = self._fit_counts(counts, None if before is None else len(before))
-        if before is None:
-            return
-        _, order = linear_sum_assignment(before @ unit_rows(self.components_).T, maximize=True)
-        self._renumber(order)
-        anchors = None
-        if self.anchor_indices_ is not None:
-            anchors = np.searchsorted(self.word_indices_, self.anchor_indices_)[order]
-        components = self.components_[order][:, self.word_indices_].astype(np.float64)
-        self._describe(
-            self._used(counts), proportions[:, order], components, anchors, self.certificate_, names=names,
-            in_order=True,
-        )  # fmt: skip
-        self.edits_ = edits
-
     def _read(self, X: Any, *, reset: bool) -> Any:
         """Return counts, and set or compare what is known of the words."""
         texts = are_texts(X)
         if reset:
-            self.vectorizer_ = make_vectorizer(self.vectorizer, self.stop_words) if texts else None
-        elif texts and self.vectorizer_ is None:
-            raise InvalidParameterError(
-                "The model was fitted to counts of words: pass counts of the same words, not texts."
-            )
-        elif not texts and self.vectorizer_ is not None:
-            raise InvalidParameterError("The model was fitted to texts: pass a list of texts.")
+            self.vectorizer_: Any = make_vectorizer(self.vectorizer, self.stop_words) if texts else None
+        elif texts != (self.vectorizer_ is not None):
+            fitted = "counts of words: pass counts of the same words" if texts else "texts: pass texts"
+            raise InvalidParameterError(f"The model was fitted to {fitted}.")
         if texts:
             counts = counted_texts(self.vectorizer_, X, fit=reset)
-            if reset:
-                self.__dict__.pop("feature_names_in_", None)
         else:
             _check_feature_names(self, X, reset=reset)
             counts = checked_counts(X)
@@ -850,22 +754,22 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         return counts
 
     def _column_names(self, texts: bool) -> Any:
-        if texts:
-            if self.vocabulary is not None:
-                raise InvalidParameterError(
-                    "vocabulary names the columns of counts; texts bring their own words. Leave it out, or "
-                    "give it to a vectorizer."
-                )
-            return np.asarray(self.vectorizer_.get_feature_names_out(), dtype=object)
-        names = getattr(self, "feature_names_in_", None) if self.vocabulary is None else self.vocabulary
-        if names is None:
-            return None
-        if len(names) != self.n_features_in_:
+        if not texts:
+            names = getattr(self, "feature_names_in_", None) if self.vocabulary is None else self.vocabulary
+        elif self.vocabulary is None:
+            self.__dict__.pop("feature_names_in_", None)
+            names = self.vectorizer_.get_feature_names_out()
+        else:
+            raise InvalidParameterError(
+                "vocabulary names the columns of counts; texts bring their own words. Leave it out, or give "
+                "it to a vectorizer."
+            )
+        if names is not None and len(names) != self.n_features_in_:
             raise ShapeError(
                 f"vocabulary has {len(names)} words, but X has {self.n_features_in_} columns. One per column "
                 "is needed."
             )
-        return np.asarray([str(name) for name in names], dtype=object)
+        return None if names is None else np.asarray([str(name) for name in names], dtype=object)
 
     def _read_batch(self, X: Any) -> Any:
         """Return counts of a further batch; new words of texts are added at the end of the vocabulary."""
@@ -878,7 +782,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
                 self._own_vectorizer = True
                 self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
                 wider = ((0, 0), (0, len(new)))
-                self.components_, self.topics_ = (np.pad(H, wider) for H in (self.components_, self.topics_))
+                self.components_: FloatArray = np.pad(self.components_, wider)
+                self.topics_: FloatArray = np.pad(self.topics_, wider)
         return self._read(X, reset=False)
 
     def _used(self, counts: Any) -> Any:
@@ -938,7 +843,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         anchors: IntArray | None,
         certificate: Certificate,
         *,
-        names: Sequence[str | None] | None = None,
+        names: Sequence[str | None],
         in_order: bool = False,
     ) -> IntArray:
         """Set what follows from topics and their proportions in documents; return ``order[new] = old``."""
@@ -954,28 +859,35 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         words = self.word_indices_
         self.components_ = over_vocabulary(components.astype(proportions.dtype), words, self.n_features_in_)
         self.anchor_indices_ = None if anchors is None else words[anchors]
-        self.topic_names_ = [None] * len(order) if names is None else [names[at] for at in order.tolist()]
+        self.topic_names_: list[str | None] = [names[at] for at in order.tolist()]
         self.topic_proportions_ = shares
         top = top_words(components, N_TOP_WORDS)
         self.coherence_ = umass_coherence(used, top)
         self.npmi_ = topic_npmi(used, components)
-        self.documents_per_topic_ = documents_per_topic(proportions)
+        self.documents_per_topic_: IntArray = documents_per_topic(proportions)
         self._set_derived()
-        limit = max(1, self.min_documents)
-        support = Support.of(proportions, limit, self.duplicate_of_, len(self.set_aside_))
+        n = len(proportions)
+        # Other documents than those of the fit have no known copies.
+        of_fit = len(self.duplicate_of_) == n
+        distinct = self.duplicate_of_ == np.arange(n) if of_fit else np.full(n, True)
+        support = Support(
+            documents_per_topic(proportions[distinct]), max(1, self.min_documents), int(np.sum(~distinct)),
+            len(self.set_aside_) if of_fit else 0,
+        )  # fmt: skip
         self.few_documents_ = support.few
         n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
         statements = topic_statements(
-            rows_of_sum_one(components), top, anchors, self.anchor_words_ or [], n_empty, len(proportions),
-            support,
+            rows_of_sum_one(components), top, anchors, self.anchor_words_ or [], n_empty, n, support
         )  # fmt: skip
         self.certificate_ = certificate.with_statements(statements)
         return order
 
     def _set_derived(self) -> None:
-        self.n_topics_ = len(self.components_)
+        self.n_topics_: int = len(self.components_)
         self.topics_ = rows_of_sum_one(self.components_)
-        self.anchor_words_ = None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
+        self.anchor_words_: list[Any] | None = (
+            None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
+        )
 
     @property
     def _own_vectorizer(self) -> bool:
@@ -998,9 +910,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             raise FileFormatError(f"the topic names do not match the topics. {DAMAGED}")
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
-        stream = getattr(self, "_stream", None)
-        if stream is not None and len(stream.priorities) != stream.sample.shape[0]:
-            raise FileFormatError(f"the sample of the stream and its priorities do not match. {DAMAGED}")
         self._set_derived()
 
     def _edited(self, X: Any, **changes: Any) -> TopicModel:

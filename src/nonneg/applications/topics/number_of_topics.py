@@ -24,17 +24,18 @@ CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30, 40, 50)
 CLEAR = 0.3
 # What a comparison may cost: documents beyond this many are a sample, and candidates are fitted coarsely.
 MAX_DOCUMENTS = 3000
-COARSE: dict[str, dict[str, Any]] = {
-    "nmf": {"tol": 1e-4, "max_iter": 200},
-    "kl": {"tol": 1e-4, "max_iter": 200},
-    "lda": {"max_iter": 10},
-}
+COARSE = {"tol": 1e-4, "max_iter": 200}
 
 
 def compare_numbers(task: Task, method: str, candidates: Any, *, verbose: int = 0) -> dict[str, Any]:
     """Compare candidate numbers of topics, and recommend one."""
     rng = generator(task.rng)
-    params = {**COARSE.get(method, {}), **task.params, "callback": None, "checkpoint": None}
+    params = {
+        **(COARSE if method in ("nmf", "kl") else {}),
+        **task.params,
+        "callback": None,
+        "checkpoint": None,
+    }
     params = {name: value for name, value in params.items() if value is not None}
     rows = np.flatnonzero(np.diff(task.counts.indptr) > 0)
     if len(rows) > MAX_DOCUMENTS:
@@ -79,7 +80,7 @@ def recommendation(numbers: Sequence[int], parts: FloatArray) -> dict[str, Any]:
 
 def _reason(numbers: list[int], best: int, modularity: float, near: list[int]) -> str:
     k = numbers[best]
-    others = [str(one) for one in near if one != k]
+    others = ", ".join(str(one) for one in near if one != k)
     if len(numbers) == 1:
         return f"{k} is the only number that was compared (modularity {modularity:.2f})."
     largest = f"{k} topics have the largest modularity ({modularity:.2f})"
@@ -88,34 +89,18 @@ def _reason(numbers: list[int], best: int, modularity: float, near: list[int]) -
             f"No number stands out: {largest}, and documents with distinct subjects have {CLEAR:g} or more. "
             "Choose the number by what the topics are for."
         )
-    ending = " Larger numbers were not tried." if best == len(numbers) - 1 else ""
-    if len(others) >= len(numbers) / 2:
-        return (
-            f"No number stands out: {largest}, but {', '.join(others)} are within one standard error. "
-            f"Compare topics for some of these.{ending}"
-        )
-    if others:
-        verb = "is" if len(others) == 1 else "are"
-        return (
-            f"{largest}; {', '.join(others)} {verb} within one standard error: compare their topics.{ending}"
-        )
-    return f"{largest}; no other number that was tried is within one standard error.{ending}"
+    if len(near) - 1 >= len(numbers) / 2:
+        largest = f"No number stands out: {largest}"
+    reason = f"{largest}; within one standard error: {others or 'no other number that was tried'}."
+    return reason + " Larger numbers were not tried." * (best == len(numbers) - 1)
 
 
 def similar_documents(unit: Any, n_neighbors: int) -> Any:
     """Return the graph that connects every document with its most similar ones, weighted by the cosine."""
-    n = unit.shape[0]
-    n_neighbors = min(n_neighbors, n - 1)
-    blocks = []
-    for first in range(0, n, 500):
-        cosines = (unit[first : first + 500] @ unit.T).toarray()
-        inside = np.arange(len(cosines))
-        cosines[inside, first + inside] = -1.0
-        nearest = np.argpartition(-cosines, n_neighbors - 1, axis=1)[:, :n_neighbors]
-        values = np.maximum(np.take_along_axis(cosines, nearest, axis=1), 0.0)
-        place = np.repeat(inside, n_neighbors), nearest.ravel()
-        blocks.append(sp.csr_array((values.ravel(), place), shape=cosines.shape))
-    graph = sp.vstack(blocks, format="csr")
+    from sklearn.neighbors import kneighbors_graph
+
+    graph = kneighbors_graph(unit, min(n_neighbors, unit.shape[0] - 1), mode="distance", metric="cosine")
+    graph.data = np.maximum(1.0 - graph.data, 0.0)
     return sp.csr_array(graph.maximum(graph.T))
 
 
