@@ -96,9 +96,7 @@ def _drawn(artifact: Artifact, folder: Path) -> str:
         (folder / f"{artifact.name}.svg").write_text(drawing, encoding="utf-8")
         return f"![{artifact.name}]({artifact.name}.svg)\n\n{artifact.caption}"
     if isinstance(artifact, Pictures):
-        drawn = picture_grid(
-            artifact.images, row_labels=artifact.row_labels, column_labels=artifact.column_labels
-        )
+        drawn = picture_grid(artifact.images, row_labels=artifact.row_labels, titles=[artifact.column_labels])
         (folder / f"{artifact.name}.png").write_bytes(drawn)
         return f"![{artifact.name}]({artifact.name}.png)\n\n{artifact.caption}"
     if isinstance(artifact, Paragraph):

@@ -112,47 +112,35 @@ def data_address(png: bytes) -> str:
 def picture_grid(
     images: Sequence[Sequence[FloatArray]],
     *,
-    row_labels: Sequence[str] = (),
-    column_labels: Sequence[str] = (),
     titles: Sequence[Sequence[str]] = (),
+    row_labels: Sequence[str] = (),
 ) -> bytes:
     """Draw a grid of pictures, white for the largest entry of each."""
-    backend = import_optional("matplotlib.backends.backend_agg", extra="report", purpose=PURPOSE)
-    n_rows, n_columns = len(images), max(len(row) for row in images)
-    first = np.asarray(images[0][0])
-    height = 1.2 * first.shape[0] / first.shape[1]
     module = import_optional("matplotlib.figure", extra="report", purpose=PURPOSE)
-    size = (
-        1.2 * n_columns + (1.0 if row_labels else 0.1),
-        (height + (0.3 if titles else 0.1)) * n_rows + 0.3,
+    n_rows, n_columns = len(images), max(len(row) for row in images)
+    height, width = np.shape(images[0][0])
+    figure = module.Figure(
+        figsize=(
+            1.2 * n_columns + (1.0 if row_labels else 0.1),
+            (1.2 * height / width + 0.1) * n_rows + 0.2 * len(titles) + 0.3,
+        ),
+        layout="constrained",
+        facecolor="white",
     )
-    figure = module.Figure(figsize=size, layout="constrained", facecolor="white")
+    text = {"fontsize": 9, "color": _INK, "parse_math": False}
     grid = figure.subplots(n_rows, n_columns, squeeze=False)
     for i, row in enumerate(grid):
         for j, axes in enumerate(row):
-            axes.set_xticks([])
-            axes.set_yticks([])
+            axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
             if j < len(images[i]):
                 picture = np.asarray(images[i][j])
                 largest = float(np.max(picture, where=np.isfinite(picture), initial=0.0)) or 1.0
                 axes.imshow(picture, cmap="gray", vmin=0.0, vmax=largest, interpolation="nearest")
-            above = column_labels if i == 0 else ()
-            if titles:
-                above = titles[i]
-            if j < len(above):
-                axes.set_title(above[j], fontsize=9, color=_INK, parse_math=False)
-            if j == 0 and i < len(row_labels):
-                axes.set_ylabel(
-                    row_labels[i],
-                    fontsize=9,
-                    color=_INK,
-                    rotation=0,
-                    ha="right",
-                    va="center",
-                    parse_math=False,
-                )
+            if i < len(titles) and j < len(titles[i]):
+                axes.set_title(titles[i][j], **text)
+        if i < len(row_labels):
+            row[0].set_ylabel(row_labels[i], rotation=0, ha="right", va="center", **text)
     stream = io.BytesIO()
-    figure.set_dpi(120)
-    backend.FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
+    figure.savefig(stream, format="png", dpi=120, metadata={"Software": None})
     return stream.getvalue()

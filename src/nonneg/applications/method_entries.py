@@ -1,31 +1,22 @@
-"""What the registries of methods of the applications share."""
+"""Methods and parameters that the applications share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
-from os import PathLike
 from typing import Any, TypeVar
 
-import numpy as np
-from sklearn.utils._param_validation import Interval
-
 from nonneg._registry import Entry, Registry
+from nonneg.estimators._base import ITERATION_CONSTRAINTS
 from nonneg.separable.registry import not_accepted
 
 APPLICATION_CONSTRAINTS: dict[str, list[Any]] = {
+    **ITERATION_CONSTRAINTS,
     # Names are looked up in the registries, which know the near ones.
     "method": [str],
     "method_params": [dict, None],
-    "tol": [Interval(Real, 0, None, closed="left"), None],
-    "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-    "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-    "verbose": ["verbose"],
-    "n_jobs": [Integral, None],
-    "callback": [callable, None],
-    "checkpoint": [str, PathLike, None],
+    # None is the default of the method.
+    **{name: [*ITERATION_CONSTRAINTS[name], None] for name in ("tol", "max_iter")},
 }
-"""What the applications accept for the parameters that they share; None is the default of the method."""
 
 
 @dataclass(frozen=True)
