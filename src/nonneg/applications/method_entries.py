@@ -6,17 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from nonneg._registry import Entry, Registry
-from nonneg.estimators._base import ITERATION_CONSTRAINTS
 from nonneg.separable.registry import not_accepted
-
-APPLICATION_CONSTRAINTS: dict[str, list[Any]] = {
-    **ITERATION_CONSTRAINTS,
-    # Names are looked up in the registries, which know the near ones.
-    "method": [str],
-    "method_params": [dict, None],
-    # None is the default of the method.
-    **{name: [*ITERATION_CONSTRAINTS[name], None] for name in ("tol", "max_iter")},
-}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
-from nonneg.applications.method_entries import APPLICATION_CONSTRAINTS, iteration_params
+from nonneg.applications.method_entries import iteration_params
 from nonneg.applications.topics.certificate import (
     Support,
     documents_per_topic,
@@ -49,6 +49,7 @@ from nonneg.applications.topics.methods import METHODS, Task, document_weights
 from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
 from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
 from nonneg.estimators.saving import (
     DAMAGED,
     Fields,
@@ -275,20 +276,22 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     checkpoint: str | PathLike[str] | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **APPLICATION_CONSTRAINTS,
-        "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), "array-like", None],
+        **SHARED_VALUES,
+        "method": [str],
+        "tol": [NOT_NEGATIVE, None],
+        "max_iter": [*COUNT, None],
+        "n_topics": [*COUNT, StrOptions({"auto"}), "array-like", None],
         "anchors": ["array-like", None],
         "seed_words": [dict, None],
         "balance": ["boolean"],
         "min_documents": [Interval(Integral, 0, None, closed="left")],
         "duplicates": [StrOptions({"merge", "keep"})],
-        "min_df": [Interval(Integral, 1, None, closed="left")],
+        "min_df": COUNT,
         "max_df": [Interval(Real, 0, 1, closed="right")],
         "stop_words": [str, list, tuple, set, frozenset, None],
         "vectorizer": [object],
         "vocabulary": ["array-like", None],
         "half_life": [Interval(Real, 0, None, closed="neither"), None],
-        "device": [str, None],
     }
 
     _stored: ClassVar[Fields] = {
