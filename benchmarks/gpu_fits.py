@@ -96,10 +96,7 @@ def streamed() -> Iterator[dict[str, Any]]:
                     )
                     return seconds, data.n_passes - before
 
-                facts = {
-                    "case": f"streamed, {name}", "size": int(X.nbytes), "free": free, "first": first,
-                    "locked": data.stream.locked is not None,
-                }  # fmt: skip
+                facts = {"case": f"streamed, {name}", "size": int(X.nbytes), "free": free, "first": first}
                 product = median_seconds(lambda data=data, Ht=Ht: data.times(Ht), 3)
                 yield head | facts | {
                     "case": f"streamed, {name}, one product", "seconds": product, "passes": 1.0,
@@ -112,7 +109,7 @@ def streamed() -> Iterator[dict[str, Any]]:
                     "seconds": seconds, "ratio": X.nbytes / seconds / bandwidth,
                     "passes": (more - passes) / 6, "land": 0.6, "goal": 0.85,
                 }  # fmt: skip
-                del data, W, Ht, run  # locked memory and buffers of the first
+                del data, W, Ht, run  # buffers of the first
                 gc.collect()
                 torch.cuda.empty_cache()
     finally:

@@ -14,7 +14,6 @@ from sklearn.base import clone
 import nonneg._devices as devices
 from nonneg import NMF, factorize, load, non_negative_factorization, open_matrix
 from nonneg.data import device_stream
-from nonneg.data.device_stream import DeviceStream, DeviceStreamedMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
@@ -270,8 +269,8 @@ def test_out_of_memory_says_what_to_do(gpu, low_rank, monkeypatch, torch):
 def test_what_does_not_fit_is_streamed_with_the_same_numbers(small_gpu, low_rank, beta):
     given = {"beta_loss": beta, "random_state": 0, "max_iter": 12, "tol": 0, "init": "random"}
     data = wrap(low_rank, Request(device=small_gpu))
-    assert isinstance(data, DeviceStreamedMatrix)
-    assert len(data.stream.edges) > 5
+    assert isinstance(data, StreamedMatrix)
+    assert sum(1 for _ in data.local_blocks()) > 5
     host, device = NMF(4, **given), NMF(4, device="cuda", **given)
     W, on_device = host.fit_transform(low_rank), device.fit_transform(low_rank)
     assert isinstance(on_device, np.ndarray)
@@ -309,7 +308,7 @@ def test_compressed_iterations_of_streamed_data(gpu, monkeypatch, rng, tmp_path)
     given = {"random_state": 0, "init": "random", "max_iter": 3000, "tol": 1e-10}
     device = NMF(3, device="cuda", **given).fit(X)
     host = NMF(3, **given).fit(open_matrix(tmp_path / "X.npy", memory="300kB"))  # streamed as well
-    assert used == [DeviceStreamedMatrix, StreamedMatrix]
+    assert used == [StreamedMatrix, StreamedMatrix]
     # Compressed iterations are in float32, whose rounding decides the way, but not where it ends.
     np.testing.assert_allclose(device.reconstruction_err_, host.reconstruction_err_, rtol=1e-5)
 
@@ -335,24 +334,6 @@ def test_files_memory_maps_weights_and_missing_entries_are_streamed(small_gpu, l
         np.testing.assert_allclose(device.history.loss, host.history.loss, rtol=1e-8)
     with pytest.raises(NonFiniteDataError, match=r"\[4, 7\]"):
         factorize(open_matrix(path, memory="6kB"), 3, device="cuda")
-
-
-@pytest.mark.torch
-def test_blocks_of_a_file_that_fits_in_memory_are_read_once(small_gpu, torch, low_rank, tmp_path):
-    if not torch.cuda.is_available():
-        pytest.skip("there is no GPU")
-    path = tmp_path / "X.npy"
-    np.save(path, low_rank)
-    for memory, reads in ((None, 1), (1 << 12, 3)):
-        stored = open_matrix(path, memory=memory)
-        stream = DeviceStream(stored, torch.device("cuda", 0))
-        count, read = [], stored.read_into
-        stored.read_into = lambda *given, read=read, count=count: count.append(1) or read(*given)
-        for _ in range(3):
-            rows = [block.clone() for _, _, block in stream.blocks()]
-            np.testing.assert_array_equal(torch.cat(rows).cpu().numpy(), low_rank)
-        assert len(rows) > 1
-        assert len(count) == reads * len(rows)
 
 
 @pytest.mark.torch

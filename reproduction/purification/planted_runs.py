@@ -108,14 +108,15 @@ def _weights_and_noise(
         W, sample_weight = all_patterns(model.probabilities)
     elif samples == "array":
         W = orthogonal_array(n, setting["s"], setting.get("blocks", 1), setting["weights"])
-    data = model.draw(samples if isinstance(samples, int) else len(W), rng)
+    data: Any = model.draw(samples if isinstance(samples, int) else len(W), rng)
     noise = data.X - data.W @ model.H
     if isinstance(samples, int):
         W = data.W
     if setting["weights"] == "mixed":
         for at, kind in enumerate(MIXED):
             full = purification_model(m, n, sparsity=n, weights=kind, features=model.H, rng=rng)
-            W[:, at::3] *= full.draw(len(W), rng).W[:, at::3]
+            drawn: Any = full.draw(len(W), rng).W
+            W[:, at::3] *= drawn[:, at::3]
     if setting.get("uneven") == "size":
         W = W * np.sqrt(_proportions(n, setting["ratio"]))
     if setting["noise"] in DESIGNED:

@@ -8,11 +8,7 @@ import scipy.sparse as sp
 
 from nonneg._arrays import to_numpy
 from nonneg.data import device_stream
-from nonneg.data.device_stream import (
-    DeviceStreamedMatrix,
-    copied,
-    host_rows,
-)
+from nonneg.data.device_stream import copied, host_rows
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import DeviceMemoryError
 from nonneg.io.stored import ArrayRows, CompressedRows
@@ -25,14 +21,14 @@ def X(rng):
     return np.where(rng.random((11, 6)) < 0.4, 0.0, rng.random((11, 6)))
 
 
-def test_sparse_data_that_do_not_fit_are_refused(X):
+def test_sparse_data_that_do_not_fit_are_refused(X, torch):
     with pytest.raises(DeviceMemoryError, match=r"take 96 bytes, more than the GPU has free"):
         host_rows(sp.csr_array(np.eye(4)))
     assert host_rows(X).shape == X.shape
     csr = sp.csr_array(X)
     stored = CompressedRows(csr.data, csr.indices, csr.indptr, X.shape, "file")
     with pytest.raises(DeviceMemoryError, match="file is sparse and larger than memory"):
-        DeviceStreamedMatrix(stored, None)
+        StreamedMatrix(stored, device=torch.device("cpu"))
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])
@@ -56,14 +52,15 @@ def test_a_stream_says_the_same_as_the_processor(X, torch, monkeypatch):
     monkeypatch.setattr(device_stream, "BLOCK_BYTES", 100)
     X[3, 2] = np.nan
     options = {"weights": np.linspace(1.0, 2.0, 11), "missing": "mask"}
-    found = DeviceStreamedMatrix(ArrayRows(X, "X"), torch.device("cpu"), **options)
+    found = StreamedMatrix(ArrayRows(X, "X"), device=torch.device("cpu"), **options)
     expected = StreamedMatrix(ArrayRows(X, "X"), **options)
     assert found.n_missing == expected.n_missing == 1
     assert found.total() == pytest.approx(expected.total())
     for rows in ([10, 3, 3], [0]):
         np.testing.assert_allclose(to_numpy(found.take_rows(rows)), expected.take_rows(rows))
     assert found.numpy_out
-    complete = DeviceStreamedMatrix(ArrayRows(np.nan_to_num(X), "X"), torch.device("cpu"), missing="mask")
+    assert found.digest() == expected.digest()
+    complete = StreamedMatrix(ArrayRows(np.nan_to_num(X), "X"), device=torch.device("cpu"), missing="mask")
     assert complete.has_mask
     complete.examine()
     assert not complete.has_mask  # nothing is missing

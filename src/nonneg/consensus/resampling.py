@@ -11,8 +11,7 @@ from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.device_stream import copied
-from nonneg.data.sparse import SparseMatrix
-from nonneg.data.sparse_array import SparseArrayMatrix, on_host, sparse_array_matrix
+from nonneg.data.sparse import SparseArrayMatrix, SparseMatrix, on_host, sparse_array_matrix
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidDataError, UnsupportedInputError
 

@@ -22,8 +22,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.consensus.resampling import resampled
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.sparse import SparseMatrix
-from nonneg.data.sparse_array import SparseArrayMatrix, on_host
+from nonneg.data.sparse import SparseArrayMatrix, SparseMatrix, on_host
 from nonneg.exceptions import FileFormatError, InterruptedFitWarning
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import Checkpoint, History, Progress, StopReason
@@ -99,7 +98,7 @@ def _on_device(scaled: SparseArrayMatrix, single: bool) -> LocalMatrix:
     many = n_entries > DENSE_ENTRIES and csr.nnz < DENSE_SHARE * n_entries
     if many or (4 if single else 8) * n_entries > DENSE_MEMORY * free_memory(csr.data.device):
         return SparseArrayMatrix(csr, weights=weights)
-    return DenseMatrix(csr.to_dense(), xp, weights=weights)
+    return DenseMatrix(csr.toarray(), xp, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from nonneg._arrays import from_torch, is_cuda_tensor, on_gpu, to_device, to_num
 from nonneg._threads import serial
 from nonneg.data.local import local_matrix
 from nonneg.data.matrix import LocalMatrix, RowFunction
-from nonneg.data.sparse_array import on_host
+from nonneg.data.sparse import on_host
 
 _LOADING = threading.Lock()
 

@@ -101,10 +101,6 @@ class CompressedMatrix(LocalMatrix):
         """Return the number of entries that a product reads."""
         return int(self.V.shape[1]) * (self.shape[0] + self.shape[1])
 
-    def _compute_extremes(self) -> tuple[float, float]:
-        parts = [self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20)]
-        return min(float(self.xp.min(x)) for x in parts), max(float(self.xp.max(x)) for x in parts)
-
     def to_device(self, array: Any) -> Array:
         """Return an array in the namespace and dtype and on the device of the data."""
         return self.projected.to_device(array)

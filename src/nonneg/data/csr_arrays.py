@@ -54,8 +54,9 @@ class CsrArrays:
         """Return the row of every stored entry."""
         return rows_of_entries(self.indptr, 0, self.nnz)
 
-    def transposed(self) -> CsrArrays:
-        """Return the transpose."""
+    @property
+    def T(self) -> CsrArrays:
+        """The transpose, computed anew."""
         xp = self.xp
         order = xp.argsort(self.indices, stable=True)
         columns = xp.take(self.indices, order)
@@ -63,7 +64,7 @@ class CsrArrays:
         indptr = _starts(columns, self.shape[1], self.indptr.dtype)
         return CsrArrays(indptr, rows, values, (self.shape[1], self.shape[0]))
 
-    def take_rows(self, rows: Any) -> CsrArrays:
+    def __getitem__(self, rows: Any) -> CsrArrays:
         """Return some rows: a range, indices or truth values."""
         xp = self.xp
         if isinstance(rows, slice):
@@ -91,7 +92,7 @@ class CsrArrays:
         shape = (len(index), self.shape[1])
         return CsrArrays(indptr, xp.take(self.indices, at), xp.take(self.data, at), shape)
 
-    def to_dense(self) -> Array:
+    def toarray(self) -> Array:
         """Return a dense array; for few rows."""
         xp = self.xp
         n_rows, n_columns = self.shape
@@ -104,6 +105,12 @@ class CsrArrays:
         """Return the same matrix as tensors in the same memory, where they are arrays of CuPy."""
         indptr, indices, data = (to_torch(part) for part in (self.indptr, self.indices, self.data))
         return CsrArrays(indptr, indices, data, self.shape)
+
+    @classmethod
+    def from_scipy(cls, csr: Any, like: Array) -> CsrArrays:
+        """Return a SciPy matrix in the namespace and on the device of `like`."""
+        indptr, indices, data = (to_device(part, like) for part in (csr.indptr, csr.indices, csr.data))
+        return cls(indptr, indices, data, csr.shape)
 
     def to_scipy(self) -> Any:
         """Return a SciPy matrix; on the CPU it shares the memory."""
@@ -220,10 +227,10 @@ def csr_arrays(X: Any) -> tuple[CsrArrays, CsrArrays | None]:
         if layout == "sparse_csr":
             return _from_compressed(X.crow_indices(), X.col_indices(), X.values(), shape), None
         turned = _from_compressed(X.ccol_indices(), X.row_indices(), X.values(), shape[::-1])
-        return turned.transposed(), turned
+        return turned.T, turned
     if X.format == "csc":
         turned = _from_compressed(X.indptr, X.indices, X.data, shape[::-1])
-        return turned.transposed(), turned
+        return turned.T, turned
     if X.format == "csr":
         return _from_compressed(X.indptr, X.indices, X.data, shape), None
     X = X.tocoo()

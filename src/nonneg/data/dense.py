@@ -34,6 +34,7 @@ class DenseMatrix(LocalMatrix):
         self.array = array
         self.xp = xp
         self.container = "dense" if isinstance(array, np.ndarray) else "array"
+        self.part_entries = 1 << 17 if self.container == "dense" else BLOCK_ENTRIES
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = array.dtype
         self.weights = weights
@@ -96,20 +97,6 @@ class DenseMatrix(LocalMatrix):
             return (W.T @ X).T
         return X.T @ W
 
-    def _block_sum(self, function: Any) -> float:
-        # Block by block, so that neither the squares nor a float64 copy exist whole. The sum stays where the
-        # entries are: a GPU is asked for it once.
-        xp, total = self.xp, 0.0
-        for start, stop in self.row_blocks(1 << 17 if self.container == "dense" else BLOCK_ENTRIES):
-            values = function(xp.astype(self.array[start:stop, :], xp.float64))
-            if self.is_weighted and self.observed is not None:
-                values = values * xp.astype(self.observed.dense_rows(start, stop), xp.float64)
-            values = xp.sum(values, axis=1)
-            if self.weights is not None:
-                values = values * xp.astype(self.weights[start:stop], xp.float64)
-            total = total + xp.sum(values)
-        return float(total)
-
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
         if self._squared_norm is None:
@@ -117,7 +104,7 @@ class DenseMatrix(LocalMatrix):
                 squares = self._row_squares(np.float64)
                 self._squared_norm = float(squares.sum() if self.weights is None else squares @ self.weights)
             else:
-                self._squared_norm = self._block_sum(lambda values: values * values)
+                self._squared_norm = super().squared_norm()
         return self._squared_norm
 
     def squared_row_norms(self) -> Array:
@@ -141,7 +128,7 @@ class DenseMatrix(LocalMatrix):
     def total(self) -> float:
         """Return the weighted sum of the entries."""
         if self._total is None:
-            self._total = self._block_sum(lambda values: values)
+            self._total = super().total()
         return self._total
 
     def count_nonzero(self) -> int:

@@ -18,7 +18,7 @@ from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.data.csr_arrays import check_sparse_array
 from nonneg.data.entry_weights import checked_entry_weights
 from nonneg.data.local import has_nan, observed_mask
-from nonneg.data.sparse_array import on_host
+from nonneg.data.sparse import on_host
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
     DataTypeError,
@@ -179,12 +179,7 @@ def _streamed(stored: StoredMatrix, request: Request, labels: Labels, advice: An
         labels = stored.row_names, stored.column_names
     weights, mask = request.rows(stored.shape)
     options = {"weights": weights, "mask": mask, "missing": request.missing, "verbose": request.verbose}
-    if request.device is None:
-        data = StreamedMatrix(stored, **options)
-    else:
-        from nonneg.data.device_stream import DeviceStreamedMatrix
-
-        data = DeviceStreamedMatrix(stored, request.device, **options)
+    data = StreamedMatrix(stored, device=request.device, **options)
     data.examine(lambda block, first_row: request.check_entries(block, labels, advice, first_row))
     request.check_entries(data, labels, advice)  # what only the whole matrix shows
     return data

@@ -11,18 +11,17 @@ from array_api_compat import array_namespace, is_numpy_namespace
 
 from nonneg._arrays import is_dask, is_sparse_array, to_device, to_numpy
 from nonneg._typing import Array
+from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import (
     ArrayObserved,
     EntryWeights,
-    ListedObserved,
     MissingEntries,
     Observed,
     observed_entries,
 )
-from nonneg.data.sparse import SparseMatrix
-from nonneg.data.sparse_array import sparse_array_matrix
+from nonneg.data.sparse import sparse_array_matrix, sparse_matrix
 
 
 def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatrix:
@@ -54,36 +53,8 @@ def _dense(X: Any, weights: Any, mask: Any) -> DenseMatrix:
     return DenseMatrix(X, xp, weights=weights, observed=observed)
 
 
-def _sparse(X: Any, weights: Any, mask: Any) -> SparseMatrix:
-    if X.dtype not in (np.float32, np.float64):
-        # Before repeated entries are added, which might wrap around in small integers.
-        X = X.astype(np.float64)
-    csr = X.tocsr()
-    if not csr.has_canonical_format:
-        csr = csr.copy() if csr is X or np.shares_memory(csr.data, X.data) else csr
-        csr.sum_duplicates()
-    if weights is not None:
-        weights = np.asarray(weights, dtype=csr.dtype)
-    observed = None
-    if mask is not None:
-        if not isinstance(mask, MissingEntries | EntryWeights):
-            mask = sp.csr_array(mask, dtype=bool)
-        observed = observed_entries(mask, csr.dtype)
-        csr = _only_observed(csr, observed)
-    return SparseMatrix(csr, weights=weights, observed=observed)
-
-
-def _only_observed(csr: Any, observed: ListedObserved | ArrayObserved) -> Array:
-    # A product with 0/1 would keep NaN at missing places; look each entry up instead.
-    entries = csr.tocoo()
-    seen = observed.at(entries.row, entries.col) != 0
-    kept = sp.csr_array((entries.data[seen], (entries.row[seen], entries.col[seen])), shape=csr.shape)
-    kept.sort_indices()
-    return kept
-
-
 LOCAL_CONTAINERS: tuple[tuple[Callable[[Any], bool], Callable[..., LocalMatrix]], ...] = (
-    (sp.issparse, _sparse),
+    (sp.issparse, sparse_matrix),
     (is_sparse_array, sparse_array_matrix),
     (lambda X: True, _dense),
 )
@@ -116,7 +87,7 @@ def observed_mask(X: Any, mask: Any) -> Any:
     if isinstance(mask, EntryWeights):
         return _weights_without_nan(X, mask)
     if is_sparse_array(X):
-        return MissingEntries(mask)
+        return observed_mask(scipy_matrix(X), scipy_matrix(mask, "mask") if is_sparse_array(mask) else mask)
     if sp.issparse(X):
         lost = sp.csr_array(X, copy=True).astype(np.float64)
         lost.data = np.isnan(lost.data).astype(np.float64)

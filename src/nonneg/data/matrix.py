@@ -193,6 +193,8 @@ class DataMatrix(ABC):
 class LocalMatrix(DataMatrix):
     """A container in this process: its only block is itself."""
 
+    part_entries = 1 << 20  # that are looked at at a time, as float64
+
     def map_reduce_rows(
         self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
     ) -> tuple[tuple[SampleArray, ...], tuple[Any, ...]]:
@@ -235,10 +237,56 @@ class LocalMatrix(DataMatrix):
         root = None if self.weights is None else self.xp.sqrt(self.weights)
         return self.observed.column_grams(W if root is None else W * root[:, None])
 
+    def _dense_parts(self) -> Iterator[tuple[slice, Array]]:
+        for start, stop in self.row_blocks(self.part_entries):
+            yield slice(start, stop), self.xp.astype(self.dense_rows(start, stop), self.xp.float64)
+
+    def entry_sum(self, function: Callable[[Array], Array]) -> float:
+        """Return the weighted sum of a function of the entries that is 0 at 0, in float64."""
+        # Block by block, so that no float64 copy exists whole. The sum stays where the entries are: a GPU is
+        # asked for it once.
+        xp, total = self.xp, 0.0
+        for rows, values in self._dense_parts():
+            values = function(values)
+            if self.is_weighted and self.observed is not None:
+                weights = self.observed.dense_rows(rows.start, rows.stop)
+                values = values * xp.astype(weights, xp.float64)
+            values = xp.sum(values, axis=1)
+            if self.weights is not None:
+                values = values * xp.astype(self.weights[rows], xp.float64)
+            total = total + xp.sum(values)
+        return float(total)
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries."""
+        return self.entry_sum(lambda values: values * values)
+
+    def total(self) -> float:
+        """Return the weighted sum of the entries."""
+        return self.entry_sum(lambda values: values)
+
+    def _compute_extremes(self) -> tuple[float, float]:
+        limits = [(float(self.xp.min(rows)), float(self.xp.max(rows))) for _, rows in self._dense_parts()]
+        return float(np.min(limits)), float(np.max(limits))  # NaN, if one of them is
+
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared (observed) entries of every row, without any weights."""
-        parts = (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
-        return self.xp.concat([self.xp.sum(rows * rows, axis=1) for rows in parts])
+        return self.xp.astype(self.row_powers(2.0), self.dtype)
+
+    def row_powers(self, power: float) -> Array:
+        """Return the sum of a power of the absolute entries of every row, in float64."""
+        xp = self.xp
+        return xp.concat([xp.sum(powers(values, power), axis=1) for _, values in self._dense_parts()])
+
+    def column_powers(self, power: float) -> Array:
+        """Return the weighted sum of a power of the entries of every column, in float64."""
+        total: Any = 0.0
+        for rows, values in self._dense_parts():
+            values = values**power
+            if self.weights is not None:
+                values = values * self.xp.astype(self.weights[rows], self.xp.float64)[:, None]
+            total = total + self.xp.sum(values, axis=0)
+        return total
 
     def raw_rows(self) -> Any:
         """Return the entries as compiled kernels read them, without a copy.
@@ -362,6 +410,11 @@ def _statistics(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 def rows_per_block(n_columns: int, entries: int = 1 << 17) -> int:
     """Return the number of rows of a block of about `entries` entries."""
     return max(1, entries // max(1, n_columns))
+
+
+def powers(values: Array, power: float) -> Array:
+    """Return a power of the absolute entries."""
+    return values * values if power == 2.0 else abs(values) ** power
 
 
 def float64_sum(xp: Namespace, values: Array) -> float:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.kernels.grams import Gram, ListedGrams, WeightedGrams
+from nonneg.kernels.sparse_products import row_sums, sparse_times
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,7 @@ class ListedObserved(Observed):
         self._set(*((0.0, listed) if lists_observed else (1.0, -listed)))
 
     def _set(self, usual: float, listed: Any) -> None:
-        self.usual = usual
-        self.shape = listed.shape
+        self.usual, self.shape = usual, listed.shape
         # Integers of 32 bits where these suffice, whatever they were given as: kernels are compiled for them.
         kind = np.int32 if max(listed.nnz, *listed.shape) <= np.iinfo(np.int32).max else np.int64
         indices, indptr = (array.astype(kind, copy=False) for array in (listed.indices, listed.indptr))
@@ -127,10 +129,10 @@ class ListedObserved(Observed):
         return self.usual == 0
 
     def _gram(self, other: Array, listed: Any) -> ListedGrams:
-        other = np.ascontiguousarray(other)
-        k = other.shape[1]
-        wide = other.astype(np.float64, copy=False)
-        base = self.usual * (wide.T @ wide) if self.usual else np.zeros((k, k))
+        xp = array_namespace(other)
+        other = np.ascontiguousarray(other) if isinstance(other, np.ndarray) else other
+        wide = xp.astype(other, xp.float64, copy=False)
+        base = self.usual * (wide.T @ wide)
         values = 1 - 2 * self.usual if self.is_mask else listed.data
         return ListedGrams(base, values, other, listed.indptr, listed.indices)
 
@@ -143,8 +145,9 @@ class ListedObserved(Observed):
         return self._gram(W, self.columns)
 
     def _sums(self, other: Array, listed: Any) -> Array:
-        part = listed.astype(other.dtype) @ other
-        return part if self.usual == 0 else np.maximum(self.usual * other.sum(axis=0) + part, 0)
+        xp = array_namespace(other)
+        part = sparse_times(listed.indptr, listed.indices, xp.astype(listed.data, other.dtype), other)
+        return part if self.usual == 0 else xp.clip(self.usual * xp.sum(other, axis=0) + part, min=0.0)
 
     def row_sums(self, Ht: Array) -> Array:
         """Return the weighted sum of the rows of Ht for every row."""
@@ -156,14 +159,17 @@ class ListedObserved(Observed):
 
     def weight(self, weights: Array | None) -> float:
         """Return the sum of the weights, times those of the rows."""
-        sums = self.usual * self.shape[1] + np.asarray(self.listed.sum(axis=1, dtype=np.float64)).ravel()
-        return float(sums.sum() if weights is None else sums @ weights)
+        xp = array_namespace(self.listed.data)
+        sums = row_sums(self.listed.indptr, xp.astype(self.listed.data, xp.float64))
+        sums = self.usual * self.shape[1] + sums
+        return float(xp.sum(sums if weights is None else sums * xp.astype(weights, xp.float64)))
 
     def n_missing(self) -> int:
         """Return the number of entries of weight 0."""
         if self.usual == 0:
-            return int(np.prod(self.shape)) - self.listed.nnz
-        return int(np.count_nonzero(self.listed.data == -self.usual))
+            return self.shape[0] * self.shape[1] - int(self.listed.nnz)
+        values = self.listed.data
+        return int(array_namespace(values).count_nonzero(values == -self.usual))
 
     def mask(self) -> Observed | None:
         """Return weights of 1 where these are positive; None if all are."""
@@ -172,26 +178,39 @@ class ListedObserved(Observed):
         pattern = sp.csr_array(self.listed != 0, dtype=np.int8)
         pattern.data[:] = 1 if self.usual == 0 else np.where(self.listed.data == -self.usual, -1, 0)
         pattern.eliminate_zeros()
-        return self._with(0.0 if self.usual == 0 else 1.0, pattern)
+        return self.differing(0.0 if self.usual == 0 else 1.0, pattern)
 
     def at(self, rows: Any, columns: Any) -> Array:
         """Return the weights of some entries."""
         listed = np.asarray(self.listed[rows, columns]).ravel() if len(rows) else np.zeros(0)
         return self.usual + listed.astype(np.float64)
 
-    def _with(self, usual: float, listed: Any) -> ListedObserved:
-        part = object.__new__(ListedObserved)
-        part._set(usual, listed)
-        return part
+    @classmethod
+    def differing(cls, usual: float, listed: Any) -> ListedObserved:
+        """Return weights that are `usual` but for the listed differences."""
+        observed = object.__new__(cls)
+        observed._set(usual, listed)
+        return observed
+
+    def with_lists(self, listed: Any, columns: Any) -> ListedObserved:
+        """Return the same weights with the lists in other arrays, on another device perhaps."""
+        observed = copy.copy(self)
+        observed.listed, observed.columns = listed, columns
+        return observed
 
     def rows(self, rows: Any) -> ListedObserved:
         """Return the weights of some rows."""
-        return self._with(self.usual, self.listed[rows])
+        listed = self.listed[rows]
+        if sp.issparse(listed):
+            return self.differing(self.usual, listed)
+        observed = self.with_lists(listed, listed.T)
+        observed.shape = listed.shape
+        return observed
 
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows of the weights."""
         listed = self.listed[start:stop].toarray()
-        return listed + np.int8(self.usual) if self.is_mask else self.usual + listed
+        return listed + np.int8(self.usual) if listed.dtype == np.int8 else self.usual + listed
 
 
 def _differences(weights: EntryWeights) -> Any:
@@ -269,7 +288,5 @@ def observed_entries(weights: Any, dtype: Any) -> ListedObserved | ArrayObserved
     usual = float(np.partition(values, middle, axis=None)[middle])  # if most are equal, they are equal to it
     if 2 * np.count_nonzero(values != usual) <= values.size:
         differ = sp.csr_array(np.where(values != usual, values.astype(np.float64) - usual, 0.0))
-        part = object.__new__(ListedObserved)
-        part._set(usual, differ)
-        return part
+        return ListedObserved.differing(usual, differ)
     return ArrayObserved(values, np)

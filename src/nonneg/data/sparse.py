@@ -1,72 +1,149 @@
-"""Sparse entries: SciPy CSR, with its transpose computed once, for products with X'."""
+"""Sparse entries by rows, with their transpose computed once: SciPy matrices, tensors and CuPy matrices."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import to_numpy
+from nonneg._arrays import is_sparse_array, to_device, to_numpy, to_torch
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
-from nonneg.data.matrix import LocalMatrix, float64_sum
-from nonneg.data.observed import ArrayObserved, ListedObserved
-from nonneg.kernels.sparse_products import sparse_times
+from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, scipy_matrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix, powers
+from nonneg.data.observed import EntryWeights, ListedObserved, MissingEntries, Observed, observed_entries
+from nonneg.exceptions import UnsupportedInputError
+from nonneg.kernels.sparse_products import row_sums, rows_of_entries, sparse_times
+
+# Stored entries of which a function is computed at a time, in float64.
+ENTRIES = 1 << 22
 
 
-class SparseMatrix(LocalMatrix):
-    """A CSR matrix; entries that are not stored are zeros."""
+class SparseRows(LocalMatrix):
+    """Compressed sparse rows in arrays of any namespace; entries that are not stored are zeros."""
 
-    container = "sparse"
     is_sparse = True
-    single_use = False  # a block of a file, whose transpose would be used once and double its memory
+    csr: Any
 
-    def __init__(self, csr: Any, *, weights: Array | None = None, observed: Any = None) -> None:
-        self.csr = csr
-        self.xp = array_namespace(csr.data)
+    def __init__(
+        self, csr: Any, *, transposed: Any = None, weights: Array | None = None,
+        observed: Observed | None = None,
+    ) -> None:  # fmt: skip
+        self.csr, self.xp = csr, array_namespace(csr.data)
         self.shape = (int(csr.shape[0]), int(csr.shape[1]))
-        self.dtype = csr.dtype
-        self.weights = weights
-        self.observed: ListedObserved | ArrayObserved | None = observed
+        self.dtype = csr.data.dtype
+        self.weights, self.observed = weights, observed
         self.is_weighted = observed is not None and not observed.is_mask
+        if transposed is not None:
+            self.__dict__["transposed"] = transposed
 
     @cached_property
     def products(self) -> Any:
         """The entries times their weights: what products with the data are made of."""
         if not self.is_weighted:
             return self.csr
-        return self._with_data(self.csr.data * self.entry_weights(rows=False).astype(self.dtype))
-
-    def _with_data(self, data: Array) -> Any:
-        # Not by the constructor, which would look through the places again.
-        found = sp.csr_array(self.shape, dtype=data.dtype)
-        found.data, found.indices, found.indptr = data, self.csr.indices, self.csr.indptr
-        return found
+        weights = self._entry_weights(0, self.csr.data.shape[0], rows=False)
+        return _with_data(self.csr, self.csr.data * self.xp.astype(weights, self.dtype))
 
     @cached_property
     def transposed(self) -> Any:
-        """The transpose of `products` in CSR: two more arrays of the nonzeros, made once."""
-        return sp.csr_array(self.products.T.tocsr())
+        """The transpose of `products` by rows: two more arrays of the nonzeros, made once."""
+        Xt = self.products.T
+        return Xt if isinstance(Xt, CsrArrays) else sp.csr_array(Xt.tocsr())
 
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""
-        X = self.products
-        return sparse_times(X.indptr, X.indices, X.data, Ht)
+        return _product(self.products, Ht)
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
-        W = self.weighted(W)
-        if self.single_use and "transposed" not in vars(self):
-            return self._scattered(W)
-        Xt = self.transposed
-        return sparse_times(Xt.indptr, Xt.indices, Xt.data, W)
+        return _product(self.transposed, self.weighted(W))
 
-    def _scattered(self, W: Array) -> Array:
-        """Return X' W from the rows of X, each thread with a sum of its own."""
-        csr, n_columns = self.products, self.shape[1]
+    def _entry_weights(self, first: int, last: int, *, rows: bool = True) -> Array:
+        """Return the weights of some stored entries in float64, with those of their rows or without."""
+        xp, places = self.xp, rows_of_entries(self.csr.indptr, first, last)
+        weights = xp.ones(last - first, dtype=xp.float64, device=self.csr.data.device)
+        if rows and self.weights is not None:
+            weights = xp.take(xp.astype(self.weights, xp.float64), places)
+        if self.is_weighted:
+            weights = weights * self.observed.at(places, self.csr.indices[first:last])  # type: ignore[union-attr]
+        return weights
+
+    def entry_sum(self, function: Callable[[Array], Array]) -> float:
+        """Return the weighted sum of a function of the entries that is 0 at 0, in float64."""
+        xp, data, total = self.xp, self.csr.data, 0.0
+        for first in range(0, data.shape[0], ENTRIES):
+            last = min(first + ENTRIES, data.shape[0])
+            values = function(xp.astype(data[first:last], xp.float64))
+            if self.weights is not None or self.is_weighted:
+                values = values * self._entry_weights(first, last)
+            total = total + xp.sum(values)
+        return float(total)
+
+    def row_powers(self, power: float) -> Array:
+        """Return the sum of a power of the absolute entries of every row, in float64."""
+        values = powers(self.xp.astype(self.csr.data, self.xp.float64), power)
+        return row_sums(self.csr.indptr, values, plan=getattr(self.csr, "plan", None))
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries that are not zero."""
+        # PyTorch counts in an array of integers of eight bytes.
+        data = self.csr.data
+        parts = (data[first : first + ENTRIES] for first in range(0, data.shape[0], ENTRIES))
+        return int(sum(self.xp.count_nonzero(part) for part in parts))
+
+    def _compute_extremes(self) -> tuple[float, float]:
+        data = self.csr.data
+        if data.shape[0] == 0:
+            return 0.0, 0.0
+        low, high = float(self.xp.min(data)), float(self.xp.max(data))
+        if data.shape[0] < self.shape[0] * self.shape[1] and low == low:
+            low, high = min(low, 0.0), max(high, 0.0)
+        return low, high
+
+    def take_rows(self, rows: Any) -> Array:
+        """Return the given rows."""
+        return self.csr[np.asarray(rows, dtype=np.int64)].toarray()
+
+    def dense_rows(self, start: int, stop: int) -> Array:
+        """Return a range of rows, made dense."""
+        return self.csr[start:stop].toarray()
+
+    def select(self, rows: Any) -> SparseRows:
+        """Return some rows."""
+        index = rows if isinstance(rows, slice) else to_device(to_numpy(rows), self.csr.data)
+        return type(self)(
+            self.csr[rows],
+            weights=None if self.weights is None else self.weights[index],
+            observed=None if self.observed is None else self.observed.rows(rows),
+        )
+
+    def scaled(self, row_scale: Array | None, column_scale: Array | None) -> SparseRows:
+        """Return the same places with entries times the scales of their row and column."""
+        values = self.csr.data
+        if row_scale is not None:
+            values = values * self.xp.take(row_scale[:, 0], rows_of_entries(self.csr.indptr, 0, len(values)))
+        if column_scale is not None:
+            values = values * self.xp.take(column_scale, self.csr.indices)
+        return type(self)(_with_data(self.csr, values), weights=self.weights, observed=self.observed)
+
+
+class SparseMatrix(SparseRows):
+    """A SciPy matrix."""
+
+    container = "sparse"
+    single_use = False  # a block of a file, whose transpose would be used once and double its memory
+
+    def transposed_times(self, W: SampleArray) -> Array:
+        """Return X' diag(weights) W."""
+        if not self.single_use or "transposed" in vars(self):
+            return super().transposed_times(W)
+        # From the rows of X, each thread with a sum of its own.
+        W, csr, n_columns = self.weighted(W), self.products, self.shape[1]
 
         def work(start: int, stop: int) -> Any:
             first, last = csr.indptr[start], csr.indptr[stop]
@@ -79,45 +156,12 @@ class SparseMatrix(LocalMatrix):
         products = parallel_for(work, self.shape[0], chunk_size=256, operations=2.0 * csr.nnz * W.shape[1])
         return sum(products[1:], start=products[0])
 
-    def entry_weights(self, *, rows: bool = True) -> Array:
-        """Return the weights of the stored entries, with those of their rows or without."""
-        places = self.csr.tocoo()
-        found = np.ones(self.csr.nnz)
-        if rows and self.weights is not None:
-            found = np.asarray(self.weights, dtype=np.float64)[places.row]
-        if self.is_weighted and self.observed is not None:
-            found = found * self.observed.at(places.row, places.col)
-        return found
-
-    def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries."""
-        data = self.csr.data.astype(np.float64, copy=False)
-        if self.weights is None and not self.is_weighted:
-            return float(data @ data)
-        return float(data @ (data * self.entry_weights()))
-
-    def squared_row_norms(self) -> Array:
-        """Return the sum of the squared entries of every row."""
-        return np.asarray(self.csr.multiply(self.csr).sum(axis=1), dtype=self.dtype).ravel()
-
-    def total(self) -> float:
-        """Return the weighted sum of the entries."""
-        if self.weights is None and not self.is_weighted:
-            return float64_sum(np, self.csr.data)
-        return float(self.csr.data @ self.entry_weights())
-
-    def count_nonzero(self) -> int:
-        """Return the number of entries that are not zero."""
-        return int(np.count_nonzero(self.csr.data))
-
-    def _compute_extremes(self) -> tuple[float, float]:
-        data = self.csr.data
-        if data.size == 0:
-            return 0.0, 0.0
-        low, high = float(data.min()), float(data.max())
-        if data.size < self.shape[0] * self.shape[1] and low == low:
-            low, high = min(low, 0.0), max(high, 0.0)
-        return low, high
+    def column_powers(self, power: float) -> Array:
+        """Return the weighted sum of a power of the entries of every column, in float64."""
+        values = self.csr.data.astype(np.float64) ** power
+        if self.weights is not None:
+            values *= np.repeat(self.weights, np.diff(self.csr.indptr))
+        return np.bincount(self.csr.indices, weights=values, minlength=self.shape[1])
 
     def to_device(self, array: Any) -> Array:
         """Return a NumPy array of the dtype of the data."""
@@ -126,34 +170,133 @@ class SparseMatrix(LocalMatrix):
     def scaled_copy(self, scale: float, dtype: Any) -> SparseMatrix:
         """Return the entries times a power of two in another dtype, at the same places in memory."""
         weights = None if self.weights is None else self.weights.astype(dtype)
-        found = SparseMatrix(_scaled(self.csr, scale, dtype), weights=weights)
-        found.transposed = _scaled(self.transposed, scale, dtype)
-        return found
-
-    def take_rows(self, rows: Any) -> Array:
-        """Return the given rows."""
-        return self.csr[np.asarray(rows, dtype=np.int64)].toarray()
+        csr, Xt = (
+            _with_data(part, (part.data * part.dtype.type(scale)).astype(dtype))
+            for part in (self.csr, self.transposed)
+        )
+        return SparseMatrix(csr, transposed=Xt, weights=weights)
 
     def raw_rows(self) -> tuple[Any, Any, Any]:
         """Return the entries as compiled kernels read them."""
         return self.csr.indptr, self.csr.indices, self.csr.data
 
-    def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows, made dense."""
-        return self.csr[start:stop].toarray()
 
-    def select(self, rows: Any) -> SparseMatrix:
-        """Return some rows."""
-        return SparseMatrix(
-            self.csr[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            observed=None if self.observed is None else self.observed.rows(rows),
+class SparseArrayMatrix(SparseRows):
+    """A sparse tensor or CuPy matrix."""
+
+    container = "sparse-array"
+    csr: CsrArrays
+
+    def column_powers(self, power: float) -> Array:
+        """Return the weighted sum of a power of the entries of every column, in float64."""
+        xp, Xt = self.xp, self.transposed
+        values = xp.astype(Xt.data, xp.float64) ** power
+        if self.weights is not None:
+            values = values * xp.take(xp.astype(self.weights, xp.float64), Xt.indices)
+        return row_sums(Xt.indptr, values, plan=Xt.plan)
+
+    def to_device(self, array: Any) -> Array:
+        """Return an array in the namespace and dtype and on the device of the data."""
+        return to_device(array, self.csr.data, self.dtype)
+
+    def row_blocks(self, entries: int = 1 << 17) -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows, larger ones than on the CPU: each costs a few kernels."""
+        return super().row_blocks(max(entries, ENTRIES))
+
+    def weighted_nonzeros(self) -> float:
+        """Return the sum of the weights of the rows, once for each of their nonzeros."""
+        return self.entry_sum(lambda values: self.xp.astype(values != 0, self.xp.float64))
+
+    def as_torch(self) -> SparseArrayMatrix:
+        """Return the same data as tensors in the same memory, where they are arrays of CuPy."""
+        if type(self.csr.data).__module__ == "torch":
+            return self
+        observed = self.observed
+        if isinstance(observed, ListedObserved):
+            observed = observed.with_lists(observed.listed.as_torch(), observed.columns.as_torch())
+        return SparseArrayMatrix(
+            self.csr.as_torch(),
+            transposed=self.transposed.as_torch(),
+            weights=None if self.weights is None else to_torch(self.weights),
+            observed=observed,
         )
 
+    def on_host(self) -> SparseMatrix:
+        """Return the same data in SciPy's container, for what has no implementation on a GPU."""
+        observed = self.observed
+        if isinstance(observed, ListedObserved):
+            observed = observed.with_lists(observed.listed.to_scipy(), observed.columns.to_scipy())
+        weights = None if self.weights is None else to_numpy(self.weights)
+        return SparseMatrix(self.csr.to_scipy(), weights=weights, observed=observed)
 
-def _scaled(csr: Any, scale: float, dtype: Any) -> Any:
+
+def _with_data(csr: Any, data: Array) -> Any:
+    if isinstance(csr, CsrArrays):
+        return csr.with_data(data)
     # Not by the constructor, which would look through the places again.
-    found = sp.csr_array(csr.shape, dtype=dtype)
-    found.data = (csr.data * csr.dtype.type(scale)).astype(dtype)
-    found.indices, found.indptr = csr.indices, csr.indptr
-    return found
+    other = sp.csr_array(csr.shape, dtype=data.dtype)
+    other.data, other.indices, other.indptr = data, csr.indices, csr.indptr
+    return other
+
+
+def _product(csr: Any, factor: Array) -> Array:
+    return sparse_times(csr.indptr, csr.indices, csr.data, factor, plan=getattr(csr, "plan", None))
+
+
+def on_host(data: DataMatrix) -> DataMatrix:
+    """Return sparse tensors and CuPy's sparse matrices in SciPy's container; other data as they are."""
+    return data.on_host() if isinstance(data, SparseArrayMatrix) else data
+
+
+def sparse_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseMatrix:
+    """Wrap a SciPy matrix; entries that are not observed are left out."""
+    if X.dtype not in (np.float32, np.float64):
+        # Before repeated entries are added, which might wrap around in small integers.
+        X = X.astype(np.float64)
+    csr = X.tocsr()
+    if not csr.has_canonical_format:
+        csr = csr.copy() if csr is X or np.shares_memory(csr.data, X.data) else csr
+        csr.sum_duplicates()
+    if weights is not None:
+        weights = np.asarray(weights, dtype=csr.dtype)
+    if mask is None:
+        return SparseMatrix(csr, weights=weights)
+    if not isinstance(mask, MissingEntries | EntryWeights):
+        mask = sp.csr_array(mask, dtype=bool)
+    observed = observed_entries(mask, csr.dtype)
+    # A product with 0/1 would keep NaN at missing places; look each entry up instead.
+    entries = csr.tocoo()
+    seen = observed.at(entries.row, entries.col) != 0
+    csr = sp.csr_array((entries.data[seen], (entries.row[seen], entries.col[seen])), shape=csr.shape)
+    csr.sort_indices()
+    return SparseMatrix(csr, weights=weights, observed=observed)
+
+
+def sparse_array_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseArrayMatrix:
+    """Wrap a sparse tensor or CuPy matrix; entries that are not observed are left out."""
+    if isinstance(mask, EntryWeights):
+        raise UnsupportedInputError(
+            "entry_weight and uncertainty are not supported for sparse tensors. Pass X.to_dense(), or X as a "
+            "SciPy sparse matrix."
+        )
+    check_sparse_array(X)
+    csr, Xt = csr_arrays(X)
+    like = csr.data
+    if weights is not None:
+        weights = to_device(np.asarray(to_numpy(weights)), like, like.dtype)
+    if mask is None:
+        return SparseArrayMatrix(csr, transposed=Xt, weights=weights)
+    # SciPy sorts out what was observed, once, on the host.
+    if isinstance(mask, MissingEntries):
+        pattern = MissingEntries(mask.pattern)
+    elif is_sparse_array(mask):
+        pattern = scipy_matrix(mask, "mask") != 0
+    else:
+        pattern = mask if sp.issparse(mask) else to_numpy(mask)
+    host = sparse_matrix(csr.to_scipy(), None, pattern)
+    observed = host.observed
+    assert isinstance(observed, ListedObserved)
+    lists = (CsrArrays.from_scipy(part, like) for part in (observed.listed, observed.columns))
+    return SparseArrayMatrix(
+        CsrArrays.from_scipy(host.csr, like), weights=weights, observed=observed.with_lists(*lists)
+    )

@@ -24,8 +24,7 @@ from nonneg.data.gram_operator import (
     resolve_small_singular_values,
 )
 from nonneg.data.matrix import DataMatrix
-from nonneg.data.sparse import SparseMatrix
-from nonneg.data.sparse_array import SparseArrayMatrix
+from nonneg.data.sparse import SparseRows
 from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
 from nonneg.exceptions import InvalidParameterError
 
@@ -134,7 +133,7 @@ def gram_is_cheaper(data: DataMatrix, k: int) -> bool:
     base = data.base if isinstance(data, ScaledMatrix) else data
     width = max(8, k // 2)
     product = _THIN * n_rows * n_columns
-    if isinstance(base, SparseMatrix | SparseArrayMatrix):
+    if isinstance(base, SparseRows):
         product = _SPARSE * base.csr.nnz
     basis = _THIN * 12 * n_columns * 2 * (k + width)
     lanczos = _PASSES * width * (4 * product + basis)

@@ -2,24 +2,24 @@
 
 A pass over the data is one read of the file. Two blocks are in memory; arrays with one row per sample are
 NumPy arrays, in a temporary file where they would take too much of the budget. The first pass checks the
-entries and computes all statistics, so that these cost no further one.
+entries and computes all statistics, so that these cost no further one. With a device, blocks are copied
+there, and arrays with one row per sample stay there.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from array_api_compat import numpy as array_api_numpy
+from array_api_compat import array_namespace
 
-from nonneg._arrays import to_numpy
+from nonneg._arrays import numpy_dtype, to_device, to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
+from nonneg.data.device_stream import DeviceBlocks, copied, read_ahead, tensor_dtype
 from nonneg.data.local import local_matrix, observed_mask
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics
 from nonneg.data.observed import EntryWeights
@@ -31,28 +31,34 @@ from nonneg.iteration.progress import PassReporter
 
 # A solver holds about six arrays of the size of W; beyond this part of the budget each they go to disk.
 _SAMPLE_PART = 12
-_PART = 1 << 20  # entries that are cast at a time
 
 
 class StreamedMatrix(BlockedMatrix):
-    """A matrix on disk, as one block of rows after another."""
+    """A matrix on disk or, for a device, in host memory, as one block of rows after another."""
 
     container = "streamed"
 
     def __init__(
         self, stored: StoredMatrix, *, weights: Any = None, mask: Any = None, missing: str = "error",
-        verbose: int = 0,
+        verbose: int = 0, device: Any = None,
     ) -> None:  # fmt: skip
-        self.stored = stored
+        self.stored, self.device, self.numpy_out = stored, device, device is not None
         self.shape = (int(stored.shape[0]), int(stored.shape[1]))
-        self.dtype = stored.working_dtype
-        self.xp: Any = array_api_numpy
-        self.weights = None if weights is None else np.asarray(weights, dtype=self.dtype)
+        self._like: Any = np.empty(0, dtype=stored.working_dtype)
+        self._device_blocks: DeviceBlocks | None = None
+        self._edges = [int(edge) for edge in stored.cuts()]
+        if device is not None:
+            import torch
+
+            self._like = torch.empty(0, dtype=tensor_dtype(stored.working_dtype), device=device)
+            self._device_blocks = DeviceBlocks(stored, device)
+            self._edges = self._device_blocks.edges
+        self.dtype, self.xp = self._like.dtype, array_namespace(self._like)
+        self.weights = None if weights is None else self.to_device(weights)
         self.has_mask = mask is not None or missing == "mask"
         self._mask, self._nan_is_missing = mask, missing == "mask"
         self.is_weighted = isinstance(mask, EntryWeights)
-        self._edges = [int(edge) for edge in stored.cuts()]
-        self._digest = ""
+        self._digest = 0
         self.n_passes = 0  # reads of the file so far
         self.progress = PassReporter(stored.source, stored.n_bytes, verbose)
 
@@ -69,37 +75,41 @@ class StreamedMatrix(BlockedMatrix):
     def _ranges(self) -> list[tuple[int, int]]:
         return list(zip(self._edges[:-1], self._edges[1:], strict=True))
 
-    def _wrapped(self, entries: Any, start: int, stop: int) -> LocalMatrix:
-        weights = None if self.weights is None else self.weights[start:stop]
-        mask = None if self._mask is None else self._mask[start:stop]
+    def _local(self, entries: Any, rows: Any) -> LocalMatrix:
+        """Return some rows with their weights and mask."""
+        mask = None if self._mask is None else self._mask[rows]
         if self._nan_is_missing and self.has_mask:
             mask = observed_mask(entries, mask)
-        block = local_matrix(entries, weights=weights, mask=mask)
-        if isinstance(block, SparseMatrix):
-            block.single_use = True
-        return block
+        weights = self.weights
+        if weights is not None:
+            weights = weights[rows if isinstance(rows, slice) else to_device(rows, weights)]
+        return local_matrix(entries, weights=weights, mask=mask)
 
     def _blocks(self) -> Iterator[tuple[int, int, LocalMatrix]]:
         """Yield the blocks; while one is worked on, the next one is read."""
-        ranges = self._ranges()
         self.n_passes += 1
         self.progress.begin(self.n_passes)
-        with ThreadPoolExecutor(1, thread_name_prefix="nonneg-read") as reader:
-            ahead = [reader.submit(self.stored.read_rows, *ranges[0])]
-            for (start, stop), following in zip(ranges, [*ranges[1:], None], strict=True):
-                # Taken out of the list: what was asked of the reader would hold the block as well.
-                block = self._wrapped(ahead.pop().result(), start, stop)
-                if following is not None:
-                    ahead.append(reader.submit(self.stored.read_rows, *following))
-                yield start, stop, block
-                del block
-                self.progress.update(stop / self.shape[0])
+        for start, stop, entries in self._device_blocks or self._host_blocks():
+            block = self._local(entries, slice(start, stop))
+            if isinstance(block, SparseMatrix):
+                block.single_use = True
+            del entries
+            yield start, stop, block
+            del block
+            self.progress.update(stop / self.shape[0])
+
+    def _host_blocks(self) -> Iterator[tuple[int, int, Any]]:
+        ranges = self._ranges()
+        blocks = read_ahead(self.stored.read_rows, ranges)
+        for start, stop in ranges:
+            yield start, stop, next(blocks)
 
     def _rows_alone(self) -> Iterator[tuple[int, int, Any]]:
         """Yield blocks that know their rows but not their entries."""
         for start, stop in self._ranges():
             weights = None if self.weights is None else self.weights[start:stop]
-            yield start, stop, DenseMatrix(np.empty((stop - start, 0), self.dtype), self.xp, weights=weights)
+            nothing = self.xp.empty((stop - start, 0), dtype=self.dtype, device=self._like.device)
+            yield start, stop, DenseMatrix(nothing, self.xp, weights=weights)
 
     def map_reduce_rows(
         self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
@@ -121,27 +131,26 @@ class StreamedMatrix(BlockedMatrix):
 
     def _sample_array(self, columns: tuple[int, ...], dtype: Any) -> Any:
         shape = (self.shape[0], *columns)
+        if self.device is not None:
+            return self.xp.empty(shape, dtype=dtype, device=self.device)
         large = np.prod(shape) * np.dtype(dtype).itemsize > self.stored.memory / _SAMPLE_PART
         return temporary_array(shape, dtype) if large else np.empty(shape, dtype=dtype)
 
     def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
         known: Statistics | None = None
-        digest = self._new_digest()
+        self._digest = 0
         for start, _, block in self._blocks():
             if check is not None:
                 check(block, start)
-            digest.add(block)
+            self._digest += _checksum(block, start)
             found = Statistics.of(block)
             known = found if known is None else known + found
             del block
         assert known is not None
-        self._known, self._digest = known, digest.hexdigest()
+        self._known = known
         if self._mask is None and not known.n_missing:
             self.has_mask = False  # complete data keep the solvers for complete data
-
-    def _new_digest(self) -> Any:
-        return _Digest()
 
     @property
     def statistics(self) -> Statistics:
@@ -166,12 +175,14 @@ class StreamedMatrix(BlockedMatrix):
     def digest(self) -> str:
         """Return what identifies the entries, from the first pass; it does not depend on the blocks."""
         known = self.statistics
-        weights = b"" if self.weights is None else np.ascontiguousarray(self.weights).tobytes()
-        facts = f"{self.shape} {self.dtype} {self._digest} {known.n_missing} {known.observed_weight}"
-        return hashlib.sha256(facts.encode() + weights).hexdigest()
+        weights = b"" if self.weights is None else to_numpy(self.weights).tobytes()
+        sums = self._digest % 2**64, known.n_missing, f"{known.observed_weight:.10g}"  # added block by block
+        return hashlib.sha256(f"{self.shape} {numpy_dtype(self.dtype)} {sums}".encode() + weights).hexdigest()
 
     def to_sample_array(self, array: Any) -> SampleArray:
-        """Return an array with one row per sample, in memory or in a temporary file."""
+        """Return an array with one row per sample: on the device, in memory or in a temporary file."""
+        if self.device is not None:
+            return self.to_device(array)
         array = to_numpy(array)
         new = self._sample_array(array.shape[1:], self.dtype)
         new[...] = array
@@ -183,8 +194,8 @@ class StreamedMatrix(BlockedMatrix):
         return DenseMatrix(W, self.xp, weights=weights)
 
     def to_device(self, array: Any) -> Array:
-        """Return a NumPy array of the dtype of the blocks."""
-        return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
+        """Return an array in the namespace and dtype and on the device of the blocks."""
+        return to_device(array, self._like, self.dtype)
 
     def local_blocks(self) -> Iterator[LocalMatrix]:
         """Yield the blocks one by one."""
@@ -195,12 +206,8 @@ class StreamedMatrix(BlockedMatrix):
     def select(self, rows: Any) -> LocalMatrix:
         """Return some rows in memory, in ascending order, with their weights and mask."""
         index = np.asarray(rows, dtype=np.int64)
-        mask = None if self._mask is None else self._mask[index]
         entries = self.stored.take_rows(index)
-        if self._nan_is_missing and self.has_mask:
-            mask = observed_mask(entries, mask)
-        weights = None if self.weights is None else self.weights[index]
-        return local_matrix(entries, weights=weights, mask=mask)
+        return self._local(entries if self.device is None else copied(entries, self.device), index)
 
     def with_columns(self, columns: Any) -> StreamedMatrix:
         """Return some columns in another order; they are checked already."""
@@ -208,9 +215,8 @@ class StreamedMatrix(BlockedMatrix):
         stored.select(np.asarray(columns, dtype=np.int64))
         nan = "mask" if self._nan_is_missing else "error"
         mask = None if self._mask is None else self._mask[:, columns]
-        return StreamedMatrix(
-            stored, weights=self.weights, mask=mask, missing=nan, verbose=self.progress.verbose
-        )
+        options = {"verbose": self.progress.verbose, "device": self.device}
+        return StreamedMatrix(stored, weights=self.weights, mask=mask, missing=nan, **options)
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows; entries that were not observed are zeros."""
@@ -218,29 +224,22 @@ class StreamedMatrix(BlockedMatrix):
         return self.select(index).take_rows(places)
 
 
-class _Digest:
-    """Checksums of rows as they come, whatever blocks they come in."""
-
-    # Of 32 bits each: they tell other data from the same, not a forgery.
-
-    def __init__(self) -> None:
-        self._sums = [0, 0, 0]
-
-    def add(self, block: LocalMatrix) -> None:
-        """Continue with a block."""
-        parts: tuple[Any, ...]
-        if isinstance(block, SparseMatrix):
-            csr = block.csr
-            parts = (csr.data, csr.indices, np.diff(csr.indptr))
-        else:
-            parts = (np.ascontiguousarray(block.dense_rows(0, block.shape[0])),)
-        for at, part in enumerate(parts):
-            # Indices may be of any size; a part at a time, so that no copy of a block is made.
-            wide = np.int64 if part.dtype.kind == "i" else part.dtype
-            for start in range(0, len(part), _PART if part.ndim == 1 else max(1, len(part))):
-                some = part[start : start + _PART] if part.ndim == 1 else part
-                self._sums[at] = zlib.crc32(some.astype(wide, copy=False).data, self._sums[at])
-
-    def hexdigest(self) -> str:
-        """Return the checksums as text."""
-        return "-".join(f"{one:08x}" for one in self._sums)
+def _checksum(block: LocalMatrix, first_row: int) -> int:
+    """Return the sum of the bits of the entries, each times odd numbers for its row and its column."""
+    # Modulo 2^64, so that it depends neither on the blocks nor on the device. It tells other data from the
+    # same, and other orders of rows or columns; it does not detect a forgery.
+    xp = block.xp
+    bits = xp.int32 if numpy_dtype(block.dtype) == np.float32 else xp.int64
+    if isinstance(block, SparseMatrix):
+        rows = np.repeat(np.arange(block.shape[0]), np.diff(block.csr.indptr)) + first_row
+        values = block.csr.data.view(bits).astype(np.int64)
+        return int(np.sum(values * (2 * rows + 1) * (2 * block.csr.indices.astype(np.int64) + 1)))
+    total = 0
+    for start, stop in block.row_blocks(1 << 20):
+        values = block.dense_rows(start, stop)
+        rows, columns = (
+            2 * xp.arange(first, first + n, dtype=xp.int64, device=values.device) + 1
+            for first, n in ((first_row + start, stop - start), (0, block.shape[1]))
+        )
+        total += int(xp.sum(xp.astype(values.view(bits), xp.int64) * columns * rows[:, None]))
+    return total

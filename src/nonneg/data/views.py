@@ -17,8 +17,7 @@ from nonneg.data.dense import DenseMatrix
 from nonneg.data.entry_weights import rank_one_weights
 from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
 from nonneg.data.observed import ArrayObserved, ListedObserved
-from nonneg.data.sparse import SparseMatrix
-from nonneg.data.sparse_array import SparseArrayMatrix
+from nonneg.data.sparse import SparseMatrix, SparseRows
 from nonneg.exceptions import UnknownNameError, UnsupportedInputError
 
 
@@ -52,85 +51,30 @@ class ScaledMatrix(LocalMatrix):
         """Return X' diag(weights) W."""
         return self._columns(self.base.transposed_times(self._rows(W)))
 
-    def _block_sum(self, function: Any) -> float:
-        if isinstance(self.base, SparseMatrix):
-            return self._stored_sum(self.base, function)
-        if isinstance(self.base, SparseArrayMatrix):
-            return self.base.scaled(self.row_scale, self.column_scale).stored_sum(function)
-        total = 0.0
-        for start, stop in self.row_blocks(1 << 20):
-            values = function(self.xp.astype(self.dense_rows(start, stop), self.xp.float64))
-            if self.is_weighted and self.observed is not None:
-                values = values * self.xp.astype(self.observed.dense_rows(start, stop), self.xp.float64)
-            values = self.xp.sum(values, axis=1)
-            if self.weights is not None:
-                values = values * self.xp.astype(self.weights[start:stop], self.xp.float64)
-            total += float(self.xp.sum(values))
-        return total
-
-    def _stored_values(self, base: SparseMatrix) -> Array:
-        values = base.csr.data.astype(np.float64)
-        if self.row_scale is not None:
-            values *= np.repeat(self.row_scale[:, 0], np.diff(base.csr.indptr))
-        if self.column_scale is not None:
-            values *= self.column_scale[base.csr.indices]
-        return values
-
     def materialized(self) -> LocalMatrix:
         """Return the same matrix with scaled entries stored."""
-        if isinstance(self.base, SparseMatrix):
-            stored = self.base.csr.copy()
-            stored.data = self._stored_values(self.base).astype(self.dtype)
-            return SparseMatrix(stored, weights=self.weights, observed=self.observed)
-        if isinstance(self.base, SparseArrayMatrix):
+        if isinstance(self.base, SparseRows):
             return self.base.scaled(self.row_scale, self.column_scale)
         entries = self.dense_rows(0, self.shape[0])
         return DenseMatrix(entries, self.xp, weights=self.weights, observed=self.observed)
 
-    def _stored_sum(self, base: SparseMatrix, function: Any) -> float:
-        values = function(self._stored_values(base))
-        if self.weights is None and not self.is_weighted:
-            return float(np.sum(values))
-        return float(values @ base.entry_weights())
+    def entry_sum(self, function: Callable[[Array], Array]) -> float:
+        """Return the weighted sum of a function of the entries that is 0 at 0, in float64."""
+        return self.materialized().entry_sum(function) if self.base.is_sparse else super().entry_sum(function)
 
-    def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries."""
-        return self._block_sum(lambda values: values * values)
-
-    def squared_row_norms(self) -> Array:
-        """Return the sum of the squared entries of every row, a vector."""
-        xp = self.xp
-        if self.column_scale is None:
-            norms = self.base.squared_row_norms()
-            return norms if self.row_scale is None else norms * self.row_scale[:, 0] ** 2
-        if self.base.is_sparse:
-            return self.materialized().squared_row_norms()
-        rows = (self.dense_rows(start, stop) for start, stop in self.row_blocks(1 << 20))
-        return xp.concat([xp.sum(part * part, axis=1) for part in rows])
-
-    def total(self) -> float:
-        """Return the weighted sum of the entries."""
-        return self._block_sum(lambda values: values)
+    def row_powers(self, power: float) -> Array:
+        """Return the sum of a power of the absolute entries of every row, in float64."""
+        if self.column_scale is not None:
+            return self.materialized().row_powers(power) if self.base.is_sparse else super().row_powers(power)
+        sums = self.base.row_powers(power)
+        return sums if self.row_scale is None else sums * abs(self.row_scale[:, 0]) ** power
 
     def count_nonzero(self) -> int:
         """Return the number of entries of X that are not zero."""
         return self.base.count_nonzero()
 
     def _compute_extremes(self) -> tuple[float, float]:
-        if isinstance(self.base, SparseMatrix):
-            values = self._stored_values(self.base)
-            low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-            if values.size < self.shape[0] * self.shape[1] and low == low:
-                low, high = min(low, 0.0), max(high, 0.0)
-            return low, high
-        if isinstance(self.base, SparseArrayMatrix):
-            return self.materialized().extremes()
-        lows, highs = [], []
-        for start, stop in self.row_blocks(1 << 20):
-            rows = self.dense_rows(start, stop)
-            lows.append(float(self.xp.min(rows)))
-            highs.append(float(self.xp.max(rows)))
-        return float(np.min(lows)), float(np.max(highs))
+        return self.materialized().extremes() if self.base.is_sparse else super()._compute_extremes()
 
     def to_device(self, array: Any) -> Array:
         """Return an array in the namespace and dtype and on the device of the data."""
@@ -171,12 +115,8 @@ def transposed(data: LocalMatrix) -> LocalMatrix:
         return ScaledMatrix(transposed(data.base), row_scale=row_scale, column_scale=column_scale)
     if isinstance(data, DenseMatrix):
         return DenseMatrix(data.array.T, data.xp)
-    if isinstance(data, SparseMatrix):
-        Xt = SparseMatrix(data.transposed)
-        Xt.__dict__["transposed"] = data.csr  # known already
-        return Xt
-    if isinstance(data, SparseArrayMatrix):
-        return data.turned()
+    if isinstance(data, SparseRows):
+        return type(data)(data.transposed, transposed=data.csr)
     raise UnsupportedInputError(f"Expected dense, sparse or scaled data, got {type(data).__name__}.")
 
 
@@ -342,15 +282,6 @@ def _inverse_norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tupl
     xp = block.xp
     if norm == "l2":
         return (block.inverse_row_norms(),), ()
-    if isinstance(block, SparseArrayMatrix):
-        sizes = block.row_powers(1.0)
-    elif isinstance(block, SparseMatrix):
-        # A sum within each row: differences of a running sum would lose small rows after large ones.
-        rows = np.repeat(np.arange(block.shape[0]), np.diff(block.csr.indptr))
-        sizes = np.bincount(rows, np.abs(block.csr.data.astype(np.float64)), block.shape[0])
-    else:
-        parts = (block.dense_rows(start, stop) for start, stop in block.row_blocks(1 << 20))
-        sizes = xp.concat([xp.sum(xp.abs(part), axis=1) for part in parts])
-    sizes = xp.astype(sizes, block.dtype)[:, None]
+    sizes = xp.astype(block.row_powers(1.0), block.dtype)[:, None]
     positive = sizes > 0
     return (xp.where(positive, 1.0 / xp.where(positive, sizes, xp.ones_like(sizes)), sizes),), ()

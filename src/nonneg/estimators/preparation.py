@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, eckart_young_statement
 from nonneg.data import DataMatrix
-from nonneg.data.sparse_array import on_host
+from nonneg.data.sparse import on_host
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.initializers.encoding import init_from_anchors
 from nonneg.initializers.registry import INITS

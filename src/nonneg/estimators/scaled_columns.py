@@ -9,8 +9,6 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.sparse import SparseMatrix
-from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import UnsupportedInputError
 
@@ -68,21 +66,7 @@ def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] |
 
 
 def _column_powers(block: LocalMatrix, *, beta: float) -> tuple[tuple[()], tuple[Any]]:
-    xp = block.xp
-    if isinstance(block, SparseArrayMatrix):
-        return (), (block.column_powers(beta),)
-    if isinstance(block, SparseMatrix):
-        values = block.csr.data.astype(np.float64) ** beta
-        if block.weights is not None:
-            values *= np.repeat(np.asarray(block.weights), np.diff(block.csr.indptr))
-        return (), (np.bincount(block.csr.indices, weights=values, minlength=block.shape[1]),)
-    total = xp.zeros(block.shape[1], dtype=xp.float64, device=block.dense_rows(0, 1).device)
-    for start, stop in block.row_blocks(1 << 20):
-        rows = xp.astype(block.dense_rows(start, stop), xp.float64) ** beta
-        if block.weights is not None:
-            rows = rows * xp.astype(block.weights[start:stop], xp.float64)[:, None]
-        total = total + xp.sum(rows, axis=0)
-    return (), (total,)
+    return (), (block.column_powers(beta),)
 
 
 def _weighted_rows(data: DataMatrix) -> Any:

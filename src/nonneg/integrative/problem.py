@@ -22,7 +22,6 @@ from nonneg._arrays import to_float64
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.stationarity import gram_residual
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.sparse import SparseMatrix
 from nonneg.kernels.factor_update import rounding
 from nonneg.kernels.grams import SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
@@ -72,18 +71,7 @@ class Components:
 
 
 def _column_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
-    xp, total = block.xp, 0.0
-    if isinstance(block, SparseMatrix):
-        values = block.csr.data.astype(np.float64) ** 2
-        if block.weights is not None:
-            values *= np.repeat(np.asarray(block.weights), np.diff(block.csr.indptr))
-        return (), (np.bincount(block.csr.indices, weights=values, minlength=block.shape[1]),)
-    for start, stop in block.row_blocks(1 << 20):
-        rows = xp.astype(block.dense_rows(start, stop), xp.float64) ** 2
-        if block.weights is not None:
-            rows = rows * xp.astype(block.weights[start:stop], xp.float64)[:, None]
-        total = total + xp.sum(rows, axis=0)
-    return (), (total,)
+    return (), (block.column_powers(2.0),)
 
 
 def encode(

@@ -19,8 +19,7 @@ from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.local import local_matrix
-from nonneg.data.sparse import SparseMatrix
-from nonneg.data.sparse_array import on_host
+from nonneg.data.sparse import SparseMatrix, on_host
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.data.views import transposed
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError

@@ -20,7 +20,7 @@ from nonneg.separable.greedy import (
     select_greedily,
 )
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.spa import TIE_TOL, squared_row_norms, squares_outside
+from nonneg.separable.spa import TIE_TOL, squares_outside
 
 
 def fast_anchor(
@@ -69,7 +69,7 @@ def _farthest(
     products = xp.astype(block.times(xp.astype(columns, block.dtype)), xp.float64)
     origin, basis = xp.astype(origin, xp.float64), xp.astype(basis, xp.float64)
     inside = products[:, :-1] - (origin @ basis)[None, :]
-    scale = squared_row_norms(block) + xp.sum(origin * origin)
+    scale = block.row_powers(2.0) + xp.sum(origin * origin)
     apart = xp.clip(scale - 2.0 * products[:, -1], min=0.0)
     left = xp.clip(apart - xp.sum(inside * inside, axis=1), min=0.0)
 
@@ -96,7 +96,7 @@ def _affine_rule(tie_tol: float) -> GreedyRule:
 
 
 def _from_zero(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:
-    squares = squared_row_norms(block)
+    squares = block.row_powers(2.0)
     return (squares[:, None], squares[:, None]), squares
 
 

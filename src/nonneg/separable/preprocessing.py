@@ -14,7 +14,6 @@ from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.spectral import leading_vectors
 from nonneg.data.views import normalized_rows
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
-from nonneg.separable.spa import squared_row_norms
 
 PAIR_ENTRIES = 1 << 22  # of the differences of samples that exist at a time (32 MB)
 
@@ -117,7 +116,7 @@ def _squares(data: DataMatrix) -> Any:
 
 
 def _block_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
-    return (), ([to_float64(squared_row_norms(block))],)
+    return (), ([to_float64(block.row_powers(2.0))],)
 
 
 def rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:

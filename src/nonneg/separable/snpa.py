@@ -11,7 +11,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.leastsquares.simplex import simplex_least_squares
 from nonneg.separable.greedy import GreedyRule, accurate_squares, relative_floor, select_greedily
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.spa import TIE_TOL, squared_row_norms
+from nonneg.separable.spa import TIE_TOL
 
 
 def snpa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> SelectionResult:
@@ -38,7 +38,7 @@ def _rule(tie_tol: float) -> GreedyRule:
 def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
     # Kept: squared residual, squared norm, products with the anchors, weights of the origin and the anchors.
     xp = block.xp
-    squares = squared_row_norms(block)
+    squares = block.row_powers(2.0)
     origin = xp.ones((block.shape[0], 1), dtype=block.dtype, device=squares.device)
     products = xp.zeros((block.shape[0], 1), dtype=block.dtype, device=squares.device)
     return (squares[:, None], squares[:, None], products, origin), squares

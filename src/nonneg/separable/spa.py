@@ -8,7 +8,6 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.sparse_array import SparseArrayMatrix
 from nonneg.separable.greedy import (
     GreedyRule,
     GrowingBasis,
@@ -45,24 +44,8 @@ def projection_rule(tie_tol: float) -> GreedyRule:
     return GreedyRule(begin=_squared_norms, advance=_projected, facts=facts, n_kept=2, tie_break=(1, tie_tol))
 
 
-def squared_row_norms(block: LocalMatrix) -> Array:
-    """Return the squared norms of the rows of a block, in float64."""
-    xp = block.xp
-    if isinstance(block, SparseArrayMatrix):
-        return block.row_powers(2.0)
-    if block.container == "sparse":
-        squares = block.csr.copy()  # type: ignore[attr-defined]
-        squares.data = squares.data.astype(xp.float64) ** 2
-        return xp.asarray(squares.sum(axis=1)).reshape(-1)
-    parts = []
-    for start, stop in block.row_blocks(1 << 20):
-        rows = xp.astype(block.dense_rows(start, stop), xp.float64)
-        parts.append(xp.sum(rows * rows, axis=1))
-    return xp.concat(parts, axis=0)
-
-
 def _squared_norms(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:
-    squares = squared_row_norms(block)
+    squares = block.row_powers(2.0)
     return (squares[:, None], squares[:, None]), squares
 
 

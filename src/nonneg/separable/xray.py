@@ -17,7 +17,6 @@ from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.separable.greedy import GreedyRule, accurate_squares, relative_floor, select_greedily
 from nonneg.separable.preprocessing import mean_row
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.spa import squared_row_norms
 
 RANDOM_TRIES = 50
 # A sample whose residual is at most this fraction of the largest one is not drawn.
@@ -85,7 +84,7 @@ class _RaySearch:
 def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
     # Kept: squared norm, squared residual, products with the rays, weights.
     xp = block.xp
-    squares = squared_row_norms(block)
+    squares = block.row_powers(2.0)
     nothing = xp.zeros((block.shape[0], 0), dtype=block.dtype, device=squares.device)
     return (squares[:, None], squares[:, None], nothing, nothing), squares
 

@@ -24,7 +24,7 @@ from nonneg._interruption import forget_interrupt
 from nonneg._typing import Array
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.sparse_array import SparseArrayMatrix
+from nonneg.data.sparse import SparseArrayMatrix
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_inits
 from nonneg.initializers.registry import INITS

@@ -135,7 +135,7 @@ def _encode_sparse_array(
     for begin, end in _ranges(csr, max(1, HESSIANS // (k * k))):
         rows = slice(begin, end)
         own = sums if sums.ndim == 1 else sums[rows, :]
-        problem = _NonzeroRows(csr.take_rows(rows), Ht, own, loss.lower_bound, penalties, correlations, tol)
+        problem = _NonzeroRows(csr[rows], Ht, own, loss.lower_bound, penalties, correlations, tol)
         parts.append(_solve(problem, first[rows, :], max_iter))
     return xp.concat(parts, axis=0)
 
@@ -294,7 +294,7 @@ class _NonzeroRows:
     def take(self, rows: Array) -> _NonzeroRows:
         """Return the same for some of the rows."""
         sums = self.sums if self.sums.ndim == 1 else self.sums[rows, :]
-        return replace(self, csr=self.csr.take_rows(rows), sums=sums)
+        return replace(self, csr=self.csr[rows], sums=sums)
 
 
 def _solve(problem: _DenseRows | _NonzeroRows, factor: Array, max_iter: int) -> Array:
