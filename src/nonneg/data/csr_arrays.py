@@ -56,7 +56,7 @@ class CsrArrays:
 
     @property
     def T(self) -> CsrArrays:
-        """The transpose, computed anew."""
+        """The transpose, a matrix of its own."""
         xp = self.xp
         order = xp.argsort(self.indices, stable=True)
         columns = xp.take(self.indices, order)
