@@ -237,3 +237,35 @@ def test_a_step_that_gains_nothing_is_shortened(kernel):
     got, step = kernel.line_search(x, v.copy(), d, None, 0.0, FLOOR, none, none, slopes, *tries)
     np.testing.assert_allclose(step, 0.4)
     np.testing.assert_allclose(got, v + 0.4 * d)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("weighted", ["no", "columns", "entries"])
+@pytest.mark.parametrize("beta", BETAS)
+def test_kernels_on_a_gpu_equal_portable(beta, weighted, block, rng, torch, device):
+    x, v, d, weights = block
+    x[x < 0.3] = 0.0 if beta >= 1 else 0.3
+    weights = {"no": None, "columns": weights, "entries": rng.random(x.shape)}[weighted]
+    slope, _ = portable.newton_terms(x, v, weights, beta, FLOOR)
+    d = d if (slope * d).sum() < 0 else -d
+    along = np.full(len(x), 0.1), np.full(len(x), 0.2), np.sum(slope * d, axis=1) + 0.1
+    rows = rng.random(len(x))
+    calls = [
+        ("ratio_terms", (x, v, beta, FLOOR, weights)),
+        ("row_losses", (x, v, beta, FLOOR, weights)),
+        ("column_losses", (x, v, beta, FLOOR, None, weights)),
+        ("column_losses", (x, v, beta, FLOOR, rows, weights)),
+        ("newton_terms", (x, v, weights, beta, FLOOR)),
+        ("line_search", (x, v, d, weights, beta, FLOOR, *along)),
+    ]
+    for name, arguments in calls:
+        moved = [torch.asarray(a, device=device) if isinstance(a, np.ndarray) else a for a in arguments]
+        bound = {"curvature_bound": 0.5} if name == "newton_terms" else {}
+        got = getattr(kernels, name)(*moved, **bound)
+        tries = (kernels.TRIES,) if name == "line_search" else ()
+        wanted = getattr(portable, name)(*arguments, *tries, **bound)
+        for one, other in zip(*(r if isinstance(r, tuple) else (r,) for r in (got, wanted)), strict=True):
+            if other is None:
+                assert one is None
+            else:
+                np.testing.assert_allclose(one.cpu().numpy(), other, rtol=1e-10, atol=1e-12, err_msg=name)

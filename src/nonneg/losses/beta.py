@@ -24,7 +24,7 @@ from nonneg.losses.penalties import Penalties
 
 # Entries of W H in memory at a time: two megabytes per thread, or enough work for a GPU.
 BLOCK_ENTRIES = 1 << 18
-ARRAY_ENTRIES = 1 << 22
+ARRAY_ENTRIES = 1 << 24
 # Part of the mean of the data below which second derivatives for 1 < beta < 2 are bounded.
 CURVATURE_BOUND = 1e-3
 

@@ -219,7 +219,9 @@ def newton_step(
         return new, v, residuals
     # For all rows: to ask whether there are such rows would make a GPU wait.
     short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
-    _, power = beta_kernels.ratio_terms(x, before, loss.beta, loss.lower_bound, problem.weights)
+    power = problem.weights
+    if loss.beta != 1:
+        _, power = beta_kernels.ratio_terms(x, before, loss.beta, loss.lower_bound, power)
     power = xp.sum(other, axis=0) if power is None else power @ other
     # The gradient is the difference of the two sums.
     ratio = xp.clip(power - own, min=0.0)

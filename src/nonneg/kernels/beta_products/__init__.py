@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from nonneg._arrays import is_float_array
+from nonneg._arrays import is_float_array, on_gpu
 from nonneg._compiled import core
 from nonneg.kernels.beta_products import array_api, compiled
 
@@ -19,6 +19,10 @@ TRIES = 6
 
 
 def _implementation(x: Any, mask: Any = None) -> ModuleType:
+    if on_gpu(x):
+        from nonneg.kernels.beta_products import triton
+
+        return triton if triton.is_supported(x) else array_api
     return compiled if mask is None and is_float_array(x) and core() is not None else array_api
 
 

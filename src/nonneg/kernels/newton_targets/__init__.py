@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import is_float_array, on_gpu
+from nonneg._arrays import is_float_array
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg.kernels.newton_targets import array_api
@@ -52,9 +52,4 @@ def newton_targets(
         threads = team_size(8.0 * n_rows * k * k)
         compiled.newton_targets(*arrays, turns, l1, l2, least, direction, notes, threads)
         return direction, *notes
-    if on_gpu(factor):
-        from nonneg.kernels.newton_targets import triton
-
-        if triton.is_supported(factor):
-            return triton.newton_targets(factor, gradient, diagonal, correlations, order, l1, l2)
     return array_api.newton_targets(factor, gradient, diagonal, correlations, order, l1, l2)

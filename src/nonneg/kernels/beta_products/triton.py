@@ -1,0 +1,302 @@
+"""Elementwise parts of the beta-divergences on an NVIDIA GPU, each in one pass over the entries.
+
+Array operations read and write an array of the size of the block for every sign of the formula, and
+logarithms in float64 twice as much: 5 to 10 times the bytes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from nonneg._arrays import from_torch, on_gpu, to_torch
+from nonneg.kernels.beta_products import array_api
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+
+# Entries of a program, 8 for each of 128 threads.
+TILE = 1024
+# Rows whose divergences a program adds to those of their columns.
+ROWS = 64
+# Divergences with formulas of their own; all others have powers.
+OTHER = 3
+
+
+if triton is not None:
+
+    @triton.jit
+    def _power(v, exponent):
+        return tl.exp(exponent * tl.log(v))
+
+    @triton.jit
+    def _loss(x, v, beta, B: tl.constexpr):
+        """Return the divergences in float64: differences of terms that nearly cancel."""
+        x, v = x.to(tl.float64), v.to(tl.float64)
+        safe = tl.where(x > 0, x, v)
+        if B == 2:
+            return 0.5 * (x - v) * (x - v)
+        elif B == 1:
+            return v - x + x * tl.log(safe / v)
+        elif B == 0:
+            return x / v - 1 - tl.log(safe / v)
+        else:
+            power = _power(v, beta - 1)
+            own = tl.where(x > 0, _power(safe, beta), 0.0)
+            return (own + (beta - 1) * power * v - beta * x * power) / (beta * (beta - 1))
+
+    @triton.jit
+    def _raised(v, beta, B: tl.constexpr):
+        """Return v^(beta - 2)."""
+        if B == 2:
+            return v * 0 + 1
+        elif B == 1:
+            return 1 / v
+        elif B == 0:
+            return 1 / (v * v)
+        else:
+            return _power(v, (beta - 2).to(v.dtype))
+
+    @triton.jit
+    def _weighted(term, weights, row, at, inside, stride, WEIGHTED: tl.constexpr):
+        """Return a term times the weights of its entries; weights of columns have a stride of 0."""
+        if WEIGHTED:
+            return term * tl.load(weights + row * stride + at, mask=inside, other=0)
+        else:
+            return term
+
+    @triton.jit
+    def _terms(
+        x, v, weights, first, second, numbers, n_columns, x_stride, v_stride, stride,
+        NEWTON: tl.constexpr, SECOND: tl.constexpr, BOUNDED: tl.constexpr,
+        B: tl.constexpr, WEIGHTED: tl.constexpr, TILE: tl.constexpr,
+    ):  # fmt: skip
+        row = tl.program_id(0).to(tl.int64)
+        at = tl.program_id(1) * TILE + tl.arange(0, TILE)
+        inside = at < n_columns
+        data = tl.load(x + row * x_stride + at, mask=inside, other=1)
+        model = tl.load(v + row * v_stride + at, mask=inside, other=1)
+        beta, lower = tl.load(numbers), tl.load(numbers + 1)
+        model = tl.maximum(model, lower.to(model.dtype))
+        raised = _weighted(_raised(model, beta, B), weights, row, at, inside, stride, WEIGHTED)
+        place = row * n_columns + at
+        if NEWTON:
+            tl.store(first + place, raised * (model - data), mask=inside)
+            curvature = raised
+            if SECOND:
+                own = raised
+                if BOUNDED:
+                    bounded = tl.maximum(model, tl.load(numbers + 2).to(model.dtype))
+                    own = _weighted(_raised(bounded, beta, B), weights, row, at, inside, stride, WEIGHTED)
+                narrow = beta.to(model.dtype)
+                curvature = (narrow - 1) * own + (2 - narrow) * raised * data / model
+            tl.store(second + place, curvature, mask=inside)
+        else:
+            tl.store(first + place, data * raised, mask=inside)
+            if SECOND:
+                tl.store(second + place, model * raised, mask=inside)
+
+    @triton.jit
+    def _losses(
+        x, v, weights, row_weights, out, numbers, n_rows, n_columns, x_stride, v_stride, stride,
+        OF_ROWS: tl.constexpr, B: tl.constexpr, WEIGHTED: tl.constexpr, WEIGHTED_ROWS: tl.constexpr,
+        ROWS: tl.constexpr, TILE: tl.constexpr,
+    ):  # fmt: skip
+        """Sum the divergences of a few rows and columns, over the columns or over the rows."""
+        at = tl.program_id(1) * TILE + tl.arange(0, TILE)
+        inside = at < n_columns
+        beta, lower = tl.load(numbers), tl.load(numbers + 1)
+        total = tl.zeros((TILE,), tl.float64)
+        begin = tl.program_id(0).to(tl.int64) * ROWS
+        for row in range(begin, tl.minimum(begin + ROWS, n_rows)):
+            data = tl.load(x + row * x_stride + at, mask=inside, other=1)
+            model = tl.load(v + row * v_stride + at, mask=inside, other=1)
+            term = _loss(data, tl.maximum(model, lower.to(model.dtype)), beta, B)
+            term = _weighted(term, weights, row, at, inside, stride, WEIGHTED)
+            if OF_ROWS:
+                tl.store(out + tl.program_id(1) * n_rows + row, tl.sum(tl.where(inside, term, 0.0)))
+            elif WEIGHTED_ROWS:
+                total += term * tl.load(row_weights + row)
+            else:
+                total += term
+        if not OF_ROWS:
+            tl.store(out + tl.program_id(0).to(tl.int64) * n_columns + at, total, mask=inside)
+
+    @triton.jit
+    def _search(
+        x, v, d, weights, linear, quadratic, slopes, out, steps, numbers, n_columns, tries,
+        x_stride, v_stride, d_stride, stride,
+        B: tl.constexpr, CONVEX: tl.constexpr, WEIGHTED: tl.constexpr, TILE: tl.constexpr,
+    ):  # fmt: skip
+        row = tl.program_id(0).to(tl.int64)
+        beta, lower = tl.load(numbers), tl.load(numbers + 1)
+        along, bend = tl.load(linear + row).to(tl.float64), tl.load(quadratic + row).to(tl.float64)
+        down = -tl.load(slopes + row).to(tl.float64)
+        t = tl.where(down > 0, 1.0, 0.0).to(tl.float64)
+        base = t * 0
+        found = down <= 0
+        # The losses that are not convex are compared with the loss at the step 0, which comes first.
+        tried = 0 if CONVEX else -1
+        while (tried < tries) & (found == 0):
+            length = tl.where(tried < 0, 0.0, t)
+            sums = tl.zeros((TILE,), tl.float64)
+            for begin in range(0, n_columns, TILE):
+                at = begin + tl.arange(0, TILE)
+                inside = at < n_columns
+                data = tl.load(x + row * x_stride + at, mask=inside, other=1)
+                model = tl.load(v + row * v_stride + at, mask=inside, other=1)
+                step = tl.load(d + row * d_stride + at, mask=inside, other=0)
+                model = tl.maximum(model + length.to(model.dtype) * step, lower.to(model.dtype))
+                if CONVEX:
+                    term = (_raised(model, beta, B) * (model - data) * step).to(tl.float64)
+                else:
+                    term = _loss(data, model, beta, B)
+                term = _weighted(term, weights, row, at, inside, stride, WEIGHTED)
+                sums += tl.where(inside, term, 0.0)
+            total = tl.sum(sums)
+            if CONVEX:
+                up = total + along + bend * t
+                found = up <= 2 * down
+                t = tl.where(up <= 0, t, t * down / (down + tl.maximum(up, 0.0)))
+            else:
+                base = tl.where(tried < 0, total, base)
+                gain = base - total - t * (along + 0.5 * bend * t)
+                ends = (down < 1e-9 * base) & (gain > -1e-14 * base)
+                found = (tried >= 0) & ((gain > 0) | ends)
+                t = tl.where(found | (tried < 0), t, 0.4 * t)
+            tried += 1
+        t = tl.where(found, t, 0.0)
+        tl.store(steps + row, t.to(steps.dtype.element_ty))
+        for begin in range(0, n_columns, TILE):
+            at = begin + tl.arange(0, TILE)
+            inside = at < n_columns
+            model = tl.load(v + row * v_stride + at, mask=inside, other=0)
+            step = tl.load(d + row * d_stride + at, mask=inside, other=0)
+            tl.store(out + row * n_columns + at, model + t.to(model.dtype) * step, mask=inside)
+
+
+def is_supported(x: Any) -> bool:
+    """Tell whether the kernels take the array: PyTorch's or CuPy's, in float32 or float64, on a GPU."""
+    return triton is not None and on_gpu(x) and str(x.dtype).endswith(("float32", "float64"))
+
+
+@lru_cache(maxsize=64)
+def _numbers(beta: float, lower_bound: float, curvature_bound: float, device: Any) -> Any:
+    # As arguments they would be rounded to float32.
+    import torch
+
+    return torch.tensor([beta, lower_bound, curvature_bound], dtype=torch.float64, device=device)
+
+
+def _rows(array: Any) -> Any:
+    tensor = to_torch(array)
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
+
+
+def _weights(weights: Any, v: Any) -> tuple[Any, int]:
+    """Return weights of entries or columns, and the stride of their rows; something to point at for None."""
+    if weights is None:
+        return v, 0
+    weights = _rows(weights).to(v.dtype)
+    return weights, 0 if weights.ndim == 1 else weights.stride(0)
+
+
+def _kind(beta: float) -> int:
+    return int(beta) if beta in (0.0, 1.0, 2.0) else OTHER
+
+
+def _entrywise(
+    x: Any, v: Any, weights: Any, beta: float, lower_bound: float, *,
+    newton: bool, second: bool, curvature_bound: float = 0.0,
+) -> tuple[Any, Any]:  # fmt: skip
+    import torch
+
+    x, v, weighted = _rows(x), _rows(v), weights is not None
+    weights, stride = _weights(weights, v)
+    first = torch.empty(v.shape, dtype=v.dtype, device=v.device)
+    other = torch.empty_like(first) if second or newton else first
+    if v.numel():
+        _terms[v.shape[0], triton.cdiv(v.shape[1], TILE)](
+            x, v, weights, first, other, _numbers(beta, lower_bound, curvature_bound, v.device), v.shape[1],
+            x.stride(0), v.stride(0), stride,
+            NEWTON=newton, SECOND=second, BOUNDED=curvature_bound > lower_bound,
+            B=_kind(beta), WEIGHTED=weighted, TILE=TILE,
+        )  # fmt: skip
+    return first, other
+
+
+def _summed(
+    x: Any, v: Any, weights: Any, row_weights: Any, beta: float, lower_bound: float, *, of_rows: bool
+) -> Any:
+    import torch
+
+    like, x, v, weighted = v, _rows(x), _rows(v), weights is not None
+    weights, stride = _weights(weights, v)
+    n_rows, n_columns = v.shape
+    rows = 1 if of_rows else ROWS
+    grid = triton.cdiv(n_rows, rows), triton.cdiv(n_columns, TILE)
+    shape = (grid[1], n_rows) if of_rows else (grid[0], n_columns)
+    sums = torch.empty(shape, dtype=torch.float64, device=v.device)
+    if v.numel():
+        _losses[grid](
+            x, v, weights, v if row_weights is None else to_torch(row_weights).contiguous(), sums,
+            _numbers(beta, lower_bound, 0.0, v.device), n_rows, n_columns, x.stride(0), v.stride(0), stride,
+            OF_ROWS=of_rows, B=_kind(beta), WEIGHTED=weighted, WEIGHTED_ROWS=row_weights is not None,
+            ROWS=rows, TILE=TILE,
+        )  # fmt: skip
+    return from_torch(sums.sum(dim=0), like)
+
+
+def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
+    """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta_products.ratio_terms`."""
+    ratio, power = _entrywise(x, v, mask, beta, lower_bound, newton=False, second=beta != 1)
+    return from_torch(ratio, v), mask if beta == 1 else from_torch(power, v)
+
+
+def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: Any = None) -> Any:
+    """Return the divergence of every row in float64; see `kernels.beta_products.row_losses`."""
+    weights = mask if weights is None else weights if mask is None else weights * mask
+    return _summed(x, v, weights, None, beta, lower_bound, of_rows=True)
+
+
+def column_losses(
+    x: Any, v: Any, beta: float, lower_bound: float, row_weights: Any = None, weights: Any = None
+) -> Any:
+    """Return the divergence of every column in float64; see `kernels.beta_products.column_losses`."""
+    return _summed(x, v, weights, row_weights, beta, lower_bound, of_rows=False)
+
+
+def newton_terms(
+    x: Any, v: Any, weights: Any, beta: float, lower_bound: float,
+    curvature_bound: float = 0.0, exact: Any = None, out: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
+    convex = 1 <= beta <= 2
+    if exact is not None and not convex:
+        return array_api.newton_terms(x, v, weights, beta, lower_bound, curvature_bound, exact)
+    bound = curvature_bound if 1 < beta < 2 else 0.0
+    terms = _entrywise(x, v, weights, beta, lower_bound, newton=True, second=convex, curvature_bound=bound)
+    return from_torch(terms[0], v), from_torch(terms[1], v)
+
+
+def line_search(
+    x: Any, v: Any, d: Any, weights: Any, beta: float, lower_bound: float,
+    linear: Any, quadratic: Any, slopes: Any, tries: int,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Choose a step along d for every row; see `kernels.beta_products.line_search`."""
+    import torch
+
+    like, x, v, d, weighted = v, _rows(x), _rows(v), _rows(d), weights is not None
+    weights, stride = _weights(weights, v)
+    out, steps = torch.empty(v.shape, dtype=v.dtype, device=v.device), v.new_empty(v.shape[0])
+    of_rows = (to_torch(values).contiguous() for values in (linear, quadratic, slopes))
+    if v.shape[0]:
+        _search[v.shape[0],](
+            x, v, d, weights, *of_rows, out, steps, _numbers(beta, lower_bound, 0.0, v.device), v.shape[1],
+            tries, x.stride(0), v.stride(0), d.stride(0), stride,
+            B=_kind(beta), CONVEX=1 <= beta <= 2, WEIGHTED=weighted, TILE=TILE,
+        )  # fmt: skip
+    return from_torch(out, like), from_torch(steps, like)
