@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_float_array, numpy_view, on_gpu, scalar
+from nonneg._arrays import is_float_array, numpy_view, scalar
 from nonneg._compiled import core
 from nonneg._threads import team_size
+from nonneg.kernels.nonzeros import row_hessians
 from nonneg.kernels.rows import gram_of
 from nonneg.kernels.sparse_products import sampled_product
 
@@ -59,17 +60,12 @@ class ListedGrams:
 
     def dense_rows(self, start: int, stop: int) -> Any:
         """Return the matrices of some rows: (stop - start, k, k)."""
-        k = self.other.shape[1]
-        if on_gpu(self.other):
-            from nonneg.kernels.row_grams_triton import listed_grams
-
-            return listed_grams(self.base, self.values, self.other, self.indptr, self.indices, start, stop)
-        indptr = self.indptr[start : stop + 1]
         compiled = core() if is_float_array(self.other) else None
         if compiled is None:
-            return self._dense_rows(indptr)
+            return self._dense_rows(start, stop)
+        k = self.other.shape[1]
         out = np.empty((stop - start, k, k), dtype=self.other.dtype)
-        arrays = replace(self, indptr=indptr).arrays(out.dtype)
+        arrays = replace(self, indptr=self.indptr[start : stop + 1]).arrays(out.dtype)
         compiled.listed_grams(*arrays, out, team_size(2.0 * k * k * len(self.indices)))
         return out
 
@@ -83,16 +79,20 @@ class ListedGrams:
     def _values(self) -> Any:
         return np.ascontiguousarray(np.broadcast_to(self.values, len(self.indices)), dtype=np.float64)
 
-    def _dense_rows(self, indptr: Any) -> Any:
-        out = np.repeat(self.base[None].astype(np.float64), len(indptr) - 1, axis=0)
-        other, values = self.other.astype(np.float64), self._values()
-        for matrix, first, last in zip(out, indptr[:-1], indptr[1:], strict=True):
-            listed = other[self.indices[first:last]]
-            matrix += (listed.T * values[first:last]) @ listed
+    def _dense_rows(self, start: int, stop: int) -> Any:
+        xp = array_namespace(self.other)
+        indptr = self.indptr[start : stop + 1]
+        some = slice(int(indptr[0]), int(indptr[-1]))
+        shared = isinstance(self.values, (int, float))
+        values = None if shared else xp.astype(self.values[some], xp.float64)
+        wide, base = (xp.astype(array, xp.float64) for array in (self.other, self.base))
+        sums = row_hessians(indptr - indptr[0], self.indices[some], values, wide)
+        out = base[None, :, :] + (self.values * sums if shared else sums)
         # A difference of equal sums leaves rounding noise, which is no curvature.
-        flat = np.diagonal(out, axis1=1, axis2=2) <= NOISE * np.diagonal(self.base)
-        out[np.broadcast_to(flat[:, :, None], out.shape) | np.broadcast_to(flat[:, None, :], out.shape)] = 0.0
-        return out.astype(self.other.dtype)
+        eye = xp.eye(base.shape[0], dtype=base.dtype, device=base.device)
+        bent = xp.sum(out * eye, axis=2) > NOISE * xp.sum(base * eye, axis=1)
+        out = xp.where(bent[:, :, None] & bent[:, None, :], out, xp.zeros_like(out))
+        return xp.astype(out, self.other.dtype)
 
     def plus_ridge(self, ridge: float) -> ListedGrams:
         """Add `ridge` to every diagonal."""

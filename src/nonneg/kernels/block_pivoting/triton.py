@@ -26,8 +26,7 @@ MOST_COMPONENTS = 256
 # factors on a card with 132 multiprocessors.
 PROGRAMS = {16: 32, 32: 32, 64: 16, 128: 4, 256: 1}
 WARPS = {16: 1, 32: 1, 64: 1, 128: 4, 256: 8}
-# Columns of the factor that are read at once. An iteration on 1000000 rows, k = 40, takes 34.2 ms on an H200
-# with 4, 36.9 with 8 and 49.8 with 16 of them.
+# Columns of the factor that are read at once; more of them spill.
 COLUMNS = 4
 # Numbers as arguments would be rounded to float32: the tolerance of slopes relative to the largest entry of
 # the right-hand side, and the smallest pivot relative to its diagonal entry.
@@ -35,8 +34,7 @@ NUMBERS = (1e-14, 1e-13)
 # Multipliers are solved for where the smallest pivot of G is above this part of its diagonal entry: the
 # inverse then has about ten digits.
 SOUND = 1e-6
-# Entries of a chunk of rows that are solved for their multipliers: some nine arrays of 16 MB. An iteration
-# like that takes 48.8 ms with half as many, 36.8 with these and 35.8 with twice as many.
+# Entries of a chunk of rows that are solved for their multipliers: some nine arrays of 16 MB.
 DUAL_ENTRIES = CHUNK_ENTRIES // 8
 
 

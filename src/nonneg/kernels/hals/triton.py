@@ -20,8 +20,7 @@ except ImportError:
     triton = None
 
 MOST_COMPONENTS = 1024
-# 32-bit registers of a thread that hold rows: 8 rows of 64 components in a warp. Three passes over 200000
-# rows, k = 50, take 2.1 ms with 8 or 4 rows on an H200, 3.2 with 32; in float64 3.5 with 4 and 5.3 with 16.
+# 32-bit registers of a thread that hold rows: 8 rows of 64 components in a warp. More rows spill.
 REGISTERS = 16
 # With fewer programs than this a program takes fewer rows, so that all processors are at work.
 FULL = 4224
