@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -147,13 +148,26 @@ def tensor_view(array: Any) -> Any:
     return torch.from_numpy(array)
 
 
-def write_npz(stream: Any, arrays: Mapping[str, Any]) -> None:
-    """Write arrays as `numpy.savez` does."""
-    # Before NumPy 2.1, that one leaves the archive open when the disk is full.
-    with zipfile.ZipFile(stream, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays as `numpy.savez` does; an existing file is replaced once the new one is complete."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    temporary = Path(name)
+    try:
+        # Before NumPy 2.1, `savez` leaves the archive open when the disk is full.
+        with os.fdopen(handle, "wb") as stream:
+            with zipfile.ZipFile(stream, "w") as archive:
+                for name, array in arrays.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # Temporary files are private to their owner; what is saved may be read like any other file.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_npy(path: str | os.PathLike[str], array: Any) -> None:

@@ -6,14 +6,12 @@ import io
 import json
 import pickle
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nonneg
 from nonneg import NMF, ConeNMF, ConsensusNMF, IntegrativeNMF, SeparableNMF
-from nonneg.estimators.saving import FORMAT_VERSION
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError, UnsafeFileError
 
 
@@ -34,14 +32,6 @@ def rewritten(path, **changes):
             arrays[name] = value
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     np.savez(path, **arrays)
-
-
-@pytest.mark.parametrize("version", range(3, FORMAT_VERSION + 1))
-def test_files_of_every_format_since_the_first_release_are_read(version):
-    model = nonneg.load(Path(__file__).parent / "models" / f"nmf-format-{version}.npz")
-    X = np.outer([1.0, 2, 3, 4], [1, 0, 2, 1, 0]) + np.outer([2.0, 0, 1, 1], [0, 3, 1, 0, 1])
-    assert (model.n_components_, model.certificate_["stationarity"].holds) == (2, True)
-    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-6)
 
 
 def test_round_trip(model, low_rank, tmp_path):
@@ -81,16 +71,6 @@ def test_a_model_of_tensors_comes_back_as_arrays(xp, low_rank, tmp_path):
     assert isinstance(again.components_, np.ndarray)
     W = again.transform(xp.asarray(low_rank))
     np.testing.assert_allclose(np.asarray(W), np.asarray(model.transform(xp.asarray(low_rank))), rtol=1e-12)
-
-
-def test_partial_fit_goes_on_after_loading(low_rank, tmp_path):
-    model = NMF(3, random_state=0).partial_fit(low_rank[:20]).partial_fit(low_rank[20:40])
-    model.save(tmp_path / "m.npz")
-    again = nonneg.load(tmp_path / "m.npz")
-    np.testing.assert_array_equal(
-        again.partial_fit(low_rank[40:]).components_, model.partial_fit(low_rank[40:]).components_
-    )
-    assert again.n_steps_ == 3
 
 
 def test_what_cannot_be_stored_is_left_out_and_said(low_rank, tmp_path):

@@ -148,7 +148,7 @@ def spoiled(value: float) -> np.ndarray:
     [
         (GOOD[:0], InvalidDataError, "at least one realization"),
         (GOOD[:, :, :1], InvalidDataError, "two samples"),
-        (GOOD[:, :1], InvalidDataError, "two frames"),
+        (GOOD[:, :1], InvalidDataError, "at least 2 frames"),
         (0.0 * GOOD, InvalidDataError, "silent"),
         (np.ones((2, 6, 5)) * np.arange(1.0, 7.0)[:, None], InvalidDataError, "constant"),
         (spoiled(np.nan), NonFiniteDataError, "realization 1, frame 3, sample 2"),

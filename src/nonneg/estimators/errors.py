@@ -37,6 +37,7 @@ MAX_ITER, TOL = 500, 1e-7
 FOUND = 0.6
 # Displacement: iterations per fit and steps of the search; ends within a tenth of the allowed increase.
 FIT_ITER, FIT_SMALL, STEPS, NEAR = 2000, 1e-4, 12, 0.1
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -196,30 +197,27 @@ class _Problem:
     def bootstrap(self, n_resamples: int, level: float, rng: np.random.Generator) -> ErrorEstimate:
         """Fit resamples, and turn the quantiles of their factors around the estimate."""
         # From the minimum near the estimate, which itself need not have converged.
-        W, Ht = self._fitted(self.X, self.W, self.Ht)
-        model, k = W @ Ht.T, Ht.shape[1]
-        drawn_W, drawn_H = np.full((n_resamples, *W.shape), np.nan), np.full((n_resamples, *Ht.shape), np.nan)
+        estimate = self._fitted(self.X, self.W, self.Ht)
+        model = estimate[0] @ estimate[1].T
+        drawn = [np.full((n_resamples, *factor.shape), np.nan) for factor in estimate]
         for at in range(n_resamples):
             noise = self.deviations * rng.standard_normal(model.shape)
-            new_W, new_Ht = self._fitted(model + noise, W, Ht)
-            alike = _correlations(W, new_W)
+            fitted = self._fitted(model + noise, *estimate)
+            alike = _correlations(estimate[0], fitted[0])
             own, other = linear_sum_assignment(-alike)
             good = alike[own, other] >= FOUND
-            drawn_W[at][:, own[good]] = new_W[:, other[good]]
-            drawn_H[at][:, own[good]] = new_Ht[:, other[good]]
-        found = np.mean(~np.isnan(drawn_H[:, 0, :]), axis=0)
-        tail = (1 - level) / 2
-        ends = []
-        for estimate, drawn in ((W, drawn_W), (Ht, drawn_H)):
-            low, high = np.full(estimate.shape, 0.0), np.full(estimate.shape, np.inf)
+            for draws, factor in zip(drawn, fitted, strict=True):
+                draws[at][:, own[good]] = factor[:, other[good]]
+        found = np.mean(~np.isnan(drawn[1][:, 0, :]), axis=0)
+        tail, ends = (1 - level) / 2, []
+        for factor, draws in zip(estimate, drawn, strict=True):
+            low, high = np.zeros(factor.shape), np.full(factor.shape, np.inf)
             for a in np.flatnonzero(found):
-                quantiles = np.nanquantile(drawn[:, :, a], [tail, 1 - tail], axis=0)
-                low[:, a], high[:, a] = np.maximum(2 * estimate[:, a] - quantiles[::-1], 0.0)
+                quantiles = np.nanquantile(draws[:, :, a], [tail, 1 - tail], axis=0)
+                low[:, a], high[:, a] = np.maximum(2 * factor[:, a] - quantiles[::-1], 0.0)
             ends.append((low, high))
         (W_low, W_high), (H_low, H_high) = ends
-        return ErrorEstimate(
-            "bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, found.reshape(k)
-        )
+        return ErrorEstimate("bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, found)
 
     def _fitted(self, X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
         data = DenseMatrix(np.where(self.deviations > 0, X, 0.0), np, observed=self.observed)
@@ -231,86 +229,69 @@ class _Problem:
         """Move the mean contribution of each component to each feature as far as noise explains."""
         W, Ht = self._fitted(self.X, self.W, self.Ht)
         # Half the sum of squares, in variances of the noise.
-        scaled = 1.0 / np.where(self.deviations > 0, self.deviations, 1.0) ** 2
-        weights = np.where(self.deviations > 0, scaled, 0.0)
-        data = DenseMatrix(self.X, np, observed=ArrayObserved(weights, np))
-        allowed = 0.5 * float(chi2.ppf(level, 1))
+        weights = np.where(self.deviations > 0, self.deviations, np.inf) ** -2
+        profile = _Profile(self.X, weights, W, Ht, 0.5 * float(chi2.ppf(level, 1)))
         low, high = np.zeros_like(Ht), np.zeros_like(Ht)
-        for j in range(Ht.shape[0]):
-            for a in range(Ht.shape[1]):
-                profile = _Profile(data, W, Ht, j, a, allowed)
-                low[j, a], high[j, a] = profile.end(1.0), profile.end(-1.0)
+        for j, a in np.ndindex(*Ht.shape):
+            low[j, a], high[j, a] = profile.end(j, a, 1.0), profile.end(j, a, -1.0)
         return ErrorEstimate("displacement", level, self.Ht.T, self.W, low.T, high.T)
 
 
+@dataclass(frozen=True)
 class _Profile:
     """Fits of all factors with a price on one mean contribution: with the price they trace its profile."""
 
     # The minimum of half the squares + price * H[a, j] mean(W[:, a]) is the best fit with that contribution,
     # whatever it is: the price is its Lagrange multiplier. Prices are linear terms of the updates of HALS.
+    X: FloatArray
+    weights: FloatArray
+    W: FloatArray
+    Ht: FloatArray
+    allowed: float  # increase of half the squares
 
-    def __init__(
-        self, data: DenseMatrix, W: Any, Ht: Any, feature: int, component: int, allowed: float
-    ) -> None:
-        self.data, self.start, self.at, self.allowed = data, (W, Ht), (feature, component), allowed
-        self.best, self.value = self.loss(W, Ht), self.contribution(W, Ht)
-        curvature = float(np.sum(self.weights_of_column() * W[:, component] ** 2))
-        # Where others do not move, the loss rises by curvature (h - h0)^2 / 2.
-        self.first = math.sqrt(2 * allowed * max(curvature, 1e-300)) / max(
-            float(W[:, component].mean()), 1e-300
-        )
-
-    def weights_of_column(self) -> Any:
-        """Return the weights of the entries of the feature."""
-        return self.data.observed.dense_rows(0, self.data.shape[0])[:, self.at[0]]  # type: ignore[union-attr]
-
-    def loss(self, W: Any, Ht: Any) -> float:
+    def loss(self, W: FloatArray, Ht: FloatArray) -> float:
         """Return half the weighted squares."""
-        weights = self.data.observed.dense_rows(0, self.data.shape[0])  # type: ignore[union-attr]
-        return 0.5 * float(np.sum(weights * (self.data.array - W @ Ht.T) ** 2))
+        return 0.5 * float(np.sum(self.weights * (self.X - W @ Ht.T) ** 2))
 
-    def contribution(self, W: Any, Ht: Any) -> float:
-        """Return the mean contribution of the component to the feature."""
-        feature, component = self.at
-        return float(Ht[feature, component] * W[:, component].mean())
-
-    def end(self, sign: float) -> float:
+    def end(self, j: int, a: int, sign: float) -> float:
         """Return the entry of H where the loss has risen by what is allowed; 0 if it never does."""
-        unit = max(float(self.start[0][:, self.at[1]].mean()), 1e-300)
-        if sign > 0 and self.value == 0:
+        W, Ht = self.W, self.Ht
+        if sign > 0 and Ht[j, a] * W[:, a].mean() == 0:
             return 0.0
-        price, below, above = sign * self.first, 0.0, math.inf
-        value = self.value
-        W, Ht = self.start
+        unit = max(float(W[:, a].mean()), TINY)
+        best, value, below, above = self.loss(W, Ht), 0.0, 0.0, math.inf
+        # Where others do not move, the loss rises by curvature (h - h0)^2 / 2.
+        curvature = float(np.sum(self.weights[:, j] * W[:, a] ** 2))
+        price = math.sqrt(2 * self.allowed * max(curvature, TINY)) / unit
         for _ in range(STEPS):
-            W, Ht = self.fitted(price, W, Ht)
-            value, rise = self.contribution(W, Ht), self.loss(W, Ht) - self.best
+            W, Ht = self.fitted(j, a, sign * price, W, Ht)
+            value, rise = float(Ht[j, a] * W[:, a].mean()), self.loss(W, Ht) - best
             if abs(rise - self.allowed) <= NEAR * self.allowed:
                 break
-            if rise < self.allowed:
-                below = abs(price)
-                if sign > 0 and value == 0:
-                    break  # without the contribution the fit is hardly worse
+            if rise >= self.allowed:
+                above = price
+            elif sign > 0 and value == 0:
+                break  # without the contribution the fit is hardly worse
             else:
-                above = abs(price)
+                below = price
             # The rise is about quadratic in the price.
-            guess = abs(price) * math.sqrt(self.allowed / max(rise, 1e-3 * self.allowed))
+            guess = price * math.sqrt(self.allowed / max(rise, 1e-3 * self.allowed))
             inside = below < guess < above
-            price = sign * (guess if inside else 0.5 * (below + above) if above < math.inf else 4 * below)
+            price = guess if inside else 0.5 * (below + above) if above < math.inf else 4 * below
         return value / unit
 
-    def fitted(self, price: float, W: Any, Ht: Any) -> tuple[Any, Any]:
+    def fitted(self, j: int, a: int, price: float, W: FloatArray, Ht: FloatArray) -> tuple[Any, Any]:
         """Alternate between W and H with the price until nothing changes."""
-        data, (feature, component) = self.data, self.at
+        data = DenseMatrix(self.X, np, observed=ArrayObserved(self.weights, np))
         last = math.inf
         for _ in range(FIT_ITER):
             cross = data.times(Ht)
-            cross[:, component] -= price * Ht[feature, component] / len(W)
+            cross[:, a] -= price * Ht[j, a] / len(W)
             W, _ = hals_passes(W, data.row_grams(Ht), cross, max_passes=5)
             cross = data.transposed_times(W)
-            cross[feature, component] -= price * W[:, component].mean()
+            cross[j, a] -= price * W[:, a].mean()
             Ht, _ = hals_passes(Ht, data.column_grams(W), cross, max_passes=5)
-            now = self.loss(W, Ht) + price * self.contribution(W, Ht)
+            now = self.loss(W, Ht) + price * float(Ht[j, a] * W[:, a].mean())
             if last - now <= FIT_SMALL * self.allowed:
                 break
             last = now
@@ -319,9 +300,9 @@ class _Profile:
 
 def _correlations(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the correlations of the columns of two arrays; 0 for constant ones."""
-    parts = []
+    units = []
     for array in (first, second):
         centered = array - array.mean(axis=0)
         norms = np.linalg.norm(centered, axis=0)
-        parts.append(centered / np.where(norms > 0, norms, 1.0))
-    return parts[0].T @ parts[1]
+        units.append(centered / np.where(norms > 0, norms, 1.0))
+    return units[0].T @ units[1]

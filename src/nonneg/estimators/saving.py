@@ -6,13 +6,11 @@ import functools
 import io
 import json
 import os
-import tempfile
 import warnings
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
@@ -45,10 +43,13 @@ PARAM = "param."
 Classes = Mapping[str, Callable[[], Any]]
 """The classes that a file may name: for each a function that imports it, because they load one by one."""
 
-DAMAGED = "The file is damaged."
-
 Fields = Mapping[str, "Field"]
 """What a class stores: an attribute and how it is written and checked."""
+
+
+def damaged(what: str) -> FileFormatError:
+    """Return the error of a file whose content contradicts itself or the class."""
+    return FileFormatError(f"{what}. The file is damaged.")
 
 
 @dataclass
@@ -64,17 +65,20 @@ class Content:
         """Return the content of a part."""
         values = self.values.setdefault(name, {})
         if not isinstance(values, dict):
-            raise FileFormatError(f"expected named values in {self.prefix}{name}, got {values!r}. {DAMAGED}")
+            raise damaged(f"expected named values in {self.prefix}{name}, got {values!r}")
         return Content(values, self.arrays, f"{self.prefix}{name}.", self.sizes)
 
-    def put(self, name: str, array: Any) -> None:
-        """Store an array."""
-        self.arrays[self.prefix + name] = array
+    def holds(self, name: str) -> bool:
+        """Tell whether there is a value or an array of this name, or arrays of its parts."""
+        full = self.prefix + name
+        return self.values.get(name) is not None or any(
+            key == full or key.startswith(f"{full}.") for key in self.arrays
+        )
 
     def take(self, name: str) -> Any:
         """Return an array, once."""
         if self.prefix + name not in self.arrays:
-            raise FileFormatError(f"{self.prefix}{name} is missing. {DAMAGED}")
+            raise damaged(f"{self.prefix}{name} is missing")
         return self.arrays.pop(self.prefix + name)
 
 
@@ -84,10 +88,6 @@ class Field(ABC):
     # `optional`: the attribute may be None or absent. `source`: it is read from another attribute.
     def __init__(self, *, optional: bool = False, source: str | None = None) -> None:
         self.optional, self.source = optional, source
-
-    def is_in(self, name: str, content: Content) -> bool:
-        """Tell whether a file holds it."""
-        return content.values.get(name) is not None
 
     @abstractmethod
     def write(self, name: str, value: Any, content: Content) -> None:
@@ -115,11 +115,8 @@ class StoredArray(Field):
         self.shape, self.kind, self.below = shape, kind, below
         self.finite, self.nonnegative = finite or nonnegative, nonnegative
 
-    def is_in(self, name: str, content: Content) -> bool:
-        return content.prefix + name in content.arrays
-
     def write(self, name: str, value: Any, content: Content) -> None:
-        content.put(name, to_numpy(value))
+        content.arrays[content.prefix + name] = to_numpy(value)
 
     def read(self, name: str, content: Content) -> Any:
         array, sizes = content.take(name), content.sizes
@@ -134,68 +131,64 @@ class StoredArray(Field):
         good = good and not (self.finite and not np.isfinite(array).all())
         if not good or (self.nonnegative and not (array >= 0).all()):
             words = "nonnegative " if self.nonnegative else "finite " if self.finite else ""
-            raise FileFormatError(
+            raise damaged(
                 f"expected {words}{content.prefix}{name} of shape {expected}, got {array.dtype} of shape "
-                f"{array.shape}. {DAMAGED}"
+                f"{array.shape}"
             )
-        if isinstance(self.below, str):
-            check_indices(content.prefix + name, array, sizes[self.below])
-        elif self.below is not None:
-            for axis, column in zip(self.below, array.T, strict=True):
-                check_indices(content.prefix + name, column, sizes[axis])
+        if self.below is not None:
+            # Indices of rows or columns that exist: all of one axis, or a column of them per axis.
+            axes = [self.below] if isinstance(self.below, str) else self.below
+            limits = [sizes[axis] for axis in axes]
+            if not ((array >= 0) & (array < limits)).all():
+                numbers = " x ".join(map(str, limits))
+                raise damaged(f"indices in {content.prefix}{name} exceed the {numbers} that exist")
         return array
 
 
-class Names(Field):
+class Names(StoredArray):
     """Names along an axis."""
 
     def __init__(self, axis: str, *, container: Any = None, optional: bool = False) -> None:
-        super().__init__(optional=optional)
-        self.container, self._array = container, StoredArray(axis, kind="U")
-
-    def is_in(self, name: str, content: Content) -> bool:
-        return self._array.is_in(name, content)
+        super().__init__(axis, kind="U", optional=optional)
+        self.container = container
 
     def write(self, name: str, value: Any, content: Content) -> None:
-        content.put(name, np.asarray([str(one) for one in value], dtype=np.str_))
+        super().write(name, np.asarray([str(one) for one in value], dtype=np.str_), content)
 
     def read(self, name: str, content: Content) -> Any:
-        found = self._array.read(name, content)
-        return found.astype(object) if self.container is None else self.container(found.tolist())
+        names = super().read(name, content)
+        return names.astype(object) if self.container is None else self.container(names.tolist())
 
 
 class Sparse(Field):
-    """A sparse matrix, square, or of compressed rows with columns along another axis that is known."""
+    """A sparse matrix, by its arrays; a square one needs one axis only."""
 
-    def __init__(
-        self, layout: str, axis: str, across: str = "", *, nonnegative: bool = False, optional: bool = False
-    ) -> None:
+    def __init__(self, layout: str, *shape: str, nonnegative: bool = False, optional: bool = False) -> None:
         super().__init__(optional=optional)
-        self.axis, self.across, self.nonnegative = axis, across, nonnegative
+        self.shape, self.nonnegative = (shape * 2)[:2], nonnegative
         self.matrix: Any = {"csr": sp.csr_array, "csc": sp.csc_array}[layout]
-
-    def is_in(self, name: str, content: Content) -> bool:
-        return f"{content.prefix}{name}.data" in content.arrays
 
     def write(self, name: str, value: Any, content: Content) -> None:
         matrix = self.matrix(value)
-        content.put(f"{name}.data", matrix.data)
-        content.put(f"{name}.indices", matrix.indices.astype(np.int64))
-        content.put(f"{name}.indptr", matrix.indptr.astype(np.int64))
+        content.values[name] = list(matrix.shape)
+        for part in ("data", "indices", "indptr"):
+            content.arrays[f"{content.prefix}{name}.{part}"] = getattr(matrix, part)
 
     def read(self, name: str, content: Content) -> Any:
+        shape = content.values[name]
+        for axis, length in zip(self.shape, shape, strict=True):
+            if type(length) is not int or content.sizes.setdefault(axis, length) != length:
+                raise damaged(f"{content.prefix}{name} of shape {shape} does not fit the model")
         entries = f"number of entries of {name}"
         data = StoredArray(entries, nonnegative=self.nonnegative).read(f"{name}.data", content)
         indices = StoredArray(entries, kind="i").read(f"{name}.indices", content)
         indptr = StoredArray(f"{name}.indptr", kind="i").read(f"{name}.indptr", content)
-        n = len(indptr) - 1
-        good = n >= 1 and content.sizes.setdefault(self.axis, n) == n
-        good = good and indptr[0] == 0 and indptr[-1] == len(indices)
-        if not good or not (np.diff(indptr) >= 0).all():
-            raise FileFormatError(f"the arrays of {content.prefix}{name} do not match each other. {DAMAGED}")
-        across = content.sizes[self.across] if self.across else n
-        check_indices(f"{content.prefix}{name}.indices", indices, across)
-        return self.matrix((data, indices, indptr), shape=(n, across))
+        try:
+            matrix = self.matrix((data, indices, indptr), shape=tuple(shape))
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise damaged(f"the arrays of {content.prefix}{name} do not match each other ({error})") from None
+        return matrix
 
 
 class Value(Field):
@@ -216,7 +209,7 @@ class Value(Field):
         kinds: Any = (int, float) if self.kind is float else self.kind
         if not isinstance(value, kinds) or isinstance(value, bool) != (self.kind is bool):
             words = self.WORDS.get(self.kind, "named values")
-            raise FileFormatError(f"expected {words} for {content.prefix}{name}, got {value!r}. {DAMAGED}")
+            raise damaged(f"expected {words} for {content.prefix}{name}, got {value!r}")
         if self.kind is int:
             content.sizes[name] = value
         return self.kind(value)
@@ -253,7 +246,7 @@ class Part(Field):
         kinds = {kind.__name__: kind for kind in self.classes}
         kind = kinds.get(inner.values.get("class", ""))
         if kind is None:
-            raise FileFormatError(f"expected {inner.prefix}class to be one of {list(kinds)}. {DAMAGED}")
+            raise damaged(f"expected {inner.prefix}class to be one of {list(kinds)}")
         return kind(**unpack_fields(self.classes[kind], inner))
 
 
@@ -266,13 +259,29 @@ class Parts(Part):
             super().write(str(at), item, content.inner(name))
 
     def read(self, name: str, content: Content) -> Any:
+        inner, items = content.inner(name), []
+        for at in range(Value(int).read("length", inner)):
+            inner.sizes = dict(content.sizes)
+            items.append(super().read(str(at), inner))
+        return items
+
+
+class Model(Field):
+    """Another estimator that can be saved, of one of several classes."""
+
+    def __init__(self, *kinds: type[SavableEstimator]) -> None:
+        super().__init__()
+        self.kinds: dict[str, Callable[[], Any]] = {}
+        for kind in kinds:
+            self.kinds[kind.__name__] = functools.partial(lambda kind: kind, kind)
+
+    def write(self, name: str, value: Any, content: Content) -> None:
+        pack_model(value, content.inner(name))
+
+    def read(self, name: str, content: Content) -> Any:
         inner = content.inner(name)
-        length = Value(int).read("length", inner)
-        found, sizes = [], dict(content.sizes)
-        for at in range(length):
-            inner.sizes = dict(sizes)
-            found.append(super().read(str(at), inner))
-        return found
+        inner.sizes = {}
+        return unpack_model(inner, self.kinds)
 
 
 def pack_fields(owner: Any, fields: Fields, content: Content) -> None:
@@ -290,21 +299,15 @@ def pack_fields(owner: Any, fields: Fields, content: Content) -> None:
 
 def unpack_fields(fields: Fields, content: Content) -> dict[str, Any]:
     """Return the attributes that `pack_fields` stored, after checking them."""
-    found = {}
+    values = {}
     for name, stored in fields.items():
-        if stored.is_in(name, content):
-            found[name] = stored.read(name, content)
+        if content.holds(name):
+            values[name] = stored.read(name, content)
         elif not stored.optional:
-            raise FileFormatError(f"{content.prefix}{name} is missing. {DAMAGED}")
+            raise damaged(f"{content.prefix}{name} is missing")
         elif name in content.values:
-            found[name] = None
-    return found
-
-
-def check_indices(name: str, indices: Any, length: int) -> None:
-    """Reject indices of rows or columns that do not exist."""
-    if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < length):
-        raise FileFormatError(f"indices in {name} exceed the {length} that exist. {DAMAGED}")
+            values[name] = None
+    return values
 
 
 def to_plain(value: Any) -> Any:
@@ -385,7 +388,13 @@ class SavableEstimator(BaseEstimator, ABC):
         content = Content()
         pack_model(self, content)
         header = np.frombuffer(json.dumps(content.values).encode(), dtype=np.uint8)
-        _write(Path(path), content.arrays | {"header": header})
+        try:
+            write_npz(Path(path), content.arrays | {"header": header})
+        except OSError as error:
+            raise OutputError(
+                f"The model could not be written to {path}: {error}. What was there before is unchanged. "
+                "Free some space or choose another path."
+            ) from error
         if content.values["notes"]:
             warnings.warn(" ".join(content.values["notes"]), NonnegWarning, stacklevel=2)
 
@@ -396,26 +405,6 @@ class SavableEstimator(BaseEstimator, ABC):
 
     def _complete_loaded(self) -> None:
         """Check what shapes and dtypes do not tell, and set attributes that follow from stored ones."""
-
-
-class Model(Field):
-    """Another estimator that can be saved, of one of several classes."""
-
-    def __init__(self, *kinds: type[SavableEstimator]) -> None:
-        super().__init__()
-        self.kinds = kinds
-
-    def write(self, name: str, value: Any, content: Content) -> None:
-        pack_model(value, content.inner(name))
-
-    def read(self, name: str, content: Content) -> Any:
-        inner = content.inner(name)
-        inner.sizes = {}
-        return unpack_model(inner, {kind.__name__: partial(_itself, kind) for kind in self.kinds})
-
-
-def _itself(kind: type[SavableEstimator]) -> type[SavableEstimator]:
-    return kind
 
 
 def pack_model(model: Any, content: Content) -> None:
@@ -438,7 +427,7 @@ def pack_model(model: Any, content: Content) -> None:
             if array is None:
                 params[name] = to_plain(value)
             else:
-                content.put(PARAM + name, array)
+                content.arrays[content.prefix + PARAM + name] = array
         except NotPlainError:
             notes.append(f"{name} was not saved: a saved model contains only names and numbers.")
     pack_fields(model, model._stored, content)
@@ -490,29 +479,6 @@ def _array_parameter(value: Any) -> Any:
         return value if isinstance(value, np.ndarray) else None
     words = value.dtype == object and all(isinstance(word, str) for word in value.ravel())
     return value.astype(np.str_) if words and value.ndim == 1 else None
-
-
-def _write(path: Path, arrays: dict[str, Any]) -> None:
-    temporary: Path | None = None
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as stream:
-            write_npz(stream, arrays)
-            stream.flush()
-            os.fsync(stream.fileno())
-        # Temporary files are private to their owner; a saved model may be read like any other file.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise OutputError(
-            f"The model could not be written to {path}: {error}. What was there before is unchanged. Free "
-            f"some space or choose another path."
-        ) from error
 
 
 def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
 import time
 import tokenize
 import zipfile
@@ -182,23 +180,14 @@ class Checkpoint:
 
     def _write(self, arrays: dict[str, Any]) -> None:
         folder = Path(self.folder)
-        temporary: Path | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
-            temporary = Path(name)
-            with os.fdopen(handle, "wb") as stream:
-                write_npz(stream, arrays)
-            temporary.replace(folder / FILE_NAME)
-            temporary = None
+            write_npz(folder / FILE_NAME, arrays)
         except OSError as error:
             raise OutputError(
                 f"The checkpoint could not be written to {folder}: {error}. The previous one is intact. "
                 "Free some space or name another folder."
             ) from error
-        finally:
-            if temporary is not None:
-                temporary.unlink(missing_ok=True)
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
         """Read the run, if the folder contains one with the same key.

@@ -93,6 +93,33 @@ class FrameCovariances:
         return array_namespace(X).sum(X * X, axis=0)
 
 
+def checked_frames(Y: Any, *, n_frames: int = 2) -> Array:
+    """Return real and finite frames with an axis of realizations, at least `n_frames` of them."""
+    Y = _checked(Y, "X")
+    if Y.ndim == 2:
+        Y = Y[None, ...]
+    if Y.ndim != 3:
+        raise ShapeError(
+            "Expected frames of shape (n_realizations, n_frames, frame_length) or (n_frames, frame_length), "
+            f"got {tuple(Y.shape)}."
+        )
+    S, N, M = Y.shape
+    if S < 1:
+        raise InvalidDataError(f"Expected at least one realization of the frames, got shape {(S, N, M)}.")
+    # In scikit-learn's words too: a frame is a sample there, and what is in it are features.
+    if M < 2:
+        raise InvalidDataError(
+            f"Expected frames of at least two samples, got n_features={M}: there is nothing to rotate."
+        )
+    if n_frames > N:
+        raise InvalidDataError(
+            f"Expected at least {n_frames} frames, got n_samples={N}: any eigenvectors of one covariance "
+            "diagonalize it. Use shorter frames or a smaller hop."
+        )
+    _check_finite(array_namespace(Y), Y, ("realization", "frame", "sample"))
+    return Y
+
+
 def frame_covariances(Y: Any) -> FrameCovariances:
     """Check frames and factor their covariances.
 
@@ -111,22 +138,9 @@ def frame_covariances(Y: Any) -> FrameCovariances:
     InvalidDataError
         If there are too few realizations, frames or samples, or nothing but silence.
     """
-    Y = _checked(Y, "Y")
-    if Y.ndim == 2:
-        Y = Y[None, ...]
-    if Y.ndim != 3:
-        raise ShapeError(
-            "Expected Y of shape (n_realizations, n_frames, frame_length) or (n_frames, frame_length), got "
-            f"{tuple(Y.shape)}."
-        )
-    S, N, M = Y.shape
-    if S < 1:
-        raise InvalidDataError(
-            f"Expected at least one realization of the frames, got none (shape {(S, N, M)})."
-        )
-    _check_sizes(N, M)
+    Y = checked_frames(Y)
+    S, N, _ = Y.shape
     xp = array_namespace(Y)
-    _check_finite(xp, Y, ("realization", "frame", "sample"))
     _check_silence(xp, Y)
     check_unit(float(xp.max(xp.abs(Y))), str(Y.dtype), "The largest sample")
     scaled = Y / S**0.5
@@ -272,22 +286,12 @@ def _checked(Y: Any, name: str) -> Array:
         Y = Y.detach()
     xp = array_namespace(Y)
     if not xp.isdtype(Y.dtype, ("real floating", "integral", "bool")):
-        raise DataTypeError(f"{name} must contain real numbers, got entries of type {Y.dtype}.")
+        raise DataTypeError(
+            f"{Y.dtype} data not supported: expected real numbers in {name}, not complex ones or words."
+        )
     if Y.dtype in (xp.float32, xp.float64):
         return Y
     return xp.astype(Y, xp.float64)
-
-
-def _check_sizes(n_frames: int, frame_length: int) -> None:
-    if frame_length < 2:
-        raise InvalidDataError(
-            f"Expected frames of at least two samples, got {frame_length}: there is nothing to rotate."
-        )
-    if n_frames < 2:
-        raise InvalidDataError(
-            f"Expected at least two frames, got {n_frames}: any eigenvectors of one covariance "
-            "diagonalize it. Use shorter frames or a smaller hop."
-        )
 
 
 def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
@@ -297,8 +301,8 @@ def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
     where = np.argwhere(to_float64(finite) == 0)[0]
     place = ", ".join(f"{name} {i}" for name, i in zip(axes, where, strict=True))
     raise NonFiniteDataError(
-        f"Expected finite numbers, got {float(to_float64(Y)[tuple(where)])} at {place}. Repair or leave out "
-        f"the {'frame' if 'frame' in axes else axes[0]}."
+        f"Expected finite numbers, without NaN or infinity: got {float(to_float64(Y)[tuple(where)])} at "
+        f"{place}. Repair or leave out the {'frame' if 'frame' in axes else axes[0]}."
     )
 
 

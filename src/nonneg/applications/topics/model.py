@@ -51,7 +51,6 @@ from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_tim
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
 from nonneg.estimators.saving import (
-    DAMAGED,
     Fields,
     Names,
     Part,
@@ -60,10 +59,10 @@ from nonneg.estimators.saving import (
     Sparse,
     StoredArray,
     Value,
+    damaged,
 )
 from nonneg.exceptions import (
     DataChangedWarning,
-    FileFormatError,
     InvalidParameterError,
     ShapeError,
     UnsupportedError,
@@ -906,11 +905,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         good = set(groups[groups >= 0].tolist()) == set(range(len(self.components_))) and groups.min() >= -1
         good = good and parents.min() >= -1 and bool((parents < np.arange(len(parents))).all())
         if not good:
-            raise FileFormatError(f"the rows of the topics do not match them. {DAMAGED}")
+            raise damaged("the rows of the topics do not match them")
         good = all(name is None or isinstance(name, str) for name in self.topic_names_)
         good = good and all(isinstance(edit, dict) for edit in self.edits_)
         if not good or len(self.topic_names_) != len(self.components_):
-            raise FileFormatError(f"the topic names do not match the topics. {DAMAGED}")
+            raise damaged("the topic names do not match the topics")
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
         self._set_derived()
