@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.applications.images import picture_grid
-from nonneg.report.folder import replaced_folder
+from nonneg.report.record import replaced_folder
 from reproduction.artifacts import (
     NEAR,
     WHOLE,

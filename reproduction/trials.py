@@ -14,7 +14,7 @@ from nonneg._threads import current_threads, threads
 from nonneg._version import __version__
 from nonneg.cli import terminal
 from nonneg.exceptions import InterruptedFitWarning
-from nonneg.report.records import as_json, plain
+from nonneg.report.record import as_json, plain
 from reproduction.device import describe_device
 from reproduction.experiment import Experiment, Setting, Workspace, flat_records, setting_key
 from reproduction.machine import machine_facts, present_facts

@@ -1,4 +1,4 @@
-"""Small pieces of HTML that notebooks show in place of a text."""
+"""HTML elements, whose text is escaped where it enters, and the small views that notebooks show."""
 
 from __future__ import annotations
 
@@ -10,37 +10,7 @@ from typing import Any
 # Readable on light and dark pages: text keeps the color of the notebook, only the badge has its own.
 BADGES = {"good": "#1a7f37", "caution": "#9a6700", "problem": "#cf222e"}
 _CELL = "padding:.25em .8em .25em 0;text-align:left;vertical-align:top"
-
-
-def badge(verdict: str, grade: str) -> str:
-    """Return a verdict as a word in the color of its grade."""
-    color = BADGES.get(grade, "#57606a")
-    return (
-        f'<span style="background:{color};color:#fff;border-radius:.6em;padding:.05em .6em;'
-        f'white-space:nowrap">{html.escape(verdict)}</span>'
-    )
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, strong: int | None = None) -> str:
-    """Return a table; cells that are HTML already are passed as `Raw`, the strong row is in bold."""
-    head = "".join(f'<th style="{_CELL}">{html.escape(name)}</th>' for name in headings)
-    lines = []
-    for place, row in enumerate(rows):
-        weight = ";font-weight:bold" if place == strong else ""
-        lines.append("".join(f'<td style="{_CELL}{weight}">{_cell(value)}</td>' for value in row))
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def facts(title: str, pairs: Iterable[tuple[str, Any]], *more: str) -> str:
-    """Return a title, a table of facts and further pieces."""
-    rows = "".join(
-        f'<tr><th style="{_CELL}">{html.escape(name)}</th><td style="{_CELL}">{_cell(value)}</td></tr>'
-        for name, value in pairs
-    )
-    return (
-        f"<div><strong>{html.escape(title)}</strong><table><tbody>{rows}</tbody></table>{''.join(more)}</div>"
-    )
+_VOID = frozenset({"img", "br", "meta"})
 
 
 class Raw(str):
@@ -48,34 +18,80 @@ class Raw(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """Return the text itself."""
+        return str(self)
 
-def sparkline(values: Sequence[float], label: str) -> str:
-    """Return a small curve, on a logarithmic scale where the values fall over more than a decade."""
-    kept = [float(value) for value in values if math.isfinite(float(value))]
-    if len(kept) < 2:
-        return ""
-    if min(kept) > 0 and max(kept) > 10 * min(kept):
-        kept = [math.log(value) for value in kept]
-    low, span = min(kept), (max(kept) - min(kept)) or 1.0
-    step = max(1, len(kept) // 300)
-    shown = [*list(enumerate(kept))[::step], (len(kept) - 1, kept[-1])]
-    points = " ".join(f"{240 * at / (len(kept) - 1):.1f},{36 - 32 * (y - low) / span:.1f}" for at, y in shown)
-    return (
-        f'<svg width="240" height="40" role="img" aria-label="{html.escape(label)}">'
-        f'<polyline points="{points}" fill="none" stroke="#2f6feb" stroke-width="1.5"/></svg>'
+
+def element(tag: str, *children: Any, **attributes: Any) -> Raw:
+    """Return an element; `class_` and `http_equiv` become class and http-equiv, None is left out."""
+    words = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
+        for name, value in attributes.items()
+        if value is not None
     )
+    return Raw(f"<{tag}{words}>" if tag in _VOID else f"<{tag}{words}>{joined(*children)}</{tag}>")
 
 
-def view_of_result(found: Any) -> str:
+def joined(*children: Any) -> Raw:
+    """Return several children as one; lists are taken apart, None is nothing, text is escaped."""
+    parts = []
+    for child in children:
+        if hasattr(child, "__html__"):
+            parts.append(child.__html__())
+        elif isinstance(child, list | tuple):
+            parts.append(joined(*child))
+        elif child is not None:
+            parts.append(html.escape(str(child), quote=False))
+    return Raw("".join(parts))
+
+
+def badge(verdict: str, grade: str) -> Raw:
+    """Return a verdict as a word in the color of its grade."""
+    style = "color:#fff;border-radius:.6em;padding:.05em .6em;white-space:nowrap"
+    return element("span", verdict, style=f"background:{BADGES.get(grade, '#57606a')};{style}")
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, strong: int | None = None) -> Raw:
+    """Return a table; the strong row is in bold."""
+    bold = ";font-weight:bold"
+    body = [
+        element("tr", [element("td", _cell(value), style=_CELL + bold * (at == strong)) for value in row])
+        for at, row in enumerate(rows)
+    ]
+    head = element("tr", [element("th", name, style=_CELL) for name in headings])
+    return element("table", element("thead", head), element("tbody", body))
+
+
+def facts(title: str, pairs: Iterable[tuple[str, Any]], *more: Raw) -> Raw:
+    """Return a title, a table of facts and further pieces."""
+    rows = [
+        element("tr", element("th", name, style=_CELL), element("td", _cell(value), style=_CELL))
+        for name, value in pairs
+    ]
+    return element("div", element("strong", title), element("table", element("tbody", rows)), *more)
+
+
+def sparkline(values: Sequence[float], label: str) -> Raw:
+    """Return a small curve, on a logarithmic scale where the values fall over more than a decade."""
+    finite = [float(value) for value in values if math.isfinite(float(value))]
+    if len(finite) < 2:
+        return Raw()
+    if min(finite) > 0 and max(finite) > 10 * min(finite):
+        finite = [math.log(value) for value in finite]
+    low, span, last = min(finite), (max(finite) - min(finite)) or 1.0, len(finite) - 1
+    shown = [*list(enumerate(finite))[:: max(1, last // 300)], (last, finite[-1])]
+    points = " ".join(f"{240 * at / last:.1f},{36 - 32 * (y - low) / span:.1f}" for at, y in shown)
+    line = element("polyline", points=points, fill="none", stroke="#2f6feb", stroke_width="1.5")
+    return element("svg", line, width=240, height=40, role="img", aria_label=label)
+
+
+def view_of_result(result: Any) -> Raw:
     """Return what a function found: its sentence, the loss over the iterations and the certificate."""
-    history, certificate = getattr(found, "history", None), getattr(found, "certificate", None)
-    pieces = [piece._repr_html_() for piece in (history, certificate) if piece is not None and len(piece)]
-    return f"<div><p>{html.escape(repr(found))}</p>{''.join(pieces)}</div>"
+    parts = (getattr(result, name, None) for name in ("history", "certificate"))
+    views = [Raw(part._repr_html_()) for part in parts if part is not None and len(part)]
+    return element("div", element("p", repr(result)), views)
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, Raw):
-        return str(value)
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return html.escape(str(value))
+def _cell(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value

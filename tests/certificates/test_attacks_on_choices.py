@@ -21,7 +21,6 @@ from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.certificate import recommended as recommended_rank
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.rank_selection.spectrum import implied_angles
-from nonneg.report.quality import dominance
 
 RESTARTS = RestartTable(
     np.repeat([1, 2, 3], 4), *(np.zeros(12, int) for _ in range(4)), np.array([True, True, True, False] * 3)
@@ -247,9 +246,9 @@ def test_nodes_far_away_in_a_large_component_are_not_said_to_lie_in_small_ones()
 def test_a_column_that_outweighs_the_others_may_leave_them_well_explained(rng):
     # A constant column costs one component, and the others are explained as if it were not there.
     X = np.column_stack([np.full(40, 1000.0), rng.random((40, 2)) @ rng.random((2, 9))])
-    found = dominance(X, "frobenius", None)
-    assert found["columns"] == ["0"]
-    assert found["share"] == pytest.approx(np.sum(X[:, 0] ** 2) / np.sum(X**2))
     model = NMF(3, random_state=0).fit(X)
+    found = model.certificate_["column-balance"]
+    assert found.quantities["columns"] == "0"
+    assert found.number == pytest.approx(np.sum(X[:, 0] ** 2) / np.sum(X**2))
     rest = (X - model.transform(X) @ model.components_)[:, 1:]
     assert np.linalg.norm(rest) < 0.01 * np.linalg.norm(X[:, 1:])

@@ -103,7 +103,7 @@ def test_everything_written_follows_from_the_changes(posts, capsys):
     assert float(read(out / "over_time.csv")[0][f"topic_{news}"]) > 0.4
     page = (out / "report.html").read_text()
     assert f"Topic {news}: news" in page
-    assert f"topics {min(law, money)} and {max(law, money)} merged" in page
+    assert f"topics {min(law, money)}, {max(law, money)} were merged" in page
     assert "topics-edited" in {entry["name"] for entry in new["certificate"]}
     # What was changed can be changed again, by name, applied to new texts and reported again.
     again = posts / "again2"

@@ -52,7 +52,7 @@ def test_results_are_kept_when_the_report_is_not_drawn(
     def fail(*words, **more):
         raise failure
 
-    monkeypatch.setattr("nonneg.report.pages.build_page", fail)
+    monkeypatch.setattr("nonneg.report.page.build_page", fail)
     out = tmp_path / "out"
     assert main(["fit", str(array_file), "-k", "2", "-o", str(out), "-q"]) == code
     assert sorted(entry.name for entry in out.iterdir()) == ["H.npy", "W.npy", "model.npz", "result.json"]

@@ -30,7 +30,7 @@ def file(tmp_path):
 @pytest.fixture
 def quick_page(monkeypatch):
     """Spare the drawing where the page is not looked at."""
-    monkeypatch.setattr("nonneg.report.pages.build_page", lambda record: "a page")
+    monkeypatch.setattr("nonneg.report.page.build_page", lambda record: "a page")
 
 
 def fit(path, folder, *words):

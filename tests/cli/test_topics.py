@@ -207,14 +207,13 @@ def test_a_table_of_texts_without_a_column_is_told_what_to_say(tmp_path):
         read_documents([table], lines=True)
 
 
-def test_as_many_topics_as_anchors_and_only_words_with_weight_are_shared(folder, tmp_path, capsys):
+def test_as_many_topics_as_anchors_and_only_words_with_weight_are_listed(folder, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["topics", str(folder), "--anchors", "cat,bonds", "--quiet", "-o", str(out)]) == 0
     assert capsys.readouterr().out.startswith("2 topics in 8 documents")
     record = json.loads((out / "result.json").read_text())
     words = [{word for word, _ in topic["words"]} for topic in record["topics"]]
-    assert record["result"]["similarity_count"] == len(words[0] & words[1]) == 0
-    assert "No two topics share any of their 20 top words" in (out / "report.html").read_text()
+    assert not words[0] & words[1]
 
 
 def test_topics_of_a_single_word_have_no_npmi(tmp_path, capsys):

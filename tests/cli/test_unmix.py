@@ -302,4 +302,4 @@ def test_minimum_volume_and_its_report(tmp_path, capsys):
     assert "sufficiently-scattered" in {entry["name"] for entry in record["certificate"]}
     report = (out / "report.html").read_text()
     assert "Endmembers by min-volume" in report
-    assert "Rings mark the purest pixels" in report
+    assert "Numbers mark the purest pixels" in report

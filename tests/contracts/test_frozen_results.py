@@ -11,7 +11,7 @@ import nonneg
 GROWING = {
     "cli.terminal.Outcome", "cones.streaming.ConeStream", "data.device_stream._Slot",
     "estimators.saving.Content", "hyperspectral.abundances.Mixtures", "iteration.checkpoint.Checkpoint",
-    "report.records.Record", "solvers.restarts.Restart",
+    "report.record.Record", "solvers.restarts.Restart",
 }  # fmt: skip
 
 

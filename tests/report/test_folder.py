@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nonneg.exceptions import OutputError
-from nonneg.report.folder import replaced_folder
+from nonneg.report.record import replaced_folder
 
 KNOWN = frozenset({"a.txt", "b.txt", "c.txt"})
 

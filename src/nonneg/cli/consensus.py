@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     from nonneg.cli import files
     from nonneg.consensus.genes import variable_genes
     from nonneg.io.hdf5 import read_cell_column
-    from nonneg.report import consensus, wording
+    from nonneg.report import consensus, elements
 
     folder = arguments.output_folder(options, options.file, "consensus")
     tables.check_h5ad(options)
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     counts = table.X
     genes = counted = np.flatnonzero(np.asarray(counts.sum(axis=0)).ravel() > 0)
     if len(counted) < counts.shape[1]:
-        empty = wording.counted(counts.shape[1] - len(counted), "feature")
+        empty = elements.counted(counts.shape[1] - len(counted), "feature")
         terminal.note(f"note: {empty} without counts left out")
     if options.genes < len(counted):
         genes = np.sort(variable_genes(counts, options.genes))

@@ -59,7 +59,7 @@ def _opened(folder: Path) -> tuple[Any, Any]:
     """Return the model and the record of its run, if there is one."""
     from nonneg.cli.transform import opened_model
     from nonneg.exceptions import FileFormatError
-    from nonneg.report.records import RESULT, read_record
+    from nonneg.report.record import RESULT, read_record
 
     saved = opened_model(folder)
     if saved.class_name != "TopicModel":

@@ -13,7 +13,7 @@ import numpy as np
 from nonneg._arrays import write_npy
 from nonneg._typing import FloatArray
 from nonneg.io import Table
-from nonneg.report.records import NAMES, Record, Writer, as_json, clean
+from nonneg.report.record import NAMES, Record, Writer, as_json, clean
 
 TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
 """Formats of data whose factors are written as .csv too."""

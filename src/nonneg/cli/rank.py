@@ -44,12 +44,12 @@ def run(options: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import compare_ranks
     from nonneg.cli import files
-    from nonneg.report import quality, ranks
+    from nonneg.report import fits, ranks
 
     folder = arguments.output_folder(options, options.file, "rank")
     table = tables.read_input(options)
     if options.scale is not None:
-        table = replace(table, X=quality.scaled(table.X, options.scale))
+        table = replace(table, X=fits.scaled(table.X, options.scale))
     inner = arguments.chosen(options, "n_folds")
     parameters = arguments.chosen(
         options, "k_min", "k_max", "candidates", "normalize", "max_samples", "missing", "n_jobs",
@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
     title = f"Number of components of {tables.table_name(table)}"
     parameters = shown | inner | arguments.chosen(options, "scale")
     record = ranks.describe(comparison, table, seconds, title=title, parameters=parameters)
-    if dominance := quality.dominance(table.X, "frobenius", table.column_names):
-        record.hints = [f"{quality.outweighed(dominance)} --scale max balances them; --drop leaves some out."]
+    if dominance := fits.dominant(table.X, "frobenius", table.column_names):
+        record.hints = [fits.outweighed(dominance)]
     for name, why in comparison.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")
     reason = comparison.reason[:1].upper() + comparison.reason[1:]

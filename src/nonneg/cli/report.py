@@ -15,9 +15,8 @@ folder DIR: the folder that a command wrote with -o DIR
 def run(options: argparse.Namespace) -> int:
     """Read the results and write report.html beside them."""
     from nonneg.exceptions import FileFormatError
-    from nonneg.report.folder import replaced_folder
-    from nonneg.report.pages import build_page, restored
-    from nonneg.report.records import REPORT, RESULT, clean, read_record
+    from nonneg.report.page import build_page, restored
+    from nonneg.report.record import REPORT, RESULT, clean, read_record, replaced_folder
 
     folder = options.folder
     hint = "Give the folder that a command such as `nonneg fit -o` wrote."

@@ -96,7 +96,7 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
     from nonneg.applications.signatures import assign_signatures
     from nonneg.cli import files
     from nonneg.exceptions import InvalidParameterError
-    from nonneg.report.records import Record, table_facts
+    from nonneg.report.record import Record, table_facts
 
     if reference is None:
         raise InvalidParameterError("--assign needs --reference FILE, a table of known signatures.")

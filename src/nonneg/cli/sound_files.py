@@ -13,8 +13,7 @@ from nonneg.applications.audio import write_sound
 from nonneg.applications.audio.files import EXACT
 from nonneg.cli import terminal
 from nonneg.exceptions import OutputError
-from nonneg.report.folder import earlier_files
-from nonneg.report.records import Writer
+from nonneg.report.record import Writer, earlier_files
 from nonneg.report.sounds import Separated
 
 _SUBTYPES = ("FLOAT", "DOUBLE", *EXACT)  # samples that sources are written in if the recording has them

@@ -87,7 +87,7 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     if options.dtype is not None:
         table = replace(table, X=table.X.astype(options.dtype, copy=False))
     if not options.quiet:
-        from nonneg.report.wording import counted
+        from nonneg.report.elements import counted
 
         rows, columns = table.X.shape
         named = ["" if names is None else " (named)" for names in (table.row_names, table.column_names)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nonneg.report.records import Record
+    from nonneg.report.record import Record
 
 # All but tab and line feed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -49,7 +49,7 @@ def say(text: str) -> None:
 
 def say_outcome() -> None:
     """Write the record of the run and the names of its files as JSON."""
-    from nonneg.report.records import as_json
+    from nonneg.report.record import as_json
 
     files = [str(path) for path in outcome.files]
     _write(as_json({**(outcome.record or {}), "files": files}, indent=1))
@@ -172,9 +172,8 @@ def finish(
     """Write the results of a run, then say what came out, with its table, and where it is."""
     from nonneg.exceptions import MissingDependencyError
     from nonneg.iteration.progress import phase
-    from nonneg.report.folder import write_run
-    from nonneg.report.pages import build_page, failures, main_table
-    from nonneg.report.records import REPORT
+    from nonneg.report.page import build_page, failures, main_table
+    from nonneg.report.record import REPORT, write_run
 
     outcome.record = record.as_dict()
     with phase("writing the results and drawing the report", int(not outcome.quiet)):

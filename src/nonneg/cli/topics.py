@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import TopicModel
     from nonneg.exceptions import InvalidParameterError
-    from nonneg.report.wording import counted
+    from nonneg.report.elements import counted
 
     if bool(options.files) == options.stdlib:
         raise InvalidParameterError("Give either files of documents or --stdlib.")

@@ -15,7 +15,7 @@ from nonneg.cli.unmix import PIXELS
 if TYPE_CHECKING:
     from nonneg._typing import FloatArray
     from nonneg.io import Table
-    from nonneg.report.records import Record
+    from nonneg.report.record import Record
 
 _KINDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube", "sound": "sound files"}
 _OPTIONS = {
@@ -88,7 +88,7 @@ KINDS: dict[str, Any] = {"group": {"type": arguments.named_counts}}
 def run(options: argparse.Namespace) -> int:
     """Load, read, transform, write."""
     from nonneg.exceptions import OutputError
-    from nonneg.report.records import MODEL
+    from nonneg.report.record import MODEL
 
     with terminal.warnings_as_notes():
         saved = opened_model(options.model)
@@ -116,7 +116,7 @@ def opened_model(given: Path) -> SavedModel:
     """Load a model."""
     from nonneg.applications.saved_models import load
     from nonneg.exceptions import FileFormatError, UnsupportedError
-    from nonneg.report.records import MODEL
+    from nonneg.report.record import MODEL
 
     path = given / MODEL if given.is_dir() else given
     if not path.is_file():
@@ -162,7 +162,7 @@ def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
 
 def _feature_names(saved: SavedModel) -> list[str] | None:
     """Return what the features of a model are called, where it is known."""
-    from nonneg.report.records import MODEL, NAMES, read_names
+    from nonneg.report.record import MODEL, NAMES, read_names
 
     for attribute in ("feature_names_in_", "vocabulary_"):
         if (names := getattr(saved.model, attribute, None)) is not None:
@@ -213,8 +213,8 @@ def _record(
     saved: SavedModel, W: Any, source: str, seconds: float, error: float | None, *nouns: str
 ) -> Record:
     """Return the record of weights, one row per sample; the nouns are those of samples and components."""
-    from nonneg.report.records import Record
-    from nonneg.report.wording import counted
+    from nonneg.report.elements import counted
+    from nonneg.report.record import Record
 
     said = [counted(count, noun) for count, noun in zip(W.shape, nouns, strict=True)]
     said += [] if error is None else [f"relative error {error:.4g}"]
@@ -232,7 +232,7 @@ def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
     import numpy as np
 
     from nonneg.cli.files import TABLE_KINDS, array_file, factor_file, proportions_file
-    from nonneg.report.quality import observed_relative_error
+    from nonneg.report.fits import observed_relative_error
 
     options.file = options.files[0]
     tables.check_h5ad(options)
@@ -280,7 +280,7 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
     from nonneg.applications.topics.files import read_documents
     from nonneg.cli.files import array_file, proportions_file
     from nonneg.exceptions import InvalidParameterError
-    from nonneg.report.wording import counted
+    from nonneg.report.elements import counted
 
     documents = read_documents(options.files, column=options.text_column, lines=options.lines, at_least=1)
     if not documents.are_texts:
@@ -370,7 +370,7 @@ def _of_sounds(saved: SavedModel, options: argparse.Namespace, folder: Path) -> 
     from nonneg.applications.audio import read_sound
     from nonneg.cli import sound_files
     from nonneg.cli.separate import grouping_by_hand
-    from nonneg.report.records import Record
+    from nonneg.report.record import Record
     from nonneg.report.sounds import Separated
 
     model, ending = saved.model, options.format or "wav"

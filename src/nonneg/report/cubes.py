@@ -1,4 +1,4 @@
-"""Blocks of an unmixed hyperspectral image: the image, the endmembers, the maps."""
+"""Record and page of an unmixed hyperspectral image: the image, the endmembers, the maps."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._html import Raw
+from nonneg._html import Raw, element
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, rgb_preview
 from nonneg.applications.hyperspectral.preview import preview_bands
 from nonneg.applications.images import data_address, picture_png
 from nonneg.io.envi import in_nanometers
-from nonneg.report import drawings, records, wording
+from nonneg.report import drawings
 from nonneg.report import elements as html
-from nonneg.report.records import Record
+from nonneg.report.record import Record, of_estimator
 
 _N_MAPS = 60  # maximum number of maps shown
 _N_NAMED = 10  # maximum number of isolated pixels that are named
 _LONGEST = 700  # pixels along the long side of a picture
-# Methods whose endmembers no pixel has to equal.
-_WITHOUT_PURE_PIXELS = ("min-volume", "minimum volume")
 
 
 @dataclass(frozen=True)
@@ -39,12 +37,12 @@ class Scene:
 
 def describe(model: Any, scene: Scene, seconds: float) -> Record:
     """Return the record of an unmixed image."""
-    fitted, cube, k = model.result_, scene.cube, model.n_endmembers_
+    cube, k, estimate = scene.cube, model.n_endmembers_, model.n_endmembers_estimate_
     match = None if scene.library is None else model.match(scene.library)
     means = np.nanmean(model.abundances_.reshape(-1, k), axis=0)
     places = None if cube.wavelengths is None else in_nanometers(cube.wavelengths)
     shown = preview_bands(cube.wavelengths, cube.shape[2], model.bands_)
-    n_pixels, estimate = int(model.mask_.sum()), model.n_endmembers_estimate_
+    n_pixels, how = int(model.mask_.sum()), model.result_.facts.get("how")
     data = {
         "source": Path(cube.source).name or cube.source,
         "shape": cube.shape,
@@ -61,8 +59,10 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         "preview_wavelengths": None if places is None else places[list(shown)],
     }
     result = {
-        "method": fitted.method,
-        "how": fitted.facts.get("how"),
+        "method": model.result_.method,
+        "how": how,
+        # Minimum volume gives endmembers that no pixel has to equal.
+        "pure": "volume" not in f"{model.result_.method} {how}",
         "n_endmembers": k,
         "constraint": model.constraint,
         "relative_error": float(model.relative_error_),
@@ -83,82 +83,73 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         }
         for at in range(k)
     ]
-    angle = {} if match is None else {"mean angle": f"{result['mean_angle']:.2f}°"}
+    tiles = {"endmembers": k, "relative error": result["relative_error"], "pixels": n_pixels, "time": seconds}
     return Record(
         "unmix",
         f"Unmixing of {scene.title}",
         _answer(data, result),
         _lead(data, result),
-        {
-            "endmembers": k,
-            **angle,
-            "relative error": result["relative_error"],
-            "pixels": n_pixels,
-            "time": seconds,
-        },
+        tiles if match is None else tiles | {"mean angle": f"{result['mean_angle']:.2f}°"},
         data,
         result,
         details={"endmembers": endmembers},
         shown={"scene": scene, "match": match, "wavelengths": places},
-        **records.of_estimator(model),
+        **of_estimator(model),
     )
 
 
 def _answer(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    k = result["n_endmembers"]
-    said = (
-        f"{wording.counted(k, 'endmember')} explain{'s' * (k == 1)} "
-        f"{wording.percent(max(result['explained'], 0.0))} of the squared norm of the image"
-    )
+    k, unexplained, aside = result["n_endmembers"], data["n_unexplained"], data["n_isolated"]
+    explained = html.percent(max(result["explained"], 0.0))
+    told = [
+        f"{html.counted(k, 'endmember')} explain{'s' * (k == 1)} {explained} of the squared norm of the image"
+    ]
     if result["mean_angle"] is not None:
-        said += f"; they are {result['mean_angle']:.3g}° from known spectra on average"
-    if left := data["n_unexplained"]:
-        share = wording.percent(left / data["n_pixels"])
-        said += f"; they do not explain {wording.counted(left, 'pixel')} ({share}), hatched in the maps"
-    if aside := data["n_isolated"]:
-        verb = "was" if aside == 1 else "were"
-        said += f"; {wording.counted(aside, 'pixel')} unlike all others {verb} set aside"
-    return f"{said}."
+        told.append(f"they are {result['mean_angle']:.3g}° from known spectra on average")
+    if unexplained:
+        share = html.percent(unexplained / data["n_pixels"])
+        told.append(
+            f"they do not explain {html.counted(unexplained, 'pixel')} ({share}), hatched in the maps"
+        )
+    if aside:
+        was = "was" if aside == 1 else "were"
+        told.append(f"{html.counted(aside, 'pixel')} unlike all others {was} set aside")
+    return f"{'; '.join(told)}."
 
 
 def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    rows, columns, bands = (wording.number(side) for side in data["shape"])
-    method = wording.method(result["method"])
+    rows, columns, bands = (html.number(side) for side in data["shape"])
+    method = result["method"]
     if result["how"] is not None:
         method = result["how"] if method == "auto" else f"{method} ({result['how']})"
-    text = (
+    number, bad = result["estimate"], data["bands_left_out"]
+    aside = ", ".join(f"({row}, {column})" for row, column in data["isolated_pixels"])
+    return (
         f"{rows} x {columns} pixels with {bands} bands from {data['source']}. "
-        f"{'Pure pixels' if _pure(result) else 'Endmembers'} by {method}, abundances with the constraint "
-        f"{result['constraint']}, in {wording.seconds(result['seconds'])}."
+        f"{'Pure pixels' if result['pure'] else 'Endmembers'} by {method}, abundances with the constraint "
+        f"{result['constraint']}, in {html.seconds(result['seconds'])}."
+        + (
+            ""
+            if number is None
+            else f" The number of endmembers was estimated: {number['reason'].rstrip('.')}."
+        )
+        + html.noted(
+            (len(bad), "band", f"left out as bad: {html.ranges(bad)}"),
+            (data["n_left_out"], "pixel", "without data or left out"),
+            (data["n_clipped"], "value", "below zero set to zero"),
+            (data["n_isolated"], "pixel", f"set aside, at (row, column) {aside}"),
+        )
     )
-    if left := len(data["bands_left_out"]):
-        text += f" {wording.counted(left, 'band')} left out as bad: {wording.ranges(data['bands_left_out'])}."
-    if data["n_left_out"]:
-        text += f" {wording.counted(data['n_left_out'], 'pixel')} without data or left out."
-    if result["estimate"] is not None:
-        text += f" The number of endmembers was estimated: {result['estimate']['reason'].rstrip('.')}."
-    if data["n_clipped"]:
-        text += f" {wording.counted(data['n_clipped'], 'value')} below zero set to zero."
-    if data["n_isolated"]:
-        places = ", ".join(f"({row}, {column})" for row, column in data["isolated_pixels"])
-        text += f" Pixels set aside (row, column): {places}{', ...' * (data['n_isolated'] > _N_NAMED)}."
-    return text
-
-
-def _pure(result: Mapping[str, Any]) -> bool:
-    return result["method"] not in _WITHOUT_PURE_PIXELS and result["how"] not in _WITHOUT_PURE_PIXELS
 
 
 def table(record: Record) -> list[dict[str, Any]]:
     """Return the endmembers, one per row."""
-    rows = []
+    pixel, rows = "pure pixel" if record.result["pure"] else "purest pixel", []
     for entry in record.details["endmembers"]:
         row = {
             "endmember": entry["endmember"],
-            "pure pixel"
-            if _pure(record.result)
-            else "purest pixel": f"row {entry['row']}, column {entry['column']}",
-            "mean abundance": wording.percent(entry["mean_abundance"]),
+            pixel: f"row {entry['row']}, column {entry['column']}",
+            "mean abundance": html.percent(entry["mean_abundance"]),
         }
         if record.result["mean_angle"] is not None:
             angle = None if entry["angle"] is None else f"{entry['angle']:.2f}°"
@@ -174,58 +165,59 @@ def endmember_names(record: Record) -> list[str]:
 
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
-    details, model, cube = record.as_dict(), record.model, record.shown["scene"].cube
+    model, data = record.model, record.data
     colors = [drawings.COLORS[at % len(drawings.COLORS)] for at in range(model.n_endmembers_)]
     step = max(1, -(-max(model.residuals_.shape) // _LONGEST))
-    preview = rgb_preview(cube, mask=model.mask_)[::step, ::step]
-    bands, places = details["data"]["preview_bands"], details["data"]["preview_wavelengths"]
-    shown = [f"{place:.0f} nm" for place in places] if places else [f"band {at}" for at in bands]
-    pixels = "the pure pixels" if _pure(record.result) else "the purest pixels"
-    known = "; dashed: the most similar known spectra, at the same brightness"
-    caption = f"The spectra of the endmembers{known if record.shown['match'] is not None else ''}."
+    places, bands = data["preview_wavelengths"], data["preview_bands"]
+    shown = [f"band {at}" for at in bands] if places is None else [f"{place:.0f} nm" for place in places]
+    pixels = "the pure pixels" if record.result["pure"] else "the purest pixels"
+    known = (
+        ""
+        if record.shown["match"] is None
+        else "; dashed: the most similar known spectra, at the same brightness"
+    )
     rows = [
         row | {"endmember": [html.swatch(color), row["endmember"]]}
         for row, color in zip(table(record), colors, strict=True)
     ]
-    image = _marked(preview, model.residuals_.shape, model.pure_pixels_, colors)
-    said = f"Red, green and blue are {', '.join(shown)}. Rings mark {pixels}."
-    return [
-        html.section("The image", html.figure(image, said, kind="photo")),
-        html.section("The endmembers", html.figure(_spectra(record, colors), caption), rows),
-        _maps(record, colors, step),
-    ]
-
-
-def _maps(record: Record, colors: Sequence[str], step: int) -> Raw:
-    model, data = record.model, record.data
-    # What is not explained is hatched, as are pixels without data: a map would not be true there.
-    abundances = np.where(model.unexplained_[:, :, None], np.nan, model.abundances_)[::step, ::step]
-    pictures = [
-        (
-            data_address(picture_png(abundances[:, :, at], 1.0)),
-            f"abundance of {name}",
-            [
-                html.swatch(colors[at]),
-                html.element("b", name),
-                f", {wording.percent(entry['mean_abundance'])}",
-            ],
-        )
-        for at, (name, entry) in enumerate(
-            zip(endmember_names(record), record.details["endmembers"], strict=True)
-        )
-    ]
-    worst = float(np.nanmax(model.residuals_)) if np.isfinite(model.residuals_).any() else 0.0
-    residual = (
-        data_address(picture_png(model.residuals_[::step, ::step], worst)),
-        "residual",
-        f"residual, relative to the pixel; at most {wording.percent(worst)}",
-    )
     hatched = ["pixels without data"] * bool(data["n_left_out"])
     hatched += ["pixels that the endmembers do not explain"] * bool(data["n_unexplained"])
-    said = "Abundance of each endmember in every pixel; the darkest shade is an abundance of one"
-    said += f"; {' and '.join(hatched)} are hatched." if hatched else "."
-    kind = "large holes" if hatched else "large"
-    return html.section("The maps", said, html.pictures([*pictures[:_N_MAPS], residual], kind))
+    told = "Abundance of each endmember in every pixel; the darkest shade is an abundance of one"
+    told += f"; {' and '.join(hatched)} are hatched." if hatched else "."
+    maps = html.pictures(_maps(record, colors, step), "large holes" if hatched else "large")
+    image = rgb_preview(record.shown["scene"].cube, mask=model.mask_)[::step, ::step]
+    return [
+        html.section(
+            "The image",
+            html.figure(
+                _marked(image, model, colors),
+                f"Red, green and blue are {', '.join(shown)}. Numbers mark {pixels}.",
+                kind="wide photo",
+            ),
+        ),
+        html.section(
+            "The endmembers",
+            html.figure(_spectra(record, colors), f"The spectra of the endmembers{known}."),
+            rows,
+        ),
+        html.section("The maps", told, maps),
+    ]
+
+
+def _maps(record: Record, colors: Sequence[str], step: int) -> list[tuple[str, str, Any]]:
+    """Return the pictures of abundances and of the residual."""
+    model, names = record.model, endmember_names(record)
+    # What is not explained is hatched, as are pixels without data: a map would not be true there.
+    abundances = np.where(model.unexplained_[:, :, None], np.nan, model.abundances_)[::step, ::step]
+    maps: list[tuple[str, str, Any]] = []
+    for at, (name, color) in enumerate(zip(names, colors, strict=True)):
+        share = html.percent(record.details["endmembers"][at]["mean_abundance"])
+        address = data_address(picture_png(abundances[:, :, at], 1.0))
+        maps.append((address, f"abundance of {name}", [html.swatch(color), element("b", name), f", {share}"]))
+    worst = float(np.nanmax(model.residuals_)) if np.isfinite(model.residuals_).any() else 0.0
+    residual = data_address(picture_png(model.residuals_[::step, ::step], worst))
+    told = f"residual, relative to the pixel; at most {html.percent(worst)}"
+    return [*maps[:_N_MAPS], (residual, "residual", told)]
 
 
 def _spectra(record: Record, colors: Sequence[str]) -> Raw:
@@ -233,41 +225,34 @@ def _spectra(record: Record, colors: Sequence[str]) -> Raw:
     model, match, places = record.model, record.shown["match"], record.shown["wavelengths"]
     x = np.arange(len(model.bands_)) if places is None else places
     order = np.argsort(x, kind="stable")
-    known = None
-    if match is not None:
-        known = record.shown["scene"].library.at(model.wavelengths_, model.endmembers_.shape[1])
+    figure, (axes,) = drawings.panels(10.4, 3.8)
 
-    def line(spectrum: FloatArray) -> tuple[Any, Any]:
-        whole_range = np.full(len(model.bands_), np.nan)
-        whole_range[model.bands_] = spectrum
-        return x[order], whole_range[order]
+    def plot(spectrum: FloatArray, **style: Any) -> None:
+        whole = np.full(len(model.bands_), np.nan)
+        whole[model.bands_] = spectrum
+        axes.plot(x[order], whole[order], **style)
 
-    whole, (axes,) = drawings.panels(10.4, 3.8)
-    for at, (name, spectrum) in enumerate(zip(endmember_names(record), model.endmembers_, strict=True)):
-        axes.plot(*line(spectrum), color=colors[at], linewidth=2, label=f"{at}: {name}")
-        if known is not None and match.chosen[at] >= 0:
-            beside = known[match.chosen[at]]
-            beside = beside * float(beside @ spectrum) / max(float(beside @ beside), 1e-300)
-            axes.plot(*line(beside), color=colors[at], linewidth=1.4, linestyle=(0, (4, 3)))
+    for at, spectrum in enumerate(model.endmembers_):
+        plot(spectrum, color=colors[at], linewidth=2)
+        if match is not None and match.chosen[at] >= 0:
+            library = record.shown["scene"].library.at(model.wavelengths_, model.endmembers_.shape[1])
+            known = library[match.chosen[at]]
+            brightness = float(known @ spectrum) / max(float(known @ known), 1e-300)
+            plot(brightness * known, color=colors[at], linewidth=1.4, linestyle=(0, (4, 3)))
     drawings.label(axes, "band" if places is None else "wavelength, nm", "value")
     axes.set_ylim(bottom=0)
-    drawings.plain_legend(axes, fontsize=9, ncols=max(1, min(4, -(-len(colors) // 6))))
-    return drawings.drawing(whole, "Spectra of the endmembers")
+    return drawings.drawing(figure, "Spectra of the endmembers")
 
 
-def _marked(preview: Any, shape: Sequence[int], pixels: FloatArray, colors: Sequence[str]) -> Raw:
-    """Draw the image with numbered rings around pixels."""
-    rows, columns = shape
-    whole, (axes,) = drawings.panels(10.4, float(np.clip(10.4 * rows / columns, 3.0, 8.0)))
-    axes.imshow(preview, interpolation="none", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5))
+def _marked(image: Any, model: Any, colors: Sequence[str]) -> Raw:
+    """Draw the image with numbered rings around the pure pixels."""
+    rows, columns = model.residuals_.shape
+    figure, (axes,) = drawings.panels(10.4, float(np.clip(10.4 * rows / columns, 3.0, 8.0)))
+    axes.imshow(image, interpolation="none", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5))
     axes.set_axis_off()
-    for number, ((row, column), color) in enumerate(zip(pixels.tolist(), colors, strict=True)):
-        for edge, width in (("#ffffff", 5.0), (color, 2.5)):
-            axes.plot(column, row, "o", fillstyle="none", color=edge, markersize=12, markeredgewidth=width)
-        box = {"facecolor": "#ffffff", "edgecolor": color, "boxstyle": "round,pad=0.15"}
-        side = -1 if column > 0.9 * columns else 1
-        axes.annotate(
-            str(number), (column, row), (15 * side, 0), textcoords="offset points", ha="center", va="center",
-            fontsize=10, fontweight="bold", color="#111111", bbox=box,
+    for number, ((row, column), color) in enumerate(zip(model.pure_pixels_.tolist(), colors, strict=True)):
+        box = {"facecolor": "#ffffff", "edgecolor": color, "linewidth": 2.5, "boxstyle": "circle,pad=0.2"}
+        axes.text(
+            column, row, str(number), ha="center", va="center", fontsize=10, color="#111111", bbox=box
         )  # fmt: skip
-    return drawings.drawing(whole, "The image with its pure pixels")
+    return drawings.drawing(figure, "The image with its pure pixels")

@@ -109,20 +109,8 @@ def convergence(history: Mapping[str, Any]) -> list[Raw]:
     if "seconds" in history:
         # Before the first loss is known, factors are initialized: that time is no part of the curve.
         passed = np.asarray(history["seconds"], dtype=float) - history["seconds"][0]
-        curves.append(curve(passed, losses, ("seconds after the first iteration", "loss")))
+        curves.append(curve(passed, losses, ("seconds", "loss")))
     return curves
-
-
-def ranked_bars(values: Any, n_chosen: int, names: tuple[str, str]) -> Raw:
-    """Draw values as bars, those that were chosen in color."""
-    shown = np.asarray(values, dtype=float)
-    figure, (axes,) = panels(10.4, 2.5)
-    places = np.arange(1, len(shown) + 1)
-    axes.bar(places, shown, width=0.78, color=[ACCENT] * n_chosen + [INK] * (len(shown) - n_chosen))
-    axes.set_xlim(0.4, max(len(shown), 8) + 0.6)  # few bars stay slim
-    whole_numbers(axes)
-    label(axes, *names)
-    return drawing(figure, f"{names[1].capitalize()} of the {names[0]}")
 
 
 def heat_map(
@@ -184,12 +172,3 @@ def scaled_rows(factor: FloatArray) -> FloatArray:
 def whole_numbers(axes: Any) -> None:
     """Keep fractions away from an axis that counts, also where it counts to one only."""
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-
-
-def plain_legend(axes: Any, **options: Any) -> Any:
-    """Add a legend whose names are not mathematics."""
-    legend = axes.legend(frameon=False, labelcolor=INK, **options)
-    legend.get_title().set_color(INK)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
-    return legend

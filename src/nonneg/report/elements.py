@@ -1,20 +1,85 @@
-"""Blocks of the page: text, tables, pictures, curves and files. Text is escaped wherever it enters."""
+"""Elements of the page: numbers and names in words, paragraphs, tables, figures, cards."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from nonneg._html import Raw
-from nonneg.report.wording import number
+from nonneg._html import Raw, element, joined
 
-_VOID = frozenset({"img", "br", "meta"})
 _NUMERIC = re.compile(r"[-+\d.\N{EN DASH}].*")  # a text that stands to the right of its column
+
+
+def number(value: Any, *, digits: int = 4) -> str:
+    """Write a number for a person."""
+    if value is None:
+        return "\N{EN DASH}"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return f"{value:.{digits}g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write how many there are of something."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("ty") else f"{noun}s"
+    return f"{number(count)} {noun if count == 1 else plural}"
+
+
+def noted(*counts: tuple[int, str, str]) -> str:
+    """Write a sentence for each count that is not zero: the count, its noun and what is said of it."""
+    return "".join(f" {counted(count, noun)} {said}." for count, noun, said in counts if count)
+
+
+def percent(share: float) -> str:
+    """Write a share in percent, with as many digits as its distance from 0 and 100 asks for."""
+    for digits in (1, 2, 3, 4):
+        text = f"{100 * share:.{digits}f}"
+        if share >= 1 or float(text) < 100:
+            return f"{text}%"
+    return "more than 99.9999%"
+
+
+def seconds(value: float) -> str:
+    """Write a duration."""
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
+
+
+def listed(names: Sequence[str]) -> str:
+    """List names in a sentence."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """List whole numbers in ascending order, runs of three and more by their ends."""
+    runs: list[list[int]] = []
+    for value in sorted(int(value) for value in numbers):
+        if runs and runs[-1][-1] == value - 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def samples(data: Mapping[str, Any]) -> str:
+    """Say how large a table is and where it came from."""
+    rows, columns = data["shape"]
+    missing = f", {counted(data['n_missing'], 'cell')} missing" if data.get("n_missing") else ""
+    return f"{counted(rows, 'sample')} with {counted(columns, 'feature')}{missing} from {data['source']}"
+
+
+def ending(result: Mapping[str, Any]) -> str:
+    """Say how long a run took and why it stopped."""
+    reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
+    took = f"{counted(result['n_iter'], 'iteration')} and {seconds(result['seconds'])}"
+    return f"{took}, and stopped because {reason}"
 
 
 class Names(list[tuple[Any, float]]):
@@ -25,32 +90,18 @@ class Names(list[tuple[Any, float]]):
         shown = self[: max(1, int(np.searchsorted(ends, 72)))]
         return ", ".join(str(name) for name, _ in shown)
 
+    def __html__(self) -> str:
+        """Return the words, each in the shade of its weight."""
+        return joined(
+            [element("span", name, class_="chip", style=f"--weight: {round(part)}%") for name, part in self]
+        )
 
-def element(tag: str, *children: Any, **attributes: Any) -> Raw:
-    """Return an element; `class_` and `http_equiv` become class and http-equiv, None is left out."""
-    words = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
-        for name, value in attributes.items()
-        if value is not None
-    )
-    if tag in _VOID:
-        return Raw(f"<{tag}{words}>")
-    return Raw(f"<{tag}{words}>{joined(*children)}</{tag}>")
-
-
-def joined(*children: Any) -> Raw:
-    """Return several children as one; lists are taken apart, None is nothing, text is escaped."""
-    parts = []
-    for child in children:
-        if isinstance(child, Raw):
-            parts.append(str(child))
-        elif isinstance(child, Names):
-            parts.append(str(joined([_chip(name, weight) for name, weight in child])))
-        elif isinstance(child, list | tuple):
-            parts.append(str(joined(*child)))
-        elif child is not None:
-            parts.append(escape(str(child), quote=False))
-    return Raw("".join(parts))
+    @classmethod
+    def strongest(cls, weights: Any, names: Sequence[Any], count: int) -> Names:
+        """Return the names of the largest entries, each with its size in percent of the largest."""
+        order = np.argsort(-np.asarray(weights), kind="stable")[:count].tolist()
+        top = float(weights[order[0]]) if order else 0.0
+        return cls((names[at], 100 * float(weights[at]) / top) for at in order if weights[at] > 0 < top)
 
 
 def section(heading: str, *blocks: Any) -> Raw:
@@ -61,12 +112,12 @@ def section(heading: str, *blocks: Any) -> Raw:
 def _block(block: Any) -> Raw:
     if isinstance(block, Raw):
         return block
-    return paragraph(block) if isinstance(block, str) else table(block)
+    return element("p", block) if isinstance(block, str) else table(block)
 
 
-def paragraph(*children: Any, note: bool = False) -> Raw:
-    """Return a paragraph."""
-    return element("p", *children, class_="note" if note else None)
+def note(*children: Any) -> Raw:
+    """Return a paragraph in small print."""
+    return element("p", *children, class_="note")
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Raw:
@@ -98,20 +149,15 @@ def stands_right(cells: Sequence[Any]) -> bool:
     return len(texts) + cells.count(None) == len(cells) and all(map(_NUMERIC.fullmatch, texts))
 
 
-def figure(drawing: Any, caption: Any = None, *, wide: bool = True, kind: str = "") -> Raw:
+def figure(drawing: Any, caption: str = "", *, kind: str = "wide") -> Raw:
     """Return a drawing on a card; a wide one can be moved sideways on a small screen."""
-    return element(
-        "figure",
-        drawing,
-        None if caption is None else element("figcaption", caption),
-        class_=" ".join(filter(None, ["card", "wide" if wide else "", kind])),
-        tabindex=0 if wide else None,
-    )
+    words = element("figcaption", caption) if caption else None
+    return element("figure", drawing, words, class_=f"card {kind}".strip(), tabindex=0 if kind else None)
 
 
-def side_by_side(*drawings: Raw) -> Raw | None:
+def side_by_side(drawings: Sequence[Raw]) -> Raw | None:
     """Return drawings on cards, in as many columns as there is room for."""
-    cards = [figure(drawing, wide=False) for drawing in drawings]
+    cards = [figure(drawing, kind="") for drawing in drawings]
     # One drawing alone would fill the page.
     style = "max-width: 560px" if len(cards) == 1 else None
     return element("div", cards, class_="curves", style=style) if cards else None
@@ -126,13 +172,14 @@ def pictures(entries: Iterable[tuple[str, str, Any]], kind: str = "") -> Raw:
     return element("div", grid, class_=f"pictures {kind}".strip())
 
 
-def card(headline: Any, *blocks: Any, class_: str = "statement", id_: str | None = None) -> Raw:
+def card(headline: Sequence[Any], *blocks: Any, kind: str = "statement") -> Raw:
     """Return an article: a headline of badges and a name, then its blocks."""
-    return element("article", element("div", headline, class_="headline"), *blocks, class_=class_, id_=id_)
+    return element("article", element("div", headline, class_="headline"), *blocks, class_=kind)
 
 
-def _chip(name: Any, weight: float) -> Raw:
-    return element("span", name, class_="chip", style=f"--weight: {round(weight)}%")
+def cards(entries: Iterable[Sequence[Any]]) -> Raw:
+    """Return articles in two columns where there is room, each a headline and its blocks."""
+    return element("div", [card(*entry, kind="card") for entry in entries], class_="cards")
 
 
 def badge(text: str, grade: str) -> Raw:
@@ -160,14 +207,6 @@ def facts(entries: Iterable[tuple[str, str]]) -> Raw:
 def legend(words: str, before: str = "") -> Raw:
     """Return the ramp of shades of a heat map, with what its ends mean."""
     return element("p", before, element("span", class_="ramp"), words, class_="legend")
-
-
-def downloads(files: Mapping[str, str]) -> Raw:
-    """Return links to files beside the page, each with a sentence."""
-    listed = [
-        element("li", element("a", name, href=name, download=""), f": {what}") for name, what in files.items()
-    ]
-    return element("ul", listed)
 
 
 def document(title: str, *children: Any) -> str:

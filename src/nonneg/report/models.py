@@ -11,10 +11,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_float64, to_numpy
+from nonneg.applications.audio import Sound
+from nonneg.applications.topics.files import Documents
+from nonneg.data.annotated import annotated_matrix
 from nonneg.exceptions import InvalidParameterError, OutputError
 from nonneg.io import Table
-from nonneg.report.pages import build_page
-from nonneg.report.records import Record, clean
+from nonneg.io.cube import as_cube
+from nonneg.report import anchors, communities, consensus, cubes, fits, sounds, topics
+from nonneg.report.page import build_page
+from nonneg.report.record import Record, clean
 
 
 def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **details: Any) -> Path:
@@ -64,11 +69,13 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **deta
             "A saved or pickled model does not keep everything that a report shows. Pass the model that was "
             "fitted."
         )
-    if X is None and type(model).__name__ != "MixedMembership":
+    if X is None and described is not _communities:
         raise InvalidParameterError(
             "The report shows the data of the fit: pass X, write_report(model, path, X)."
         )
-    page, place = build_page(described(model, X, **details)), Path(path)
+    history, details = getattr(model, "history_", None), {"title": "the data"} | details
+    seconds = float(history.seconds[-1]) if history is not None and len(history) else 0.0
+    page, place = build_page(described(model, X, seconds, **details)), Path(path)
     try:
         place.write_text(clean(page), encoding="utf-8")
     except OSError as error:
@@ -77,11 +84,6 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **deta
 
 
 _KEPT = ("result_", "documents_per_topic_", "ranks_")
-
-
-def _seconds(model: Any) -> float:
-    history = getattr(model, "history_", None)
-    return float(history.seconds[-1]) if history is not None and len(history) else 0.0
 
 
 def _table(
@@ -95,27 +97,20 @@ def _table(
     return Table(X if hasattr(X, "nnz") else to_numpy(X), rows, columns, title, "npy")
 
 
-def _fit(model: Any, X: Any, *, title: str = "the data", image_shape: Any = None, **names: Any) -> Record:
-    from nonneg.report import fits
-
+def _fit(model: Any, X: Any, seconds: float, *, title: str, image_shape: Any = None, **names: Any) -> Record:
     data, W = _table(X, title, **names), to_numpy(model.transform(X))
     title = f"Factorization of {title}"
-    return fits.describe(model, W, data, _seconds(model), title=title, image_shape=image_shape)
+    return fits.describe(model, W, data, seconds, title=title, image_shape=image_shape)
 
 
-def _anchors(model: Any, X: Any, *, title: str = "the data", row_names: Any = None) -> Record:
-    from nonneg.report import anchors
-
+def _anchors(model: Any, X: Any, seconds: float, *, title: str, row_names: Any = None) -> Record:
     data, W = _table(X, title, row_names), to_numpy(model.transform(X))
-    return anchors.describe(model, W, data, _seconds(model), title=f"Anchors of {title}")
+    return anchors.describe(model, W, data, seconds, title=f"Anchors of {title}")
 
 
 def _consensus(
-    model: Any, X: Any, *, title: str = "the data", column_names: Any = None, labels: Any = None
+    model: Any, X: Any, seconds: float, *, title: str, column_names: Any = None, labels: Any = None
 ) -> Record:
-    from nonneg.data.annotated import annotated_matrix
-    from nonneg.report import consensus
-
     W = to_float64(model.transform(X))
     known = getattr(model, "feature_names_in_", None)
     annotated = annotated_matrix(X, names=known, who="write_report")
@@ -134,58 +129,39 @@ def _consensus(
     )
 
 
-def _signatures(model: Any, X: Any, *, title: str = "the catalog", reference: Any = None) -> Record:
-    from nonneg.report import consensus
-
-    return consensus.describe(
-        model,
-        _table(X, title),
-        None,
-        title=f"Mutational signatures of {title}",
-        programs=consensus.signature_programs(model, None if reference is None else model.match(reference)),
-    )
+def _signatures(model: Any, X: Any, seconds: float, *, title: str, reference: Any = None) -> Record:
+    matches = None if reference is None else model.match(reference)
+    programs, title = consensus.signature_programs(model, matches), f"Mutational signatures of {title}"
+    return consensus.describe(model, _table(X, title), None, title=title, programs=programs)
 
 
-def _topics(
-    model: Any, X: Any, *, title: str = "the documents", names: Sequence[str] | None = None
-) -> Record:
-    from nonneg.applications.topics.files import Documents
-    from nonneg.report import topics
-
+def _topics(model: Any, X: Any, seconds: float, *, title: str, names: Sequence[str] | None = None) -> Record:
     texts = isinstance(X, Sequence) or (hasattr(X, "dtype") and X.dtype.kind in "OUT")
     contents = list(X) if texts else X
     proportions = to_numpy(model.transform(contents))
     called = [str(name) for name in names or range(len(proportions))]
-    return topics.describe(model, proportions, Documents(contents, called, None, title), _seconds(model))
+    return topics.describe(model, proportions, Documents(contents, called, None, title), seconds)
 
 
-def _communities(model: Any, X: Any, *, title: str = "the graph") -> Record:
-    from nonneg.report import communities
-
-    return communities.describe(model, title, _seconds(model))
+def _communities(model: Any, X: Any, seconds: float, *, title: str) -> Record:
+    return communities.describe(model, title, seconds)
 
 
-def _cube(model: Any, X: Any, *, title: str = "the image", library: Any = None) -> Record:
-    from nonneg.io.cube import as_cube
-    from nonneg.report import cubes
-
+def _cube(model: Any, X: Any, seconds: float, *, title: str, library: Any = None) -> Record:
     wavelengths = model.wavelengths_ if bool(np.all(model.bands_)) else None
     scene = cubes.Scene(as_cube(X, wavelengths=wavelengths), title, library=library)
-    return cubes.describe(model, scene, _seconds(model))
+    return cubes.describe(model, scene, seconds)
 
 
 def _sounds(
-    model: Any, X: Any, *, title: str = "the recording", rate: int | None = None, players: bool = True
+    model: Any, X: Any, seconds: float, *, title: str, rate: int | None = None, players: bool = True
 ) -> Record:
-    from nonneg.applications.audio import Sound
-    from nonneg.report import sounds
-
     rate = rate or model.rate_
     if rate is None:
         raise InvalidParameterError("The report shows frequencies in hertz: pass rate, the sampling rate.")
     samples = np.asarray(X, dtype=np.float64)
     recording = Sound(samples, int(rate), 1 if samples.ndim == 1 else len(samples), title)
-    separated = sounds.Separated(model, [recording], [model.separate(samples)], _seconds(model))
+    separated = sounds.Separated(model, [recording], [model.separate(samples)], seconds)
     return sounds.describe(separated, players=players)
 
 

@@ -1,4 +1,4 @@
-"""Blocks of separated sounds: sources to listen to, spectrograms, components."""
+"""Record and page of separated sounds: sources to listen to, spectrograms, components."""
 
 from __future__ import annotations
 
@@ -11,27 +11,17 @@ from typing import Any
 import numpy as np
 from scipy.signal import spectrogram
 
-from nonneg._html import Raw
+from nonneg._html import Raw, element
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.applications.audio import Sound
 from nonneg.applications.audio.methods import bin_frequencies
-from nonneg.metrics import fit_sinusoids
-from nonneg.report import drawings, records, wording
+from nonneg.report import drawings
 from nonneg.report import elements as html
-from nonneg.report.records import Record
+from nonneg.report.record import Record, of_estimator, run_facts
 
 _PLAYER_BYTES = 6_000_000  # of the sounds in the report; of longer sounds the beginning is kept
-_N_PEAKS = 4
-_LEAST_SHARE = 0.01  # frequencies with less of a source's power are not named
 _DECIBELS = 60.0  # range of a spectrogram below the maximum
-_METHODS = {
-    "stft": "the short-time Fourier transform",
-    "transform": "the learned or cosine transform that explains held-out frames best",
-    "tl": "a transform learned together with the components (TL-NMF)",
-    "jd": "a transform learned before the components (JD+NMF)",
-    "dct": "the discrete cosine transform (Itakura-Saito NMF)",
-}
 
 
 @dataclass(frozen=True)
@@ -52,8 +42,8 @@ class Separated:
 
 def describe(separated: Separated, *, players: bool = True) -> Record:
     """Return the record of a separation."""
-    model, sounds = separated.model, separated.sounds
-    fit, rate, names, shares = model.model_, sounds[0].rate, model.source_names_, separated.energy_shares()
+    model, sounds, shares = separated.model, separated.sounds, separated.energy_shares()
+    fit, rate, names = model.model_, sounds[0].rate, model.source_names_
     choice, restarts = getattr(fit, "choice_", None), getattr(fit.result_, "restarts", None)
     data = {
         "files": [sound.source for sound in sounds],
@@ -74,73 +64,52 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "frame_length": model.framing_.frame_length,
         "hop": model.framing_.step,
         "restarts": None if restarts is None else restarts.objective,
-        **records.run_facts(fit, fit.result_, separated.seconds),
+        **run_facts(fit, fit.result_, separated.seconds),
     }
     sources = [
         {
             "name": name,
             "energy_share": float(shares[at]),
             "components": 1 + np.flatnonzero(model.groups_ == at),  # numbered from 1, as for --group
-            "frequencies": _frequencies(model, at, rate),
         }
         for at, name in enumerate(names)
     ]
     title = sounds[0].source if len(sounds) == 1 else f"{len(sounds)} recordings"
-    said = [f"{name} with {wording.percent(share)}" for name, share in zip(names, shares, strict=True)]
+    energies = [f"{name} with {html.percent(share)}" for name, share in zip(names, shares, strict=True)]
     return Record(
         "separate",
         f"Sources of {title}",
-        f"{wording.counted(len(names), 'source')} of {title}: {wording.listed(said)} of the energy.",
+        f"{html.counted(len(names), 'source')} of {title}: {html.listed(energies)} of the energy.",
         _lead(data, result),
         {
             "sources": result["n_sources"],
             "components": result["n_components"],
-            "divergence per coefficient": wording.number(result["divergence_per_entry"], digits=3),
+            "divergence per coefficient": html.number(result["divergence_per_entry"], digits=3),
             "time": separated.seconds,
         },
         data,
         result,
         details={"sources": sources},
         shown={"separated": separated, "players": players},
-        **records.of_estimator(model),
+        **of_estimator(model),
     )
 
 
 def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     trained = chosen = ""
     if data["training"]:
-        listed = ", ".join(f"{name} ({', '.join(files)})" for name, files in data["training"].items())
-        trained = f", with templates learned from training recordings: {listed}"
+        files = ", ".join(f"{name} ({', '.join(own)})" for name, own in data["training"].items())
+        trained = f", with templates learned from training recordings: {files}"
     if choice := result["transform_choice"]:
         judged = zip(choice["candidates"], choice["held_out"], strict=False)
-        told = ", ".join(f"{name} {wording.number(value)}" for name, value in judged)
+        told = ", ".join(f"{name} {html.number(value)}" for name, value in judged)
         chosen = f" ({choice['name']}; C per coefficient of held-out frames: {told})"
     return (
-        f"{wording.seconds(data['seconds'])} of sound sampled at {wording.number(data['rate'])} Hz from "
-        f"{', '.join(data['files'])}, in {wording.number(result['n_frames'])} frames of "
-        f"{wording.number(result['frame_length'])} samples. Separated in {_METHODS[result['method']]}{chosen}"
-        f"{trained}. The fit took {wording.ending(result)}."
+        f"{html.seconds(data['seconds'])} of sound sampled at {html.number(data['rate'])} Hz from "
+        f"{', '.join(data['files'])}, in {html.number(result['n_frames'])} frames of "
+        f"{html.number(result['frame_length'])} samples. Separated by {result['method']}{chosen}{trained}. "
+        f"The fit took {html.ending(result)}."
     )
-
-
-def _frequencies(model: Any, source: int, rate: int) -> list[float]:
-    """Return frequencies at which a source has most of its power, each partial once."""
-    own, length = model.groups_ == source, model.framing_.frame_length
-    power = model.activations_[:, own].sum(axis=0) @ model.model_.components_[own]
-    strongest = np.argsort(-power, kind="stable")[: 4 * _N_PEAKS]
-    strongest = strongest[power[strongest] > _LEAST_SHARE * power.sum()]
-    if length < 4 or len(strongest) == 0:  # too short for a sinusoid, or silent
-        return []
-    if hasattr(model.model_, "transform_"):
-        hertz = fit_sinusoids(model.model_.transform_[strongest], sample_rate=rate).frequency
-    else:
-        hertz = bin_frequencies(model.framing_, model.model_, rate)[strongest]
-    distinct: list[float] = []
-    for value in hertz.tolist():
-        # A Hann window spreads a partial over 4 bins.
-        if all(abs(value - other) > 2 * rate / length for other in distinct):
-            distinct.append(value)
-    return distinct[:_N_PEAKS]
 
 
 def table(record: Record) -> list[dict[str, Any]]:
@@ -148,9 +117,8 @@ def table(record: Record) -> list[dict[str, Any]]:
     return [
         {
             "source": entry["name"],
-            "energy": wording.percent(entry["energy_share"]),
-            "components": wording.ranges(entry["components"]),
-            "strongest frequencies": ", ".join(f"{value:.0f} Hz" for value in entry["frequencies"]),
+            "energy": html.percent(entry["energy_share"]),
+            "components": html.ranges(entry["components"]),
         }
         for entry in record.details["sources"]
     ]
@@ -160,39 +128,32 @@ def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
     separated = record.shown["separated"]
     model, sound, sources = separated.model, separated.sounds[0], separated.sources[0]
-    rows, note = table(record), ""
+    rows, notes = table(record), []
+    if len(separated.sounds) > 1:
+        notes.append(f"This is the first of {len(separated.sounds)} recordings.")
     if record.shown["players"]:
         players, note = _players(sound.samples, sources, sound.rate)
         rows = [
             {"source": row["source"], "listen": player} | row
             for row, player in zip([{"source": "recording"}, *rows], players, strict=True)
         ]
-    if len(separated.sounds) > 1:
-        note = f"This is the first of {len(separated.sounds)} recordings. {note}".rstrip()
-    names = ["the recording", *model.source_names_]
-    power = [_spectrogram(signal, sound.rate) for signal in (sound.samples, *sources)]
-    # One scale for all: where sources cancel each other, they are louder than the recording.
-    loudest = max(max(float(cells.max()) for _, _, cells in power), 1e-300)
-    spectrograms = [
-        _spectrogram_drawing(name, hertz, times, cells / loudest)
-        for name, (hertz, times, cells) in zip(names, power, strict=True)
-    ]
+        notes.append(note)
     components = model.model_.components_
     order = np.argsort(bin_frequencies(model.framing_, model.model_, sound.rate), kind="stable")
     lines = [f"{at + 1} ({model.source_names_[group]})" for at, group in enumerate(model.groups_)]
-    seconds = model.framing_.n_frames(sound.samples.shape[-1])
+    n_frames = model.framing_.n_frames(sound.samples.shape[-1])
     return [
         html.section(
             "The sources",
             "The sources sum to the recording, sample by sample. Percentages are shares of the energy.",
             rows,
-            note,
+            *notes,
         ),
         html.section(
             "Before and after",
             "Spectrograms of the recording and of its sources, in the same shades.",
             html.legend("0 dB, the loudest of all", f"-{_DECIBELS:.0f} dB"),
-            html.side_by_side(*spectrograms),
+            html.side_by_side(_spectrograms(sound, sources, model.source_names_)),
         ),
         html.section(
             "The components",
@@ -204,7 +165,7 @@ def sections(record: Record) -> list[Any]:
                 "Templates: what a component gives to each frequency. Components are numbered as in --group.",
             ),
             html.figure(
-                drawings.heat_map(model.activations_[:seconds].T, "frame", lines=lines),
+                drawings.heat_map(model.activations_[:n_frames].T, "frame", lines=lines),
                 "Activations: how strong each component is over time.",
             ),
         ),
@@ -216,8 +177,7 @@ def _players(mixture: FloatArray, sources: FloatArray, rate: int) -> tuple[list[
     signals = np.concatenate([mixture[None], sources])
     # Browsers play two channels.
     signals = signals if signals.ndim == 2 or signals.shape[1] == 2 else signals.mean(axis=1)
-    most = _PLAYER_BYTES // (2 * signals[..., 0].size)
-    note = ""
+    most, note = _PLAYER_BYTES // (2 * signals[..., 0].size), ""
     if signals.shape[-1] > most:
         note = f"The players have the first {most / rate:.0f} s; the files are complete."
     players = []
@@ -225,26 +185,32 @@ def _players(mixture: FloatArray, sources: FloatArray, rate: int) -> tuple[list[
         stream = io.BytesIO()
         soundfile.write(stream, signal.T, rate, format="FLAC", subtype="PCM_16")
         address = f"data:audio/flac;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
-        players.append(html.element("audio", controls="", preload="metadata", src=address))
+        players.append(element("audio", controls="", preload="metadata", src=address))
     return players, note
 
 
-def _spectrogram(signal: FloatArray, rate: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return frequencies, times and the power, the mean of the channels."""
-    length = min(1 << int(np.ceil(np.log2(max(rate / 12, 16)))), signal.shape[-1])
-    hop = max(length // 8, signal.shape[-1] // 2000, 1)  # a long recording has no more frames than pixels
-    hertz, times, power = spectrogram(signal, rate, "hann", length, max(length - hop, 0), detrend=False)
-    return hertz[1:], times, power.reshape(-1, *power.shape[-2:]).mean(axis=0)[1:]
-
-
-def _spectrogram_drawing(name: str, hertz: FloatArray, times: FloatArray, power: FloatArray) -> Raw:
-    """Draw power on a scale of decibels, frequencies on a logarithmic axis."""
-    shade = 1 + 10 / _DECIBELS * np.log10(np.maximum(power, 10 ** (-_DECIBELS / 10)))
-    whole, (axes,) = drawings.panels(5.2, 2.9)
-    axes.pcolormesh(times, hertz, shade, cmap="Blues", vmin=0.0, vmax=1.0, shading="nearest", rasterized=True)
-    axes.set_yscale("log")
-    axes.set_ylim(min(40.0, hertz[-1] / 50), hertz[-1])
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_title(f"{name[:1].upper()}{name[1:]}", color=drawings.INK, fontsize=11, parse_math=False)
-    drawings.label(axes, "seconds", "Hz", grid=False)
-    return drawings.drawing(whole, f"Spectrogram: {name}")
+def _spectrograms(sound: Sound, sources: FloatArray, names: Sequence[str]) -> list[Raw]:
+    """Draw power in decibels, frequencies on a logarithmic axis, in the same shades for all."""
+    n = sound.samples.shape[-1]
+    length = min(1 << int(np.ceil(np.log2(max(sound.rate / 12, 16)))), n)
+    overlap = max(length - max(length // 8, n // 2000, 1), 0)  # no more frames than pixels
+    signals = np.concatenate([sound.samples[None], sources])
+    hertz, times, power = spectrogram(signals, sound.rate, "hann", length, overlap, detrend=False)
+    # The mean of the channels.
+    power = power.reshape(len(signals), -1, *power.shape[-2:]).mean(axis=1)[:, 1:]
+    # Where sources cancel each other, they are louder than the recording.
+    power = np.maximum(power / max(float(power.max()), 1e-300), 10 ** (-_DECIBELS / 10))
+    drawn = []
+    for name, cells in zip(["recording", *names], power, strict=True):
+        figure, (axes,) = drawings.panels(5.2, 2.9)
+        shade = 1 + 10 / _DECIBELS * np.log10(cells)
+        axes.pcolormesh(
+            times, hertz[1:], shade, cmap="Blues", vmin=0.0, vmax=1.0, shading="nearest", rasterized=True
+        )
+        axes.set_yscale("log")
+        axes.set_ylim(min(40.0, hertz[-1] / 50), hertz[-1])
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.set_title(name, color=drawings.INK, fontsize=11, parse_math=False)
+        drawings.label(axes, "seconds", "Hz", grid=False)
+        drawn.append(drawings.drawing(figure, f"Spectrogram: {name}"))
+    return drawn

@@ -1,4 +1,4 @@
-"""Record of a run: what it was about, what it produced, and the files that hold it."""
+"""Record of a run and the folder of its files, complete before they replace those of an earlier run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import json
 import math
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -18,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from nonneg._version import __version__
-from nonneg.exceptions import FileFormatError
+from nonneg.exceptions import FileFormatError, NonnegError, NonnegWarning, OutputError
 
 FORMAT = 3
 RESULT, MODEL, REPORT = "result.json", "model.npz", "report.html"
 NAMES = "names.json"
 """Names of the rows and columns, where a fit had them."""
 # Parameters that no page shows: functions, and arrays as long as the data.
-HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
+_HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
 
 Writer = Callable[[Path], Any]
 
@@ -47,7 +51,7 @@ class Record:
     details: dict[str, Any] = field(default_factory=dict)  # what this command has in addition
     hints: Sequence[str] = ()  # what a user may want to change
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    versions: dict[str, str] = field(default_factory=lambda: versions())
+    versions: dict[str, str] = field(default_factory=lambda: _versions())
     files: dict[str, Writer] = field(default_factory=dict, repr=False)
     shown: dict[str, Any] = field(default_factory=dict, repr=False)  # arrays that the page draws
     model: Any = field(default=None, repr=False)  # the fitted estimator; None if there is nothing to save
@@ -64,23 +68,26 @@ _STORED = (
 )  # fmt: skip
 
 
+def _versions() -> dict[str, str]:
+    libraries = {name: _version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {"nonneg": __version__, "python": platform.python_version(), **libraries}
+
+
+_version = cache(metadata.version)  # it looks through all that is installed
+
+
 def of_estimator(model: Any) -> dict[str, Any]:
     """Return the fields of a record that every estimator has."""
     history = getattr(model, "history_", None)
     names = ("name", "sentence", "number", "threshold", "verdict", "quantities")
     return {
-        "parameters": shown_parameters(model.get_params()),
+        "parameters": {name: value for name, value in model.get_params().items() if name not in _HIDDEN},
         "history": {} if history is None else history.as_dict(),
         "certificate": [
             {name: getattr(entry, name) for name in names} for entry in getattr(model, "certificate_", ())
         ],
         "model": model,
     }
-
-
-def shown_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out functions, and arrays as long as the data."""
-    return {name: value for name, value in parameters.items() if name not in HIDDEN}
 
 
 def table_facts(table: Any) -> dict[str, Any]:
@@ -105,18 +112,9 @@ def run_facts(model: Any, result: Any, seconds: float) -> dict[str, Any]:
     return {"n_iter": model.n_iter_, "stop_reason": reason, "seconds": seconds}
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of the libraries that take part in a run."""
-    libraries = {name: _version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return {"nonneg": __version__, "python": platform.python_version(), **libraries}
-
-
-_version = cache(metadata.version)  # it looks through all that is installed
-
-
 def read_record(path: str | os.PathLike[str]) -> Record:
     """Read the record of a run."""
-    content = read_object(path)
+    content = _read_object(path)
     command = content.get("command")
     if not isinstance(command, str):
         raise FileFormatError(f"{path} is not the record of a nonneg run: it names no command.")
@@ -131,8 +129,7 @@ def read_record(path: str | os.PathLike[str]) -> Record:
     return Record(**{name: content[name] for name in _STORED}, details=details)
 
 
-def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a file that holds one JSON object."""
+def _read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -142,14 +139,26 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     return value
 
 
+def read_names(folder: Path, shape: tuple[int | None, int]) -> tuple[list[str] | None, list[str] | None]:
+    """Read the names of samples and features that a command wrote."""
+    content = _read_object(folder / NAMES) if (folder / NAMES).is_file() else {}
+    names = (content.get("rows"), content.get("columns"))
+    for side_names, side, what in zip(names, shape, ("samples", "features"), strict=True):
+        if side is None or side_names is None:
+            continue
+        if not isinstance(side_names, list) or len(side_names) != side:
+            raise FileFormatError(
+                f"{folder / NAMES}: expected a list of the names of {side} {what}. Run the command again."
+            )
+    return names
+
+
 def plain(value: Any) -> Any:
     """Turn a value into what strict JSON in UTF-8 can hold."""
     if isinstance(value, enum.Enum):
         return plain(value.value)
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
-    if isinstance(value, str):
-        return clean(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -171,15 +180,74 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def read_names(folder: Path, shape: tuple[int | None, int]) -> tuple[list[str] | None, list[str] | None]:
-    """Read the names of samples and features that a command wrote."""
-    content = read_object(folder / NAMES) if (folder / NAMES).is_file() else {}
-    names = (content.get("rows"), content.get("columns"))
-    for side_names, side, what in zip(names, shape, ("samples", "features"), strict=True):
-        if side is None or side_names is None:
-            continue
-        if not isinstance(side_names, list) or len(side_names) != side:
-            raise FileFormatError(
-                f"{folder / NAMES}: expected a list of the names of {side} {what}. Run the command again."
-            )
-    return names
+def write_run(
+    folder: Path, record: Record, page: Callable[[Record], str] | None
+) -> tuple[list[Path], BaseException | None]:
+    """Write the files, the model, the record and the report of a run: all of them, or none.
+
+    If the page cannot be drawn, the rest is written without it, because the fit may have taken hours, and the
+    error is returned beside the files.
+    """
+    failure: BaseException | None = None
+    with replaced_folder(folder, earlier_files(folder)) as fresh:
+        for name, write in record.files.items():
+            write(fresh / name)
+        if record.model is not None:
+            with warnings.catch_warnings():
+                # It says that the checkpoint folder is not part of a saved model.
+                warnings.simplefilter("ignore", NonnegWarning)
+                record.model.save(fresh / MODEL)
+        names = sorted(entry.name for entry in fresh.iterdir())
+        content = record.as_dict() | {"files": names}
+        (fresh / RESULT).write_text(as_json(content, indent=1) + "\n", encoding="utf-8")
+        if page is not None:
+            try:
+                text = page(record)
+            except BaseException as error:
+                failure = error
+            else:
+                (fresh / REPORT).write_text(clean(text), encoding="utf-8")
+        written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
+    return [folder / name for name in written], failure
+
+
+def earlier_files(folder: Path) -> set[str]:
+    """Return the files of an earlier run in a folder, as its record names them."""
+    try:
+        names = _read_object(folder / RESULT).get("files")
+    except (NonnegError, OSError):
+        return set()
+    listed = names if isinstance(names, list) else []
+    # A record may come from elsewhere: only files beside it count.
+    return {name for name in listed if isinstance(name, str) and Path(name).name == name} | {RESULT, REPORT}
+
+
+@contextmanager
+def replaced_folder(folder: str | os.PathLike[str], known: Iterable[str] = ()) -> Iterator[Path]:
+    """Write files into a hidden folder, and move them into place when all are complete.
+
+    Files of an earlier run, which `known` names, are removed unless they are replaced.
+    """
+    place, state = Path(folder).absolute(), "What was there before is unchanged."
+    staging: Path | None = None
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+        yield staging
+        written = {entry.name for entry in staging.iterdir()}
+        place.mkdir(exist_ok=True)
+        state = "Some of its files may be new and some of the earlier run."
+        for name in sorted(written):
+            (staging / name).replace(place / name)
+        for name in set(known) - written:
+            (place / name).unlink(missing_ok=True)
+    except OSError as error:
+        # A writer inside may have explained itself already, with the name of the hidden folder.
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        raise OutputError(
+            f"The results could not be written to {folder}: {cause.strerror or cause}. {state} Free some "
+            "space or choose another folder with -o, and run again."
+        ) from error
+    finally:
+        if staging is not None:
+            shutil.rmtree(staging, ignore_errors=True)
