@@ -60,7 +60,7 @@ def test_topics_over_time(posts, capsys):
     page = (posts / "out" / "report.html").read_text()
     assert "Topics over time" in page
     assert "2 documents without a date left out of the topics over time" in page
-    assert "smoothed over neighboring periods" in page
+    assert "mean share of each topic in the documents of a period" in page
     command = ["topics", str(posts / "posts.csv"), "--text-column", "body", "--quiet", "-k", "3", "-o"]
     assert main([*command, str(posts / "wrong"), "--time-column", "when"]) == 2
     assert "no column 'when'; its columns are" in capsys.readouterr().err
