@@ -109,6 +109,11 @@ class CompressedMatrix(LocalMatrix):
         """Return the given rows."""
         return self.projected.take_rows(rows) @ self.V.T
 
+    def raw_factors(self) -> tuple[Any, Any] | None:
+        """Return X V and V."""
+        left = self.projected.raw_factors()
+        return None if left is None else (left[0], self.V)
+
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows."""
         return self.projected.dense_rows(start, stop) @ self.V.T

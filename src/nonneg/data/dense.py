@@ -188,6 +188,11 @@ class DenseMatrix(LocalMatrix):
         rows = numpy_view(self.array)
         return rows if isinstance(rows, np.ndarray) and rows.flags.c_contiguous else None
 
+    def raw_factors(self) -> tuple[Any, Any] | None:
+        """Return the entries themselves, by rows or by columns."""
+        flags = self.array.flags if self.container == "dense" else None
+        return (self.array, None) if flags and (flags.c_contiguous or flags.f_contiguous) else None
+
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows."""
         return self.array[start:stop, :]

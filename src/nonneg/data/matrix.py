@@ -296,6 +296,13 @@ class LocalMatrix(DataMatrix):
         """
         return None
 
+    def raw_factors(self) -> tuple[Any, Any] | None:
+        """Return arrays A and B with X = A B' that compiled kernels multiply with; B is None where A is X.
+
+        None where the entries are stored otherwise.
+        """
+        return None
+
     @abstractmethod
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows as a dense array."""

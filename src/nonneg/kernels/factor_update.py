@@ -17,15 +17,17 @@ from array_api_compat import array_namespace
 from nonneg._arrays import is_float_array
 from nonneg._blas import is_held, single_threaded_blas
 from nonneg._compiled import core
+from nonneg._lazy import cached_property
 from nonneg._threads import BLAS, team_size
-from nonneg.kernels.grams import Gram, SharedGram
+from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import absolute_sum, extrapolated, product_sum
 
 # Rows that are done at once: so many blocks for each of 16 threads keep all of them busy, whatever the number
 # of threads, on which no digit may depend. Products of more rows than LONGEST gain nothing. Sums of more than
-# MOST_BLOCKS take memory. Blocks are whole vectors of coordinate descent.
-SHARES, USUAL_THREADS, LONGEST, MOST_BLOCKS, VECTOR_BYTES = 2, 16, 320, 128, 256
+# MOST_BLOCKS take memory. Blocks are whole vectors of coordinate descent, two at least: products of fewer
+# rows are mostly calls.
+SHARES, USUAL_THREADS, LONGEST, MOST_BLOCKS, VECTOR_BYTES = 2, 16, 320, 128, 512
 # Products X' W are formed with the update of W, which has just read the rows of X, where those of all blocks
 # take at most this part of the memory of X.
 PRODUCTS_SHARE = 0.25
@@ -43,6 +45,11 @@ class CoordinateDescent:
     max_passes: int = 1
     shrink: float = 0.0
 
+    @cached_property
+    def turns(self) -> Any:
+        """The order as the core reads it."""
+        return np.asarray(self.order, dtype=np.int64)
+
     def __call__(self, factor: Any, gram: Gram, cross: Any) -> tuple[Any, Any]:
         return hals_passes(
             factor, gram, cross, order=self.order, max_passes=self.max_passes, shrink=self.shrink
@@ -56,6 +63,7 @@ class Updated(NamedTuple):
     chosen: Any  # the same, extrapolated
     violation: Any  # sum of the absolute projected gradients at the initial rows, less rounding
     dot: Any  # sum of the products with the data times `new`
+    quadratic: Any = None  # sum of f G f' over the rows f of `new`, where it was asked for
     gram: Any = None  # chosen' chosen, where it came with the update
     products: Any = None  # data' chosen, where it came with the update
 
@@ -70,6 +78,7 @@ def update_factor(
     l1: float = 0.0,
     old: Any = None,
     momentum: Any = 0.0,
+    quadratic: bool = False,
 ) -> Updated:
     """Update the rows of a factor, and extrapolate them.
 
@@ -84,13 +93,15 @@ def update_factor(
     other : array of shape (n_rows, k) or (n_columns, k)
         The products of the data with the other factor; with `data`, the other factor.
     data : array of shape (n_rows, n_columns), optional
-        A NumPy array that `compiled_data` returned.
+        A NumPy array that `compiled_factors` returned, or its transpose.
     l1 : float, default 0
         The L1 penalty.
     old : array of shape (n_rows, k), optional
         The updated rows of the iteration before; without them nothing is extrapolated.
     momentum : float or 0-d array, default 0
         The part of the last change that is added again.
+    quadratic : bool, default False
+        Whether to return the sum of f G f' over the updated rows f, instead of products.
 
     Returns
     -------
@@ -98,22 +109,23 @@ def update_factor(
         The rows, and sums over them.
     """
     if _takes(update, factor, gram):
-        return _compiled(update, factor, gram, other, data, l1, old, momentum)
+        return _compiled(update, factor, gram, other, data, l1, old, momentum, quadratic)
     target = other - l1 if l1 else other
     new, violation = update(factor, gram, target)
     violation = violation - rounding(target)
     del target
     product = product_sum(other, new)
     del other  # its memory serves the extrapolated rows
-    return Updated(new, new if old is None else extrapolated(new, old, momentum), violation, product)
+    chosen = new if old is None else extrapolated(new, old, momentum)
+    return Updated(new, chosen, violation, product, quadratic_form(new, gram) if quadratic else None)
 
 
-def compiled_data(update: Update, factor: Any, gram: Gram, block: Any) -> Any:
-    """Return the entries of a block where `update_factor` multiplies with them itself; else None."""
-    if not _takes(update, factor, gram):
+def compiled_factors(update: Update, factor: Any, gram: Gram, block: Any) -> tuple[Any, Any] | None:
+    """Return the `raw_factors` of a block where `update_factor` multiplies with them itself; else None."""
+    if block.weights is not None or not _takes(update, factor, gram):
         return None
-    entries = block.raw_rows()
-    return entries if is_float_array(entries) and entries.dtype == factor.dtype else None
+    factors = block.raw_factors()
+    return factors if factors is not None and factors[0].dtype == factor.dtype else None
 
 
 def rounding(cross: Any) -> Any:
@@ -134,29 +146,34 @@ def _takes(update: Update, factor: Any, gram: Gram) -> bool:
 
 
 def _compiled(
-    update: Any, factor: Any, gram: Any, other: Any, data: Any, l1: float, old: Any, momentum: float
-) -> Updated:
+    update: Any, factor: Any, gram: Any, other: Any, data: Any, l1: float, old: Any, momentum: float,
+    quadratic: bool,
+) -> Updated:  # fmt: skip
     (n_rows, k), dtype = factor.shape, factor.dtype
     new = np.empty((n_rows, k), dtype=dtype)
-    chosen = new if old is None else np.empty_like(new)
-    own_gram = np.empty((k, k), dtype=dtype)
+    chosen = new if old is None else np.empty((n_rows, k), dtype=dtype)
+    own_gram, matrix = np.empty((k, k), dtype=dtype), np.ascontiguousarray(gram.matrix, dtype=dtype)
+    new_gram = np.empty((k, k), dtype=dtype) if quadratic and old is not None else None
     rows = block_of(n_rows, new.itemsize)
-    inner, products = 0, None
+    read, products = 0, None
     if data is not None:
-        inner = data.shape[1]
-        if -(-n_rows // rows) * k <= PRODUCTS_SHARE * n_rows:
-            products = np.empty((inner, k), dtype=dtype)
+        read = data.shape[1]
+        if not quadratic and -(-n_rows // rows) * k <= PRODUCTS_SHARE * n_rows:
+            products = np.empty((read, k), dtype=dtype)
+            read *= 2
         other = np.ascontiguousarray(other)
     elif other.strides[1] != other.itemsize:  # a single column counts as contiguous whatever its strides are
         other = other.copy(order="C")
-    read = inner * (1 + (products is not None))
     operations = 2.0 * n_rows * k * (BLAS * (read + k) + k * min(update.max_passes, 3))
     with nullcontext() if is_held() else single_threaded_blas():
         violation, absolute, dot = core().factor_update(
-            data, other, np.ascontiguousarray(gram.matrix, dtype=dtype),
-            np.asarray(update.order, dtype=np.int64), update.max_passes, update.shrink, l1,
+            data, other, matrix, update.turns, update.max_passes, update.shrink, l1,
             np.ascontiguousarray(factor), None if old is None else np.ascontiguousarray(old), momentum, rows,
-            new, chosen, own_gram, None, products, team_size(operations),
+            new, chosen, own_gram, new_gram, products, team_size(operations),
         )  # fmt: skip
     violation -= 8 * float(np.finfo(dtype).eps) * absolute
-    return Updated(new, chosen, violation, dot, own_gram, products)
+    form = None
+    if quadratic:
+        pair = (own_gram if new_gram is None else new_gram, matrix)
+        form = float(np.vdot(*(part.astype(np.float64, copy=False) for part in pair)))
+    return Updated(new, chosen, violation, dot, form, own_gram, products)

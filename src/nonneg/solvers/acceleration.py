@@ -22,6 +22,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.compressed import compressed
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseMatrix
+from nonneg.iteration.loop import changed
 from nonneg.kernels.rows import converted
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
@@ -161,7 +162,7 @@ class AcceleratedProblem:
         while state.first > 0 and state.level < len(self._kinds) and n_iter + 2 <= self.max_iter:
             level = self._at(state.level)
             if level is None:
-                state = replace(state, level=state.level + 1)
+                state = changed(state, level=state.level + 1)
                 continue
             share = min(max(SHARE, n_iter * LATER), MOST_SHARE, self.max_iter - n_iter - 1)
             trial, own, cost = self._descend(level, state, share)
@@ -171,16 +172,16 @@ class AcceleratedProblem:
             else:
                 changes = self.exact.advance(trial, 0.0)
                 numbers = {name: float(changes[name]) for name in ("loss", "violation")}
-                after = replace(trial, **changes | numbers)
+                after = changed(trial, **changes | numbers)
             violation = after.violation
             n_iter += cost + 1
             if after.loss < state.loss and after.W is not trial.W:
                 faithful = violation <= UNFAITHFUL * own
-                after = replace(after, level=state.level + (not faithful), n_iter=n_iter)
+                after = changed(after, level=state.level + (not faithful), n_iter=n_iter)
                 return after, _measures(after, n_iter - before)
-            state = replace(state, level=state.level + 1)
+            state = changed(state, level=state.level + 1)
         after, _ = self.exact.step(state)
-        after = replace(after, n_iter=n_iter + 1, first=state.first or after.violation)
+        after = changed(after, n_iter=n_iter + 1, first=state.first or after.violation)
         return after, _measures(after, n_iter + 1 - before)
 
     def _descend(
@@ -189,7 +190,7 @@ class AcceleratedProblem:
         """Do iterations that cost `share` exact ones; return where they end, their violation and cost."""
         data, unit = level.problem.data, level.unit
         cheap = _converted(data, state, data.dtype, unit)
-        cheap = replace(cheap, loss=state.loss * unit**4 if level.comparable else math.inf)
+        cheap = changed(cheap, loss=state.loss * unit**4 if level.comparable else math.inf)
         own, done = math.inf, 0
         while done * level.cost < share:
             cheap, _ = level.problem.step(cheap)
@@ -201,8 +202,8 @@ class AcceleratedProblem:
                 break
         if cheap.restarts >= STALLED:
             # Two rejected extrapolations in a row: rounding hides what they gain.
-            cheap = replace(cheap, momentum=SCHEDULE.initial, ceiling=1.0, restarts=0)
-        trial = replace(cheap, loss=cheap.loss / unit**4 + LOSS_ROUNDING * self.exact.squared_norm)
+            cheap = changed(cheap, momentum=SCHEDULE.initial, ceiling=1.0, restarts=0)
+        trial = changed(cheap, loss=cheap.loss / unit**4 + LOSS_ROUNDING * self.exact.squared_norm)
         return _converted(data, trial, self.data.dtype, 1 / unit), own, max(1, int(done * level.cost))
 
 
@@ -228,7 +229,7 @@ def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: fl
     new: dict[str, Any] = dict(zip(factors, rows, strict=True))
     for name in ("Ht", "Ht_plain", "Ht_next"):
         new[name] = small(getattr(state, name))
-    return replace(state, **new)
+    return changed(state, **new)
 
 
 def _converted_rows(

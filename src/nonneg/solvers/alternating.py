@@ -7,16 +7,16 @@ it: its loss comes out of the products of the update of H, so that the safeguard
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from nonneg._arrays import on_gpu
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.iteration.loop import Candidates, Descent, unchanged
-from nonneg.kernels.factor_update import Update, compiled_data, rounding, update_factor
-from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
+from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
+from nonneg.kernels.factor_update import Update, compiled_factors, rounding, update_factor
+from nonneg.kernels.grams import Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
 from nonneg.losses.penalties import Penalties
@@ -62,29 +62,40 @@ def update_W_block(
     update: Update,
     penalties: Penalties,
     momentum: Any,
+    whole: bool,
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    """Update the rows of W in a block and return the sums that the update of H needs."""
+    """Update the rows of W in a block and return the sums that the update of H needs.
+
+    Instead of products with the `whole` data it returns what the update of H multiplies itself.
+    """
     system = (block.row_grams(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
-    data = compiled_data(update, W, system, block)
-    options: dict[str, Any] = {"data": data, "l1": penalties.l1_W, "old": W_plain, "momentum": momentum}
-    violation: Any = None
-    if block.weights is None:
-        rows = update_factor(update, W, system, block.times(Ht) if data is None else Ht, **options)
-        violation = rows.violation
-    else:
-        cross = block.times(Ht)
-        rows = update_factor(update, W, system, cross, **options | {"data": None})
+    factors = compiled_factors(update, W, system, block)
+    left, right = factors or (None, None)
+    other = block.times(Ht) if left is None else Ht if right is None else gram_of(right, Ht)
+    rows = update_factor(
+        update, W, system, other, data=left, l1=penalties.l1_W, old=W_plain, momentum=momentum
+    )
+    chosen, violation = rows.chosen, rows.violation
+    if block.weights is not None:
         # A row of weight w counts w times in the violation, and scaled rows have scaled gradients.
-        target = block.weighted(cross - penalties.l1_W)
+        target = block.weighted(other - penalties.l1_W)
         _, violation = hals_passes(block.weighted(W), system, target)
         violation = violation - rounding(target)
-        del cross, target
-    chosen = rows.chosen
-    whole = rows.gram is not None and block.weights is None and not block.has_missing
+        del target
+    del other
+    if right is None and rows.products is not None:
+        cross, data = rows.products, None
+    elif left is None or not whole:
+        cross, data = block.transposed_times(chosen), None
+    elif right is None:
+        cross, data = chosen, left.T
+    else:
+        cross, data = gram_of(left, chosen) if rows.products is None else rows.products, right
+    shared = rows.gram is not None and block.weights is None and not block.has_missing
     sums = (
         violation,
-        SharedGram(rows.gram) if whole else block.column_grams(chosen),
-        block.transposed_times(chosen) if rows.products is None else rows.products,
+        SharedGram(rows.gram) if shared else block.column_grams(chosen),
+        (cross, data) if whole else cross,
         penalties.of_W(chosen, block.weights),
     )
     return (rows.new,) if W_plain is None else (rows.new, chosen), sums
@@ -92,8 +103,8 @@ def update_W_block(
 
 def takes_whole(block: LocalMatrix, **shared: Any) -> bool:
     """Tell whether `update_W_block` is faster with a whole chunk than with pieces of it."""
-    plain = shared["gram"] is not None and block.weights is None
-    return plain and compiled_data(shared["update"], shared["Ht"], shared["gram"], block) is not None
+    gram = shared["gram"]
+    return gram is not None and compiled_factors(shared["update"], shared["Ht"], gram, block) is not None
 
 
 update_W_block.takes_whole = takes_whole  # type: ignore[attr-defined]
@@ -119,11 +130,17 @@ class AlternatingProblem:
         small = 2e-13 if "64" in str(self.data.dtype) else 2e-6
         return small * 0.5 * self.squared_norm
 
+    @cached_property
+    def l1_H(self) -> Penalties:
+        """The L1 penalty on H alone."""
+        return Penalties(l1_H=self.penalties.l1_H)
+
     def advance(self, state: AlternatingState, momentum: Any) -> dict[str, Any]:
         """Do one iteration; return what changes."""
         penalties, moves = self.penalties, extrapolates(momentum)
         Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
         sample_arrays = (state.W, state.W_plain) if moves else (state.W,)
+        whole = isinstance(self.data, LocalMatrix)
         rows, (violation, gram, cross, penalty) = self.data.map_reduce_rows(
             update_W_block,
             *sample_arrays,
@@ -133,18 +150,23 @@ class AlternatingProblem:
             update=self.update_W,
             penalties=penalties,
             momentum=momentum,
+            whole=whole,
         )
+        cross, data = cross if whole else (cross, None)
         columns = update_factor(
             self.update_H,
             Ht,
             gram.plus_ridge(penalties.l2_H),
             cross,
+            data=data,
             l1=penalties.l1_H,
             old=state.Ht_plain if moves else None,
             momentum=momentum,
+            quadratic=True,
         )
         new = columns.new
-        loss = 0.5 * self.squared_norm - columns.dot + 0.5 * quadratic_form(new, gram) + penalty
+        # The quadratic form is that of the update, with the L2 penalty.
+        loss = 0.5 * self.squared_norm - columns.dot + 0.5 * columns.quadratic + penalty
         return {
             "W": rows[-1],
             "Ht": new,
@@ -152,22 +174,22 @@ class AlternatingProblem:
             "Ht_plain": new,
             "Ht_next": columns.chosen if moves else None,
             # Rounding may take the difference below zero where the fit is exact.
-            "loss": at_least_zero(loss + penalties.of_H(new)),
+            "loss": at_least_zero(loss + self.l1_H.of_H(new)),
             "violation": at_least_zero(violation) + at_least_zero(columns.violation),
         }
 
     def candidates(self, state: AlternatingState) -> Candidates:
         """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
-        slower = replace(state, slack=self.slack)
+        slower = changed(state, slack=self.slack)
         # The first iteration has nothing to extrapolate from.
         if state.momentum and state.W_plain is not None:
             momentum = state.momentum
             faster = SCHEDULE.accepted(momentum, state.ceiling)._asdict()
-            yield replace(state, **faster, slack=0.0), self.advance, momentum
-            slower = replace(slower, **SCHEDULE.rejected(momentum, state.restarts)._asdict())
+            yield changed(state, **faster, slack=0.0), self.advance, momentum
+            slower = changed(slower, **SCHEDULE.rejected(momentum, state.restarts)._asdict())
         violation = (yield slower, self.advance, 0.0)["violation"]
         # Rounding only: keep the better pair and let the stopping rule end the run.
-        better = replace(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht, violation=violation)
+        better = changed(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht, violation=violation)
         yield better, unchanged
 
     @cached_property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
-from nonneg.iteration.loop import Candidates, Descent, unchanged
+from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.penalties import Penalties
@@ -106,15 +106,15 @@ class Sweeps:
         momentum = state.momentum
         faster, ceiling, _ = SCHEDULE.accepted(momentum, state.ceiling)
         yield (
-            replace(state, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling),
+            changed(state, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling),
             self.advance,
             momentum,
         )
         if momentum:
             slower, ceiling, _ = SCHEDULE.rejected(momentum)
-            yield replace(state, momentum=slower, ceiling=ceiling), self.advance, 0.0
+            yield changed(state, momentum=slower, ceiling=ceiling), self.advance, 0.0
         # Rounding only: keep the better pair and let the stopping rule end the run.
-        yield replace(state, momentum=0.0), unchanged
+        yield changed(state, momentum=0.0), unchanged
 
 
 def kl_coordinate_descent(

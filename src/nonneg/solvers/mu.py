@@ -8,7 +8,7 @@ state carries the updated W and the sums for the update of H.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
-from nonneg.iteration.loop import Candidates, Descent
+from nonneg.iteration.loop import Candidates, Descent, changed
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
@@ -148,7 +148,7 @@ class MultiplicativeProblem:
         """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
         (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.rule)
         _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.rule)
-        Ht, _ = self.update_H(replace(state, ratio=ratio, power=power), 0.0)
+        Ht, _ = self.update_H(changed(state, ratio=ratio, power=power), 0.0)
         return self.evaluate(W, Ht, W, momentum_W) | {"Ht_plain": Ht}
 
     def stay(self, state: MultiplicativeState) -> dict[str, Any]:
@@ -159,11 +159,11 @@ class MultiplicativeProblem:
         """Yield the next state, and in case its loss is higher, what to fall back to."""
         momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
         momentum = momentum if self.extrapolate else 0.0
-        faster = replace(state, momentum=momentum, ceiling=ceiling)
+        faster = changed(state, momentum=momentum, ceiling=ceiling)
         yield faster, self.advance, state.momentum, momentum
         momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
-        yield replace(state, momentum=momentum, ceiling=ceiling), self.advance_plain, momentum
-        yield replace(state, momentum=0.0), self.stay
+        yield changed(state, momentum=momentum, ceiling=ceiling), self.advance_plain, momentum
+        yield changed(state, momentum=0.0), self.stay
 
 
 def multiplicative(
@@ -200,7 +200,7 @@ def multiplicative(
         if state.ratio is None:
             # The first pass finds the loss and the sums of the initial pair.
             changes = problem.evaluate(state.W, state.Ht, None, 0.0)
-            state = replace(state, **changes | {"loss": float(changes["loss"])})
+            state = changed(state, **changes | {"loss": float(changes["loss"])})
         return descent(state)
 
     with single_threaded_blas():

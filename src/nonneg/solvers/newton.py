@@ -12,7 +12,7 @@ their nonzeros only; the steps are the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
-from nonneg.iteration.loop import Candidates, Descent, unchanged
+from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.kl_newton import tiled_newton_pass
@@ -366,15 +366,15 @@ class NewtonProblem:
         stuck = state.W_before is None and state.steps is not None
         for _ in range(1 if stuck else TRIES):
             following = self.schedule(momentum, ceiling)
-            changes = yield replace(begin, **following), self.attempt, momentum
+            changes = yield changed(begin, **following), self.attempt, momentum
             if momentum:
                 momentum, ceiling = 0.0, momentum
                 continue
             if float(changes["gained"]) > -self.nothing * abs(float(state.loss)):
                 break
-            begin = replace(begin, steps=changes["shorter"])
+            begin = changed(begin, steps=changes["shorter"])
         # Rounding only: keep the better pair and let the stopping rule end the run.
-        yield replace(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None), unchanged
+        yield changed(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None), unchanged
 
     def schedule(self, momentum: float, ceiling: float) -> dict[str, float]:
         """Return the momentum of the next iteration and its ceiling, where this one is accepted."""
@@ -427,7 +427,7 @@ def scaled_newton(
         if state.gradient is None:
             # The rows of W alone: nothing is known of the columns yet.
             changes, _ = problem.evaluate(state, state.Ht, 0.0)
-            state = replace(state, **changes | {"loss": float(changes["loss"])})
+            state = changed(state, **changes | {"loss": float(changes["loss"])})
         return descent(state)
 
     with single_threaded_blas():
