@@ -21,7 +21,7 @@ from nonneg.metrics import averaged_rank_correlation, overlapping_modularity
 
 novel = load_les_miserables()
 model = MixedMembership(n_communities="auto", random_state=0).fit(novel.X, names=novel.sample_names)
-print(f"{model.n_communities_} communities: {model.number_.reason}")
+print(f"{model.n_communities_} communities: {model.number_['reason']}")
 for pure, top in zip(model.pure_nodes_, model.top_nodes(6), strict=True):
     print(f"{model.node_names_[pure]}: " + ", ".join(f"{name} {share:.0%}" for name, share in top))
 modularity = overlapping_modularity(novel.X, model.memberships_)

@@ -99,8 +99,8 @@ def run_method(setting: Setting) -> list[dict[str, Any]]:
         unreached=setting.get("unreached", "auto"),
         recovery=setting.get("recovery", "least-squares"),
         energy=ENERGY,
-        # As published; SPOC takes the largest ones.
-        spectrum=None if setting["method"] == "spoc" else "magnitude",
+        # As published, sides or not.
+        kind="undirected",
         method_params=params,
         max_iter=setting.get("max_iter"),
         random_state=0,

@@ -76,7 +76,7 @@ def _number(adjacency: SparseMatrix, truth: FloatArray, known: Any) -> dict[str,
         model = MixedMembership("auto", unreached="mean").fit(adjacency)
     return {
         "known": truth.shape[1],
-        "estimates": dict(model.number_.estimates) if model.number_ is not None else {},
+        "estimates": model.number_["estimates"] if model.number_ is not None else {},
         "nmi": _nmi(truth[known], model.memberships_[known]),
     }
 

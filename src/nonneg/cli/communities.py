@@ -26,8 +26,6 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 [search]
 --method NAME: auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc
 --energy X: search among the nodes that account for this fraction of the squared norm (default: 0.99)
---spectrum magnitude|algebraic: which eigenvalues count as leading; algebraic finds groups that span both
-    sides of a bipartite graph
 --lam X: MERIT: weight of the row sparsity
 --max-iter
 --tol
@@ -36,8 +34,8 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 
 [graph]
 --kind auto|undirected|directed|bipartite: what kind of graph it is (default: auto, with the edges of a list
-    undirected); directed gives memberships by sending and by receiving
---symmetrize sum|mean|max: make a directed graph undirected
+    undirected); directed gives memberships by sending and by receiving, undirected adds the
+    weights of both directions
 --weight NAME: attribute that contains the weight (.graphml, .gml)
 --unweighted: count every edge as 1
 --delimiter CHAR: separator of the cells (default: detect)
@@ -98,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
             f"Agreement with {compared['name']}: {compared['accuracy']:.1%} of the nodes, normalized mutual "
             f"information {compared['nmi']:.3f}, adjusted Rand index {compared['ari']:.3f}."
         )
-    reason = "" if number is None else f"{model.n_communities_} communities: {number.reason}"
+    reason = "" if number is None else f"{model.n_communities_} communities: {number['reason']}"
     terminal.finish(folder, record, reason, agreement)
     return 0
 
@@ -160,7 +158,7 @@ def _unweighted(graph: Any) -> Any:
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `MixedMembership`."""
     said = arguments.chosen(
-        options, "method", "energy", "spectrum", "kind", "symmetrize", "weight", "max_iter", "tol", "n_jobs",
+        options, "method", "energy", "kind", "weight", "max_iter", "tol", "n_jobs",
         random_state="seed",
     )  # fmt: skip
     if options.lam is not None:

@@ -46,8 +46,8 @@ def describe(
     result = {
         "method": model.method_,
         "scores": model.scores_,
-        "number": None if model.number_ is None else model.number_.as_dict(),
-        "labels": None if labels is None else model.compare(labels).as_dict() | {"name": attribute},
+        "number": model.number_,
+        "labels": None if labels is None else model.compare(labels) | {"name": attribute},
         "modularity": overlapping_modularity(graph.adjacency, sending, receiving=receiving),
         "n_communities": k,
         "n_mostly_one": mostly,

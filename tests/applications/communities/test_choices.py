@@ -62,15 +62,15 @@ def test_the_planted_number_is_found(n, k, degree, options, tmp_path):
     planted = mixed_membership_graph(n, k, mean_degree=degree, alpha=0.15, rng=3, **options)
     model = MixedMembership("auto").fit(planted.adjacency)
     count = model.number_
-    assert model.n_communities_ == count.n_communities == k == model.memberships_.shape[1]
-    assert count.estimates == dict.fromkeys(ESTIMATES, k)
+    assert model.n_communities_ == count["n_communities"] == k == model.memberships_.shape[1]
+    assert count["estimates"] == dict.fromkeys(ESTIMATES, k)
     assert model.certificate_["number-of-communities"].holds
-    gaps = count.curves["eigengap"]
-    assert len(count.candidates) == len(gaps)
+    gaps = count["curves"]["eigengap"]
+    assert len(count["candidates"]) == len(gaps)
     # The first gap does not count.
-    assert gaps[1:].argmax() == k - 2
+    assert np.argmax(gaps[1:]) == k - 2
     model.save(tmp_path / "m.npz")
-    assert load(tmp_path / "m.npz").number_.as_dict() == count.as_dict()
+    assert load(tmp_path / "m.npz").number_ == count
 
 
 def test_estimates_that_disagree_are_said():
@@ -78,7 +78,7 @@ def test_estimates_that_disagree_are_said():
     rng = np.random.default_rng(0)
     upper = sp.csr_array(np.triu(rng.random((300, 300)) < 0.1, 1).astype(float))
     model = MixedMembership("auto").fit(upper + upper.T)
-    assert model.number_.estimates["non-backtracking"] == 1 < model.n_communities_
+    assert model.number_["estimates"]["non-backtracking"] == 1 < model.n_communities_
     statement = model.certificate_["number-of-communities"]
     assert not statement.holds
     assert f"disagree: eigengap {model.n_communities_}, non-backtracking 1." in statement.sentence
@@ -99,7 +99,7 @@ def test_small_and_bipartite_graphs_have_a_number_too():
     assert MixedMembership("auto").fit(networkx_graph("southern-women").X).n_communities_ == 2
     pair = MixedMembership("auto").fit(np.array([[0, 1], [1, 0]]))
     assert pair.n_communities_ == 1
-    assert pair.number_.reason == "The graph is too small to estimate the number."
+    assert pair.number_["reason"] == "The graph is too small to estimate the number."
     with pytest.raises(InvalidParameterError, match="n_communities"):
         MixedMembership("many").fit(np.array([[0, 1], [1, 0]]))
 

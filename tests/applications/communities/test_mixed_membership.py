@@ -127,14 +127,9 @@ def test_the_communities_of_a_bipartite_graph_span_its_sides_unless_the_sides_ar
     women = networkx_graph("southern-women")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        sides = MixedMembership(2, method="spa", spectrum="magnitude").fit(women.X)
+        sides = MixedMembership(2, method="spa", kind="undirected").fit(women.X)
         assert clustering_accuracy(women.y, sides.labels_) == 1.0
-        for options in (
-            {},
-            {"method": "symnmf"},
-            {"method": "spa"},
-            {"method": "spa", "spectrum": "algebraic"},
-        ):
+        for options in ({}, {"method": "symnmf"}, {"method": "spa"}):
             groups = MixedMembership(2, **options).fit(women.X, names=women.sample_names)
             # The two circles of nine women that Davis, Gardner and Gardner described.
             assert sorted(np.bincount(groups.labels_[:18])) == [9, 9]
@@ -220,5 +215,5 @@ def test_choices_that_do_not_go_together_are_refused():
 
 
 def test_parameters_are_those_of_scikit_learn():
-    model = MixedMembership(3, method="spoc", spectrum="magnitude")
+    model = MixedMembership(3, method="spoc", energy=0.9)
     assert clone(model).get_params() == model.get_params()

@@ -49,15 +49,14 @@ def test_networkx_carries_memberships_and_weights(model):
 def test_labels_are_compared_by_name_or_in_order(model):
     labels = ["x"] * 6 + ["y"] * 5 + [""]
     found = model.compare(labels)
-    assert found.accuracy >= 10 / 11
-    assert found.labels == ("x", "y")
-    assert np.sum(found.counts) == 11
-    assert found.n_left_out == 1
+    assert found["accuracy"] >= 10 / 11
+    assert found["labels"] == ["x", "y"]
+    assert np.sum(found["counts"]) == 11
+    assert found["n_left_out"] == 1
     by_name = model.compare({f"n{at}": label for at, label in enumerate(labels)})
     assert by_name == found
     partly = model.compare({"n0": "x", "n8": "y", "n9": float("nan")})
-    assert (partly.nmi, partly.ari, partly.n_left_out) == (1.0, 1.0, 10)
-    assert partly.as_dict()["labels"] == ("x", "y")
+    assert (partly["nmi"], partly["ari"], partly["n_left_out"]) == (1.0, 1.0, 10)
     with pytest.raises(ShapeError, match="2 entries for 12 nodes"):
         model.compare(["x", "y"])
     with pytest.raises(InvalidDataError, match="both a label and a community"):
@@ -122,11 +121,11 @@ def test_the_table_of_nodes(by_hand):
 def test_a_fit_passes_its_choices_on(rng):
     A = np.triu(rng.random((30, 30)) < 0.4, 1).astype(float)
     A = sp.csr_array(A + A.T)
-    spa = MixedMembership(2, method="spa", spectrum="algebraic").fit(A.astype(np.float32))
+    spa = MixedMembership(2, method="spa").fit(A.astype(np.float32))
     assert spa.memberships_.dtype == np.float32
     assert MixedMembership(2, method="spa").fit(A).memberships_.dtype == np.float64
-    values = np.sort(np.linalg.eigvalsh(A.toarray()))[::-1]
-    np.testing.assert_allclose(spa.eigenvalues_, values[:2])
+    values = np.linalg.eigvalsh(A.toarray())
+    np.testing.assert_allclose(spa.eigenvalues_, values[np.argsort(-abs(values))[:2]])
     assert spa.number_ is None
     assert spa.scores_ == {}
     assert spa.n_iter_ == 2

@@ -96,7 +96,7 @@ def test_nodes_of_a_directed_graph_send_and_receive():
     assert [(at + 1) % 3 for at in senders] == receivers
     np.testing.assert_allclose(model.memberships_.sum(axis=1), 1.0)
     # Without directions the groups avoid themselves, which is another answer.
-    assert MixedMembership(3, symmetrize="sum", random_state=0).fit(A).sending_memberships_ is None
+    assert MixedMembership(3, kind="undirected", random_state=0).fit(A).sending_memberships_ is None
 
 
 def test_nodes_that_only_receive_have_no_sending_membership(tmp_path):
@@ -119,7 +119,7 @@ def test_nodes_that_only_receive_have_no_sending_membership(tmp_path):
     assert again.method_ == model.method_
 
 
-@pytest.mark.parametrize("scale", [1e-290, 1e290])
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_the_unit_of_the_weights_changes_nothing(scale):
     planted = mixed_membership_graph(100, 3, mean_degree=25, rng=2).adjacency
     plain, scaled = (MixedMembership(3).fit(graph) for graph in (planted, planted * scale))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.methods import METHODS, Search
-from nonneg.applications.communities.number import EIGENGAP, CommunityCount
+from nonneg.applications.communities.number import EIGENGAP
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 
 # Residuals of eigenvectors above this share of the largest eigenvalue are more than rounding.
@@ -14,7 +16,7 @@ INSIDE = 1e-6
 
 
 def community_certificate(
-    search: Search, n_nodes: int, n_lost: int, n_isolated: int, count: CommunityCount | None
+    search: Search, n_nodes: int, n_lost: int, n_isolated: int, count: dict[str, Any] | None
 ) -> Certificate:
     """Collect the statements."""
     statements = [_reached(search, n_nodes, n_lost, n_isolated)]
@@ -24,7 +26,7 @@ def community_certificate(
         statements = [_eigenvectors(pairs), *gap, *statements, _inside(search)]
     if len(search.scores) > 1:
         statements.append(_method(search))
-    if count is not None and count.estimates:
+    if count is not None and count["estimates"]:
         statements.append(_number(count))
     return Certificate(tuple(statements)).with_statements(search.selection.certificate)
 
@@ -47,11 +49,11 @@ def _method(search: Search) -> Statement:
     return Statement("method", sentence, advantage, error, verdict, quantities)
 
 
-def _number(count: CommunityCount) -> Statement:
-    quantities = {f"{name} estimate": float(k) for name, k in count.estimates.items()}
-    gap = float(count.curves[EIGENGAP][count.n_communities - 1])
-    verdict = Verdict.HOLDS if count.agree else Verdict.FAILS
-    return Statement("number-of-communities", count.reason, gap, None, verdict, quantities)
+def _number(count: dict[str, Any]) -> Statement:
+    quantities = {f"{name} estimate": float(k) for name, k in count["estimates"].items()}
+    gap = float(count["curves"][EIGENGAP][count["n_communities"] - 1])
+    verdict = Verdict.HOLDS if len(set(quantities.values())) < 2 else Verdict.FAILS
+    return Statement("number-of-communities", count["reason"], gap, None, verdict, quantities)
 
 
 def _eigenvectors(pairs: Eigenpairs) -> Statement:
@@ -76,8 +78,7 @@ def _gap(pairs: Eigenpairs, following: float) -> Statement:
     if gap < 0:
         sentence = (
             f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is no larger in magnitude than a "
-            f"negative one that was not ({following:.4g}): it may be noise. Choose the leading eigenvalues "
-            f"with spectrum=."
+            f"negative one that was not ({following:.4g}): it may be noise."
         )
     return Statement(
         "spectral-gap",

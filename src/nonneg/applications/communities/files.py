@@ -6,23 +6,18 @@ import csv
 import os
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from nonneg._optional import import_optional
 from nonneg._typing import IntArray, SparseMatrix
-from nonneg.exceptions import (
-    FileFormatError,
-    InvalidParameterError,
-    MissingDependencyError,
-    NonnegError,
-    UnknownNameError,
-)
+from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError, UnknownNameError
 from nonneg.io import read_table
 from nonneg.io.limits import open_gzip, open_gzip_text
 from nonneg.io.table import check_variable
@@ -32,13 +27,11 @@ MATRICES = (".mtx", ".npz", ".npy", ".mat")
 NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf"}
 COMMENTS = ("#", "%")
 # Headings of edge lists, in small letters.
-SOURCES = ("source", "from", "src", "node1", "node_1", "u")
-TARGETS = ("target", "to", "dst", "node2", "node_2", "v")
+SOURCES = ("source", "from", "src", "node1", "node_1")
+TARGETS = ("target", "to", "dst", "node2", "node_2")
 WEIGHTS = ("weight", "weights")
 # Headings of columns with numbers that are not weights.
 NO_WEIGHTS = frozenset({"id", "type", "label", "time", "timestamp", "date", "year"})
-# Two names, a weight and a time; more cells are more likely a row of a matrix.
-N_CELLS = 4
 # networkx writes attributes as a dictionary.
 ATTRIBUTE = re.compile(r"""['"]weight['"]\s*:\s*([-+.\deE]+)""")
 
@@ -86,32 +79,20 @@ def read_graph(
 
 
 def _edge_list(place: Path, delimiter: str | None, header: bool | None, kind: str) -> GraphFile:
-    if delimiter is not None:
-        delimiter = delimiter.replace("\\t", "\t")  # as a shell passes it on
-        if len(delimiter) != 1:
-            raise InvalidParameterError(f"delimiter must be one character, got {delimiter!r}.")
     nodes: dict[tuple[int, str], int] = {}  # the names of two sides are told apart
     ends, weights = array("q"), array("d")
     second = int(kind == "bipartite")
-    most_cells = 0
-    first_line: list[str] = []
     try:
         packed = place.name.lower().endswith(".gz")
-        opened = (
-            open_gzip_text(place, "utf-8-sig", newline="")
-            if packed
-            else place.open(encoding="utf-8-sig", newline="")
-        )
+        opened = open_gzip_text(place, "utf-8-sig", newline="") if packed else place.open(
+            encoding="utf-8-sig", newline=""
+        )  # fmt: skip
         with opened as stream:
-            for number, cells in _lines(stream, delimiter, header):
-                first_line = first_line or cells
+            for number, cells in _named(_lines(stream, delimiter), header):
                 first = nodes.setdefault((0, cells[0]), len(nodes))
-                if len(cells) == 1 or not cells[1]:
-                    continue
-                most_cells = max(most_cells, len(cells))
-                ends.append(first)
-                ends.append(nodes.setdefault((second, cells[1]), len(nodes)))
-                weights.append(_weight(cells, number, place))
+                if len(cells) > 1 and cells[1]:
+                    ends.extend((first, nodes.setdefault((second, cells[1]), len(nodes))))
+                    weights.append(_weight(cells, number, place))
     except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
         raise FileFormatError(f"{place} could not be read as text: {error}. Write it as UTF-8.") from error
     if not weights:
@@ -120,118 +101,94 @@ def _edge_list(place: Path, delimiter: str | None, header: bool | None, kind: st
             f"'Ann,Bob,3'; pass --delimiter if the cells are separated by something else."
         )
     pairs = np.frombuffer(ends, dtype=np.int64).reshape(-1, 2)
-    numbers = np.frombuffer(weights)
-    names = np.asarray([name for _, name in nodes], dtype=object)
-    sides = [side for side, _ in nodes]
-    notes: tuple[str, ...] = ()
-    alone = first_line == names[:2].tolist() and len(pairs) > 1 and pairs[1:].min() > 1
-    if header is None and alone and not any(map(_is_number, first_line)):
-        # The names of the first line are in no other one.
-        known = {name.lower() for name in first_line} <= {*SOURCES, *TARGETS}
-        if known or all(map(_is_number, names[2:])):
-            pairs, numbers, names = pairs[1:] - 2, numbers[1:], names[2:]
-            sides = sides[2:]
-        else:
-            notes = (
-                f"{first_line[0]!r} and {first_line[1]!r} of the first line are in no other line; pass "
-                "--header if they are headings",
-            )
-    if second:
-        # The nodes of the first side come first.
-        order = np.argsort(sides, kind="stable")
-        pairs, names = np.argsort(order)[pairs], names[order]
-    adjacency, n_repeated = _adjacency(pairs, numbers, len(names), directed=kind == "directed")
-    if n_repeated:
-        notes += (f"{n_repeated} pairs of nodes are in more than one line; their weights were added",)
-    if most_cells > N_CELLS:
-        notes += (
-            f"lines have up to {most_cells} cells; two names and a weight were read. A matrix is read "
-            "from .mtx, .npz, .npy or .mat",
-        )
-    return GraphFile(adjacency, tuple(names.tolist()), place.name, notes)
+    # The nodes of the first side come first.
+    order = np.argsort([side for side, _ in nodes], kind="stable")
+    names = np.asarray([name for _, name in nodes], dtype=object)[order]
+    adjacency, n_repeated = _adjacency(
+        np.argsort(order)[pairs], np.frombuffer(weights), len(names), directed=kind == "directed"
+    )
+    notes = (f"{n_repeated} pairs of nodes are in more than one line; their weights were added",)
+    return GraphFile(adjacency, tuple(names.tolist()), place.name, notes if n_repeated else ())
 
 
-def _lines(stream: IO[str], delimiter: str | None, header: bool | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the cells of every line with an edge: two names, a weight where there is one."""
-    columns: list[int] | None = None
-    first = True
+def _lines(stream: Iterable[str], delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of every line that is not a comment."""
+    if delimiter is not None:
+        delimiter = delimiter.replace("\\t", "\t")  # as a shell passes it on
+        if len(delimiter) != 1:
+            raise InvalidParameterError(f"delimiter must be one character, got {delimiter!r}.")
     for number, line in enumerate(stream, 1):
         text = line.strip()
         if not text or text.startswith(COMMENTS):
             continue
-        if first and delimiter is None:
-            # A dictionary of attributes has commas of its own.
-            bare = text.partition("{")[0]
-            delimiter = next((mark for mark in ("\t", ",", ";") if mark in bare), " ")
-        cells = _split(text, str(delimiter))
-        if first:
-            first = False
-            if _is_heading(cells) if header is None else header:
-                columns = _columns(cells)
-                continue
-        yield number, cells if columns is None else [cells[at] for at in columns if at < len(cells)]
-
-
-def _split(text: str, delimiter: str) -> list[str]:
-    text, brace, attributes = text.partition("{")
-    if delimiter == " ":
+        # A dictionary of attributes has commas of its own.
+        text, _, attributes = text.partition("{")
+        if delimiter is None:
+            delimiter = next((mark for mark in ("\t", ",", ";") if mark in text), " ")
         cells = text.split()
-    else:
-        cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
-        cells = [cell.strip() for cell in cells]
-    if brace:
-        return [*cells[:2], brace + attributes]
-    while len(cells) > 1 and not cells[-1]:
-        cells.pop()
-    return cells
+        if delimiter != " ":
+            cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
+            cells = [cell.strip() for cell in cells]
+        if attributes:
+            weight = ATTRIBUTE.search(attributes)
+            cells = [*cells[:2], "" if weight is None else weight[1]]
+        yield number, cells
 
 
-def _is_heading(cells: list[str]) -> bool:
-    """Say whether the first line has a word where a weight belongs."""
-    return len(cells) > 2 and not cells[2].startswith("{") and _number(cells[2]) is None
+def _named(lines: Iterator[tuple[int, list[str]]], header: bool | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield lines as two names and a weight, where there is one; headings say where they are."""
+    ahead = [line for line in (next(lines, None), next(lines, None)) if line is not None]
+    columns = [0, 1, 2]
+    if ahead and (_is_heading(*(cells for _, cells in ahead)) if header is None else header):
+        columns = _columns(ahead.pop(0)[1])
+    for number, cells in chain(ahead, lines):
+        yield number, [cells[at] for at in columns if at < len(cells)]
 
 
-def _columns(headings: list[str]) -> list[int] | None:
-    """Return where names and weights are, as the headings say; None for the first three columns."""
+def _is_heading(cells: list[str], following: list[str] | None = None) -> bool:
+    """Say whether the first line has headings that we know, or words where the next one has numbers."""
+    words = {cell.lower() for cell in cells}
+    known = bool(words & {*SOURCES}) and bool(words & {*TARGETS})
+    apart = [
+        not _is_number(cell) and (at == 2 or _is_number(below))
+        for at, (cell, below) in enumerate(zip(cells[:3], following or (), strict=False))
+        if cell
+    ]
+    return known or (all(apart[:2]) and len(apart) > 1) or apart[2:] == [True]
+
+
+def _columns(headings: list[str]) -> list[int]:
+    """Return where names and weights are, as the headings say; otherwise the first three columns."""
     words = [heading.lower() for heading in headings]
     source, target, weight = (
         next((at for at, word in enumerate(words) if word in known), None)
         for known in (SOURCES, TARGETS, WEIGHTS)
     )
     if source is None or target is None:
-        return None
+        return [0, 1, 2]
     if weight is None and (source, target) == (0, 1) and len(words) > 2 and words[2] not in NO_WEIGHTS:
-        return None
+        return [0, 1, 2]
     return [source, target] if weight is None else [source, target, weight]
 
 
 def _weight(cells: list[str], number: int, place: Path) -> float:
     if len(cells) < 3 or not cells[2]:
         return 1.0
-    text = cells[2]
-    if text.startswith("{"):
-        attribute = ATTRIBUTE.search(text)
-        value = 1.0 if attribute is None else _number(attribute[1])
-    else:
-        value = _number(text)
-    if value is None:
+    if not _is_number(cells[2]):
         raise FileFormatError(
-            f"{place}, line {number}: the weight {text!r} is not a number. Expected two names and a number, "
-            "or two names alone; pass --delimiter if the cells are separated by something else, --header if "
-            "the first line has headings."
+            f"{place}, line {number}: the weight {cells[2]!r} is not a number. Expected two names and a "
+            "number, or two names alone; pass --delimiter if the cells are separated by something else, "
+            "--header if the first line has headings."
         )
-    return value
+    return float(cells[2])
 
 
 def _is_number(text: str) -> bool:
-    return _number(text) is not None
-
-
-def _number(text: str) -> float | None:
     try:
-        return float(text)
+        float(text)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def _adjacency(pairs: IntArray, weights: Any, n: int, *, directed: bool) -> tuple[SparseMatrix, int]:
@@ -250,7 +207,7 @@ def _by_networkx(place: Path, ending: str, *, packed: bool) -> Any:
     try:
         with open_gzip(place) if packed else place.open("rb") as stream:
             graph = getattr(networkx, NETWORKX[ending])(stream)
-    except (NonnegError, MissingDependencyError):
+    except NonnegError:
         raise
     except Exception as error:
         # Parsers below raise whatever they stumble over; for a user all of it means a damaged file.
@@ -279,8 +236,6 @@ def read_node_labels(
 ) -> dict[str, str]:
     """Return a column of a table of nodes, by the name of the node in the first column (or the id column)."""
     place = Path(path)
-    if not place.is_file():
-        raise FileFormatError(f"{place} does not exist, or is not a file. Give a table of nodes.")
     delimiter = delimiter or ("\t" if place.suffix.lower() in (".tsv", ".txt") else ",")
     try:
         with place.open(encoding="utf-8-sig", newline="") as stream:

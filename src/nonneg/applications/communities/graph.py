@@ -15,26 +15,21 @@ from nonneg._lazy import cached_property
 from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
 from nonneg._warnings import warn_user
+from nonneg.data import as_data_matrix
 from nonneg.data.csr_arrays import scipy_matrix
+from nonneg.data.door import check_entries
 from nonneg.estimators.saving import Names, Part, Sparse, StoredArray, Value
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
     InvalidDataError,
-    InvalidParameterError,
-    NegativeDataError,
-    NonFiniteDataError,
     ShapeError,
     UnknownNameError,
-    UnsupportedInputError,
 )
 
 KINDS = ("auto", "undirected", "directed", "bipartite")
-SYMMETRIZE = ("sum", "mean", "max")
 SELF_LOOPS = ("drop", "keep")
 USUAL_WEIGHT = "weight"
-# Weights whose squares could overflow or vanish.
-TINY, HUGE = 1e-60, 1e60
 # Entries that differ by less than this share of the largest are equal up to rounding.
 EQUAL = 1e-10
 
@@ -85,19 +80,12 @@ class Graph:
     @cached_property
     def degrees(self) -> FloatArray:
         """The sum of the weights at every node, in both directions."""
-        with np.errstate(over="ignore"):
-            sums = np.asarray(self.undirected.sum(axis=1), dtype=np.float64).ravel()
-        return np.minimum(sums, np.finfo(np.float64).max)
+        return np.asarray(self.undirected.sum(axis=1), dtype=np.float64).ravel()
 
     @cached_property
     def undirected(self) -> SparseMatrix:
         """The adjacency matrix; of a directed graph the sum of both directions."""
-        if not self.directed:
-            return self.adjacency
-        with np.errstate(over="ignore"):
-            both = sp.csr_array(self.adjacency + self.adjacency.T)
-        both.data = np.minimum(both.data, np.finfo(np.float64).max)
-        return both
+        return sp.csr_array(self.adjacency + self.adjacency.T) if self.directed else self.adjacency
 
     @property
     def isolated(self) -> BoolArray:
@@ -123,7 +111,6 @@ def as_graph(
     graph: Any,
     *,
     weight: str | None = USUAL_WEIGHT,
-    symmetrize: str | None = None,
     self_loops: str = "drop",
     names: Sequence[str] | None = None,
     kind: str = "auto",
@@ -135,20 +122,11 @@ def as_graph(
     graph : sparse matrix, array or data frame of shape (n_nodes, n_nodes), networkx graph or Graph
         The graph; never changed. A sparse matrix stays sparse, a sparse tensor is copied to host memory. A
         table of shape (n_first, n_second) is a bipartite graph between its rows and its columns.
-    weight : str or None
-        networkx: the attribute of an edge that is its weight (1 if it has none); None counts every edge as 1.
-    symmetrize : {"sum", "mean", "max"} or None
-        How the two weights of a pair are combined to make a directed graph undirected. None leaves it
-        directed.
-    self_loops : {"drop", "keep"}, default "drop"
-        Whether edges from a node to itself are left out, with a warning that counts them, or stay on the
-        diagonal.
+    weight, self_loops, kind : str
+        As for `MixedMembership`.
     names : sequence of str, optional
         Names of the nodes; those of the graph, or of a data frame's columns, by default. Of a table first
         those of the rows, then those of the columns.
-    kind : {"auto", "undirected", "directed", "bipartite"}, default "auto"
-        What kind of graph it is. "auto": a matrix that is not symmetric is a directed graph; a graph whose
-        nodes fall into two sides without an edge within either is bipartite.
 
     Returns
     -------
@@ -157,11 +135,9 @@ def as_graph(
 
     Raises
     ------
-    ShapeError, NegativeDataError, NonFiniteDataError, DataTypeError, UnsupportedInputError, UnknownNameError
+    ShapeError, NegativeDataError, NonFiniteDataError, DataTypeError, UnknownNameError
         If it is not a valid graph with nonnegative weights; the message says what to do.
     """
-    if symmetrize is not None and symmetrize not in SYMMETRIZE:
-        raise UnknownNameError.of("symmetrize", symmetrize, SYMMETRIZE)
     if self_loops not in SELF_LOOPS:
         raise UnknownNameError.of("self_loops", self_loops, SELF_LOOPS)
     if kind not in KINDS:
@@ -185,14 +161,9 @@ def as_graph(
                 f"per node."
             )
     _check_weights(adjacency, found)
-    if kind == "directed" and symmetrize is not None:
-        raise InvalidParameterError(
-            f"symmetrize={symmetrize!r} makes the graph undirected, but kind='directed' was also passed. "
-            f"Leave one of them out."
-        )
-    directed = kind == "directed" or (kind == "auto" and symmetrize is None and not _is_symmetric(adjacency))
+    directed = kind == "directed" or (kind == "auto" and not _is_symmetric(adjacency))
     if not directed:
-        adjacency = _symmetric(adjacency, symmetrize)
+        adjacency = _symmetric(adjacency)
     n_loops = int(np.count_nonzero(adjacency.diagonal()))
     if n_loops and self_loops == "drop":
         warn_user(
@@ -200,7 +171,7 @@ def as_graph(
             "which nodes belong together). Pass self_loops='keep' to leave them on the diagonal.",
             DataChangedWarning,
         )
-        adjacency = _without_diagonal(adjacency)
+        adjacency = _tidy(adjacency - sp.diags_array(adjacency.diagonal()))
         if not adjacency.nnz:
             raise InvalidDataError(
                 "All edges lead from a node to itself: without them the graph has no edges, and thus no "
@@ -303,33 +274,18 @@ def _tidy(adjacency: SparseMatrix) -> SparseMatrix:
 
 
 def _check_weights(adjacency: SparseMatrix, names: tuple[str, ...] | None) -> None:
-    weights = adjacency.data
-    if not np.isfinite(weights).all():
-        row, column = _first_place(adjacency, ~np.isfinite(weights))
-        raise NonFiniteDataError(
-            f"The edge between nodes {_name(row, names)} and {_name(column, names)} has the weight "
-            f"{adjacency[row, column]}. Weights must be finite: correct it or leave the edge out."
-        )
-    negative = weights < 0
-    if negative.any():
-        row, column = _first_place(adjacency, negative)
-        raise NegativeDataError(
-            f"The graph is signed: {int(negative.sum())} entries are below 0, the first between nodes "
-            f"{_name(row, names)} and {_name(column, names)} ({adjacency[row, column]:g}). Communities need "
-            "nonnegative weights: drop the negative edges (A.multiply(A > 0)), or take absolute values "
-            "(abs(A))."
-        )
-    if not len(weights):
+    if not adjacency.nnz:
         raise InvalidDataError("The graph has no edges, and thus no communities. Check the weights.")
-
-
-def _name(node: int, names: tuple[str, ...] | None) -> str:
-    return str(node) if names is None else repr(names[node])
-
-
-def _first_place(adjacency: SparseMatrix, which: BoolArray) -> tuple[int, int]:
-    at = int(np.argmax(which))
-    return int(np.searchsorted(adjacency.indptr, at, side="right")) - 1, int(adjacency.indices[at])
+    check_entries(
+        as_data_matrix(adjacency),
+        who="MixedMembership",
+        masks=False,
+        labels=None if names is None else (names, names),
+        advice=lambda: (
+            "The graph is signed, but communities need nonnegative weights: drop the negative edges "
+            "(A.multiply(A > 0)), or take absolute values (abs(A))."
+        ),
+    )
 
 
 def _is_symmetric(adjacency: SparseMatrix) -> bool:
@@ -339,39 +295,15 @@ def _is_symmetric(adjacency: SparseMatrix) -> bool:
     return not difference.nnz or difference.data.max() <= EQUAL * adjacency.data.max()
 
 
-def _symmetric(adjacency: SparseMatrix, rule: str | None) -> SparseMatrix:
+def _symmetric(adjacency: SparseMatrix) -> SparseMatrix:
+    """Add the weights of both directions, where they differ."""
     other = sp.csr_array(adjacency.T)
-    other.sort_indices()
-    if _is_symmetric(adjacency):
-        if (adjacency != other).nnz:
-            return _tidy((adjacency + other) * 0.5)
+    if not (adjacency != other).nnz:
         return adjacency
-    if rule is None:
-        difference = abs(adjacency - other)
-        n_apart = int(np.count_nonzero(difference.data > EQUAL * adjacency.data.max())) // 2
-        raise UnsupportedInputError(
-            f"The graph is directed: {n_apart} pairs of nodes have different weights in the two directions. "
-            "Pass symmetrize='sum' (add the two), 'mean' or 'max' (--symmetrize) to make it undirected, or "
-            "kind='directed' (--kind) for memberships by sending and by receiving."
-        )
-    if rule == "max":
-        return _tidy(adjacency.maximum(other))
-    joined = _tidy(adjacency + other)
+    if _is_symmetric(adjacency):
+        return _tidy((adjacency + other) * 0.5)
     # A loop is one edge, not two that meet.
-    diagonal = adjacency.diagonal()
-    if rule == "mean":
-        joined.data *= 0.5
-    elif diagonal.any():
-        joined = _tidy(joined - sp.diags_array(diagonal))
-    return joined
-
-
-def _without_diagonal(adjacency: SparseMatrix) -> SparseMatrix:
-    rows = np.repeat(np.arange(adjacency.shape[0]), np.diff(adjacency.indptr))
-    kept = rows != adjacency.indices
-    starts = np.zeros(adjacency.shape[0] + 1, dtype=adjacency.indptr.dtype)
-    np.cumsum(np.bincount(rows[kept], minlength=adjacency.shape[0]), out=starts[1:])
-    return sp.csr_array((adjacency.data[kept], adjacency.indices[kept], starts), shape=adjacency.shape)
+    return _tidy(adjacency + other - sp.diags_array(adjacency.diagonal()))
 
 
 class Joined(NamedTuple):
@@ -380,7 +312,6 @@ class Joined(NamedTuple):
     adjacency: SparseMatrix  # CSR, symmetric
     nodes: IntArray  # which node a row stands for
     n_first: int | None  # how many rows are on the first side; None where there are no sides
-    unit: float  # what the weights were divided by: 1 but for huge and tiny ones
 
 
 def joined(graph: Graph, smallest_side: int = 1) -> Joined:
@@ -389,13 +320,13 @@ def joined(graph: Graph, smallest_side: int = 1) -> Joined:
     A node of a directed graph has two rows, one for the edges that it sends and one for those that it
     receives. Where a side of a bipartite graph has fewer nodes than `smallest_side`, the sides are ignored.
     """
-    adjacency, unit = _in_range(graph.adjacency)
+    adjacency = graph.adjacency
     if graph.directed:
         senders = np.flatnonzero(np.diff(adjacency.indptr))
         receivers = np.unique(adjacency.indices)
         table = adjacency[senders][:, receivers]
         whole = sp.csr_array(sp.block_array([[None, table], [table.T, None]]))
-        return Joined(whole, np.concatenate([senders, receivers]), len(senders), unit)
+        return Joined(whole, np.concatenate([senders, receivers]), len(senders))
     connected = np.flatnonzero(~graph.isolated)
     n_first = None
     if graph.sides is not None:
@@ -407,28 +338,11 @@ def joined(graph: Graph, smallest_side: int = 1) -> Joined:
             connected = connected[np.argsort(sides, kind="stable")]
     if n_first is not None or len(connected) < graph.n_nodes:
         adjacency = adjacency[connected][:, connected]
-    return Joined(adjacency, connected, n_first, unit)
+    return Joined(adjacency, connected, n_first)
 
 
-def _in_range(adjacency: SparseMatrix) -> tuple[SparseMatrix, float]:
-    """Divide weights whose squares could overflow or vanish by a power of two, which changes no digit."""
-    largest = float(adjacency.data.max())
-    if TINY < largest < HUGE:
-        return adjacency, 1.0
-    unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1000, 1000))))
-    return sp.csr_array(adjacency * (1.0 / unit)), unit
-
-
-class Sides(NamedTuple):
-    """Memberships of the nodes of a directed graph."""
-
-    sending: FloatArray  # NaN where a node sends nothing
-    receiving: FloatArray
-    both: FloatArray  # the mean, weighted by what a node sends and receives
-
-
-def split(graph: Graph, parts: Joined, memberships: FloatArray) -> Sides:
-    """Return the memberships by sending, by receiving, and by both."""
+def split(graph: Graph, parts: Joined, memberships: FloatArray) -> tuple[FloatArray, ...]:
+    """Return memberships by sending and by receiving, and their mean by what a node sends and receives."""
     n, k = graph.n_nodes, memberships.shape[1]
     at = parts.n_first or 0
     sending, receiving = (np.full((n, k), np.nan, dtype=memberships.dtype) for _ in range(2))
@@ -441,4 +355,4 @@ def split(graph: Graph, parts: Joined, memberships: FloatArray) -> Sides:
     )
     both = np.asarray(both, dtype=memberships.dtype)
     both[total == 0] = np.nan
-    return Sides(sending, receiving, both)
+    return sending, receiving, both

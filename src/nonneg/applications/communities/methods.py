@@ -19,7 +19,7 @@ from nonneg.applications.communities.eigenvectors import (
 )
 from nonneg.applications.communities.judge import hide_edges
 from nonneg.applications.communities.symnmf import symnmf
-from nonneg.applications.method_entries import ApplicationMethod, iteration_params
+from nonneg.applications.method_entries import ApplicationMethod
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
@@ -42,22 +42,24 @@ PROPOSED = ("symnmf", "regularized-spa")
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method searches: a graph without isolated nodes."""
+    """A graph without isolated nodes, and what the search of its communities is told."""
 
     adjacency: SparseMatrix  # CSR, symmetric
     k: int
     # Bipartite graphs: how many nodes are on the first side; they come first.
     n_first: int | None = None
-    spectrum: str | None = None  # which eigenvalues lead, where the user said it
+    energy: float = 0.99  # the share of the squared norm that the kept nodes hold
+    recovery: str = "least-squares"  # how memberships follow from pure nodes
+    # Parameters of the method and of its iterations that the user set.
+    params: Mapping[str, Any] = field(default_factory=dict)
+    rng: Seed = None  # for methods that draw
+    n_jobs: int | None = None  # threads
 
     def pairs(self, spectrum: str, matrix: SparseMatrix | None = None) -> Eigenpairs:
         """Return the leading eigenvectors of the adjacency matrix, or of another one."""
-        if self.n_first is not None:
-            # The others mirror them: the sign of one side is changed.
-            spectrum = "algebraic"
-        return leading_eigenvectors(
-            self.adjacency if matrix is None else matrix, self.k, spectrum=self.spectrum or spectrum
-        )
+        # Those of a bipartite graph come in pairs: the others mirror them, with the sign of one side changed.
+        spectrum = spectrum if self.n_first is None else "algebraic"
+        return leading_eigenvectors(self.adjacency if matrix is None else matrix, self.k, spectrum=spectrum)
 
 
 class Memberships(NamedTuple):
@@ -90,20 +92,8 @@ class Search:
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """What a search is told."""
-
-    energy: float = 0.99  # the share of the squared norm that the kept nodes hold
-    recovery: str = "least-squares"  # how memberships follow from pure nodes
-    # Parameters of the method and of its iterations that the user set.
-    params: Mapping[str, Any] = field(default_factory=dict)
-    rng: Seed = None  # for methods that draw
-    n_jobs: int | None = None  # threads
-
-
-@dataclass(frozen=True)
 class CommunityMethod(ApplicationMethod):
-    """A way to find communities: ``run(problem, options)`` returns a `Search`."""
+    """A way to find communities: ``run(problem)`` returns a `Search`."""
 
     # What its authors give to nodes that the eigenvectors do not reach; None leaves what comes out.
     unreached: str | None = "mean"
@@ -121,17 +111,17 @@ def energetic_nodes(vectors: FloatArray, energy: float) -> IntArray:
 
 
 def _anchors(
-    name: str, pairs: Eigenpairs, k: int, options: SearchOptions, keywords: Mapping[str, Any]
+    name: str, pairs: Eigenpairs, problem: Problem, keywords: Mapping[str, Any]
 ) -> tuple[SelectionResult, IntArray]:
     """Return anchors among the rows of the eigenvectors, and the rows among which they were searched."""
-    kept = energetic_nodes(pairs.vectors, options.energy)
+    k, kept = problem.k, energetic_nodes(pairs.vectors, problem.energy)
     if k > len(kept):
         raise InvalidParameterError(
             f"n_communities={k} is more than the {len(kept)} nodes among which pure ones are searched for. "
             "Raise energy, or ask for fewer."
         )
     selected = select_anchors(
-        pairs.vectors[kept], k, method=name, rng=options.rng, n_jobs=options.n_jobs, **split_params(keywords)
+        pairs.vectors[kept], k, method=name, rng=problem.rng, n_jobs=problem.n_jobs, **split_params(keywords)
     )
     maxima = selected.row_maxima
     if maxima is not None:
@@ -182,17 +172,17 @@ def fill_unreached(found: Memberships, rule: str, usual: str | None = None) -> F
     return memberships
 
 
-def _by_anchors(name: str) -> Callable[[Problem, SearchOptions], Search]:
+def _by_anchors(name: str) -> Callable[[Problem], Search]:
     """Return the search for pure nodes in the eigenvectors of the adjacency matrix by anchors."""
 
-    def run(problem: Problem, options: SearchOptions) -> Search:
+    def run(problem: Problem) -> Search:
         pairs = problem.pairs("magnitude")
-        keywords = dict(options.params)
+        keywords = dict(problem.params)
         if name == "merit":
             keywords = {"lam": MERIT_LAM, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
-        selected, kept = _anchors(name, pairs, problem.k, options, keywords)
+        selected, kept = _anchors(name, pairs, problem, keywords)
         corners = pairs.vectors[selected.anchors]
-        memberships = recover(pairs.vectors, corners, options.recovery)
+        memberships = recover(pairs.vectors, corners, problem.recovery)
         return Search(name, pairs, selected, memberships, _ties(pairs.values, corners), kept)
 
     return run
@@ -203,7 +193,7 @@ def _ties(values: FloatArray, corners: FloatArray) -> FloatArray:
     return (corners * values) @ corners.T
 
 
-def _by_spoc(problem: Problem, options: SearchOptions) -> Search:
+def _by_spoc(problem: Problem) -> Search:
     """Find pure nodes by successive projections among all nodes.
 
     Panov, Slavnov & Ushakov (2017), "Consistent estimation of mixed memberships with successive projections",
@@ -220,18 +210,18 @@ def _by_spoc(problem: Problem, options: SearchOptions) -> Search:
     return Search("spoc", pairs, replace(selected, method="spoc"), memberships, _ties(pairs.values, corners))
 
 
-def _by_regularized_spa(problem: Problem, options: SearchOptions) -> Search:
+def _by_regularized_spa(problem: Problem) -> Search:
     """Find pure nodes in the eigenvectors of the normalized adjacency matrix."""
     pairs = problem.pairs("magnitude", normalized_adjacency(problem.adjacency))
-    selected, kept = _anchors("spa", pairs, problem.k, options, options.params)
-    memberships = recover(pairs.vectors, pairs.vectors[selected.anchors], options.recovery)
+    selected, kept = _anchors("spa", pairs, problem, problem.params)
+    memberships = recover(pairs.vectors, pairs.vectors[selected.anchors], problem.recovery)
     ties = fitted_connectivity(problem.adjacency, memberships.values, problem.n_first)
     selected = replace(selected, method="regularized-spa")
     return Search("regularized-spa", pairs, selected, memberships, ties, kept)
 
 
-def _by_symnmf(problem: Problem, options: SearchOptions) -> Search:
-    params = dict(options.params)
+def _by_symnmf(problem: Problem) -> Search:
+    params = dict(problem.params)
     regularization, threshold = params.pop("regularization", 1.0), params.pop("threshold", None)
     if not regularization >= 0 or not (threshold is None or 0 <= threshold < 1):
         raise InvalidParameterError(
@@ -240,15 +230,14 @@ def _by_symnmf(problem: Problem, options: SearchOptions) -> Search:
         )
     matrix = normalized_adjacency(problem.adjacency, regularization)
     # H H' has no eigenvalue below zero.
-    pairs = replace(problem, spectrum="algebraic").pairs("algebraic", matrix)
+    pairs = problem.pairs("algebraic", matrix)
     n_above = int(np.count_nonzero(pairs.values > NO_VALUE * pairs.values[0]))
     if n_above < problem.k:
         raise InvalidParameterError(
             f"The normalized adjacency matrix has only {n_above} eigenvalues above zero, fewer than "
             f"n_communities={problem.k}: its communities are not more. Ask for {n_above} or fewer."
         )
-    plain = replace(options, params={})
-    start = recover(pairs.vectors, pairs.vectors[_anchors("spa", pairs, problem.k, plain, {})[0].anchors])
+    start = recover(pairs.vectors, pairs.vectors[_anchors("spa", pairs, problem, {})[0].anchors])
     fit = symnmf(matrix, pairs, start.values, n_first=problem.n_first, **params)
     counts = np.diff(problem.adjacency.indptr)
     memberships = shares_of(
@@ -299,7 +288,7 @@ def fitted_connectivity(adjacency: SparseMatrix, memberships: FloatArray, n_firs
     return np.maximum(np.linalg.pinv(left.T @ left) @ shared @ np.linalg.pinv(right.T @ right), 0.0)
 
 
-def _by_judge(problem: Problem, options: SearchOptions) -> Search:
+def _by_judge(problem: Problem) -> Search:
     """Take the candidate under which hidden edges are most likely; SymNMF unless another one stands out."""
     usual = PROPOSED[0]
     # H H' is a model of communities that hold together; the sides of a bipartite graph are told it.
@@ -309,7 +298,7 @@ def _by_judge(problem: Problem, options: SearchOptions) -> Search:
         if hidden is None:
             break
         try:
-            search = METHODS[name].run(replace(problem, adjacency=hidden.shown), options)
+            search = METHODS[name].run(replace(problem, adjacency=hidden.shown))
         except NonnegError:
             continue
         shares = fill_unreached(search.memberships, "uniform")
@@ -323,26 +312,17 @@ def _by_judge(problem: Problem, options: SearchOptions) -> Search:
         for name, values in logs.items()
     }
     try:
-        search = METHODS[chosen].run(problem, options)
+        search = METHODS[chosen].run(problem)
     except NonnegError:
         others = [name for name in PROPOSED if name != chosen and problem.k > 1]
         if not others:
             raise
-        search = METHODS[others[0]].run(problem, options)
+        search = METHODS[others[0]].run(problem)
     return replace(search, scores=scores)
 
 
 def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
-
-
-def checked_params(
-    name: str, method_params: Mapping[str, Any] | None, loop: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the parameters of a method and of its iterations; refuse those that it does not accept."""
-    params = dict(method_params or {})
-    METHODS.check_options(name, params)
-    return params | iteration_params(METHODS, name, **loop)
 
 
 def _anchor_entry(name: str) -> CommunityMethod:

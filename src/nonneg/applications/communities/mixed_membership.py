@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -20,12 +20,10 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.applications.communities.certificate import community_certificate
-from nonneg.applications.communities.eigenvectors import SPECTRA
 from nonneg.applications.communities.graph import (
     KINDS,
     SELF_LOOPS,
     STORED_GRAPH,
-    SYMMETRIZE,
     Graph,
     Joined,
     as_graph,
@@ -37,12 +35,12 @@ from nonneg.applications.communities.methods import (
     RECOVERIES,
     UNREACHED,
     Problem,
-    SearchOptions,
-    checked_params,
     fill_unreached,
 )
-from nonneg.applications.communities.number import CommunityCount, count_communities
+from nonneg.applications.communities.number import count_communities
+from nonneg.applications.method_entries import iteration_params
 from nonneg.certificates.certificate import Certificate
+from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
 from nonneg.estimators.saving import Fields, Record, SavableEstimator, StoredArray, Value
 from nonneg.exceptions import (
     InvalidDataError,
@@ -53,80 +51,42 @@ from nonneg.exceptions import (
 from nonneg.iteration import Progress
 from nonneg.metrics import clustering_accuracy, normalized_mutual_information
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
 # A node also belongs to the communities in which it has at least this membership.
 ALSO = 0.25
 
 
-@dataclass(frozen=True)
-class LabelComparison:
-    """How well the main communities of the nodes agree with a known label.
-
-    Attributes
-    ----------
-    nmi : float
-        Normalized mutual information.
-    ari : float
-        Adjusted Rand index.
-    accuracy : float
-        Fraction of nodes that agree under the best one-to-one matching of communities and labels.
-    labels : tuple of str
-        The labels, the most frequent first.
-    counts : tuple of tuple of int
-        One row per label, one column per community: how many nodes have both.
-    n_left_out : int
-        Nodes without a label or without a community.
-    """
-
-    nmi: float
-    ari: float
-    accuracy: float
-    labels: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-    n_left_out: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes by name.
-        """
-        return asdict(self)
-
-
-def compare_labels(found: IntArray, n_communities: int, names: Sequence[str], labels: Any) -> LabelComparison:
+def compare_labels(main: IntArray, n_communities: int, names: Sequence[str], labels: Any) -> dict[str, Any]:
     """Compare the main communities with labels, one per node or by name; None and "" mean unknown."""
     if isinstance(labels, Mapping):
         labels = [labels.get(name) for name in names]
-    given = ["" if _is_missing(label) else str(label) for label in labels]
-    if len(given) != len(found):
-        raise ShapeError(f"labels has {len(given)} entries for {len(found)} nodes: give one label per node.")
-    kept = np.flatnonzero((np.asarray(given) != "") & (found >= 0))
-    if not len(kept):
+    words = np.asarray(["" if _is_missing(label) else str(label) for label in labels])
+    if len(words) != len(main):
+        raise ShapeError(f"labels has {len(words)} entries for {len(main)} nodes: give one label per node.")
+    known = np.flatnonzero((words != "") & (main >= 0))
+    if not len(known):
         raise InvalidDataError(
             "No node has both a label and a community. Check that the labels belong to nodes of the graph."
         )
-    true, clusters = np.asarray(given)[kept], found[kept]
+    true, clusters = words[known], main[known]
     classes, codes, sizes = np.unique(true, return_inverse=True, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     table = np.zeros((len(classes), n_communities), dtype=np.int64)
     np.add.at(table, (codes, clusters), 1)
-    return LabelComparison(
-        nmi=normalized_mutual_information(true, clusters),
-        ari=float(adjusted_rand_score(true, clusters)),
-        accuracy=clustering_accuracy(true, clusters),
-        labels=tuple(classes[order].tolist()),
-        counts=tuple(tuple(row) for row in table[order].tolist()),
-        n_left_out=len(found) - len(kept),
-    )
+    return {
+        "nmi": normalized_mutual_information(true, clusters),
+        "ari": float(adjusted_rand_score(true, clusters)),
+        "accuracy": clustering_accuracy(true, clusters),
+        "labels": classes[order].tolist(),
+        "counts": table[order].tolist(),
+        "n_left_out": len(main) - len(known),
+    }
 
 
 def _is_missing(label: Any) -> bool:
     return label is None or label == "" or (isinstance(label, float) and bool(np.isnan(label)))
 
 
+@dataclass(eq=False, repr=False)
 class MixedMembership(SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
@@ -153,10 +113,6 @@ class MixedMembership(SavableEstimator):
     energy : float, default 0.99
         Pure nodes are searched for among the nodes with the largest rows that account for this fraction of
         the squared norm. Not for "symnmf" and "spoc".
-    spectrum : {"magnitude", "algebraic"} or None
-        Which eigenvalues lead: those of largest magnitude, or the largest ones. None: as published, the
-        largest ones for "spoc" and "symnmf", otherwise those of largest magnitude. If it is given, the sides
-        of a bipartite graph are not looked for.
     unreached : {"auto", "mean", "uniform", "zero", "nan"}, default "auto"
         The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
         of the others, uniform, zeros or NaN. "auto" is the mean; for "spoc" the result as it is.
@@ -165,9 +121,8 @@ class MixedMembership(SavableEstimator):
     kind : {"auto", "undirected", "directed", "bipartite"}, default "auto"
         What kind of graph it is. Nodes of a directed graph have memberships by the edges that they send and
         by those that they receive. The communities of a bipartite graph span both sides. "auto" detects it: a
-        matrix that is not symmetric is directed, a table that is not square is bipartite.
-    symmetrize : {"sum", "mean", "max"} or None
-        Makes a directed graph undirected: how the two weights of a pair are combined.
+        matrix that is not symmetric is directed, a table that is not square is bipartite. "undirected" adds
+        the weights of both directions.
     self_loops : {"drop", "keep"}, default "drop"
         Whether edges from a node to itself are dropped (a warning counts them) or stay on the diagonal.
     tol : float or None
@@ -184,12 +139,7 @@ class MixedMembership(SavableEstimator):
         The seed of "fast-gradient", which draws random numbers.
     verbose : int, default 0
         1 shows progress of "merit" and "fast-gradient".
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    callback : callable, optional
-        "merit", "fast-gradient" and "symnmf": called with a `Progress` after each iteration; True stops.
-    checkpoint : str or path, optional
-        "merit": a folder from which an interrupted run resumes.
+    {n_jobs, callback, checkpoint}
 
     Attributes
     ----------
@@ -200,8 +150,9 @@ class MixedMembership(SavableEstimator):
         there are none. `memberships_` is their mean, weighted by what the node sends and receives.
     n_communities_ : int
         The number of communities.
-    number_ : CommunityCount or None
-        With ``n_communities="auto"``: the estimates, the reason and the curve.
+    number_ : dict or None
+        With ``n_communities="auto"``: the `n_communities`, the `reason`, the `estimates` of both methods, and
+        the `curves` over the `candidates`.
     method_ : str
         The method that found them.
     scores_ : dict of str to float
@@ -257,25 +208,36 @@ class MixedMembership(SavableEstimator):
     (300, 3)
     """
 
+    n_communities: int | str
+    _: KW_ONLY
+    method: str = "auto"
+    recovery: str = "least-squares"
+    energy: float = 0.99
+    unreached: str = "auto"
+    weight: str | None = "weight"
+    kind: str = "auto"
+    self_loops: str = "drop"
+    tol: float | None = None
+    max_iter: int | None = None
+    method_params: dict[str, Any] | None = None
+    random_state: Seed = None
+    verbose: int = 0
+    n_jobs: int | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SHARED_VALUES,
         "n_communities": [*COUNT, StrOptions({"auto"})],
         "method": [str],
         "recovery": [StrOptions(set(RECOVERIES))],
         "energy": [Interval(Real, 0, 1, closed="right")],
-        "spectrum": [StrOptions(set(SPECTRA)), None],
         "unreached": [StrOptions(set(UNREACHED))],
         "weight": [str, None],
         "kind": [StrOptions(set(KINDS))],
-        "symmetrize": [StrOptions(set(SYMMETRIZE)), None],
         "self_loops": [StrOptions(set(SELF_LOOPS))],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "tol": [NOT_NEGATIVE, None],
         "max_iter": [*COUNT, None],
-        "method_params": [dict, None],
-        "random_state": ["random_state", np.random.Generator, np.random.SeedSequence],
-        "verbose": ["verbose"],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
-        "callback": [callable, None],
-        "checkpoint": [str, PathLike, None],
     }
 
     _stored: ClassVar[Fields] = {
@@ -284,7 +246,7 @@ class MixedMembership(SavableEstimator):
         "certificate_": Record(Certificate.from_dict),
         "graph_": STORED_GRAPH,
         "method_": Value(str, optional=True),
-        "number_": Record(CommunityCount.from_dict, optional=True),
+        "number_": Value(dict, optional=True),
         "memberships_": StoredArray("n_nodes", "n_communities"),
         "sending_memberships_": StoredArray("n_nodes", "n_communities", optional=True),
         "receiving_memberships_": StoredArray("n_nodes", "n_communities", optional=True),
@@ -296,47 +258,6 @@ class MixedMembership(SavableEstimator):
         "isolated_nodes_": StoredArray("number of isolated nodes", kind="i", below="n_nodes"),
         "unreached_nodes_": StoredArray("number of unreached nodes", kind="i", below="n_nodes"),
     }
-
-    def __init__(
-        self,
-        n_communities: int | str,
-        *,
-        method: str = "auto",
-        recovery: str = "least-squares",
-        energy: float = 0.99,
-        spectrum: str | None = None,
-        unreached: str = "auto",
-        weight: str | None = "weight",
-        kind: str = "auto",
-        symmetrize: str | None = None,
-        self_loops: str = "drop",
-        tol: float | None = None,
-        max_iter: int | None = None,
-        method_params: dict[str, Any] | None = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_communities = n_communities
-        self.method = method
-        self.recovery = recovery
-        self.energy = energy
-        self.spectrum = spectrum
-        self.unreached = unreached
-        self.weight = weight
-        self.kind = kind
-        self.symmetrize = symmetrize
-        self.self_loops = self_loops
-        self.tol = tol
-        self.max_iter = max_iter
-        self.method_params = method_params
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> MixedMembership:
@@ -358,17 +279,8 @@ class MixedMembership(SavableEstimator):
             The fitted estimator.
         """
         name = METHODS.name_of(self.method)
-        options = self._options(name)
-        graph = as_graph(
-            X,
-            weight=self.weight,
-            symmetrize=self.symmetrize,
-            self_loops=self.self_loops,
-            names=names,
-            kind=self.kind,
-        )
-        if self.spectrum is not None and self.kind == "auto":
-            graph = replace(graph, sides=None)
+        params = self._params(name)
+        graph = as_graph(X, weight=self.weight, self_loops=self.self_loops, names=names, kind=self.kind)
         isolated = graph.isolated
         if isolated.any():
             warn_user(
@@ -380,10 +292,14 @@ class MixedMembership(SavableEstimator):
             if self.n_communities == "auto":
                 parts = joined(graph)
                 self.number_ = count_communities(parts.adjacency, n_first=parts.n_first)
-            k = int(self.n_communities) if self.number_ is None else self.number_.n_communities
+            k = int(self.n_communities) if self.number_ is None else self.number_["n_communities"]
             parts = joined(graph, k)
-            problem = Problem(parts.adjacency, k, parts.n_first, self.spectrum)
-            search = METHODS[name].run(problem, options)
+            search = METHODS[name].run(
+                Problem(
+                    parts.adjacency, k, parts.n_first, energy=float(self.energy), recovery=self.recovery,
+                    params=params, rng=self.random_state, n_jobs=self.n_jobs,
+                )
+            )  # fmt: skip
         # float32 in, float32 out; the eigenvectors are found in float64.
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         usual = None if self.recovery == "simplex" else METHODS[search.method].unreached
@@ -395,10 +311,7 @@ class MixedMembership(SavableEstimator):
         self.isolated_nodes_ = np.flatnonzero(isolated)
         reached = np.unique(parts.nodes[search.memberships.reached])
         self.unreached_nodes_ = np.setdiff1d(np.flatnonzero(~isolated), reached)
-        with np.errstate(over="ignore"):
-            unit = 1.0 if METHODS[search.method].normalized else parts.unit
-            self.eigenvalues_ = search.pairs.values * unit
-            self.connectivity_ = search.connectivity * parts.unit
+        self.eigenvalues_, self.connectivity_ = search.pairs.values, search.connectivity
         self.certificate_ = community_certificate(
             search, graph.n_nodes, len(self.unreached_nodes_), len(self.isolated_nodes_), self.number_
         )
@@ -477,7 +390,7 @@ class MixedMembership(SavableEstimator):
             found.append([(self.node_names_[at], float(column[at])) for at in order if column[at] > 0])
         return found
 
-    def compare(self, labels: Any) -> LabelComparison:
+    def compare(self, labels: Any) -> dict[str, Any]:
         """Compare the main communities of the nodes with a known label, such as a party.
 
         Parameters
@@ -487,8 +400,11 @@ class MixedMembership(SavableEstimator):
 
         Returns
         -------
-        LabelComparison
-            Mutual information, Rand index, accuracy, and the counts of labels and communities.
+        dict
+            `nmi` (normalized mutual information), `ari` (adjusted Rand index) and `accuracy` (under the best
+            one-to-one matching of communities and labels); `labels`, the most frequent first, and `counts`,
+            one row per label and one column per community; `n_left_out`, the nodes without a label or without
+            a community.
         """
         check_is_fitted(self)
         return compare_labels(self.labels_, self.memberships_.shape[1], self.node_names_, labels)
@@ -557,9 +473,9 @@ class MixedMembership(SavableEstimator):
         n, k = graph.n_nodes, memberships.shape[1]
         self.sending_memberships_ = self.receiving_memberships_ = None
         if graph.directed:
-            sides = split(graph, parts, memberships)
-            self.sending_memberships_, self.receiving_memberships_ = sides.sending, sides.receiving
-            self.memberships_ = sides.both
+            self.sending_memberships_, self.receiving_memberships_, self.memberships_ = split(
+                graph, parts, memberships
+            )
         else:
             self.memberships_ = np.full((n, k), np.nan, dtype=memberships.dtype)
             self.memberships_[parts.nodes] = memberships
@@ -577,20 +493,13 @@ class MixedMembership(SavableEstimator):
         self.n_communities_ = largest.shape[1]
         self.method_ = getattr(self, "method_", self.method)  # files of earlier versions do not have it
 
-    def _options(self, name: str) -> SearchOptions:
-        loop = {
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "callback": self.callback,
-            "checkpoint": self.checkpoint,
-        }
-        params = checked_params(name, self.method_params, loop)
+    def _params(self, name: str) -> dict[str, Any]:
+        params = dict(self.method_params or {})
+        METHODS.check_options(name, params)
+        params |= iteration_params(
+            METHODS, name, tol=self.tol, max_iter=self.max_iter, callback=self.callback,
+            checkpoint=self.checkpoint,
+        )  # fmt: skip
         if self.verbose and "verbose" in METHODS[name].shared:
             params["verbose"] = self.verbose
-        return SearchOptions(
-            energy=float(self.energy),
-            recovery=self.recovery,
-            params=params,
-            rng=self.random_state,
-            n_jobs=self.n_jobs,
-        )
+        return params

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
-from nonneg._typing import FloatArray, IntArray, SparseMatrix
+from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.applications.communities.eigenvectors import DENSE_NODES, NO_VALUE, normalized_adjacency
 
 EIGENGAP, BETHE = "eigengap", "non-backtracking"
@@ -20,72 +18,7 @@ MOST = 30
 ROUGH = 1e-2
 
 
-@dataclass(frozen=True)
-class CommunityCount:
-    """An estimated number of communities.
-
-    Attributes
-    ----------
-    n_communities : int
-        The estimate of the eigengap.
-    reason : str
-        Why, and whether the other estimate agrees.
-    estimates : mapping of str to int
-        The number that each method finds.
-    candidates : array of int of shape (n_candidates,)
-        The numbers of communities of the curves.
-    curves : mapping of str to array of shape (n_candidates,)
-        "eigengap": the difference of the magnitudes of an eigenvalue and the next.
-    """
-
-    n_communities: int
-    reason: str
-    estimates: Mapping[str, int]
-    candidates: IntArray
-    curves: Mapping[str, FloatArray]
-
-    @property
-    def agree(self) -> bool:
-        """Whether all estimates are the same."""
-        return len(set(self.estimates.values())) < 2
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, texts and lists of them.
-        """
-        return {
-            "n_communities": self.n_communities,
-            "reason": self.reason,
-            "estimates": dict(self.estimates),
-            "candidates": self.candidates.tolist(),
-            "curves": {name: curve.tolist() for name, curve in self.curves.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> CommunityCount:
-        """Return the object from which `as_dict` was made.
-
-        Parameters
-        ----------
-        plain : mapping
-            What `as_dict` returned.
-
-        Returns
-        -------
-        CommunityCount
-            The same.
-        """
-        curves = {str(name): np.asarray(curve, dtype=float) for name, curve in plain["curves"].items()}
-        candidates = np.asarray(plain["candidates"], dtype=np.intp)
-        estimates = {str(name): int(k) for name, k in plain["estimates"].items()}
-        return cls(int(plain["n_communities"]), str(plain["reason"]), estimates, candidates, curves)
-
-
-def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) -> CommunityCount:
+def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) -> dict[str, Any]:
     """Estimate the number of communities of a graph without isolated nodes.
 
     By the theorem of Davis and Kahan, noise E turns the space of the k leading eigenvectors by at most
@@ -94,16 +27,17 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     """
     smaller = adjacency.shape[0] if n_first is None else min(n_first, adjacency.shape[0] - n_first)
     most = max(1, min(MOST, smaller // 3))
-    candidates = np.arange(1, most + 1)
+    candidates = list(range(1, most + 1))
     if most == 1:
-        return CommunityCount(1, "The graph is too small to estimate the number.", {}, candidates, {})
+        reason = "The graph is too small to estimate the number."
+        return _count(1, reason, {}, candidates, {})
     # The eigenvalues of a bipartite graph come in pairs of both signs.
     which = "LM" if n_first is None else "LA"
     sizes = np.sort(np.abs(_leading(normalized_adjacency(adjacency), most + 1, which)))[::-1]
     gaps = sizes[:-1] - sizes[1:]
     # Equal eigenvalues have gaps of the size of rounding; the first that are left out may be equal too.
     widest = int(np.argmax(gaps[1:])) if gaps[1:].max() > NO_VALUE else most - 2
-    k, others = int(candidates[1:][widest]), bethe_hessian_count(adjacency, most, n_first)
+    k, others = candidates[1:][widest], bethe_hessian_count(adjacency, most, n_first)
     reason = f"The widest gap of the eigenvalues, {gaps[k - 1]:.2g}, is after the {_ordinal(k)}"
     reason += (
         f"; the {BETHE} matrix also says {k}."
@@ -112,7 +46,19 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     )
     if k == most:
         reason += " Larger numbers were not tried."
-    return CommunityCount(k, reason, {EIGENGAP: k, BETHE: others}, candidates, {EIGENGAP: gaps})
+    return _count(k, reason, {EIGENGAP: k, BETHE: others}, candidates, {EIGENGAP: gaps.tolist()})
+
+
+def _count(
+    k: int, reason: str, estimates: dict[str, int], candidates: list[int], curves: dict[str, list[float]]
+) -> dict[str, Any]:
+    return {
+        "n_communities": k,
+        "reason": reason,
+        "estimates": estimates,
+        "candidates": candidates,
+        "curves": curves,
+    }
 
 
 def _ordinal(k: int) -> str:
