@@ -112,8 +112,8 @@ def as_graph(
     *,
     weight: str | None = USUAL_WEIGHT,
     self_loops: str = "drop",
-    names: Sequence[str] | None = None,
     kind: str = "auto",
+    names: Sequence[str] | None = None,
 ) -> Graph:
     """Check a graph and bring it into one form.
 
