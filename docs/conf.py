@@ -89,12 +89,6 @@ linkcheck_ignore = [r"https://(github\.com/nonneg|nonneg\.github\.io)/.*", r"htt
 linkcheck_timeout = 20
 
 
-def draw_the_tree_of_errors(app, what, name, obj, options, lines):
-    """Keep the shape of the tree at the top of the module: it is drawn, not marked up."""
-    if name == "nonneg.exceptions":
-        lines[1:] = ["", "::", "", *(f"    {line}" for line in lines[1:])]
-
-
 # scikit-learn's own, the same for every estimator, with references into its pages.
 INHERITED = re.compile(r"set_\w+_request|set_output|[gs]et_params|get_metadata_routing|get_feature_names_out")
 
@@ -151,7 +145,6 @@ def setup(app):
     app.connect("build-finished", write_llms_txt)
     app.connect("doctree-read", mark_cells)
     app.connect("autodoc-skip-member", leave_out_what_scikit_learn_documents)
-    app.connect("autodoc-process-docstring", draw_the_tree_of_errors)
 
 
 # Written before the pages are read, so that what the solvers can do is said once: in their registry.

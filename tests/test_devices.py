@@ -78,17 +78,14 @@ def test_without_a_gpu_the_error_says_what_to_do(torch, monkeypatch):
 def test_a_gpu_that_does_not_exist_is_named(torch, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(
-        InvalidParameterError, match=r"'cuda:5' does not exist: GPUs are 'cuda:0' to 'cuda:1'"
-    ):
+    with pytest.raises(InvalidParameterError, match=r"'cuda:5' does not exist: the last GPU is 'cuda:1'"):
         NMF(2, device="cuda:5").fit(np.ones((4, 3)))
 
 
-def test_auto_counts_work_and_copies():
+def test_auto_counts_work():
     large = (200_000, 2_000)
     assert devices.pays(large, 4e8, 40, 50)
     assert not devices.pays((500, 200), 1e5, 5, 50)
-    # One iteration does not pay for the copy.
     assert not devices.pays(large, 4e8, 40, 1)
     # Sparse work counts its nonzeros.
     assert not devices.pays(large, 1e6, 5, 50)

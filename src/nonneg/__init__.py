@@ -16,18 +16,16 @@ if TYPE_CHECKING:
     from nonneg._versions import show_versions
     from nonneg.applications.saved_models import load
     from nonneg.cones.rank_one import cone_rank_one
-    from nonneg.estimators import (
-        NMF,
-        ConeNMF,
-        ConsensusNMF,
-        IntegrativeNMF,
-        MinVolNMF,
-        PurificationNMF,
-        SeparableNMF,
-        TransformNMF,
-        non_negative_factorization,
-    )
+    from nonneg.estimators.cone_nmf import ConeNMF
+    from nonneg.estimators.consensus_nmf import ConsensusNMF
     from nonneg.estimators.errors import estimate_errors
+    from nonneg.estimators.functional import non_negative_factorization
+    from nonneg.estimators.integrative_nmf import IntegrativeNMF
+    from nonneg.estimators.min_vol_nmf import MinVolNMF
+    from nonneg.estimators.nmf import NMF
+    from nonneg.estimators.purification_nmf import PurificationNMF
+    from nonneg.estimators.separable_nmf import SeparableNMF
+    from nonneg.estimators.transform_nmf import TransformNMF
     from nonneg.io.read import open_matrix
     from nonneg.purification.purify import purify
     from nonneg.rank_selection import compare_ranks, estimate_rank
@@ -39,14 +37,14 @@ if TYPE_CHECKING:
 # Public name -> module that defines it; a public module maps to itself. A new name needs a line here,
 # one in `__all__` and one in the block above, and a test compares the three.
 _HOME = {
-    "ConeNMF": "nonneg.estimators",
-    "ConsensusNMF": "nonneg.estimators",
-    "IntegrativeNMF": "nonneg.estimators",
-    "MinVolNMF": "nonneg.estimators",
-    "NMF": "nonneg.estimators",
-    "PurificationNMF": "nonneg.estimators",
-    "SeparableNMF": "nonneg.estimators",
-    "TransformNMF": "nonneg.estimators",
+    "ConeNMF": "nonneg.estimators.cone_nmf",
+    "ConsensusNMF": "nonneg.estimators.consensus_nmf",
+    "IntegrativeNMF": "nonneg.estimators.integrative_nmf",
+    "MinVolNMF": "nonneg.estimators.min_vol_nmf",
+    "NMF": "nonneg.estimators.nmf",
+    "PurificationNMF": "nonneg.estimators.purification_nmf",
+    "SeparableNMF": "nonneg.estimators.separable_nmf",
+    "TransformNMF": "nonneg.estimators.transform_nmf",
     "applications": "nonneg.applications",
     "compare_ranks": "nonneg.rank_selection",
     "cone_rank_one": "nonneg.cones.rank_one",
@@ -61,7 +59,7 @@ _HOME = {
     "learn_transform": "nonneg.transforms",
     "load": "nonneg.applications.saved_models",
     "metrics": "nonneg.metrics",
-    "non_negative_factorization": "nonneg.estimators",
+    "non_negative_factorization": "nonneg.estimators.functional",
     "open_matrix": "nonneg.io.read",
     "plotting": "nonneg.plotting",
     "purify": "nonneg.purification.purify",

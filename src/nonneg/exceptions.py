@@ -1,29 +1,4 @@
-"""Errors and warnings raised by nonneg, all importable from here.
-
-* NonnegError
-  - InvalidDataError          (also a ValueError)  the data cannot be factorized as they are
-    - NegativeDataError       an entry is negative
-    - NonFiniteDataError      an entry is NaN or infinite
-    - ZeroDataError           the data contain a zero, where the loss is infinite
-    - DataTypeError           (also a TypeError)  complex, object or text entries
-  - InvalidParameterError     (also a ValueError)  a parameter has a value that is not allowed
-    - UnknownNameError        an unknown name; similar ones are suggested
-    - ShapeError              the shape of a given array does not match the data
-  - UnsupportedError          (also a ValueError)  two valid choices that do not go together
-    - UnsupportedLossError    the chosen solver cannot minimize the chosen loss
-    - UnsupportedInputError   the chosen solver does not accept this container
-  - FileFormatError           (also a ValueError)  a file is corrupt, truncated or of an unknown format
-    - UnsafeFileError         reading the file would need pickle, which can run code
-  - OutputError               (also an OSError)    results could not be written; previous ones are kept
-  - MissingDependencyError    (also an ImportError) an optional library is not installed
-  - DeviceMemoryError         (also a MemoryError)  a GPU is too small for the data and their factors
-  - LostRowsError             rows of W were lost with the workers that held them and their copies
-
-* NonnegWarning               (a UserWarning)
-  - InterruptedFitWarning     the run was interrupted; the best factors so far are returned
-  - DataChangedWarning        the data were modified before the fit, and how
-  - DeviceWarning             a GPU or its compiler is missing, and what is used instead
-"""
+"""Errors and warnings raised by nonneg, all importable from here."""
 
 from __future__ import annotations
 
@@ -65,24 +40,7 @@ class UnknownNameError(InvalidParameterError):
 
     @classmethod
     def of(cls, what: str, name: object, known: Iterable[str], *, other: str = "") -> UnknownNameError:
-        """Build the error, and suggest similar names.
-
-        Parameters
-        ----------
-        what : str
-            The parameter, as the user typed it.
-        name : object
-            The value that was given.
-        known : iterable of str
-            The names that exist.
-        other : str, default ""
-            What may be given instead of a name.
-
-        Returns
-        -------
-        UnknownNameError
-            Ready to be raised.
-        """
+        """Build the error, and suggest similar names; `other` is what may be given instead of a name."""
         names = sorted(known)
         near = difflib.get_close_matches(str(name), names, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from tests.references.containers import TORCH, as_container, plain
 
 import nonneg
-from nonneg import applications, estimators
+from nonneg import applications
 
 K = 3
 
@@ -167,11 +167,8 @@ def fitted_once(case, dtype=np.float64):
 
 
 def test_every_estimator_and_application_is_here():
-    public = [*estimators.__all__, *applications.__all__]
-    homes = {
-        name: getattr(estimators if name in estimators.__all__ else applications, name) for name in public
-    }
-    assert set(CASES) == {name for name, member in homes.items() if inspect.isclass(member)}
+    public = [getattr(home, name) for home in (nonneg, applications) for name in home.__all__]
+    assert set(CASES) == {one.__name__ for one in public if inspect.isclass(one)}
 
 
 @pytest.mark.covering(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.estimators import TransformNMF
+from nonneg import TransformNMF
 from nonneg.exceptions import FileFormatError, ShapeError
 from nonneg.transforms.initialization import dct_matrix
 

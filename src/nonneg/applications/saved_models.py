@@ -7,25 +7,27 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from nonneg import applications, estimators
+from nonneg import applications
+from nonneg._lazy import lazy_names
 from nonneg.estimators.saving import read_model
 
-ESTIMATORS = (
-    "ConeNMF",
-    "ConsensusNMF",
-    "IntegrativeNMF",
-    "MinVolNMF",
-    "NMF",
-    "PurificationNMF",
-    "SeparableNMF",
-    "TransformNMF",
-)
+ESTIMATORS = {
+    "ConeNMF": "nonneg.estimators.cone_nmf",
+    "ConsensusNMF": "nonneg.estimators.consensus_nmf",
+    "IntegrativeNMF": "nonneg.estimators.integrative_nmf",
+    "MinVolNMF": "nonneg.estimators.min_vol_nmf",
+    "NMF": "nonneg.estimators.nmf",
+    "PurificationNMF": "nonneg.estimators.purification_nmf",
+    "SeparableNMF": "nonneg.estimators.separable_nmf",
+    "TransformNMF": "nonneg.estimators.transform_nmf",
+}
 APPLICATIONS = ("MixedMembership", "MutationalSignatures", "SourceSeparation", "TopicModel", "Unmixing")
 
 
 def model_classes() -> dict[str, Callable[[], Any]]:
     """Return the classes that a file may name."""
-    classes: dict[str, Callable[[], Any]] = {name: partial(getattr, estimators, name) for name in ESTIMATORS}
+    loaded = lazy_names("nonneg.estimators", ESTIMATORS)
+    classes: dict[str, Callable[[], Any]] = {name: partial(loaded, name) for name in ESTIMATORS}
     return classes | {name: partial(getattr, applications, name) for name in APPLICATIONS}
 
 

@@ -19,8 +19,9 @@ from nonneg.applications.audio.spectrogram import (
     spectrogram,
     spectrogram_framing,
 )
-from nonneg.estimators import NMF, TransformNMF
+from nonneg.estimators.nmf import NMF
 from nonneg.estimators.saving import Part, StoredArray, Value
+from nonneg.estimators.transform_nmf import TransformNMF
 from nonneg.exceptions import InvalidParameterError
 from nonneg.transforms.options import METHODS as TRANSFORM_METHODS
 

@@ -33,8 +33,9 @@ from nonneg.applications.audio.sources import (
     warn_of_one_source,
 )
 from nonneg.certificates.certificate import Certificate
-from nonneg.estimators import NMF, TransformNMF
+from nonneg.estimators.nmf import NMF
 from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray, Value
+from nonneg.estimators.transform_nmf import TransformNMF
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
 

@@ -17,7 +17,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.audio.frames import Framing
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.stationarity import normalized, ratio_residual, stationarity_statement
-from nonneg.estimators import NMF
+from nonneg.estimators.nmf import NMF
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import reporter
 from nonneg.solvers.result import FactorizationResult
