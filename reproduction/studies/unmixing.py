@@ -12,9 +12,7 @@ import numpy as np
 from nonneg._typing import FloatArray
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral.abundances import weights_of
-from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
-from nonneg.applications.hyperspectral.pixels import ImagePixels
-from nonneg.applications.hyperspectral.proposals import (
+from nonneg.applications.hyperspectral.endmembers import (
     N_JUDGES,
     N_SEARCHED,
     candidate_runs,
@@ -22,6 +20,8 @@ from nonneg.applications.hyperspectral.proposals import (
     nonnegative_weights,
     window_means,
 )
+from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
+from nonneg.applications.hyperspectral.pixels import ImagePixels
 from nonneg.datasets import load_samson, scene_like
 from nonneg.io.cube import as_cube
 from reproduction.artifacts import Artifact, Table, Verdict

@@ -238,16 +238,6 @@ def test_the_contract_is_not_met_by_refusing_everything(call):
         CALLS[call](PLAIN, 2)
 
 
-@pytest.mark.slow
-def test_a_few_pixels_that_differ_are_no_materials():
-    cube = np.ones((40, 50, 8))
-    for band, row in enumerate(range(3, 30, 4)):
-        cube[row, :8, band] = 2.0  # seven spectra of 0.4% of the pixels each, 2.8% together
-    with pytest.raises(InvalidDataError, match=r"copies of fewer spectra\. Ask for fewer"):
-        Unmixing(8, smooth=1, random_state=0).fit(cube)
-    assert Unmixing(8, method="snpa").fit(cube).relative_error_ < 1e-6
-
-
 def test_answers_where_there_is_one():
     zeros = Unmixing(3, random_state=0)
     with pytest.warns(UserWarning, match="6 pixels are zero in every band and were left out"):

@@ -44,7 +44,7 @@ cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or {REAL}, 
 --variable NAME: which array of a .npz or .mat file to read
 --wavelengths FILE: wavelengths of all bands, in nanometers or micrometers: .npy, or one per line
 --negative-tol X: set negative entries to zero down to this fraction of the largest entry (default: 0.05)
---library FILE: spectral library: .csv (wavelength, then one column per material), .npz or an ENVI library
+--library FILE: spectral library: .csv (wavelength, then one column per material) or an ENVI library
 {PIXELS}
 
 [output]
@@ -148,9 +148,9 @@ def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
         mask = _numbers(options.mask)
     if options.library is None:
         return replace(scene, cube=cube, mask=mask)
-    library = read_library(options.library).in_bands(cube.kept, cube.wavelengths)
+    library = read_library(options.library)
     # A library that does not fit is told before the work, not after it.
-    known_spectra(library, cube.kept_wavelengths, int(cube.kept.sum()))
+    known_spectra(library, cube.kept_wavelengths, cube.kept)
     return replace(scene, cube=cube, mask=mask, library=library)
 
 

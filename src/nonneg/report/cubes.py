@@ -235,7 +235,7 @@ def _spectra(record: Record, colors: Sequence[str]) -> Raw:
     for at, spectrum in enumerate(model.endmembers_):
         plot(spectrum, color=colors[at], linewidth=2)
         if match is not None and match.chosen[at] >= 0:
-            library = record.shown["scene"].library.at(model.wavelengths_, model.endmembers_.shape[1])
+            library = record.shown["scene"].library.at(model.wavelengths_, model.bands_)
             known = library[match.chosen[at]]
             brightness = float(known @ spectrum) / max(float(known @ known), 1e-300)
             plot(brightness * known, color=colors[at], linewidth=1.4, linestyle=(0, (4, 3)))

@@ -118,7 +118,7 @@ def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch):
     scene.flush()
     del scene
     # Without averages of neighbors, of which there are nine times as many as pixels that are searched.
-    model = Unmixing(3, smooth=1, random_state=0)
+    model = Unmixing(3, random_state=0)
     model.fit(read_cube(tmp_path / "big.npy"))  # what is loaded once is loaded
     tracemalloc.start()
     model.fit(read_cube(tmp_path / "big.npy"))
@@ -339,7 +339,6 @@ def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
         ({"n_endmembers": None}, "n_endmembers must be 'auto' or a whole number"),
         ({"n_endmembers": 2, "normalize": "l1"}, "method='auto' does not accept normalize"),
         ({"n_endmembers": 2, "max_iter": 3}, "method='auto' does not accept max_iter"),
-        ({"n_endmembers": 2, "smooth": 2}, "smooth must be None or an odd number"),
         ({"n_endmembers": True}, "n_endmembers must be 'auto' or a whole number"),
         ({"n_endmembers": 22}, "20 bands distinguish at most 21 spectra"),
         ({"n_endmembers": 2, "negative_tol": "small"}, "negative_tol must be a number"),

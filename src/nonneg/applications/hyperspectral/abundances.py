@@ -9,22 +9,17 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import BoolArray, FloatArray
-from nonneg.applications.hyperspectral.proposals import far_out
+from nonneg.applications.hyperspectral.endmembers import far_out
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import UnknownNameError
 from nonneg.separable.weights import anchor_weights
 
-CONSTRAINTS = {
-    "sum-to-one": "fully constrained least squares (FCLS): nonnegative, and summing to one",
-    "at-most-one": "nonnegative, and summing to at most one; the rest is shade",
-    "normalized": "nonnegative, and divided by their sum: the brightness of a pixel is free",
-    "nonnegative": "nonnegative",
-}
+CONSTRAINTS = ("normalized", "sum-to-one", "at-most-one", "nonnegative")
 """The constraints on the abundances of a pixel."""
-NEAR_ONE = 0.1
-# Limits of verdicts: an error within twice what any spectra must leave, and half of the pixels.
-BOUND_FACTOR, ENOUGH_PIXELS = 2.0, 0.5
+# Limits of verdicts: an error within twice what any spectra must leave, and half of the pixels, whose weights
+# sum to nearly one.
+BOUND_FACTOR, ENOUGH_PIXELS, NEAR_ONE = 2.0, 0.5, 0.1
 
 
 @dataclass
@@ -38,8 +33,7 @@ class Mixtures:
     gram: FloatArray  # products of bands over all pixels
     n_pixels: int = 0  # number of pixels used
     largest_norm: float = 0.0  # of a pixel
-    # Pixels whose weights sum to nearly one without the constraint; counted where it is imposed.
-    n_near_one: int = 0
+    n_near_one: int | None = None  # pixels whose weights sum to nearly one without that constraint
 
     @classmethod
     def of(cls, n_image_pixels: int, n_endmembers: int, n_bands: int, dtype: Any) -> Mixtures:
@@ -52,8 +46,8 @@ class Mixtures:
         """Unmix a block."""
         weights = weights_of(spectra, endmembers, constraint)
         if constraint == "sum-to-one":
-            free = weights_of(spectra, endmembers, "nonnegative")
-            self.n_near_one += int((np.abs(free.sum(axis=1) - 1.0) <= NEAR_ONE).sum())
+            sums = weights_of(spectra, endmembers, "nonnegative").sum(axis=1)
+            self.n_near_one = (self.n_near_one or 0) + int((np.abs(sums - 1.0) <= NEAR_ONE).sum())
         left = np.asarray(spectra - weights @ endmembers, dtype=np.float64)
         squares = np.einsum("pb,pb->p", left, left)
         entries = np.asarray(spectra, dtype=np.float64)
@@ -64,7 +58,10 @@ class Mixtures:
         self.n_pixels += len(norms)
         self.largest_norm = max(self.largest_norm, math.sqrt(float(norms.max(initial=0.0))))
         self.residuals[pixels] = np.sqrt(squares / np.where(norms > 0, norms, 1.0))
-        self.maps[pixels] = normalized_rows(weights) if constraint == "normalized" else weights
+        if constraint == "normalized":
+            sums = weights.sum(axis=1, keepdims=True)
+            weights = weights / np.where(sums > 0, sums, 1.0)
+        self.maps[pixels] = weights
 
     def unexplained(self) -> BoolArray:
         """Tell which pixels leave far more of themselves than others."""
@@ -86,12 +83,6 @@ def weights_of(spectra: FloatArray, endmembers: FloatArray, constraint: str) -> 
     return np.asarray(anchor_weights(data, endmembers, sum_to_one=False))
 
 
-def normalized_rows(weights: FloatArray) -> FloatArray:
-    """Divide the weights of every pixel by their sum."""
-    sums = weights.sum(axis=1, keepdims=True)
-    return weights / np.where(sums > 0, sums, 1.0)
-
-
 def checked_constraint(constraint: Any) -> str:
     """Return the name of a constraint."""
     if constraint not in CONSTRAINTS:
@@ -99,10 +90,10 @@ def checked_constraint(constraint: Any) -> str:
     return str(constraint)
 
 
-def image_statements(mixtures: Mixtures, endmembers: FloatArray, constraint: str) -> list[Statement]:
+def image_statements(mixtures: Mixtures, endmembers: FloatArray) -> list[Statement]:
     """State how well linear mixtures explain an image, and whether endmembers are as bright as pixels."""
     statements = [_error_statement(mixtures, len(endmembers))]
-    if constraint == "sum-to-one":
+    if mixtures.n_near_one is not None:
         share = mixtures.n_near_one / mixtures.n_pixels
         near = (
             f"For {100 * share:.3g}% of the pixels nonnegative weights sum to between {1 - NEAR_ONE:g} and "

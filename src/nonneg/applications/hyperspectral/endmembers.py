@@ -1,20 +1,34 @@
-"""Endmembers of an image by the default or a named method, and their spectra."""
+"""Endmembers of an image: by the default, which proposes and judges, or by a named method.
+
+A candidate of the default is one run of vertex component analysis (Nascimento & Dias 2005, IEEE Trans.
+Geoscience and Remote Sensing 43(4)) whose vertices are not pixels but medians of the most extreme ones.
+Candidates differ in how far they rely on the brightness of a pixel, in the share of the pixels that a median
+takes, and in whether pixels are averaged with their neighbors first. The number that judges is the mean
+relative residual: what nonnegative mixtures of the endmembers leave of a pixel. Minimum volume is no
+candidate, because a larger simplex always leaves less.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from nonneg._arguments import is_count
 from nonneg._random import generator
 from nonneg._registry import Registry
-from nonneg._typing import FloatArray
-from nonneg.applications.hyperspectral.pixels import ImagePixels
-from nonneg.applications.hyperspectral.proposals import proposed_endmembers, window_means
+from nonneg._ties import fixed_vectors
+from nonneg._typing import BoolArray, FloatArray, IntArray
+from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.kernels.grams import SharedGram
+from nonneg.leastsquares import nonnegative_least_squares
+from nonneg.metrics import spectral_angles
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.separable.registry import METHODS as SEPARABLE
 from nonneg.separable.registry import Method
@@ -27,7 +41,7 @@ METHODS: Registry[Method] = Registry(
     {
         **SEPARABLE,
         AUTO: Method(
-            "nonneg.applications.hyperspectral.proposals:proposed_endmembers",
+            "nonneg.applications.hyperspectral.endmembers:proposed_endmembers",
             "medians of extreme pixels in several geometries, judged by the mean relative residual",
             kind="volume",
         ),
@@ -41,8 +55,30 @@ METHODS: Registry[Method] = Registry(
     },
 )
 """The default, the methods of `nonneg.select_anchors`, and minimum volume."""
-# Side of the square windows of pixels that the default averages for half of its candidates.
+# Pixels are divided by brightness to this power: 0 trusts the brightness, 1 ignores it, and 1/2 evens out
+# photon noise, whose variance is proportional to brightness.
+POWERS = (0.0, 0.5, 1.0)
+# Shares of the pixels that a median takes: a 1-2-5 series up to the 5% that is commonly called a tail. The
+# study `unmixing` has other shares, and each image left out of the choice.
+SHARES = (0.01, 0.02, 0.05)
+# Runs per geometry and share. The best of n runs is among the best 1/n of all runs on average.
+N_RUNS = 8
+# Pixels of a fixed random sample: those that are searched, of which 1% are still a hundred, and those that
+# judge, whose mean has a standard error of 3% of their spread.
+N_SEARCHED, N_JUDGES = 10_000, 1_000
+# Tukey (1977), Exploratory Data Analysis: values further than three interquartile ranges are "far out".
+FAR_OUT = 3.0
+# Two means are equal if they differ by less than two standard errors of the paired difference.
+STANDARD_ERRORS = 2.0
+# Residuals relative to the pixel below this are rounding.
+ROUNDING = 1e-6
+# Scores that differ by less than this part are equal, and the first one is taken: runs often find the same
+# pixels in another order.
+TIE = 1e-9
+# Side of the square windows of pixels that are averaged for half of the candidates.
 WINDOW = 3
+# Pixels in a row that fall into one half of the image: objects of a few pixels are not torn apart.
+RUN = 8
 
 
 def check_search(model: Any) -> None:
@@ -50,10 +86,6 @@ def check_search(model: Any) -> None:
     METHODS.find(model.method)
     if model.normalize not in (None, "auto", "l1", "l2"):
         raise InvalidParameterError(f"normalize must be None, 'auto', 'l1' or 'l2', got {model.normalize!r}.")
-    if model.smooth is not None and (not is_count(model.smooth) or model.smooth % 2 == 0):
-        raise InvalidParameterError(
-            f"smooth must be None or an odd number of pixels, 1 for no smoothing, got {model.smooth!r}."
-        )
     if model.method == AUTO:
         METHODS.check_options(AUTO, model.method_params or {})
         names = ("tol", "max_iter", "callback", "checkpoint")
@@ -68,14 +100,10 @@ def check_search(model: Any) -> None:
 
 def search_endmembers(model: Any, pixels: ImagePixels, k: int | None) -> tuple[SelectionResult, FloatArray]:
     """Return what the method of an `Unmixing` finds among the pixels, and the spectra of the endmembers."""
-    window = WINDOW if model.smooth is None else int(model.smooth)
     if model.method == AUTO:
-        result = proposed_endmembers(pixels, int(k or 1), window, generator(model.random_state))
+        result = proposed_endmembers(pixels, int(k or 1), generator(model.random_state))
         return result, np.asarray(result.components, dtype=pixels.dtype)
-    if model.smooth is None or window == 1:
-        points = pixels.gathered()
-    else:
-        points = window_means(pixels, np.flatnonzero(pixels.mask), window).astype(pixels.dtype)
+    points = pixels.gathered()
     options: dict[str, Any] = {
         name: getattr(model, name)
         for name in ("callback", "checkpoint", "tol", "max_iter")
@@ -139,3 +167,274 @@ def min_volume_endmembers(
         stop_reason=found.stop_reason,
         facts={"noise_level": found.noise.sigma, "smallest_purity": float(found.purity.min())},
     )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The endmembers of one run, and how well they explain the pixels that judge."""
+
+    name: str
+    endmembers: FloatArray
+    members: tuple[IntArray, ...]  # the pixels of each median, the most extreme one first
+    residuals: FloatArray  # of every judge, relative to it
+
+    @property
+    def score(self) -> float:
+        """The mean relative residual."""
+        return float(self.residuals.mean())
+
+
+def proposed_endmembers(pixels: ImagePixels, n_endmembers: int, rng: np.random.Generator) -> SelectionResult:
+    """Return the endmembers that leave the least of a pixel, among candidates of several geometries."""
+    used = np.flatnonzero(pixels.mask)
+    isolated = isolated_pixels(pixels.at, pixels.blocks, used, n_endmembers)
+    rows = fixed_sample(np.setdiff1d(used, isolated), N_SEARCHED)
+    sample = pixels.at(rows)
+    _check_rank(sample, n_endmembers)
+    judges = sample[fixed_sample(np.arange(len(rows)), N_JUDGES)]
+    views = {"pixels": sample, f"{WINDOW} x {WINDOW} averages": window_means(pixels, rows)}
+    best: dict[str, Candidate] = {}
+    for view, searched in views.items():
+        for name, endmembers, members in candidate_runs(searched, n_endmembers, rng):
+            residuals = relative_residuals(judges, endmembers)
+            run = Candidate(f"{view}, {name}", endmembers, tuple(rows[row] for row in members), residuals)
+            if run.name not in best or run.score < (1 - TIE) * best[run.name].score:
+                best[run.name] = run
+    candidates = list(best.values())
+    if not candidates:
+        raise InvalidDataError(
+            f"n_endmembers={n_endmembers}, but medians of extreme pixels do not differ: nearly all are "
+            "copies of fewer spectra. Ask for fewer, or select single pixels, as method='snpa' does."
+        )
+    smallest = min(one.score for one in candidates)
+    chosen = next(one for one in candidates if (1 - TIE) * one.score <= smallest)
+    statements = (
+        _choice_statement(chosen, candidates),
+        purity_statement(judges, chosen.endmembers),
+        _isolated_statement(len(isolated), len(used)),
+    )
+    return SelectionResult(
+        anchors=np.searchsorted(used, [members[0] for members in chosen.members]),
+        method="auto",
+        components=chosen.endmembers,
+        members=tuple(np.searchsorted(used, members) for members in chosen.members),
+        certificate=Certificate(statements),
+        n_iter=len(candidates) * N_RUNS,
+        facts={
+            "how": f"medians of {chosen.name}",
+            "isolated": np.searchsorted(used, isolated),
+            "candidates": {one.name: one.score for one in candidates},
+        },
+    )
+
+
+def far_out(values: FloatArray) -> BoolArray:
+    """Tell which positive values are far out above the others, on a logarithmic scale."""
+    logarithms = np.log(np.maximum(values, ROUNDING))
+    low, high = np.percentile(logarithms, (25, 75))
+    return np.asarray(logarithms > high + FAR_OUT * (high - low))
+
+
+def fixed_sample(rows: IntArray, count: int) -> IntArray:
+    """Return rows drawn at random, the same ones every time, in their order."""
+    # Evenly spaced pixels could all lie in a few columns of the image.
+    return rows if len(rows) <= count else np.sort(np.random.default_rng(0).permutation(rows)[:count])
+
+
+def isolated_pixels(
+    read: Callable[[IntArray], FloatArray],
+    blocks: Callable[[], Iterable[Block]],
+    used: IntArray,
+    n_directions: int,
+) -> IntArray:
+    """Return the pixels far outside the directions in which other pixels vary: corrupt, or unlike all."""
+    # The directions come from the other half of the pixels, so that a corrupt pixel does not explain itself,
+    # and pixels have unit norm, so that a bright one counts like others.
+    halves = [used[(used // RUN) % 2 == parity] for parity in (1, 0)]
+    directions = []
+    for half in halves:
+        some = read(fixed_sample(half, N_SEARCHED))
+        if len(some) <= n_directions or n_directions >= some.shape[1]:
+            return used[:0]
+        some = some / np.linalg.norm(some, axis=1, keepdims=True)
+        directions.append(np.linalg.eigh(some.T @ some)[1][:, -n_directions:])
+    outside = []
+    for block in blocks():
+        spectra = np.asarray(block.spectra, dtype=np.float64)
+        first = (block.pixels // RUN) % 2 == 0
+        spanned = (np.einsum("pk,pk->p", *2 * [spectra @ basis]) for basis in directions)
+        share = np.where(first, *spanned) / np.einsum("pb,pb->p", spectra, spectra)
+        outside.append(np.sqrt(np.maximum(1.0 - share, 0.0)))
+    isolated = used[far_out(np.concatenate(outside))]
+    # More than a median takes are a material of their own.
+    return isolated if len(isolated) <= SHARES[0] * len(used) else used[:0]
+
+
+def window_means(pixels: ImagePixels, rows: IntArray, window: int = WINDOW) -> FloatArray:
+    """Average some pixels with those of a square window around each, as far as they are used."""
+    height, width = pixels.mask.shape
+    reach = np.arange(window) - window // 2
+    down, across = (part.reshape(-1, 1) for part in np.meshgrid(reach, reach))
+    i, j = rows // width + down, rows % width + across
+    inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
+    places = np.where(inside, i * width + j, rows)
+    inside &= pixels.mask.reshape(-1)[places]
+    sums = np.zeros((len(rows), pixels.n_bands))
+    for block in pixels.blocks():
+        if len(block.pixels):
+            at = np.minimum(np.searchsorted(block.pixels, places), len(block.pixels) - 1)
+            for near, here in zip(at, inside & (block.pixels[at] == places), strict=True):
+                sums[here] += block.spectra[near[here]]
+    return np.asarray(sums / inside.sum(axis=0)[:, None])
+
+
+def _check_rank(pixels: FloatArray, k: int) -> None:
+    """Raise an error if the pixels do not span a simplex of k vertices."""
+    centered = pixels - pixels.mean(axis=0)
+    energies = np.linalg.eigvalsh(centered.T @ centered)[::-1]
+    total = float(np.sum(pixels**2))
+    rank = int(np.sum(energies > (ROUNDING**2) * total)) if total > 0 else 0
+    if k - 1 > min(rank, len(pixels) - 1):
+        raise InvalidDataError(
+            f"n_endmembers={k}, but the pixels differ in {rank} directions, which distinguish at most "
+            f"{rank + 1} spectra. Ask for fewer, or check the cube: pixels may be copies of one another."
+        )
+
+
+def candidate_runs(
+    pixels: FloatArray, k: int, rng: np.random.Generator, shares: Sequence[float] = SHARES
+) -> Iterator[tuple[str, FloatArray, list[IntArray]]]:
+    """Yield name, endmembers and members of every run among some pixels."""
+    norms = np.linalg.norm(pixels, axis=1)
+    for power in POWERS:
+        weights = norms**-power
+        scaled = pixels * weights[:, None]
+        mean = scaled.mean(axis=0)
+        gram = scaled.T @ scaled - len(pixels) * np.outer(mean, mean)
+        values, vectors = np.linalg.eigh(gram)
+        directions = fixed_vectors(values[::-1][: k - 1], vectors[:, ::-1][:, : k - 1])
+        points = (scaled - mean) @ directions
+        size = float(np.sqrt((points**2).sum(axis=1).max(initial=0.0)))
+        # Pixels that differ in brightness alone have fewer directions without it.
+        if k > 1 and not np.abs(points).max(axis=0).min() > ROUNDING * float(np.linalg.norm(mean)):
+            continue
+        lifted = np.column_stack([points, np.full(len(points), size or 1.0)])
+        for share in shares:
+            count = max(1, round(share * len(pixels)))
+            for _ in range(N_RUNS):
+                members = _extreme_pixels(lifted, count, rng)
+                if members is not None:
+                    spectra = np.stack([np.median(pixels[rows], axis=0) for rows in members])
+                    yield f"brightness^{power:g}, extreme {100 * share:g}%", spectra, members
+
+
+def _extreme_pixels(points: FloatArray, count: int, rng: np.random.Generator) -> list[IntArray] | None:
+    """Return the most extreme pixels along random directions, each orthogonal to the medians so far."""
+    k = points.shape[1]
+    basis = np.zeros((k, 0))
+    members: list[IntArray] = []
+    for _ in range(k):
+        drawn = np.asarray(rng.standard_normal(k))
+        direction = drawn - basis @ (basis.T @ drawn)
+        along = points @ direction
+        # The stronger side: that whose median is further out.
+        sides = (_largest(along, count), _largest(-along, count))
+        rows = max(sides, key=lambda side: abs(float(np.median(along[side]))))
+        members.append(rows)
+        medians = np.stack([np.median(points[one], axis=0) for one in members], axis=1)
+        basis, sizes, _ = np.linalg.svd(medians, full_matrices=False)
+        if not sizes[-1] > ROUNDING * sizes[0]:
+            return None
+    return members
+
+
+def _largest(values: FloatArray, count: int) -> IntArray:
+    rows = np.argpartition(values, len(values) - count)[len(values) - count :]
+    return rows[np.argsort(-values[rows], kind="stable")]
+
+
+def relative_residuals(pixels: FloatArray, endmembers: FloatArray) -> FloatArray:
+    """Return what nonnegative mixtures of endmembers leave of every pixel, relative to its norm."""
+    left = pixels - nonnegative_weights(pixels, endmembers) @ endmembers
+    return np.asarray(np.linalg.norm(left, axis=1) / np.linalg.norm(pixels, axis=1))
+
+
+def nonnegative_weights(pixels: FloatArray, endmembers: FloatArray) -> FloatArray:
+    """Return the nonnegative weights of the endmembers that fit the pixels best."""
+    system = SharedGram(endmembers @ endmembers.T)
+    return np.asarray(nonnegative_least_squares(system, pixels @ endmembers.T))
+
+
+def _choice_statement(chosen: Candidate, candidates: Sequence[Candidate]) -> Statement:
+    """State the score of every candidate, and how far apart the endmembers of the equally good ones are."""
+    equal = [one for one in candidates if one is not chosen and _equal(chosen, one)]
+    apart = [_angles(chosen.endmembers, one.endmembers) for one in equal]
+    sentence = (
+        f"Mixtures leave {100 * chosen.score:.3g}% of a pixel on average, the least of {len(candidates)} "
+        f"candidates; the endmembers are medians of {chosen.name}. "
+    )
+    quantities = {one.name: one.score for one in candidates}
+    if not equal:
+        sentence += "No other candidate is as good within sampling error."
+        return Statement("candidates", sentence, chosen.score, None, Verdict.HOLDS, quantities)
+    worst = np.max(apart, axis=0)
+    at = int(worst.argmax())
+    sentence += (
+        f"{'1 other is' if len(equal) == 1 else f'{len(equal)} others are'} as good within sampling error; "
+        f"endmember {at} differs most among them, by up to {worst[at]:.3g} degrees."
+    )
+    return Statement("candidates", sentence, chosen.score, None, Verdict.NOT_VERIFIABLE, quantities)
+
+
+def _equal(chosen: Candidate, other: Candidate) -> bool:
+    gaps = other.residuals - chosen.residuals
+    error = float(gaps.std()) / math.sqrt(len(gaps))
+    return float(gaps.mean()) <= STANDARD_ERRORS * error
+
+
+def _angles(ours: FloatArray, theirs: FloatArray) -> FloatArray:
+    """Return the angle of every endmember to its counterpart in another set."""
+    angles = spectral_angles(ours, theirs)
+    rows, columns = linear_sum_assignment(angles)
+    return np.asarray(angles[rows, columns])
+
+
+def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
+    """State whether pixels lie outside the mixtures of the endmembers by more than materials vary."""
+    # Pixels at a vertex lie outside each of its k - 1 facets half of the time, by the variance in one
+    # direction. That is at most the variance in the largest direction in which the pixels leave the span.
+    k, m = endmembers.shape
+    basis = np.linalg.qr(endmembers.T)[0][:, :k]
+    left = (pixels - nonnegative_weights(pixels, endmembers) @ endmembers) @ basis
+    beyond = pixels - (pixels @ basis) @ basis.T
+    inside = float(np.mean(np.sum(left**2, axis=1)))
+    largest = float(np.linalg.eigvalsh(beyond.T @ beyond)[-1]) / len(pixels) if k < m else 0.0
+    total = float(np.mean(np.sum(pixels**2, axis=1)))
+    quantities = {"outside": math.sqrt(inside / total), "variation": math.sqrt(largest / total)}
+    floor = ROUNDING**2 * total
+    if k == 1 or inside <= floor:
+        sentence = "No pixel lies outside the mixtures of the endmembers in the directions that they span."
+        return Statement("pure-pixels", sentence, 0.0, 1.0, Verdict.HOLDS, quantities)
+    if largest <= floor:
+        sentence = (
+            f"Pixels lie outside the mixtures of the endmembers by {100 * quantities['outside']:.2g}% of "
+            "their norm, and do not vary beyond: the purest pixels are mixed by that much."
+        )
+        return Statement("pure-pixels", sentence, None, 1.0, Verdict.FAILS, quantities)
+    ratio = math.sqrt(inside / (0.5 * (k - 1) * largest))
+    sentence = (
+        f"Pixels lie outside the mixtures of the endmembers by {ratio:.3g} times what they would at most if "
+        "the purest ones were pure and varied as much as all vary beyond the endmembers."
+    )
+    good = ratio <= 1.0
+    sentence += "" if good else " The purest pixels are mixed, or the materials vary in brightness or color."
+    verdict = Verdict.HOLDS if good else Verdict.FAILS
+    return Statement("pure-pixels", sentence, ratio, 1.0, verdict, quantities)
+
+
+def _isolated_statement(n_isolated: int, n_pixels: int) -> Statement:
+    sentence = "No pixel is unlike all others."
+    if n_isolated:
+        sentence = f"{n_isolated} of {n_pixels} pixels were set aside: corrupt, or unlike all others."
+    verdict = Verdict.FAILS if n_isolated else Verdict.HOLDS
+    return Statement("isolated-samples", sentence, n_isolated, 0, verdict)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,57 +56,37 @@ class SpectralLibrary:
                 f"Expected {spectra.shape[1]} increasing wavelengths, got {places.shape} of them."
             )
 
-    def at(self, wavelengths: Any, n_bands: int) -> FloatArray:
+    def at(self, wavelengths: Any, bands: Any) -> FloatArray:
         """Return the spectra in the bands of an image.
 
         Parameters
         ----------
-        wavelengths : array of shape (n_bands,) or None
-            Wavelengths of the image.
-        n_bands : int
-            Number of bands of the image.
-
-        Returns
-        -------
-        array of shape (n_materials, n_bands)
-            Linearly interpolated if the wavelengths differ, each in nanometers or micrometers; NaN outside
-            the range of the library.
-        """
-        if self.wavelengths is None or wavelengths is None:
-            if self.spectra.shape[1] != n_bands:
-                raise ShapeError(
-                    f"The library has {self.spectra.shape[1]} bands and the image {n_bands}, but one of "
-                    f"them has no wavelengths by which to match them. Pass wavelengths= for both."
-                )
-            return self.spectra
-        places, own = in_nanometers(wavelengths), in_nanometers(self.wavelengths)
-        if np.array_equal(places, own):
-            return self.spectra
-        rows = [np.interp(places, own, row, left=np.nan, right=np.nan) for row in self.spectra]
-        return np.array(rows)
-
-    def in_bands(self, bands: Any, wavelengths: Any) -> SpectralLibrary:
-        """Drop bands of an image that are not used.
-
-        Parameters
-        ----------
+        wavelengths : array of shape (n_used_bands,) or None
+            Wavelengths of the bands of the image that are used.
         bands : array of bool of shape (n_bands,)
             Which bands of the image are used.
-        wavelengths : array or None
-            Wavelengths of the bands that are used.
 
         Returns
         -------
-        SpectralLibrary
-            With the bands that are used, if it has all bands of the image and there are no wavelengths by
-            which `at` matches the two. Otherwise unchanged.
+        array of shape (n_materials, n_used_bands)
+            Linearly interpolated if the wavelengths differ, each in nanometers or micrometers; NaN outside
+            the range of the library. Without wavelengths, a library with all bands of the image or with those
+            that are used.
         """
-        kept = np.asarray(bands, dtype=bool)
-        by_wavelength = self.wavelengths is not None and wavelengths is not None
-        if by_wavelength or kept.all() or self.spectra.shape[1] != len(kept):
-            return self
-        places = None if self.wavelengths is None else self.wavelengths[kept]
-        return SpectralLibrary(self.names, self.spectra[:, kept], places)
+        used = np.asarray(bands, dtype=bool)
+        if self.wavelengths is not None and wavelengths is not None:
+            places, own = in_nanometers(wavelengths), in_nanometers(self.wavelengths)
+            if np.array_equal(places, own):
+                return self.spectra
+            rows = [np.interp(places, own, row, left=np.nan, right=np.nan) for row in self.spectra]
+            return np.array(rows)
+        n_bands = self.spectra.shape[1]
+        if n_bands not in (used.sum(), used.size):
+            raise ShapeError(
+                f"The library has {n_bands} bands and the image {used.sum()}, but one of them has no "
+                "wavelengths by which to match them. Pass wavelengths= for both."
+            )
+        return self.spectra if n_bands == used.sum() else self.spectra[:, used]
 
 
 @dataclass(frozen=True)
@@ -122,8 +101,6 @@ class LibraryMatch:
         The spectral angles of these pairs in degrees; NaN if there is none.
     nearest : tuple of str
         The name with the smallest spectral angle, which two spectra may share.
-    all_angles : array of shape (n_found, n_materials)
-        Every angle.
     chosen : array of int of shape (n_found,)
         Which material each one is; -1 for none.
     """
@@ -131,11 +108,12 @@ class LibraryMatch:
     names: tuple[str, ...]
     angles: FloatArray
     nearest: tuple[str, ...]
-    all_angles: FloatArray
     chosen: IntArray
 
 
-def match_library(spectra: Any, library: SpectralLibrary, *, wavelengths: Any = None) -> LibraryMatch:
+def match_library(
+    spectra: Any, library: SpectralLibrary, *, wavelengths: Any = None, bands: Any = None
+) -> LibraryMatch:
     """Assign spectra to the materials of a library that match best, each material once.
 
     Parameters
@@ -145,33 +123,35 @@ def match_library(spectra: Any, library: SpectralLibrary, *, wavelengths: Any = 
     library : SpectralLibrary
         Known spectra.
     wavelengths : array of shape (n_bands,), optional
-        Wavelengths of the image; used if the library has other ones.
+        Wavelengths of these spectra; used if the library has other ones.
+    bands : array of bool, optional
+        Which bands of the image these spectra have; by default all.
 
     Returns
     -------
     LibraryMatch
         The pairs with the smallest sum of angles.
     """
-    found = np.asarray(spectra, dtype=np.float64)
-    known, covered = known_spectra(library, wavelengths, found.shape[1])
-    angles = spectral_angles(found[:, covered], known[:, covered])
+    endmembers = np.asarray(spectra, dtype=np.float64)
+    used = np.ones(endmembers.shape[1], dtype=bool) if bands is None else bands
+    known, covered = known_spectra(library, wavelengths, used)
+    angles = spectral_angles(endmembers[:, covered], known[:, covered])
     rows, columns = linear_sum_assignment(angles)
-    chosen = np.full(len(found), -1, dtype=np.intp)
+    chosen = np.full(len(endmembers), -1, dtype=np.intp)
     chosen[rows] = columns
-    pairs = np.full(len(found), np.nan)
+    pairs = np.full(len(endmembers), np.nan)
     pairs[rows] = angles[rows, columns]
     return LibraryMatch(
         tuple(library.names[at] if at >= 0 else "" for at in chosen),
         pairs,
         tuple(library.names[at] for at in angles.argmin(axis=1)),
-        angles,
         chosen,
     )
 
 
-def known_spectra(library: SpectralLibrary, wavelengths: Any, n_bands: int) -> tuple[FloatArray, BoolArray]:
+def known_spectra(library: SpectralLibrary, wavelengths: Any, bands: Any) -> tuple[FloatArray, BoolArray]:
     """Return a library in the bands of an image, or say that it does not fit."""
-    known = library.at(wavelengths, n_bands)
+    known = library.at(wavelengths, bands)
     covered = np.asarray(np.isfinite(known).all(axis=0))
     if covered.sum() < 2:
         raise InvalidParameterError(
@@ -188,8 +168,7 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     ----------
     path : path
         A .csv file whose first column contains wavelengths (or band numbers, if it is called ``band``) and
-        whose header names the materials in the other columns; a .npz file with the arrays ``names``,
-        ``spectra`` and optionally ``wavelengths``; or an ENVI library.
+        whose header names the materials in the other columns; or an ENVI library.
 
     Returns
     -------
@@ -198,35 +177,20 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     """
     place = Path(path)
     if not place.is_file():
-        raise FileFormatError(f"{place} does not exist. Expected a spectral library: .csv, .npz or ENVI.")
-    ending = place.suffix.lower()
+        raise FileFormatError(f"{place} does not exist. Expected a spectral library: .csv or ENVI.")
     names: Any
-    spectra: Any
     wavelengths: Any
-    if ending == ".csv":
+    if place.suffix.lower() == ".csv":
         names, spectra, wavelengths = _csv_library(place)
-    elif ending == ".npz":
-        names, spectra, wavelengths = _npz_library(place)
     elif header_of(place) is not None:
         spectra, names, wavelengths = read_envi_library(place)
     else:
-        raise FileFormatError(f"{place} has an unknown ending. Expected .csv, .npz or an ENVI library.")
+        raise FileFormatError(f"{place} has an unknown ending. Expected .csv or an ENVI library.")
     spectra = np.asarray(spectra, dtype=np.float64)
     if wavelengths is not None:
         order = np.argsort(wavelengths, kind="stable")
         spectra, wavelengths = spectra[:, order], np.asarray(wavelengths, dtype=np.float64)[order]
     return SpectralLibrary(tuple(map(str, names)), spectra, wavelengths)
-
-
-def _npz_library(path: Path) -> tuple[Any, Any, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        raise FileFormatError(f"{path} could not be read as arrays of NumPy. It may be damaged.") from error
-    if not {"names", "spectra"} <= set(arrays):
-        raise FileFormatError(f"Expected the arrays names and spectra in {path}, found {sorted(arrays)}.")
-    return arrays["names"], arrays["spectra"], arrays.get("wavelengths")
 
 
 def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray | None]:

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from nonneg._typing import FloatArray
+from nonneg.applications.hyperspectral.endmembers import isolated_pixels
 from nonneg.applications.hyperspectral.pixels import Block
-from nonneg.applications.hyperspectral.proposals import isolated_pixels
 from nonneg.exceptions import FileFormatError, InvalidDataError
 
 # The probability of a false alarm per direction, as is usual (Chang & Du 2004), and the quantile of the

@@ -151,10 +151,9 @@ class ImagePixels:
             row, column = np.argwhere(keep)[np.flatnonzero(bad.any(axis=1))[0]]
             raise NonFiniteDataError(
                 f"The cube contains at least {int(bad.sum())} entries that are NaN or infinite outside the "
-                f"mask; "
-                f"the first pixel is row {start + row}, column {column}. Pass mask= (--mask) with False "
-                "there, or no_data= (--no-data) with the value that fills all bands of pixels without data "
-                "(such as NaN), or fill them."
+                f"mask; the first pixel is row {start + row}, column {column}. Pass mask= (--mask) with "
+                "False there, or no_data= (--no-data) with the value that fills all bands of pixels without "
+                "data (such as NaN), or fill them."
             )
         if low < 0:
             below = chosen < 0
@@ -178,18 +177,12 @@ class ImagePixels:
                 f"The cube has entries up to {self.largest:.3g}, whose squares leave the range of "
                 f"{np.dtype(self.dtype).name}. Divide it by its largest entry."
             )
-        if self.smallest < -self.negative_tol * self.largest and self.n_partly_empty:
-            raise NegativeDataError(
-                f"{self.n_partly_empty} pixels have the no-data value, {self.cube.no_data:g}, in some of "
-                "their bands. Only pixels that have it in all bands are left out: pass mask= (--mask) with "
-                "False for these, or bands= without the bands that lack data."
-            )
         if self.smallest < -self.negative_tol * self.largest:
             raise NegativeDataError(
                 f"The cube has entries down to {self.smallest:.4g}, where the largest is {self.largest:.4g}: "
                 f"more than noise around zero (negative_tol={self.negative_tol:g}). Spectra must not be "
-                "centered: undo the offset, mark pixels without data with mask= or no_data= (which must fill "
-                "all their bands), or raise negative_tol (--negative-tol) to clip them."
+                "centered: undo the offset, leave pixels without data out with mask= (--mask), or with "
+                "no_data= if all their bands have its value, or raise negative_tol (--negative-tol)."
             )
 
 

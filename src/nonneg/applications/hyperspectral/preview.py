@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import write_npy
-from nonneg.exceptions import FileFormatError, InvalidParameterError, OutputError, ShapeError
+from nonneg.exceptions import FileFormatError, OutputError, ShapeError
 from nonneg.io.cube import as_cube
 from nonneg.io.envi import in_nanometers, write_envi
 
@@ -18,7 +18,7 @@ SEEN = (640.0, 550.0, 460.0)
 """The wavelengths in nanometers that are shown as red, green and blue."""
 
 
-def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | None = None) -> Any:
+def rgb_preview(cube: Any, *, mask: Any = None) -> Any:
     """Return a picture of three bands.
 
     Parameters
@@ -27,24 +27,20 @@ def rgb_preview(cube: Any, *, mask: Any = None, bands: tuple[int, int, int] | No
         The hyperspectral image; only three of its bands are read.
     mask : array of bool of shape (n_rows, n_columns), optional
         False for pixels without data, which are shown in gray.
-    bands : tuple of int, optional
-        Which bands are red, green and blue. None selects those nearest to 640, 550 and 460 nm if wavelengths
-        are known, and otherwise three that are spread over the spectrum, all among the bands that are used.
 
     Returns
     -------
     array of uint8 of shape (n_rows, n_columns, 3)
-        Each band stretched from its second to its 98th percentile.
+        The bands nearest to 640, 550 and 460 nm if wavelengths are known, and otherwise three that are spread
+        over the spectrum, all among the bands that are used. Each is stretched from its second to its 98th
+        percentile.
     """
     scene = as_cube(cube)
     rows, columns, n_bands = scene.shape
-    chosen = preview_bands(scene.wavelengths, n_bands, scene.bands) if bands is None else tuple(bands)
-    if len(chosen) != 3 or any(not 0 <= int(band) < n_bands for band in chosen):
-        raise InvalidParameterError(f"bands must be three numbers from 0 to {n_bands - 1}, got {bands!r}.")
     keep = np.ones((rows, columns), bool) if mask is None else np.asarray(mask, dtype=bool)
     picture = np.full((rows, columns, 3), 128, dtype=np.uint8)
-    for place, band in enumerate(chosen):
-        plane = np.asarray(scene.values[:, :, int(band)], dtype=np.float64)
+    for place, band in enumerate(preview_bands(scene.wavelengths, n_bands, scene.bands)):
+        plane = np.asarray(scene.values[:, :, band], dtype=np.float64)
         shown = keep & np.isfinite(plane)
         if not shown.any():
             continue

@@ -17,11 +17,15 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint, image_statements
-from nonneg.applications.hyperspectral.endmembers import AUTO, check_search, search_endmembers
+from nonneg.applications.hyperspectral.endmembers import (
+    AUTO,
+    check_search,
+    fixed_sample,
+    search_endmembers,
+)
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estimate_n_endmembers
 from nonneg.applications.hyperspectral.pixels import ImagePixels
-from nonneg.applications.hyperspectral.proposals import fixed_sample
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import Fields, Record, SavableEstimator, StoredArray, Value
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
@@ -56,10 +60,6 @@ class Unmixing(SavableEstimator):
         Divide spectra by this norm in the search of a named method. "auto": "l1" for methods that average
         pixels; the others would return the noise of dark pixels, which it magnifies. For "min-volume", "l1"
         if the constraint leaves the brightness free; abundances are then shares of light.
-    smooth : int or None
-        Search among averages of square windows of this odd number of pixels; 1 for none.
-        ``method="auto"`` searches among averages (None: of 3 x 3) and among pixels, other methods among one
-        of them (None: pixels).
     negative_tol : float, default 0.05
         Entries below zero, down to this fraction of the largest one, are set to zero, and a warning counts
         them; entries further below are an error.
@@ -170,7 +170,6 @@ class Unmixing(SavableEstimator):
         method: str = "auto",
         constraint: str = "normalized",
         normalize: str | None = "auto",
-        smooth: int | None = None,
         negative_tol: float = 0.05,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -185,7 +184,6 @@ class Unmixing(SavableEstimator):
         self.method = method
         self.constraint = constraint
         self.normalize = normalize
-        self.smooth = smooth
         self.negative_tol = negative_tol
         self.tol = tol
         self.max_iter = max_iter
@@ -266,9 +264,7 @@ class Unmixing(SavableEstimator):
         self.n_zero_ = pixels.n_zero
         self.n_features_in_ = scene.shape[2]
         self.result_ = result
-        self.certificate_ = result.certificate.with_statements(
-            image_statements(mixtures, endmembers, constraint)
-        )
+        self.certificate_ = result.certificate.with_statements(image_statements(mixtures, endmembers))
         return self
 
     def fit_transform(self, cube: Any, y: Any = None, **options: Any) -> FloatArray:
@@ -346,8 +342,7 @@ class Unmixing(SavableEstimator):
             Names and angles in degrees.
         """
         check_is_fitted(self)
-        fitting = library.in_bands(self.bands_, self.wavelengths_)
-        return match_library(self.endmembers_, fitting, wavelengths=self.wavelengths_)
+        return match_library(self.endmembers_, library, wavelengths=self.wavelengths_, bands=self.bands_)
 
     def _complete_loaded(self) -> None:
         checked_constraint(self.constraint)
