@@ -288,20 +288,17 @@ def _seconds(dask_scheduler: Any) -> float:
 
 
 def overhead(chunks: int, workers: int) -> dict[str, Any]:
-    """Measure a pass without work: a task for each worker, as it is, and one for each chunk, as with as many.
+    """Measure a pass without work: two tasks for each thread, as it is, and one for each chunk.
 
     The latter gives the scheduler's time for a task.
     """
     from nonneg.data import as_data_matrix
     from nonneg.data import cluster as passes
 
-    def apart(places: Any, _: Any) -> list[list[int]]:
-        return [[chunk] for chunk in range(len(places))]
-
     found: dict[str, Any] = {}
     with cluster(workers, "1500MB") as client:
-        for name, parts in (("by_threads", passes.bundles), ("by_chunks", apart)):
-            passes.bundles = parts
+        for name, per_thread in (("by_threads", passes.SHARDS_PER_THREAD), ("by_chunks", chunks)):
+            passes.SHARDS_PER_THREAD = per_thread
             data = as_data_matrix(dask_data(chunks, chunks, 1))
             data.map_reduce_rows(_nothing, n_out=0)
             before, taken = client.run_on_scheduler(_seconds), []

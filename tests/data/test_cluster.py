@@ -145,10 +145,10 @@ def test_tasks_that_dask_forgot_are_found(dask_client, X, monkeypatch):
     monkeypatch.setattr("nonneg.data.cluster.FIRST_SEARCH", 0.05)
     data = as_data_matrix(da.from_array(X, chunks=(32, 8)))
     data.squared_norm()
-    block = data._held.blocks[0]
+    shard = data._held.shards[0]
     gone = "inproc://gone/1/1"
-    data._held.blocks[0] = stuck = dask_client.submit(
-        lambda one: one, block, workers=[gone], allow_other_workers=False
+    data._held.shards[0] = stuck = dask_client.submit(
+        lambda one: one, shard, workers=[gone], allow_other_workers=False
     )
 
     def forget(dask_scheduler):

@@ -1,4 +1,4 @@
-"""Tasks on the workers: blocks of chunks, a pass over them, and sums of small results."""
+"""Tasks on the workers: shards of chunks, a pass over them, and sums of small results."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from nonneg.data.matrix import LocalMatrix, RowFunction
 from nonneg.data.sparse import on_host
 
 _LOADING = threading.Lock()
+Sums = dict[tuple[int, int], tuple[Any, ...]]
 
 
 def _register_torch() -> None:
@@ -32,119 +33,117 @@ def _register_torch() -> None:
 concatenate_lookup.register_lazy("torch", _register_torch)
 
 
-class Block:
-    """A chunk in its local container, with weights and mask; it knows its size, by which Dask schedules."""
+class Shard:
+    """Neighboring chunks in their local containers; it knows its size, by which Dask schedules."""
 
-    def __init__(self, matrix: LocalMatrix, chunk: int) -> None:
-        self.matrix, self.chunk = matrix, chunk  # and its number
+    def __init__(self, first: int, blocks: list[LocalMatrix]) -> None:
+        self.first, self.blocks = first, blocks  # the number of the first chunk
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for holder in (self.matrix, getattr(self.matrix, "csr", None)):
-            own = getattr(holder, "__dict__", {})
-            own.update({name: _aligned(value) for name, value in own.items()})
-
-    @property
-    def values(self) -> Any:
-        """The entries, or those that a sparse chunk stores: an array of its library, on its device."""
-        csr = getattr(self.matrix, "csr", None)
-        return self.matrix.array if csr is None else csr.data  # type: ignore[attr-defined]
+        for block in self.blocks:
+            for holder in (block, getattr(block, "csr", None)):
+                own = getattr(holder, "__dict__", {})
+                own.update({name: _aligned(value) for name, value in own.items()})
 
     def __sizeof__(self) -> int:
-        csr = getattr(self.matrix, "csr", None)
-        # A sparse chunk also keeps its transpose after the first product with it.
-        n_bytes = self.values.nbytes if csr is None else 2 * (csr.data.nbytes + csr.indices.nbytes)
-        return int(n_bytes) * (2 if self.matrix.observed is not None else 1)
+        n_bytes = 0
+        for block in self.blocks:
+            csr = getattr(block, "csr", None)
+            # A sparse chunk also keeps its transpose after the first product with it.
+            own = values_of(block).nbytes if csr is None else 2 * (csr.data.nbytes + csr.indices.nbytes)
+            n_bytes += int(own) * (2 if block.observed is not None else 1)
+        return n_bytes
 
 
 class Work(NamedTuple):
     """What a pass does with every chunk."""
 
-    name: str  # of the pass
     function: RowFunction
-    picks: Sequence[tuple[str, int]]  # the pass that made each sample array, and its place among the rows
+    picks: Sequence[tuple[int, int]]  # of each sample array: which of the results has it, and where
     shared: dict[str, Any]
 
 
 class Result(NamedTuple):
-    """What a pass made of some chunks."""
+    """What a pass made of a shard."""
 
-    name: str  # of the pass
-    rows: dict[int, tuple[Any, ...]]  # new sample arrays, by the number of the chunk
-    sums: dict[tuple[int, int], tuple[Any, ...]]  # of small results, see `_add`
+    rows: list[tuple[Any, ...]]  # new sample arrays of each chunk
+    sums: Sums  # of small results, see `_add`
     forms: tuple[tuple[int, Any], ...] = ()  # columns and dtype of the rows
 
 
+@dataclasses.dataclass(eq=False)
 class Rows:
-    """The rows that one pass left beside the chunks: a result for some chunks each, or what stands for it."""
+    """The rows that one pass left beside the shards: a result for each, or what stands for it."""
 
-    def __init__(self, name: str, items: list[Any], members: Sequence[Sequence[int]], depth: int = 0) -> None:
-        self.name, self.items = name, items
-        self.members = members  # the chunks of each item
-        self.depth = depth  # passes that a lost worker makes others repeat, see `cluster.py`
-        self.places = {chunk: item for item, one in enumerate(members) for chunk in one}
-
-    def of(self, chunks: Sequence[int]) -> list[Any]:
-        """Return the items with the rows of some chunks."""
-        return [self.items[item] for item in dict.fromkeys(self.places[chunk] for chunk in chunks)]
+    items: list[Any]
+    depth: int = 0  # passes that a lost worker makes others repeat, see `cluster.py`
 
 
-def make_block(chunk: int, entries: Any, weights: Any, mask: Any) -> Block:
-    """Wrap a chunk; one of CuPy becomes a PyTorch tensor in the same memory, which more kernels take."""
-    block = Block(local_matrix(entries, weights=weights, mask=mask), chunk)
-    if on_gpu(block.values):
-        import torch
+def values_of(block: Any) -> Any:
+    """Return the entries, or those that a sparse chunk stores: an array of its library, on its device."""
+    csr = getattr(block, "csr", None)
+    return block.array if csr is None else csr.data
 
-        block = Block(block.matrix.as_torch(), chunk)  # type: ignore[arg-type]
-        with _LOADING:
-            # PyTorch loads its linear algebra on first use, and fails where two threads do so at once.
-            torch.linalg.cholesky_ex(torch.ones((1, 1), device=block.values.device))
+
+def make_shard(first: int, *chunks: tuple[Any, Any, Any]) -> Shard:
+    """Wrap entries, weights and mask of some chunks."""
+    return Shard(first, [_make_block(*chunk) for chunk in chunks])
+
+
+def _make_block(entries: Any, weights: Any, mask: Any) -> LocalMatrix:
+    block = local_matrix(entries, weights=weights, mask=mask)
+    if not on_gpu(values_of(block)):
+        return block
+    import torch
+
+    # A chunk of CuPy becomes a PyTorch tensor in the same memory, which more kernels take.
+    block = block.as_torch()  # type: ignore[assignment]
+    with _LOADING:
+        # PyTorch loads its linear algebra on first use, and fails where two threads do so at once.
+        torch.linalg.cholesky_ex(torch.ones((1, 1), device=values_of(block).device))
     return block
 
 
-def run_blocks(work: Work, *given: Block | Result) -> Result:
-    """Do the work of a pass with some blocks and the results that hold their rows of the sample arrays."""
-    before = {
-        (result.name, chunk): rows
-        for result in given
-        if isinstance(result, Result)
-        for chunk, rows in result.rows.items()
-    }
-    made = Result(work.name, {}, {})
-    for block in (one for one in given if isinstance(one, Block)):
-        sample_arrays = [before[name, block.chunk][index] for name, index in work.picks]
-        rows, small = _run_block(block, work, sample_arrays)
-        made.rows[block.chunk] = rows
-        _add(made.sums, 0, block.chunk, small)
+def run_shard(work: Work, shard: Shard, *results: Result) -> Result:
+    """Do the work of a pass with a shard and the results that hold its rows of the sample arrays."""
+    made = Result([], {})
+    for at, block in enumerate(shard.blocks):
+        rows, small = _run_block(block, work, [results[which].rows[at][index] for which, index in work.picks])
+        made.rows.append(rows)
+        _add(made.sums, 0, shard.first + at, small)
         made = made._replace(forms=tuple((row.shape[1], dtype_of(row)) for row in rows))
     return made
 
 
-def _run_block(block: Block, work: Work, sample_arrays: list[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    like, shared = block.values, work.shared
+def _run_block(
+    block: LocalMatrix, work: Work, sample_arrays: list[Any]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    like, shared = values_of(block), work.shared
     host = isinstance(like, np.ndarray)
     if host:
         sample_arrays, shared = mapped(_aligned, sample_arrays), mapped(_aligned, shared)
     else:
         # The client and the sums have NumPy arrays, whatever the chunks are. Rows stay where the chunk is.
+        # Integers and booleans choose rows, columns and components: they are NumPy's with tensors too.
         sample_arrays = mapped(lambda array: to_device(array, like), sample_arrays)
-        shared = mapped(lambda array: to_device(array, like) if _is_real(array) else array, shared)
-    # Workers run several blocks side by side: a block must not start threads of its own.
+        shared = mapped(lambda one: to_device(one, like) if "float" in str(one.dtype) else one, shared)
+    # Workers run several shards side by side: a block must not start threads of its own.
     with serial():
-        rows, small = work.function(block.matrix, *sample_arrays, **shared)
+        rows, small = work.function(block, *sample_arrays, **shared)
     return tuple(rows), tuple(small) if host else mapped(lambda array: to_numpy(array)[()], tuple(small))
 
 
 def added(*results: Result) -> Result:
     """Add the small results, and leave the rows behind, so that the sum can travel."""
-    sums: dict[tuple[int, int], tuple[Any, ...]] = {}
+    sums: Sums = {}
     for result in results:
         for (level, index), small in result.sums.items():
             _add(sums, level, index, small)
-    return Result(results[0].name, {}, sums, results[0].forms)
+    return Result([], sums, results[0].forms)
 
 
-def _add(sums: dict[tuple[int, int], Any], level: int, index: int, small: tuple[Any, ...]) -> None:
+def _add(sums: Sums, level: int, index: int, small: tuple[Any, ...]) -> None:
     """Add a sum of 2**level neighboring chunks to its neighbor, that to its own, and so on.
 
     So sums have the same digits on threads and on any cluster, whatever chunks a task has, in whatever order.
@@ -165,12 +164,10 @@ def _plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
-def pass_tasks(blocks: Sequence[Any], work: Any, rows: Sequence[Rows]) -> list[Any]:
-    """Return the tasks of a pass over blocks that have to be loaded, one for each."""
-    call = dask.delayed(run_blocks, pure=False)
-    return [
-        call(work, block, *(item for one in rows for item in one.of([at]))) for at, block in enumerate(blocks)
-    ]
+def pass_tasks(shards: Sequence[Any], work: Any, rows: Sequence[Rows]) -> list[Any]:
+    """Return the tasks of a pass over shards that have to be loaded, one for each."""
+    call = dask.delayed(run_shard, pure=False)
+    return [call(work, shard, *(one.items[at] for one in rows)) for at, shard in enumerate(shards)]
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
@@ -183,10 +180,9 @@ def mapped(function: Callable[[Any], Any], value: Any) -> Any:
         parts = [mapped(function, one) for one in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value) if field.init]
-        old = {name: getattr(value, name) for name in names}
+        old = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
         new = {name: mapped(function, one) for name, one in old.items()}
-        same_parts = all(new[name] is old[name] for name in names)
+        same_parts = all(new[name] is old[name] for name in old)
         return value if same_parts else dataclasses.replace(value, **new)
     return value
 
@@ -196,24 +192,19 @@ def _aligned(array: Any) -> Any:
     return array.copy(order="K") if isinstance(array, np.ndarray) and not array.flags.aligned else array
 
 
-def _is_real(array: Any) -> bool:
-    # Integers and booleans choose rows, columns and components: they are NumPy's with tensors too.
-    return "float" in str(array.dtype)
-
-
 def same(value: Any) -> Any:
     """Return the argument: a task that places a value on another worker."""
     return value
 
 
-def as_result(name: str, chunk: int, rows: Any) -> Result:
-    """Return rows of a chunk that did not come out of a pass as if they had."""
-    return Result(name, {chunk: (rows,)}, {})
+def as_result(chunks: list[Any]) -> Result:
+    """Return rows of the chunks of a shard that did not come out of a pass as if they had."""
+    return Result([(rows,) for rows in chunks], {})
 
 
-def pick(result: Result, chunk: int, index: int, library: str) -> Any:
+def pick(result: Result, at: int, index: int, library: str) -> Any:
     """Return one sample array of a chunk, as an array of the library of the chunks."""
-    rows = result.rows[chunk][index]
+    rows = result.rows[at][index]
     if library != "cupy" or not is_cuda_tensor(rows):
         return rows
     import cupy
@@ -221,22 +212,27 @@ def pick(result: Result, chunk: int, index: int, library: str) -> Any:
     return from_torch(rows, cupy.empty(0))
 
 
-def take(block: Block, rows: Any) -> Any:
-    """Return some rows of a block as a NumPy array."""
-    return to_numpy(block.matrix.take_rows(rows))
+def take(shard: Shard, at: int, rows: Any) -> Any:
+    """Return some rows of a chunk as a NumPy array."""
+    return to_numpy(shard.blocks[at].take_rows(rows))
 
 
-def hosted(block: Block) -> Block:
-    """Return a block in NumPy's or SciPy's container."""
-    if isinstance(block.values, np.ndarray):
+def hosted(shard: Shard, at: int) -> LocalMatrix:
+    """Return a chunk in NumPy's or SciPy's container."""
+    block: Any = on_host(shard.blocks[at])
+    if isinstance(values_of(block), np.ndarray):
         return block
-    matrix = on_host(block.matrix)
-    if matrix is not block.matrix:
-        return Block(matrix, block.chunk)  # type: ignore[arg-type]
-    rows = to_numpy(matrix.dense_rows(0, matrix.shape[0]))
-    weights = None if matrix.weights is None else to_numpy(matrix.weights)
-    seen = None if matrix.observed is None else to_numpy(matrix.observed.dense_rows(0, matrix.shape[0])) != 0
-    return make_block(block.chunk, rows, weights, seen)
+    seen = None if block.observed is None else to_numpy(block.observed.dense_rows(0, block.shape[0])) != 0
+    weights = None if block.weights is None else to_numpy(block.weights)
+    return local_matrix(to_numpy(block.array), weights=weights, mask=seen)
+
+
+def size_of(shard: Shard) -> tuple[int, float | None]:
+    """Return the number of bytes of a shard, and those that are free on its GPU, where it is on one."""
+    from nonneg._devices import free_memory
+
+    values = values_of(shard.blocks[0])
+    return shard.__sizeof__(), free_memory(values.device) if is_cuda_tensor(values) else None
 
 
 def dtype_of(array: Any) -> np.dtype[Any]:

@@ -1,8 +1,8 @@
 """Row-chunked Dask entries: each chunk is a local container, on its worker where there is a cluster.
 
-A pass is one computation: a task for each chunk, whose new rows of W stay where they are, and sums of the
-small results in a tree. On a cluster `cluster.py` keeps the chunks in memory and sees to lost workers; in
-this process Dask's threads do the tasks.
+A pass is one computation: a task for each shard of chunks, whose new rows of W stay where they are, and sums
+of the small results in a tree. On a cluster `cluster.py` keeps the shards in memory and sees to lost workers;
+in this process Dask's threads do the tasks, one for each chunk.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -30,7 +29,7 @@ from nonneg.data.block_tasks import (
     as_result,
     dtype_of,
     hosted,
-    make_block,
+    make_shard,
     pass_tasks,
     pick,
     same,
@@ -128,8 +127,8 @@ class ChunkedMatrix(BlockedMatrix):
             masks = mask.to_delayed().ravel().tolist()
             if self.is_weighted:
                 masks = [dask.delayed(EntryWeights)(chunk) for chunk in masks]
-        make = dask.delayed(make_block, pure=False)
-        self._made = [make(at, *block) for at, block in enumerate(zip(entries, parts, masks, strict=True))]
+        self._chunks = list(zip(entries, parts, masks, strict=True))
+        self._single = self._cut(len(entries))
         self._held: Cluster | None = None
         self._advised = False
 
@@ -148,15 +147,18 @@ class ChunkedMatrix(BlockedMatrix):
             if self.library in ("torch", "cupy"):
                 client.register_plugin(SendFromGPU(self.library))
             self._advise(worker_sizes(client))
-            self._held = Cluster(client, self._made)
-            self._held.keep(self.array.nbytes if type(self.array._meta) is np.ndarray else None)
+            n_bytes = self.array.nbytes if type(self.array._meta) is np.ndarray else None
+            self._held = Cluster(client, self._single, self._cut, n_bytes)
         return self._held
 
-    @property
-    def _blocks(self) -> Sequence[Any]:
-        """What stands for the chunks: tasks that load them, or those that are in the workers' memory."""
-        cluster = self._cluster
-        return self._made if cluster is None else cluster.blocks
+    def _cut(self, n_shards: int) -> list[Any]:
+        """Return tasks that load the chunks in a number of shards."""
+        make = dask.delayed(make_shard, pure=False)
+        return [make(part[0], *(self._chunks[at] for at in part)) for part in self._members(n_shards)]
+
+    def _members(self, n_shards: int) -> list[list[int]]:
+        """Return the numbers of the chunks of each shard."""
+        return [part.tolist() for part in np.array_split(range(len(self._chunks)), n_shards)]
 
     def _advise(self, workers: list[tuple[int, int]]) -> None:
         if not self._advised:
@@ -171,16 +173,14 @@ class ChunkedMatrix(BlockedMatrix):
         owner, rows, index = getattr(W, "_nonneg_rows", (None, None, 0))
         if rows is not None and owner is cluster:
             return rows, index
-        call, name = dask.delayed(as_result, pure=False), uuid.uuid4().hex
-        items = [call(name, at, block) for at, block in enumerate(W.to_delayed().ravel().tolist())]
+        call, blocks = dask.delayed(as_result, pure=False), W.to_delayed().ravel().tolist()
+        shards = self._single if cluster is None else cluster.shards
+        items = [call([blocks[at] for at in part]) for part in self._members(len(shards))]
         if cluster is None:
-            return Rows(name, items, self._single()), 0
-        rows = Rows(name, cluster.compute(items), self._single())
+            return Rows(items), 0
+        rows = Rows(cluster.compute(items))
         W._nonneg_rows = (cluster, rows, 0)
         return rows, 0
-
-    def _single(self) -> list[list[int]]:
-        return [[at] for at in range(len(self._made))]
 
     def map_reduce_rows(
         self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
@@ -188,12 +188,12 @@ class ChunkedMatrix(BlockedMatrix):
         """Call the function on every chunk, on the workers."""
         cluster = self._cluster
         held = [self._rows_of(W, cluster) for W in sample_arrays]
-        rows = list({rows.name: rows for rows, _ in held}.values())
-        work = Work(uuid.uuid4().hex, function, [(one.name, index) for one, index in held], shared)
+        rows = list({id(rows): rows for rows, _ in held}.values())
+        work = Work(function, [(rows.index(one), index) for one, index in held], shared)
         if cluster is None:
             sent = dask.delayed(work, pure=False, traverse=False)
-            results = dask.compute(*pass_tasks(self._made, sent, rows))
-            made, total = Rows(work.name, list(results), self._single()), added(*results)
+            results = dask.compute(*pass_tasks(self._single, sent, rows))
+            made, total = Rows(list(results)), added(*results)
         else:
             made, total = cluster.run(work, rows)
         new = tuple(self._assemble(made, index, *total.forms[index], cluster) for index in range(n_out))
@@ -202,8 +202,9 @@ class ChunkedMatrix(BlockedMatrix):
     def _assemble(self, rows: Rows, index: int, columns: int, dtype: Any, cluster: Cluster | None) -> Any:
         name = f"nonneg-rows-{uuid.uuid4().hex}"
         tasks = {
-            (name, chunk, 0): (pick, rows.items[item], chunk, index, self.library)
-            for chunk, item in rows.places.items()
+            (name, chunk, 0): (pick, item, at, index, self.library)
+            for item, part in zip(rows.items, self._members(len(rows.items)), strict=True)
+            for at, chunk in enumerate(part)
         }
         graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
         meta = _empty(self.library, columns, dtype)
@@ -230,36 +231,34 @@ class ChunkedMatrix(BlockedMatrix):
     def local_blocks(self) -> Iterator[LocalMatrix]:
         """Yield the chunks one by one, computed in this process."""
         fetch = dask.delayed(hosted, pure=False)
-        for block in self._blocks:
-            yield fetch(block).compute().matrix
+        for shard, at in self._places():
+            yield fetch(shard, at).compute()
+
+    def _places(self) -> list[tuple[Any, int]]:
+        """Return the shard of each chunk, and its number there."""
+        shards = self._single if (cluster := self._cluster) is None else cluster.shards
+        parts = zip(shards, self._members(len(shards)), strict=True)
+        return [(shard, at) for shard, part in parts for at in range(len(part))]
 
     def select(self, rows: IntArray) -> ChunkedMatrix:
         """Return the given rows as data of their own; chunk by chunk, if they are in order."""
         if np.any(np.diff(rows) < 0):
             return ChunkedMatrix(self.array[rows])
         # Not by Dask's indexing, which joined parts of sparse chunks as dense arrays in 2024.
-        cuts = np.searchsorted(rows, self._edges)
-        picked = [(chunk, rows[a:b] - self._edges[chunk]) for chunk, (a, b) in enumerate(pairwise(cuts))]
-        picked = [(chunk, index) for chunk, index in picked if len(index)]
-        name = f"nonneg-selected-{uuid.uuid4().hex}"
-        tasks = {
-            (name, at, 0): (getitem, (self.array.name, chunk, 0), index)
-            for at, (chunk, index) in enumerate(picked)
-        }
-        graph = HighLevelGraph.from_collections(name, tasks, dependencies=[self.array])
-        chunks = (tuple(len(index) for _, index in picked), (self.shape[1],))
-        return ChunkedMatrix(da.Array(graph, name, chunks, dtype=self.array.dtype, meta=self.array._meta))
+        cuts = enumerate(pairwise(np.searchsorted(rows, self._edges)))
+        parts = [self.array.blocks[at][rows[a:b] - self._edges[at]] for at, (a, b) in cuts if b > a]
+        return ChunkedMatrix(da.concatenate(parts))
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows."""
         index = np.asarray(rows, dtype=np.int64).ravel()
         index = np.where(index < 0, index + self.shape[0], index)
-        block_of = np.searchsorted(self._edges, index, side="right") - 1
-        wanted = [(int(block), np.flatnonzero(block_of == block)) for block in np.unique(block_of)]
-        call, blocks = dask.delayed(take, pure=False), self._blocks
-        parts = dask.compute(*(call(blocks[block], index[at] - self._edges[block]) for block, at in wanted))
-        order = np.argsort(np.concatenate([at for _, at in wanted]), kind="stable")
-        return np.concatenate(parts)[order]
+        chunk_of = np.searchsorted(self._edges, index, side="right") - 1
+        call, places, wanted = dask.delayed(take, pure=False), self._places(), np.unique(chunk_of)
+        parts = [call(*places[at], index[chunk_of == at] - self._edges[at]) for at in wanted]
+        order = np.argsort(chunk_of, kind="stable")
+        rows = np.concatenate(dask.compute(*parts))
+        return rows[np.argsort(order, kind="stable")]
 
 
 def _empty(library: str, columns: int, dtype: Any) -> Any:
@@ -283,31 +282,30 @@ def chunk_advice(
     workers: Sequence[tuple[int, int]],
 ) -> list[str]:
     """Return what is wrong with the chunks, with remedies; `workers` are pairs of memory and threads."""
-    n_rows, n_columns = shape
-    row_bytes = n_columns * itemsize
+    n_rows, row_bytes = shape[0], shape[1] * itemsize
+    n_threads = sum(threads for _, threads in workers)
+    largest, n_tasks = max(row_chunks, default=0) * row_bytes, 2 * len(row_chunks)
     good = max(1, round(GOOD_BYTES / row_bytes))
-    if workers and n_rows * row_bytes < GOOD_BYTES * sum(threads for _, threads in workers):
-        good = max(1, -(-n_rows // sum(threads for _, threads in workers)))
-    found = []
+    if workers and n_rows * row_bytes < GOOD_BYTES * n_threads:
+        good = max(1, -(-n_rows // n_threads))
+    advice = []
     if n_column_chunks > 1 and n_rows * row_bytes > SMALL_BYTES:
-        found.append(
+        advice.append(
             f"X is split by columns into {n_column_chunks} parts, which have to be joined before rows can "
             f"be processed. Split it by rows only: X.rechunk(({good}, -1)), or when it is loaded."
         )
-    n_tasks = 2 * len(row_chunks)
     if n_tasks > MOST_TASKS:
-        found.append(
-            f"X has {len(row_chunks)} chunks of about {max(row_chunks) * row_bytes / 1e6:.3g} MB: an "
-            f"iteration takes {n_tasks} tasks, but Dask handles only a few thousand per second. Use larger "
-            f"chunks: X.rechunk(({good}, -1))."
+        advice.append(
+            f"X has {len(row_chunks)} chunks of about {largest / 1e6:.3g} MB: an iteration takes {n_tasks} "
+            f"tasks, but Dask handles only a few thousand per second. Use larger chunks: "
+            f"X.rechunk(({good}, -1))."
         )
-    limits = [memory / threads for memory, threads in workers if memory]
-    largest = max(row_chunks, default=0) * row_bytes
-    if limits and CHUNKS_PER_THREAD * largest > min(limits):
-        fitting = max(1, int(min(limits) / (2 * CHUNKS_PER_THREAD * row_bytes)))
-        found.append(
-            f"The largest chunk of X has {largest / 1e6:.0f} MB, but a worker has {min(limits) / 1e6:.0f} "
-            f"MB of memory per thread: it needs {CHUNKS_PER_THREAD} times the "
-            f"chunk. Use smaller chunks, X.rechunk(({min(fitting, good)}, -1)), or workers with more memory."
+    memory = min((memory / threads for memory, threads in workers if memory), default=np.inf)
+    if CHUNKS_PER_THREAD * largest > memory:
+        fitting = max(1, int(memory / (2 * CHUNKS_PER_THREAD * row_bytes)))
+        advice.append(
+            f"The largest chunk of X has {largest / 1e6:.0f} MB, but a worker has {memory / 1e6:.0f} MB of "
+            f"memory per thread: it needs {CHUNKS_PER_THREAD} times the chunk. Use smaller chunks, "
+            f"X.rechunk(({min(fitting, good)}, -1)), or workers with more memory."
         )
-    return found
+    return advice

@@ -1,7 +1,8 @@
-"""Chunks in the memory of a Dask cluster, passes over them, and the connection to it.
+"""Shards of chunks in the memory of a Dask cluster, passes over them, and the connection to it.
 
-H and what else all chunks share is kept by the scheduler; one small task fetches it, and the tasks of the
-chunks depend on that one, on the chunk, and on the rows of W that an earlier pass left beside it.
+A shard is a few neighboring chunks, on one worker. H and what else all shards share is kept by the scheduler;
+one small task fetches it, and the tasks of the shards depend on that one, on the shard, and on the rows of W
+that an earlier pass left beside it.
 
 A lost worker is Dask's to replace: it runs the tasks again whose results are gone. If W depended on its
 predecessor for good, the scheduler would remember every pass, and a lost worker would cost all of them. So
@@ -19,7 +20,7 @@ import asyncio
 import pkgutil
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import count
@@ -35,20 +36,9 @@ from distributed.protocol.pickle import dumps, loads
 from distributed.protocol.serialize import dask_serialize
 from distributed.utils import sync
 
-from nonneg._arrays import is_cuda_tensor, to_numpy
-from nonneg._devices import free_memory
+from nonneg._arrays import to_numpy
 from nonneg._version import __version__
-from nonneg.data.block_tasks import (
-    Block,
-    Result,
-    Rows,
-    Work,
-    added,
-    mapped,
-    pass_tasks,
-    run_blocks,
-    same,
-)
+from nonneg.data.block_tasks import Result, Rows, Work, added, mapped, pass_tasks, run_shard, same, size_of
 from nonneg.exceptions import InvalidParameterError, LostRowsError, NonnegError
 
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
@@ -56,6 +46,8 @@ KEPT_FRACTION = 0.5
 # Passes after which rows are detached. W then travels once, and a lost worker costs at most this number of
 # passes over its chunks, which the others share.
 DETACHED_PASSES = 10
+# Two for each thread: workers that join get their part as long as there are no more of them than before.
+SHARDS_PER_THREAD = 2
 # Seconds until tasks that Dask forgot are looked for, and at most between two searches. A worker takes longer
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
@@ -71,39 +63,43 @@ _checked: WeakSet[Any] = WeakSet()
 class Cluster:
     """The chunks of a matrix on the workers of a cluster."""
 
-    def __init__(self, client: Any, made: Sequence[Any]) -> None:
+    def __init__(
+        self, client: Any, single: list[Any], cut: Callable[[int], list[Any]], n_bytes: int | None
+    ) -> None:
+        # `single` are tasks that load one chunk each, `cut` returns some that load a number of shards;
+        # `n_bytes` is None where only the workers know the size of the chunks.
         self.client = client
-        self.blocks = list(made)  # tasks that load the chunks, or the chunks in the workers' memory
-        self.places: list[str | None] = [None] * len(made)  # the worker of each chunk that is in memory
-        self.workers: dict[str, int] = {}  # threads of the workers, as of the last pass
-        self.keeps = False  # whether the chunks are in memory
         self.is_lost = False  # whether the cluster forgot all of it
+        self.places: list[str | None] = []  # the worker of each shard, where they are kept
+        self.workers: dict[str, int] = client.nthreads()  # threads of the workers, as of the last pass
         self._name, self._count = uuid.uuid4().hex[:12], count()
         # The scheduler never forgets a group of tasks (those with keys that begin alike), and begins another
         # one when all tasks of it were forgotten: so one of each kind stays.
         groups = {f"nonneg-{kind}-{self._name}": (same, None) for kind in KINDS}
         self._groups = self._launch([(groups, {})], list(groups))
+        self.shards = single
+        self.keeps = self._fits(n_bytes)  # whether the shards are in the workers' memory
+        if self.keeps:
+            n_shards = max(1, SHARDS_PER_THREAD * sum(self.workers.values()))
+            self.shards = self.compute(cut(min(n_shards, len(single))))
+            self._finish(self.shards)
+            self._find_shards()
+
+    def _fits(self, n_bytes: int | None) -> bool:
+        sizes = worker_sizes(self.client)
+        limit = sum(memory or np.inf for memory, _ in sizes)
+        if n_bytes is None:
+            of_first, of_device = dask.delayed(size_of)(self.shards[0]).compute()
+            n_bytes = of_first * len(self.shards)
+            if of_device is not None:  # one GPU for each worker, which has its first chunk already
+                limit = (of_device + of_first) * len(sizes)
+        return n_bytes <= KEPT_FRACTION * limit
 
     def compute(self, tasks: Sequence[Any]) -> list[Any]:
         """Begin to compute tasks; return what stands for their results."""
         # Rows of W travel inside of tasks on purpose: a task can be run again, what is scattered cannot.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "100GB"}):
             return list(self.client.compute(list(tasks), optimize_graph=False))
-
-    def keep(self, n_bytes: int | None) -> None:
-        """Load the chunks into the workers' memory if they fit; `n_bytes` is None where only they know."""
-        sizes = worker_sizes(self.client)
-        limit = sum(memory or np.inf for memory, _ in sizes)
-        if n_bytes is None:
-            of_first, of_device = dask.delayed(size_of)(self.blocks[0]).compute()
-            n_bytes = of_first * len(self.blocks)
-            if of_device is not None:  # one GPU for each worker, which has its first chunk already
-                limit = (of_device + of_first) * len(sizes)
-        if n_bytes <= KEPT_FRACTION * limit:
-            self.keeps, self.workers = True, self.client.nthreads()
-            self.blocks = self.compute(self.blocks)
-            self._finish(self.blocks)
-            self._find_blocks()
 
     def run(self, work: Work, rows: Sequence[Rows]) -> tuple[Rows, Result]:
         """Call the function on every chunk; return its rows, and the sum of its small results."""
@@ -125,24 +121,18 @@ class Cluster:
         """Send the tasks of a pass; return what stands for their rows and for the sum."""
         name, key = self._stored("work", work)
         graph: list[tuple[dict[str, Any], dict[str, Any]]] = [({key: (stored,)}, {})]
-        if not self.keeps:
-            members = [[chunk] for chunk in range(len(self.blocks))]
-            (sent,) = self._launch(graph, [key])
-            results = self.compute(pass_tasks(self.blocks, sent, rows))
-            graph, keys = [], []
+        if self.keeps:
+            results = keys = [f"nonneg-pass-{name}-{at}" for at in range(len(self.shards))]
+            for at, (one, shard) in enumerate(zip(keys, self.shards, strict=True)):
+                task = (run_shard, key, shard, *(each.items[at] for each in rows))
+                graph.append(({one: task}, self._near(self.places[at])))
         else:
-            members = bundles(self.places, self.workers)
-            results = keys = [f"nonneg-pass-{name}-{at}" for at in range(len(members))]
-            for one, chunks in zip(keys, members, strict=True):
-                given = [
-                    *(self.blocks[at] for at in chunks),
-                    *(item for one in rows for item in one.of(chunks)),
-                ]
-                graph.append(({one: (run_blocks, key, *given)}, self._near(self.places[chunks[0]])))
+            (sent,) = self._launch(graph, [key])
+            results = self.compute(pass_tasks(self.shards, sent, rows))
+            graph, keys = [], []
         sums = sum_tree(name, results)
         *made, total = self._launch([*graph, (sums, {})], [*keys, next(reversed(sums))])
-        depth = 1 + max((one.depth for one in rows), default=0)
-        return Rows(work.name, made or results, members, depth), total
+        return Rows(made or results, 1 + max((one.depth for one in rows), default=0)), total
 
     def _launch(self, graph: list[tuple[dict[str, Any], dict[str, Any]]], keys: list[str]) -> list[Any]:
         """Send parts of a graph, each with its annotations, in one message; return futures of some keys."""
@@ -159,12 +149,12 @@ class Cluster:
         pack = {f"nonneg-packed-{uuid.uuid4().hex}": (packed, item) for item in rows.items}
         values = self.client.gather(self._launch([(pack, {})], list(pack)))
         keys = [self._stored("rows", value)[1] for value in values]
-        near = [self._near(self.places[chunks[0]]) for chunks in rows.members]
+        near = map(self._near, self.places or [None] * len(keys))
         graph = [({key: (stored,)}, notes) for key, notes in zip(keys, near, strict=True)]
         rows.items, rows.depth = self._launch(graph, keys), 0
 
     def _near(self, place: str | None) -> dict[str, Any]:
-        # Dask would send chunks to workers that have less to do at the moment, in every pass. The only worker
+        # Dask would send shards to workers that have less to do at the moment, in every pass. The only worker
         # needs no word, and a task that waits for it would wait for good when another takes its place.
         there = place in self.workers and len(self.workers) > 1
         return {"workers": [place], "allow_other_workers": True} if there else {}
@@ -185,23 +175,22 @@ class Cluster:
                 self.client.run_on_scheduler(free_tasks, [one.key for one in futures])
                 seconds = min(2 * seconds, LAST_SEARCH)
 
-    def _find_blocks(self) -> None:
-        holders = self.client.who_has(self.blocks)
-        self.places = [next(iter(holders.get(block.key, ())), None) for block in self.blocks]
+    def _find_shards(self) -> None:
+        holders = self.client.who_has(self.shards)
+        self.places = [next(iter(holders.get(shard.key, ())), None) for shard in self.shards]
 
     def _follow_workers(self, workers: dict[str, int]) -> None:
-        # Workers that joined or came back get their part of the kept chunks.
+        # Workers that joined or came back get their part of the kept shards.
         changed = workers != self.workers
         self.workers = workers
         if not self.keeps or not workers or not (changed or None in self.places):
             return
-        self._find_blocks()
+        self._find_shards()
         if None in self.places:
-            return  # chunks are being computed again; the next pass looks once more
+            return  # shards are being loaded again; the next pass looks once more
         for at, target in moves(self.places, workers):
-            self.blocks[at] = self.client.submit(
-                same, self.blocks[at], pure=False, workers=[target], allow_other_workers=True
-            )
+            options = {"workers": [target], "allow_other_workers": True}
+            self.shards[at] = self.client.submit(same, self.shards[at], pure=False, **options)
             self.places[at] = target
 
 
@@ -209,20 +198,6 @@ def worker_sizes(client: Any) -> list[tuple[int, int]]:
     """Return memory limit (0: none) and number of threads of every worker."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return [(int(worker["memory_limit"] or 0), int(worker["nthreads"])) for worker in workers]
-
-
-def bundles(places: Sequence[str | None], workers: dict[str, int]) -> list[list[int]]:
-    """Return the chunks that one task works on: a part of those on a worker for each of its threads."""
-    held: dict[str, list[int]] = {}
-    found: list[list[int]] = []
-    for chunk, place in enumerate(places):
-        if place in workers:
-            held.setdefault(str(place), []).append(chunk)
-        else:
-            found.append([chunk])  # it is being loaded again, on whatever workers
-    for worker, chunks in held.items():
-        found += [part.tolist() for part in np.array_split(chunks, min(workers[worker], len(chunks)))]
-    return sorted(found)
 
 
 def sum_tree(name: str, results: Sequence[Any]) -> dict[str, Any]:
@@ -242,7 +217,7 @@ def sum_tree(name: str, results: Sequence[Any]) -> dict[str, Any]:
 
 
 def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[int, str]]:
-    """Return which chunks go to which workers, so that each has a part in proportion to its threads."""
+    """Return which shards go to which workers, so that each has a part in proportion to its threads."""
     held: dict[str, list[int]] = {worker: [] for worker in workers}
     for index, place in enumerate(places):
         if place in held:
@@ -256,12 +231,6 @@ def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[i
         index = held[most].pop()
         held[least].append(index)
         found.append((index, least))
-
-
-def size_of(block: Block) -> tuple[int, float | None]:
-    """Return the number of bytes of a block, and those that are free on its GPU, where it is on one."""
-    on_device = is_cuda_tensor(block.values)
-    return block.__sizeof__(), free_memory(block.values.device) if on_device else None
 
 
 def stored() -> Any:
