@@ -10,7 +10,7 @@ from tests.references.containers import FORMS, as_container, plain
 from nonneg import factorize
 from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, wrap
-from nonneg.data.observed import ListedObserved, MissingEntries
+from nonneg.data.observed import EntryWeights, ListedObserved
 
 SHAPE = (20, 9)
 
@@ -99,10 +99,10 @@ def test_lists_have_integers_of_32_bits_however_they_are_given(rng):
     # Kernels are compiled for the type of these: two types would be two versions of each.
     places = sp.coo_array(rng.random((9, 7)) < 0.2)
     rows, columns = (np.asarray(where, dtype=np.int64) for where in places.coords)
-    pattern = sp.coo_array((np.ones(rows.size, dtype=np.int8), (rows, columns)), shape=(9, 7))
+    pattern = sp.coo_array((np.zeros(rows.size), (rows, columns)), shape=(9, 7))
     wide = sp.csr_array(pattern)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    for given in (MissingEntries(pattern), MissingEntries(wide)):
+    for given in (EntryWeights(pattern, 1.0), EntryWeights(wide, 1.0)):
         observed = ListedObserved(given)
         grams = (observed.row_grams(np.ones((7, 2))), observed.column_grams(np.ones((9, 2))))
         assert {array.dtype for gram in grams for array in (gram.indptr, gram.indices)} == {

@@ -17,7 +17,6 @@ from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import (
     ArrayObserved,
     EntryWeights,
-    MissingEntries,
     Observed,
     observed_entries,
 )
@@ -89,14 +88,12 @@ def observed_mask(X: Any, mask: Any) -> Any:
     if is_sparse_array(X):
         return observed_mask(scipy_matrix(X), scipy_matrix(mask, "mask") if is_sparse_array(mask) else mask)
     if sp.issparse(X):
-        lost = sp.csr_array(X, copy=True).astype(np.float64)
-        lost.data = np.isnan(lost.data).astype(np.float64)
-        lost.sum_duplicates()
-        lost.eliminate_zeros()
+        lost = _nan_pattern(X)
         if mask is None:
-            return MissingEntries(lost)
-        given = sp.csr_array(mask if sp.issparse(mask) else to_numpy(mask), dtype=bool).astype(np.int8)
-        return (given - given.multiply((lost != 0).astype(np.int8))).astype(bool)
+            # Zeros are stored: what is not has the weight 1.
+            return EntryWeights(sp.csr_array((0.0 * lost.data, lost.indices, lost.indptr), X.shape), 1.0)
+        seen = sp.csr_array(mask if sp.issparse(mask) else to_numpy(mask), dtype=bool).astype(np.int8)
+        return (seen - seen.multiply(lost)).astype(bool)
     mask = mask.toarray() if sp.issparse(mask) else mask
     if is_dask(X):
         seen = ~X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
@@ -109,27 +106,30 @@ def observed_mask(X: Any, mask: Any) -> Any:
     return xp.logical_and(seen, xp.asarray(mask, dtype=xp.bool, **place))
 
 
+def _nan_pattern(X: Any) -> Any:
+    """Return where a sparse matrix is NaN, as ones."""
+    entries = X.tocoo()
+    lost = np.isnan(entries.data)
+    places = entries.row[lost], entries.col[lost]
+    pattern = sp.csr_array((np.ones(len(places[0]), dtype=np.int8), places), shape=X.shape)
+    pattern.data[:] = 1  # also where entries are repeated
+    return pattern
+
+
 def _weights_without_nan(X: Any, weights: EntryWeights) -> EntryWeights:
     """Return the weights, 0 where X is NaN."""
     if sp.issparse(X) and sp.issparse(weights.values):
-        places, given = X.tocoo(), sp.coo_array(weights.values)
-        lost = np.isnan(places.data)
-        gone = places.row[lost], places.col[lost]
-        pattern = sp.csr_array((np.ones(len(gone[0]), dtype=bool), gone), shape=X.shape)
-        seen = ~np.asarray(pattern[given.row, given.col]).ravel()
-        rows, columns = np.concatenate([given.row[seen], gone[0]]), np.concatenate([given.col[seen], gone[1]])
+        lost, listed = _nan_pattern(X), sp.coo_array(weights.values)
+        seen, zeros = np.asarray(lost[listed.row, listed.col]).ravel() == 0, lost.tocoo()
+        places = np.concatenate([np.stack(listed.coords)[:, seen], zeros.coords], axis=1)
         # Zeros are stored: what is not has the weight `absent`.
-        data = np.concatenate([given.data[seen].astype(np.float64), np.zeros(len(gone[0]))])
-        return EntryWeights(sp.csr_array((data, (rows, columns)), shape=X.shape), weights.absent)
+        values = np.concatenate([listed.data[seen], 0.0 * zeros.data])
+        return EntryWeights(sp.csr_array((values, tuple(places)), shape=X.shape), weights.absent)
     values = weights.dense()
-    if is_dask(X):
-        seen = ~X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
-        return EntryWeights(seen * values)
     if sp.issparse(X):
-        places = X.tocoo()
-        values, lost = np.array(to_numpy(values)), np.isnan(places.data)
-        values[places.row[lost], places.col[lost]] = 0
-        return EntryWeights(values)
+        return EntryWeights(np.where(_nan_pattern(X).toarray(), 0.0, to_numpy(values)))
+    if is_dask(X):
+        return EntryWeights(observed_mask(X, None) * values)
     xp = array_namespace(X)
     values = np.asarray(to_numpy(values)) if is_numpy_namespace(xp) else to_device(values, X, X.dtype)
     return EntryWeights(xp.where(xp.isnan(X), xp.zeros_like(values), values))

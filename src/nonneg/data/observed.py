@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array
-from nonneg.kernels.grams import Gram, ListedGrams, WeightedGrams
+from nonneg.kernels.grams import ListedGrams, WeightedGrams
 from nonneg.kernels.sparse_products import row_sums, sparse_times
-
-
-@dataclass(frozen=True)
-class MissingEntries:
-    """The few entries of a sparse matrix that were not observed."""
-
-    pattern: Any  # stored where missing; of a sparse tensor a mask, or None: NaN are missing besides
 
 
 @dataclass(frozen=True)
@@ -48,80 +40,40 @@ class EntryWeights:
         return out
 
 
-class Observed(ABC):
-    """The weights of the entries of a local block: 1 where observed and 0 where missing, or any others."""
+class ListedObserved:
+    """Weights of the entries of a block: one for most of them, and a list of how the others differ.
 
-    is_mask: bool  # whether they are 0 and 1
+    A mask, or implicit feedback. The list is a SciPy matrix or `CsrArrays`, by rows and by columns.
+    """
 
-    @abstractmethod
-    def row_grams(self, Ht: Array) -> Gram:
-        """Return the Gram matrix of each row subproblem."""
-
-    @abstractmethod
-    def column_grams(self, W: Array) -> Gram:
-        """Return the Gram matrix of each column subproblem."""
-
-    @abstractmethod
-    def row_sums(self, Ht: Array) -> Array:
-        """Return the weighted sum of the rows of Ht for every row."""
-
-    @abstractmethod
-    def column_sums(self, W: Array) -> Array:
-        """Return the weighted sum of the rows of W for every column."""
-
-    @abstractmethod
-    def weight(self, weights: Array | None) -> float:
-        """Return the sum of the weights, times those of the rows."""
-
-    @abstractmethod
-    def n_missing(self) -> int:
-        """Return the number of entries of weight 0."""
-
-    def mask(self) -> Observed | None:
-        """Return weights of 1 where these are positive; None if all are."""
-        return self
-
-    @abstractmethod
-    def rows(self, rows: Any) -> Observed:
-        """Return the weights of some rows."""
-
-    @abstractmethod
-    def dense_rows(self, start: int, stop: int) -> Array:
-        """Return a range of rows of the weights."""
-
-
-class ListedObserved(Observed):
-    """One weight for most entries, and a list of the others: a mask, or implicit feedback."""
-
-    def __init__(self, mask: Any) -> None:
-        if isinstance(mask, MissingEntries):
-            listed = sp.csr_array(mask.pattern, dtype=bool).astype(np.int8)
-            self._set(1.0, -listed)
-            return
-        if isinstance(mask, EntryWeights):
-            self._set(mask.absent, _differences(mask))
-            return
-        n_rows, n_columns = mask.shape
-        n_observed = mask.count_nonzero() if sp.issparse(mask) else int(np.count_nonzero(mask))
-        lists_observed = 2 * n_observed <= n_rows * n_columns
-        if sp.issparse(mask):
-            listed = sp.csr_array(mask, dtype=bool).astype(np.int8)
+    def __init__(self, weights: Any) -> None:
+        if isinstance(weights, EntryWeights):
+            listed = sp.csr_array(weights.values, dtype=np.float64, copy=True)
+            listed.sum_duplicates()
+            listed.data -= weights.absent
             listed.eliminate_zeros()
-            if not lists_observed:
-                listed = sp.csr_array(listed.toarray() == 0)
+            self._set(weights.absent, listed)
+            return
+        sparse = sp.issparse(weights)
+        n_observed = weights.count_nonzero() if sparse else int(np.count_nonzero(weights))
+        if 2 * n_observed <= weights.shape[0] * weights.shape[1]:
+            listed = sp.csr_array(weights, dtype=bool).astype(np.int8)
+            listed.eliminate_zeros()
+            self._set(0.0, listed)
         else:
-            listed = sp.csr_array(mask if lists_observed else ~mask)
-        listed = listed.astype(np.int8)
-        self._set(*((0.0, listed) if lists_observed else (1.0, -listed)))
+            missing = (weights.toarray() if sparse else weights) == 0
+            self._set(1.0, -sp.csr_array(missing).astype(np.int8))
 
     def _set(self, usual: float, listed: Any) -> None:
         self.usual, self.shape = usual, listed.shape
+        # Whether the weights are 0 and 1.
+        self.is_mask = usual in (0.0, 1.0) and bool(np.all(listed.data == 1 - 2 * usual))
+        data = listed.data.astype(np.int8, copy=False) if self.is_mask else listed.data
         # Integers of 32 bits where these suffice, whatever they were given as: kernels are compiled for them.
         kind = np.int32 if max(listed.nnz, *listed.shape) <= np.iinfo(np.int32).max else np.int64
         indices, indptr = (array.astype(kind, copy=False) for array in (listed.indices, listed.indptr))
-        self.listed = sp.csr_array((listed.data, indices, indptr), shape=listed.shape)
+        self.listed = sp.csr_array((data, indices, indptr), shape=listed.shape)
         self.columns = sp.csr_array(self.listed.T)
-        self.is_mask = usual in (0.0, 1.0) and bool(np.all(self.listed.data == 1 - 2 * usual))
 
     @property
     def lists_observed(self) -> bool:
@@ -213,17 +165,8 @@ class ListedObserved(Observed):
         return listed + np.int8(self.usual) if listed.dtype == np.int8 else self.usual + listed
 
 
-def _differences(weights: EntryWeights) -> Any:
-    """Return by how much the listed weights differ from the others."""
-    listed = sp.csr_array(weights.values, dtype=np.float64, copy=True)
-    listed.sum_duplicates()
-    listed.data -= weights.absent
-    listed.eliminate_zeros()
-    return listed
-
-
-class ArrayObserved(Observed):
-    """A dense array of weights of any namespace."""
+class ArrayObserved:
+    """Weights of the entries of a block in a dense array of any namespace."""
 
     def __init__(self, weights: Array, xp: Any, *, is_mask: bool = False) -> None:
         self.weights = weights
@@ -277,7 +220,10 @@ class ArrayObserved(Observed):
         return self.weights[start:stop, :]
 
 
-def observed_entries(weights: Any, dtype: Any) -> ListedObserved | ArrayObserved:
+Observed: TypeAlias = ListedObserved | ArrayObserved
+
+
+def observed_entries(weights: Any, dtype: Any) -> Observed:
     """Return the weights of entries on the host as a list where most are equal, else as an array."""
     if not isinstance(weights, EntryWeights):
         return ListedObserved(weights)

@@ -15,7 +15,7 @@ from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, scipy_matrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix, powers
-from nonneg.data.observed import EntryWeights, ListedObserved, MissingEntries, Observed, observed_entries
+from nonneg.data.observed import EntryWeights, ListedObserved, Observed, observed_entries
 from nonneg.exceptions import UnsupportedInputError
 from nonneg.kernels.sparse_products import row_sums, rows_of_entries, sparse_times
 
@@ -261,7 +261,7 @@ def sparse_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseMatrix
         weights = np.asarray(weights, dtype=csr.dtype)
     if mask is None:
         return SparseMatrix(csr, weights=weights)
-    if not isinstance(mask, MissingEntries | EntryWeights):
+    if not isinstance(mask, EntryWeights):
         mask = sp.csr_array(mask, dtype=bool)
     observed = observed_entries(mask, csr.dtype)
     # A product with 0/1 would keep NaN at missing places; look each entry up instead.
@@ -274,11 +274,6 @@ def sparse_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseMatrix
 
 def sparse_array_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseArrayMatrix:
     """Wrap a sparse tensor or CuPy matrix; entries that are not observed are left out."""
-    if isinstance(mask, EntryWeights):
-        raise UnsupportedInputError(
-            "entry_weight and uncertainty are not supported for sparse tensors. Pass X.to_dense(), or X as a "
-            "SciPy sparse matrix."
-        )
     check_sparse_array(X)
     csr, Xt = csr_arrays(X)
     like = csr.data
@@ -287,15 +282,17 @@ def sparse_array_matrix(X: Any, weights: Any = None, mask: Any = None) -> Sparse
     if mask is None:
         return SparseArrayMatrix(csr, transposed=Xt, weights=weights)
     # SciPy sorts out what was observed, once, on the host.
-    if isinstance(mask, MissingEntries):
-        pattern = MissingEntries(mask.pattern)
-    elif is_sparse_array(mask):
-        pattern = scipy_matrix(mask, "mask") != 0
-    else:
-        pattern = mask if sp.issparse(mask) else to_numpy(mask)
-    host = sparse_matrix(csr.to_scipy(), None, pattern)
+    if is_sparse_array(mask):
+        mask = scipy_matrix(mask, "mask") != 0
+    elif not (sp.issparse(mask) or isinstance(mask, EntryWeights)):
+        mask = to_numpy(mask)
+    host = sparse_matrix(csr.to_scipy(), None, mask)
     observed = host.observed
-    assert isinstance(observed, ListedObserved)
+    if host.is_weighted or not isinstance(observed, ListedObserved):
+        raise UnsupportedInputError(
+            "entry_weight and uncertainty are not supported for sparse tensors. Pass X.to_dense(), or X as a "
+            "SciPy sparse matrix."
+        )
     lists = (CsrArrays.from_scipy(part, like) for part in (observed.listed, observed.columns))
     return SparseArrayMatrix(
         CsrArrays.from_scipy(host.csr, like), weights=weights, observed=observed.with_lists(*lists)
