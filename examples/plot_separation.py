@@ -13,7 +13,7 @@ import numpy as np
 
 from nonneg.applications import SourceSeparation
 from nonneg.datasets import music_notes
-from nonneg.metrics import fit_sinusoids, separation_scores
+from nonneg.metrics import separation_scores
 
 # %%
 # Separate
@@ -42,7 +42,8 @@ for method, name in (("tl", "learned transform"), ("dct", "cosine transform")):
 learned = models["learned transform"]
 power = learned.activations_.sum(axis=0) @ learned.model_.components_
 atoms = learned.model_.transform_[np.argsort(-power)[:8]]
-frequencies = fit_sinusoids(atoms, sample_rate=rate).frequency
+peaks = np.abs(np.fft.rfft(atoms, 2**14)).argmax(axis=1)
+frequencies = np.fft.rfftfreq(2**14, 1 / rate)[peaks]
 print("frequencies of the strongest atoms (Hz):", np.round(np.sort(frequencies), 1))
 
 # %%

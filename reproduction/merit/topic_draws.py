@@ -30,7 +30,7 @@ from nonneg.applications.topics.documents import (
 )
 from nonneg.iteration import Progress
 from nonneg.metrics.clustering import clustering_accuracy
-from nonneg.metrics.topics import npmi_coherence, similarity_count, top_words, umass_coherence
+from nonneg.metrics.topics import npmi_coherence, top_words, umass_coherence
 from reproduction import data as datasets
 from reproduction.device import to_device
 from reproduction.merit.gibbs_lda import N_SWEEPS, gibbs_lda
@@ -111,13 +111,19 @@ def run_method(draw: Draw, method: str, *, seed: int, n_clusterings: int = N_CLU
         "method": method,
         "coherence": float(umass_coherence(draw.counts, words).mean()),
         "npmi": float(npmi_coherence(draw.counts, words).mean()),
-        "similarity": similarity_count(words),
+        "similarity": _similarity_count(words),
         "accuracy": clustered_accuracy(memberships, draw.y, draw.k, seed, n_clusterings),
         "argmax accuracy": clustering_accuracy(draw.y, np.argmax(memberships, axis=1)),
         "n_words": draw.counts.shape[1],
         "n_documents": draw.counts.shape[0],
         "seconds": round(seconds, 3),
     } | facts
+
+
+def _similarity_count(words: IntArray) -> int:
+    """Return the number of top words that topics share, summed over all pairs of topics."""
+    sets = [set(topic) for topic in words.tolist()]
+    return sum(len(one & other) for at, one in enumerate(sets) for other in sets[:at])
 
 
 def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatArray, dict[str, Any]]:

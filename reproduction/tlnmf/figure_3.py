@@ -9,13 +9,13 @@ import numpy as np
 
 from nonneg import TransformNMF
 from nonneg.datasets.music_notes import FREQUENCIES, SAMPLE_RATE
-from nonneg.metrics import fit_sinusoids
 from nonneg.transforms import TransformResult
 from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.registry import TITLES
 from reproduction.scores import atoms_per_frequency
 from reproduction.tlnmf.both_methods import cost, drawn_frames, parameters, solve_both
+from reproduction.tlnmf.sinusoids import fit_sinusoids
 
 NAME = "tlnmf/figure-3"
 METHODS = {"tl": "TL-NMF", "jd": "JD+NMF", "default": "default, TransformNMF(2)"}

@@ -1,14 +1,15 @@
-"""Modularity and conductance of overlapping communities."""
+"""Scores of overlapping communities, by the graph and against known ones."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
 
 from nonneg.datasets.real import networkx_graph
 from nonneg.exceptions import InvalidDataError, NegativeDataError, ShapeError
-from nonneg.metrics import conductance, overlapping_modularity
+from nonneg.metrics import conductance, omega_index, overlapping_modularity, overlapping_nmi
 
 
 def test_a_partition_has_newmans_modularity_and_the_usual_conductance():
@@ -108,3 +109,64 @@ def test_conductance_counts_both_directions():
     A = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
     # At nodes 0 and 1: 2 + 2 within and 1 out; at node 2: 1 out and 3 + 3 within.
     np.testing.assert_allclose(conductance(A, [[1, 0], [1, 0], [0, 1]]), 1 / 5)
+
+
+def pairs_of(cover, n):
+    """Return how many communities every pair of nodes shares."""
+    return np.array([[sum(i in c and j in c for c in cover) for j in range(n)] for i in range(n)])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_omega_index_counts_pairs_that_share_as_many_communities(seed):
+    rng = np.random.default_rng(seed)
+    first, second = (
+        [rng.choice(12, rng.integers(2, 7), replace=False) for _ in range(rng.integers(1, 5))] for _ in "ab"
+    )
+    nodes = sorted({int(node) for community in (*first, *second) for node in community})
+    upper = np.triu_indices(len(nodes), 1)
+    counts = [
+        pairs_of([{nodes.index(int(node)) for node in c} for c in cover], len(nodes))[upper]
+        for cover in (first, second)
+    ]
+    chance = sum(np.mean(counts[0] == at) * np.mean(counts[1] == at) for at in range(6))
+    expected = (np.mean(counts[0] == counts[1]) - chance) / (1 - chance)
+    assert omega_index(first, second) == pytest.approx(expected)
+
+
+def test_the_omega_index_of_partitions_is_the_adjusted_rand_index(rng):
+    labels = rng.integers(3, size=40), rng.integers(4, size=40)
+    covers = [[np.flatnonzero(one == at) for at in range(4)] for one in labels]
+    assert omega_index(*covers) == pytest.approx(adjusted_rand_score(*labels))
+
+
+def test_the_mutual_information_of_overlapping_communities_by_hand():
+    # Nodes a b c d; {a, b} and {c, d} against {a, b, c} and {d}, in bits, with h(p) = -p log p.
+    def h(*counts):
+        return -sum(count / 4 * np.log2(count / 4) for count in counts if count)
+
+    # {a, b} given {a, b, c}: 2 in both, none in the first alone, 1 in the second alone, 1 in neither.
+    near = h(2, 1, 1) - h(3, 1)
+    given = 2 * near  # {c, d} given {d} has the same counts, with in and out exchanged
+    reverse = h(2, 1, 1) - h(2, 2)
+    first, second = 2 * h(2, 2), 2 * h(3, 1)
+    expected = 0.5 * (first - given + second - 2 * reverse) / max(first, second)
+    found = overlapping_nmi([["a", "b"], ["c", "d"]], [["a", "b", "c"], ["d"]])
+    assert found == pytest.approx(expected)
+
+
+def test_communities_that_say_nothing_of_each_other_have_no_information():
+    assert overlapping_nmi([[0, 1], [2, 3]], [[0, 2], [1, 3]]) == pytest.approx(0.0)
+    assert overlapping_nmi([[0, 1, 2], [2, 3]], [[3, 2], [1, 0, 2]]) == pytest.approx(1.0)
+    # What is said by a complement does not count: nobody meant the same by them.
+    assert overlapping_nmi([[0, 1, 2], [3, 4, 5, 6, 7]], [[3, 4, 5, 6, 7]]) < 0.6
+    for score in (overlapping_nmi, omega_index):
+        with pytest.raises(InvalidDataError, match="communities on both sides"):
+            score([[1, 2]], [])
+
+
+def test_scores_of_overlapping_communities_are_those_of_cdlib():
+    # cdlib 0.4.1: overlapping_normalized_mutual_information_MGH and omega.
+    first = [[0, 1, 2, 3, 4], [4, 5, 6, 7], [7, 8, 9, 0]]
+    second = [[0, 1, 2, 3], [3, 4, 5, 6, 7], [8, 9]]
+    assert overlapping_nmi(first, second) == pytest.approx(0.5241172595198454, abs=1e-9)
+    assert omega_index(first, second) == pytest.approx(0.5084409136047665, abs=1e-9)

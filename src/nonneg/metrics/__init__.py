@@ -11,13 +11,17 @@ from nonneg.metrics.factors import (
     spectral_angles,
 )
 from nonneg.metrics.mixing import Mixing, mixing
-from nonneg.metrics.networks import averaged_rank_correlation, conductance, overlapping_modularity
+from nonneg.metrics.networks import (
+    averaged_rank_correlation,
+    conductance,
+    omega_index,
+    overlapping_modularity,
+    overlapping_nmi,
+)
 from nonneg.metrics.separation import SeparationScores, separation_scores
-from nonneg.metrics.sinusoids import SinusoidFit, fit_sinusoids
 from nonneg.metrics.topics import (
     cv_coherence,
     npmi_coherence,
-    similarity_count,
     top_words,
     topic_diversity,
     umass_coherence,
@@ -27,22 +31,21 @@ __all__ = [
     "Matching",
     "Mixing",
     "SeparationScores",
-    "SinusoidFit",
     "anchors_found",
     "averaged_rank_correlation",
     "clustering_accuracy",
     "conductance",
     "cv_coherence",
-    "fit_sinusoids",
     "match_components",
     "mixing",
     "normalized_mutual_information",
     "npmi_coherence",
+    "omega_index",
     "overlapping_modularity",
+    "overlapping_nmi",
     "purity",
     "relative_error",
     "separation_scores",
-    "similarity_count",
     "spectral_angles",
     "top_words",
     "topic_diversity",

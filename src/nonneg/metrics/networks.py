@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
+from scipy.special import xlogy
 from scipy.stats import rankdata
 
 from nonneg._typing import FloatArray, SparseMatrix
@@ -132,7 +133,7 @@ def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> f
     1.0
     """
     first, second = _table(true, "true"), _table(found, "found")
-    if len(first) != len(second):
+    if len(first) != len(second) or not len(first):
         raise ShapeError(
             f"Expected memberships of the same nodes, got {len(first)} rows in `true` and {len(second)} in "
             "`found`."
@@ -140,20 +141,107 @@ def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> f
     if nan not in ("error", "omit"):
         raise InvalidParameterError(f"nan must be 'error' or 'omit', got {nan!r}.")
     known = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
-    if not known.all():
-        if nan == "error":
-            raise NonFiniteDataError(
-                f"{int(np.sum(~known))} of {len(first)} nodes have NaN or infinite memberships (isolated "
-                "nodes have none). Pass nan='omit' to leave them out."
-            )
-        first, second = first[known], second[known]
-    if not len(first):
-        raise InvalidDataError(
-            "Expected at least one node with memberships, got none. The correlation is not defined."
+    if not known.any() or (nan == "error" and not known.all()):
+        raise NonFiniteDataError(
+            f"{int(np.sum(~known))} of {len(first)} nodes have NaN or infinite memberships (isolated nodes "
+            "have none). Pass nan='omit' to leave some out."
         )
+    first, second = first[known], second[known]
     correlations = _unit_ranks(first).T @ _unit_ranks(second)
     rows, columns = linear_sum_assignment(correlations, maximize=True)
     return float(np.clip(correlations[rows, columns], -1.0, 1.0).sum() / first.shape[1])
+
+
+def overlapping_nmi(first: Any, second: Any) -> float:
+    """Return the normalized mutual information of two sets of communities, which may overlap.
+
+    Parameters
+    ----------
+    first, second : sequence of sequences of nodes
+        The nodes of every community, such as `MixedMembership.communities` returns them.
+
+    Returns
+    -------
+    float
+        From 0 to 1 (the same communities): the mutual information over the larger entropy, by McDaid et al.
+
+    References
+    ----------
+    .. [1] McDaid, Greene & Hurley (2011), arXiv:1110.2515.
+
+    Examples
+    --------
+    >>> from nonneg.metrics import overlapping_nmi
+    >>> overlapping_nmi([[0, 1, 2], [2, 3, 4]], [[4, 3, 2], [0, 1, 2]])
+    1.0
+    """
+    B, C, n = _covers(first, second)
+    shared = (B.T @ C).toarray()
+    sizes, others = B.sum(axis=0), C.sum(axis=0)
+
+    def entropy(count: FloatArray) -> FloatArray:
+        return np.asarray(-xlogy(count, count / n))
+
+    # H(X_i | Y_j) by the nodes in both, in one of them and in neither; a community says nothing of another
+    # that it resembles no more than its complement.
+    alone, apart = sizes[:, None] - shared, others - shared
+    same, differing = entropy(n - sizes[:, None] - apart) + entropy(shared), entropy(alone) + entropy(apart)
+    own, known = entropy(sizes) + entropy(n - sizes), entropy(others) + entropy(n - others)
+    like = same > differing
+    given = np.where(like, same + differing - known, own[:, None]).min(axis=1, initial=np.inf)
+    known_given = np.where(like, same + differing - own[:, None], known).min(axis=0, initial=np.inf)
+    most = float(max(own.sum(), known.sum()))
+    information = 0.5 * float(np.sum(own - given) + np.sum(known - known_given))
+    # Communities of all nodes have no entropy: they agree if both are such.
+    return float(np.clip(information / most, 0.0, 1.0)) if most > 0 else 1.0
+
+
+def omega_index(first: Any, second: Any) -> float:
+    """Return the omega index: whether pairs of nodes share as many communities in both, beyond chance.
+
+    Parameters
+    ----------
+    first, second : sequence of sequences of nodes
+        The nodes of every community, such as `MixedMembership.communities` returns them.
+
+    Returns
+    -------
+    float
+        At most 1 (the same communities), about 0 by chance; of partitions the adjusted Rand index.
+
+    References
+    ----------
+    .. [1] Collins & Dent (1988), Multivariate Behavioral Research 23.
+
+    Examples
+    --------
+    >>> from nonneg.metrics import omega_index
+    >>> omega_index([[0, 1, 2], [2, 3, 4]], [[4, 3, 2], [0, 1, 2]])
+    1.0
+    """
+    B, C, n = _covers(first, second)
+    together = [sp.csr_array(sp.triu(cover @ cover.T, 1)) for cover in (B, C)]
+    n_pairs = n * (n - 1) / 2
+    equal = 1.0 - (together[0] != together[1]).nnz / n_pairs
+    levels = int(max(pairs.data.max(initial=0) for pairs in together)) + 1
+    counts = np.array([np.bincount(pairs.data.astype(int), minlength=levels) for pairs in together])
+    counts[:, 0] = n_pairs - counts[:, 1:].sum(axis=1)
+    expected = float(np.prod(counts / n_pairs, axis=0).sum())
+    return (equal - expected) / (1.0 - expected) if expected < 1.0 else 1.0
+
+
+def _covers(first: Any, second: Any) -> tuple[Any, Any, int]:
+    """Return which nodes are in which communities, as two tables over the same nodes, and their number."""
+    covers = [[set(community) for community in cover] for cover in (first, second)]
+    nodes = {node: at for at, node in enumerate(set().union(*covers[0], *covers[1]))}
+    if len(nodes) < 2 or not all(covers):
+        raise InvalidDataError("Expected communities on both sides, and two nodes or more, got fewer.")
+    tables = []
+    for cover in covers:
+        rows = [nodes[node] for community in cover for node in community]
+        columns = np.repeat(np.arange(len(cover)), [len(community) for community in cover])
+        tables.append(sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(nodes), len(cover))))
+    return tables[0], tables[1], len(nodes)
 
 
 def _table(values: Any, name: str) -> FloatArray:

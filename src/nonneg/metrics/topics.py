@@ -124,13 +124,12 @@ def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> Float
 
     Parameters
     ----------
-    documents : sequence of sequences of str, or matrix of shape (n_documents, n_words)
-        The tokens of every document, in order. Or counts, without order: the word occurs where the entry is
-        not zero, and every document is one window.
-    words : sequence of sequences of str, or array-like of int of shape (n_topics, n)
-        The top words of every topic, at least two: tokens, or columns of the counts (see `top_words`).
+    documents : sequence of sequences of str
+        The tokens of every document, in order.
+    words : sequence of sequences of str
+        The top words of every topic, at least two.
     window_size : int, default 110
-        Tokens: the length of the sliding window. A shorter document is one window.
+        The length of the sliding window. A shorter document is one window.
 
     Returns
     -------
@@ -141,8 +140,7 @@ def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> Float
     -----
     Each word has a vector: its normalized pointwise mutual information with all top words of the topic, by
     fractions of windows. C_v is the mean cosine between the vectors of the words and their sum. Among the
-    measures that Röder et al. compare, it agrees best with human ratings. Values from tokens and from counts
-    differ; do not compare them with each other.
+    measures that Röder et al. compare, it agrees best with human ratings.
 
     References
     ----------
@@ -150,26 +148,13 @@ def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> Float
     """
     if isinstance(window_size, bool) or not isinstance(window_size, int | np.integer) or window_size < 1:
         raise InvalidParameterError(f"window_size must be an integer of at least 1, got {window_size!r}.")
-    both: Sequence[FloatArray]
-    if _are_tokens(documents):
-        both, n_windows = _window_pairs(documents, words, int(window_size))
-    else:
-        _, both, n_windows = _co_occurrences(documents, words)
-    return np.array([_cosine_to_sum(pairs / n_windows) for pairs in both])
-
-
-def _are_tokens(documents: Any) -> bool:
-    if isinstance(documents, str):
-        raise InvalidParameterError("Expected the tokens of several documents, got one text. Split it first.")
-    if hasattr(documents, "shape") and len(documents.shape) == 2:
-        return False
-    first = next((document for document in documents if isinstance(document, str) or len(document)), ())
-    if isinstance(first, str):
+    if isinstance(documents, str) or any(isinstance(document, str) for document in documents):
         raise InvalidParameterError(
-            "Expected every document as a sequence of tokens, got texts. Split them, for example with "
-            "`str.split`, or pass counts."
+            "Expected every document as a sequence of tokens, got a text. Split it, for example with "
+            "`str.split`."
         )
-    return all(isinstance(token, str) for token in first)
+    both, n_windows = _window_pairs(documents, words, int(window_size))
+    return np.array([_cosine_to_sum(pairs / n_windows) for pairs in both])
 
 
 def _cosine_to_sum(together: FloatArray) -> float:
@@ -238,23 +223,6 @@ def topic_diversity(words: Any) -> float:
     if not chosen.size:
         raise ShapeError(f"Expected at least one top word, got an array of shape {chosen.shape}.")
     return len(np.unique(chosen)) / chosen.size
-
-
-def similarity_count(words: Any) -> int:
-    """Return the number of top words that topics share, summed over all pairs of topics.
-
-    Parameters
-    ----------
-    words : array-like of int of shape (n_topics, n)
-        The top words of every topic.
-
-    Returns
-    -------
-    int
-        0 if all differ; smaller is better.
-    """
-    sets = [set(topic) for topic in _checked_words(words).tolist()]
-    return sum(len(one & other) for at, one in enumerate(sets) for other in sets[:at])
 
 
 def _checked_words(words: Any) -> IntArray:

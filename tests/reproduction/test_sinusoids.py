@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.tlnmf.sinusoids import fit_sinusoids
 from scipy.optimize import minimize_scalar
 
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
-from nonneg.metrics import fit_sinusoids
 
 
 def test_sinusoids_are_found_exactly():
