@@ -45,13 +45,15 @@ def gram_residual(
     l2: float = 0.0,
     weights: Array | None = None,
     frozen: Array | None = None,
+    signed: bool = False,
 ) -> Array:
-    """Return the sum of c min(f, g / c)^2 for half the squared loss, from products alone."""
+    """Return the sum of c min(f, g / c)^2 for half the squared loss; of g^2 / c for entries of any sign."""
     curvature = xp.linalg.diagonal(gram) + l2
 
     def energy(factor: Array, cross: Array, weights: Array | None = None) -> Array:
         gradient = factor @ gram + l2 * factor - cross + l1
-        return _energy(xp, factor, gradient, curvature[None, :] + xp.zeros_like(factor), weights, frozen)
+        bent = curvature[None, :] + xp.zeros_like(factor)
+        return _energy(xp, factor, gradient, bent, weights, frozen, signed=signed)
 
     arrays = (factor, cross) if weights is None else (factor, cross, weights)
     return sum_rows(energy, *arrays)
@@ -83,10 +85,12 @@ def _energy(
     curvature: Array,
     weights: Array | None,
     frozen: Array | None,
+    *,
+    signed: bool = False,
 ) -> Array:
     # No curvature means no derivative either (the other factor's column is zero): the quotient 0 is right.
     step = _quotient(xp, gradient, curvature)
-    step = xp.where(step < factor, step, factor)
+    step = step if signed else xp.where(step < factor, step, factor)
     terms = curvature * step * step
     if frozen is not None:
         terms = xp.where(frozen[None, :], xp.zeros_like(terms), terms)
@@ -114,13 +118,14 @@ def frobenius_kkt_residuals(
     l2: tuple[float, float] = (0.0, 0.0),
     frozen: Array | None = None,
     squared_norm: float | None = None,
+    signed_H: bool = False,
 ) -> tuple[float, float]:
     """Return the KKT residuals of W and of H for half the squared loss, in one pass over the data."""
     _, (energy, gram, cross) = data.map_reduce_rows(
         _w_part, W, n_out=0, Ht=Ht, h_gram=Ht.T @ Ht, l1=l1[0], l2=l2[0]
     )
     scale = data.squared_norm() if squared_norm is None else squared_norm
-    energy_h = gram_residual(data.xp, Ht, gram, cross, l1=l1[1], l2=l2[1], frozen=frozen)
+    energy_h = gram_residual(data.xp, Ht, gram, cross, l1=l1[1], l2=l2[1], frozen=frozen, signed=signed_H)
     return normalized(float(energy), scale), normalized(float(energy_h), scale)
 
 

@@ -122,7 +122,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
     def _accepts_signed(self) -> bool:
         """Tell whether X may have negative entries."""
-        return getattr(self, "negative", "error") == "keep"
+        return getattr(self, "negative", "error") == "keep" or getattr(self, "signed_components", False)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Any:
@@ -322,7 +322,7 @@ def input_data(
             missing=estimator.missing,
             negative=getattr(estimator, "negative", None),
             positive=positive,
-            signed=signed,
+            signed=signed or getattr(estimator, "signed_components", False),
             who=who,
             verbose=int(getattr(estimator, "verbose", 0)),
             masks="missing" in estimator.get_params(deep=False),

@@ -145,10 +145,11 @@ def estimate_errors(
     if not 0 < level < 1:
         raise InvalidParameterError(f"level must be between 0 and 1, got {level!r}.")
     n_resamples = checked_count("n_resamples", n_resamples)
-    if beta_loss_of(model) != 2.0 or model.robust is not None or model.scale is not None:
+    other = model.robust is not None or model.scale is not None or model.signed_components
+    if beta_loss_of(model) != 2.0 or other:
         raise UnsupportedError(
-            "estimate_errors is for the Frobenius loss without robust and scale, whose noise it knows. Fit "
-            "such a model first."
+            "estimate_errors is for the Frobenius loss without robust, scale and signed_components, whose "
+            "noise it knows. Fit such a model first."
         )
     weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
     data = checked_dense(input_data(model, X, reset=False, signed=True, **weights))

@@ -119,6 +119,9 @@ class NMF(FactorizingEstimator):
     robust_threshold : float, default 4
         In standard deviations, which are 1 without `uncertainty` or `entry_weight`. The default is that of
         positive matrix factorization (Paatero 1997).
+    signed_components : bool, default False
+        Whether `components_` may have any sign (semi-NMF), for data of any sign such as embeddings. Frobenius
+        loss only.
     accelerate : bool, default True
         Whether HALS may run most iterations on compressed data and in float32 (only in float32 if X is
         sparse), if X is large enough. Loss, stopping rule and certificate are those of X. Iterations count by
@@ -197,6 +200,7 @@ class NMF(FactorizingEstimator):
     negative: str = "error"
     robust: str | None = None
     robust_threshold: float = 4.0
+    signed_components: bool = False
     accelerate: bool = True
     device: str | None = None
     n_jobs: int | None = None
@@ -206,6 +210,7 @@ class NMF(FactorizingEstimator):
     _sparse_arrays: ClassVar[bool] = True
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
+        "components_": StoredArray("n_components_", "n_features_in_", finite=True),
         "column_scale_": StoredArray("n_features_in_", nonnegative=True, optional=True),
         "_online": Part(
             {
@@ -238,6 +243,7 @@ class NMF(FactorizingEstimator):
         "negative": [StrOptions({"error", "keep"})],
         "robust": [StrOptions({"huber"}), None],
         "robust_threshold": [Interval(Real, 0, None, closed="neither")],
+        "signed_components": ["boolean"],
         "accelerate": ["boolean"],
     }
 
@@ -325,7 +331,7 @@ class NMF(FactorizingEstimator):
     ) -> FactorizationResult:
         beta = beta_loss_of(self)
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
-        checked_negative(self.negative, beta)
+        checked_negative(self.negative, beta, signed_components=self.signed_components)
         huber = Huber.of(self.robust, self.robust_threshold, beta)
         W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
         data = input_data(
@@ -342,6 +348,7 @@ class NMF(FactorizingEstimator):
             data, k, beta=beta, penalties=penalties, solver=self.solver, init=init, W=W, H=H,
             n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, rng=self.random_state,
             frozen_components=frozen, shuffle=self.shuffle, accelerate=self.accelerate, n_jobs=self.n_jobs,
+            signed_components=self.signed_components,
             verbose=self.verbose, callback=self.callback,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             final_encoding=True, encoding_max_iter=self.transform_max_iter, caller=type(self).__name__,
@@ -500,6 +507,10 @@ class NMF(FactorizingEstimator):
                 "partial_fit does not accept robust='huber': the sums that it keeps are those of squares. "
                 "Use fit, or leave robust out."
             )
+        if self.signed_components:
+            raise InvalidParameterError(
+                "partial_fit does not accept signed_components=True. Use fit, or leave it out."
+            )
         if getattr(self, "scale", None) is not None:
             raise InvalidParameterError(
                 f"partial_fit does not accept scale={self.scale!r}, because the next batch may have a "
@@ -549,6 +560,10 @@ class NMF(FactorizingEstimator):
         return replace(state, numerator=numerator, denominator=denominator)
 
     def _complete_loaded(self) -> None:
+        if not self.signed_components and not (self.components_ >= 0).all():
+            raise FileFormatError(
+                "expected nonnegative components_, got entries below zero. The file is damaged."
+            )
         past = getattr(self, "_online", None)
         if past is None or past.numerator is None:
             return

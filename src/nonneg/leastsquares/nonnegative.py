@@ -1,4 +1,4 @@
-"""Exact nonnegative least squares for all rows at once."""
+"""Exact least squares for all rows at once, nonnegative or of any sign."""
 
 from __future__ import annotations
 
@@ -39,6 +39,16 @@ class ExactRows:
             for position, component in enumerate(self.free):
                 guess[:, component] = part[:, position]
         return guess, violation
+
+
+class FreeRows:
+    """The exact update of rows of any sign."""
+
+    def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
+        assert isinstance(gram, SharedGram)
+        xp = array_namespace(cross)
+        # Components that vanished or repeat make it singular; then the shortest rows.
+        return cross @ xp.linalg.pinv(gram.matrix), xp.sum(xp.abs(factor @ gram.matrix - cross))
 
 
 def _reduced(xp: Any, factor: Array, gram: Gram, cross: Array, free: tuple[int, ...]) -> tuple[Any, Array]:

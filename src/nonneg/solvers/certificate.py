@@ -30,10 +30,11 @@ def certify(
     penalties: Penalties,
     free: IntArray | None,
     loss: str | None = None,
+    signed_H: bool = False,
 ) -> list[Statement]:
     """Return the statements that every fit carries; `loss` is the name if it is not that of beta."""
     _, (of_W,) = data.map_reduce_rows(_infeasible_rows, W, n_out=0)
-    n_infeasible = int(of_W) + int(_infeasible(data.xp, Ht))
+    n_infeasible = int(of_W) + int(_infeasible(data.xp, abs(Ht) if signed_H else Ht))
     frozen: Any = None
     if free is not None:
         held = np.ones(Ht.shape[1], dtype=bool)
@@ -47,6 +48,7 @@ def certify(
             l1=(penalties.l1_W, penalties.l1_H),
             l2=(penalties.l2_W, penalties.l2_H),
             frozen=frozen,
+            signed_H=signed_H,
         )
         return [stationarity_statement(*residuals, n_infeasible=n_infeasible)]
     residuals = _ratio_residuals(data, W, Ht, beta=beta, penalties=penalties, frozen=frozen)

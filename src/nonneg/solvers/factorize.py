@@ -72,6 +72,7 @@ def factorize(
     negative: str = "error",
     robust: str | None = None,
     robust_threshold: float = 4.0,
+    signed_components: bool = False,
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
     accelerate: bool = True,
@@ -141,6 +142,8 @@ def factorize(
     robust_threshold : float, default 4
         In standard deviations, which are 1 without `uncertainty` or `entry_weight`. The default is that of
         positive matrix factorization (Paatero 1997).
+    signed_components : bool, default False
+        Whether H may have any sign (semi-NMF), for data of any sign such as embeddings. Frobenius loss only.
     frozen_components : sequence of int, optional
         Rows of `H` that are kept fixed.
     shuffle : bool, default False
@@ -186,7 +189,8 @@ def factorize(
     n_iter = likely_iterations(max_iter, checked_count("n_init", n_init), beta)
     request = Request(
         sample_weight=sample_weight, mask=mask, entry_weight=entry_weight, uncertainty=uncertainty,
-        missing=missing, negative=checked_negative(negative, beta), positive=beta <= 0, sparse_arrays=True,
+        missing=missing, negative=checked_negative(negative, beta, signed_components=signed_components),
+        positive=beta <= 0, sparse_arrays=True, signed=signed_components,
         verbose=checked_verbose(verbose), device=chosen_device(device, X, n_components, n_iter=n_iter),
     )  # fmt: skip
     data = wrap(X, request)
@@ -194,7 +198,7 @@ def factorize(
         data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init,
         max_iter=max_iter, tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
         frozen_components=frozen_components, shuffle=shuffle, accelerate=accelerate, n_jobs=n_jobs,
-        verbose=verbose, callback=callback, checkpoint=checkpoint,
+        signed_components=signed_components, verbose=verbose, callback=callback, checkpoint=checkpoint,
     )  # fmt: skip
     return returned(result, data)
 
@@ -208,6 +212,8 @@ def run_robust(
     data: DataMatrix, n_components: int, *, huber: Huber, final_encoding: bool = False, **options: Any
 ) -> FactorizationResult:
     """Factorize validated data by the robust loss."""
+    if options.pop("signed_components", False):
+        raise UnsupportedError("signed_components=True does not take robust='huber'. Leave one of them out.")
     data, rng, n_init = (
         checked_dense(data),
         options.pop("rng"),
@@ -240,6 +246,7 @@ def run_factorization(
     max_iter: int = 200,
     tol: float = 1e-4,
     rng: Seed = None,
+    signed_components: bool = False,
     frozen_components: Sequence[int] | None = None,
     shuffle: bool = False,
     accelerate: bool = True,
@@ -263,6 +270,9 @@ def run_factorization(
         if scale is not None and H is not None:
             H = check_factor(H, (np.shape(H)[0], data.shape[1]), "H") * to_float64(scale)
     k = checked_rank(n_components, data.shape, caller)
+    if signed_components:
+        solver = _checked_semi(data, solver, penalties, frozen_components)
+        init, solver_options = "random" if init is None else init, {"variant": "semi"}
     shape = (round(data.counted_rows()), data.shape[1])
     name = choose_solver(
         solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
@@ -288,7 +298,7 @@ def run_factorization(
             restart.checkpoint = Checkpoint(
                 folder if n_init == 1 else folder / f"restart-{number}",
                 checkpoint_key(
-                    [name, beta, k, repr(penalties), tol, init, free, accelerate],
+                    [name, beta, k, repr(penalties), tol, init, free, accelerate, signed_components],
                     str(random.bit_generator.state) if shuffle else None,
                     data.container,
                     fingerprint(data, first_W),
@@ -304,7 +314,7 @@ def run_factorization(
 
     # Then restarts may be initialized together.
     plain = init == "random" and folder is None and not shuffle and free is None and not given
-    plain = plain and not data.is_weighted
+    plain = plain and not data.is_weighted and not signed_components
     with threads(n_jobs), device_work(data, k), chosen_products():
         if n_init == 1:
             with phase(f"{caller}: computing the initialization", verbose):
@@ -333,7 +343,9 @@ def run_factorization(
         if math.isnan(value):
             raise InvalidDataError(NOT_A_NUMBER.format(dtype=data.dtype, caller=caller))
         with phase(f"{caller}: computing the certificate", verbose):
-            (statement,) = certify(data, W, Ht, beta=beta, penalties=penalties, free=free)
+            (statement,) = certify(
+                data, W, Ht, beta=beta, penalties=penalties, free=free, signed_H=signed_components
+            )
         if statement.verdict is Verdict.FAILS:
             ended = _how_it_ended(best, name, tol)
             quantities = {**statement.quantities, "ended_by": best.stop_reason.name.lower()}
@@ -351,14 +363,32 @@ def run_factorization(
     )
 
 
-def checked_negative(negative: Any, beta: float) -> str:
+def checked_negative(negative: Any, beta: float, *, signed_components: bool) -> str:
     """Return what negative entries are, or say that the loss has no place for them."""
-    if negative == "keep" and beta != 2.0:
+    if (negative == "keep" or signed_components) and beta != 2.0:
+        asked = "signed_components=True" if signed_components else "negative='keep'"
         raise InvalidParameterError(
-            f"negative='keep' is for the Frobenius loss, but beta_loss={loss_name(beta)!r} is not defined "
+            f"{asked} is for the Frobenius loss, but beta_loss={loss_name(beta)!r} is not defined "
             "for negative entries. Use beta_loss='frobenius'."
         )
     return negative
+
+
+def _checked_semi(data: DataMatrix, solver: str, penalties: Penalties, frozen: Sequence[int] | None) -> str:
+    """Return the solver of semi-NMF, or say what it does not take."""
+    refused = {
+        f"solver={solver!r}": solver not in ("auto", "hals", "cd"),
+        "an L1 penalty on H": penalties.l1_H > 0,
+        "frozen components": frozen is not None,
+        "missing or weighted entries": data.has_missing,
+    }
+    for name, asked in refused.items():
+        if asked:
+            raise UnsupportedError(
+                f"signed_components=True does not take {name}: it minimizes the Frobenius loss over whole "
+                "data by HALS for W and least squares for H."
+            )
+    return "hals"
 
 
 def _check_signed(data: DataMatrix, solver: str, init: str | None) -> None:

@@ -1,4 +1,4 @@
-"""HALS for the Frobenius loss: plain, accelerated, and extrapolated with restarts."""
+"""HALS for the Frobenius loss: plain, accelerated, extrapolated with restarts, and for semi-NMF."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 from nonneg._arrays import on_gpu
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
-from nonneg.data import DataMatrix
+from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, Run, iterate, least_squares_rule
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.kernels.factor_update import CoordinateDescent
+from nonneg.leastsquares import FreeRows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.acceleration import CONTAINERS, AcceleratedProblem
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
@@ -85,7 +86,7 @@ def hals_problem(
     return AlternatingProblem(
         data,
         CoordinateDescent(order, passes[0], shrink),
-        CoordinateDescent(of_H, passes[1], shrink),
+        FreeRows() if variant == "semi" else CoordinateDescent(of_H, passes[1], shrink),
         penalties,
     )
 
@@ -111,10 +112,14 @@ def hals(
     # An iteration costs two products with the data and some passes over the factors, 2 (n + m) k^2 each. Rows
     # stop on their own, so that no row depends on the chunk it is in.
     # Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2. Gillis & Glineur (2012), Neural
-    # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3.
+    # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3. "semi" leaves the sign of
+    # H free (Ding, Li & Jordan 2010, IEEE PAMI 32(1)), here with exact rows.
     k = Ht.shape[1]
     problem = hals_problem(data, k, penalties=penalties, free=free, variant=variant, **options)
     step: Any = problem.step
+    if variant == "semi":
+        _, (gram, cross) = data.map_reduce_rows(_products, W, n_out=0)
+        Ht, _ = problem.update_H(Ht, gram.plus_ridge(penalties.l2_H), cross)
     state = AlternatingState(W, Ht, momentum=0.0)
     if variant == "extrapolated":
         state = replace(state, momentum=SCHEDULE.initial)
@@ -132,6 +137,10 @@ def hals(
             progress=progress,
             checkpoint=checkpoint,
         )
+
+
+def _products(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Any, Any]]:
+    return (), (block.column_grams(W), block.transposed_times(W))
 
 
 # The algorithms it builds on, for benchmarks and the reproduced papers.
