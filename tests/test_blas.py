@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from nonneg import NMF
-from nonneg._blas import single_threaded_blas, single_threaded_products
+from nonneg._blas import single_threaded_blas
 from nonneg._threads import threads
 
 
@@ -21,13 +22,12 @@ def counts():
 
 @pytest.fixture
 def before():
-    with single_threaded_products():
-        pass  # all libraries are loaded
+    importlib.import_module("scipy.linalg.cython_blas")  # all libraries are loaded
     with threadpool_limits(limits=2, user_api="blas"):
         yield counts()
 
 
-@pytest.mark.parametrize("held", [single_threaded_blas, single_threaded_products, lambda: threads(None)])
+@pytest.mark.parametrize("held", [single_threaded_blas, lambda: threads(None)])
 def test_every_blas_is_held_and_set_free_again(held, before):
     with held():
         assert set(counts().values()) == {1}
@@ -38,7 +38,7 @@ def test_every_blas_is_held_and_set_free_again(held, before):
 
 
 def test_it_is_set_free_after_an_error(before):
-    with pytest.raises(RuntimeError), single_threaded_products():
+    with pytest.raises(RuntimeError), single_threaded_blas():
         raise RuntimeError
     assert counts() == before
 
@@ -107,16 +107,16 @@ def test_a_library_that_is_loaded_late_is_held_too():
 import sys
 import numpy
 from threadpoolctl import threadpool_info
-from nonneg._blas import single_threaded_blas, single_threaded_products
+from nonneg._blas import single_threaded_blas
 
 def counts():
     return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 with single_threaded_blas():
     assert "scipy.linalg.cython_blas" not in sys.modules
-    with single_threaded_products():
+    import scipy.linalg.cython_blas
+    with single_threaded_blas():
         assert set(counts().values()) == {1}, counts()
-    assert set(counts().values()) == {1}, counts()
 before = counts()
 with single_threaded_blas():
     assert set(counts().values()) == {1}, counts()
@@ -126,17 +126,3 @@ assert counts() == before
         [sys.executable, "-c", code], timeout=60, check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-
-
-class Library:
-    """A library with a number of threads."""
-
-    def __init__(self, layer):
-        self.threading_layer, self.filepath, self.count, self.set_to = layer, layer, 5, []
-
-    def get_num_threads(self):
-        return self.count
-
-    def set_num_threads(self, count):
-        self.count = count
-        self.set_to.append(count)

@@ -6,8 +6,7 @@ Errors, documentation and contract tests read the registries, so a new entry nee
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Generic, TypeVar
@@ -96,20 +95,3 @@ class Registry(dict[str, EntryType], Generic[EntryType]):
             near = difflib.get_close_matches(str(option), accepted, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise UnknownNameError(f"{self.parameter}={name!r} does not accept {option}. {accepts}{hint}")
-
-    def register(self, name: str, entry: EntryType) -> None:
-        """Add or replace an entry."""
-        self[name] = entry
-
-    @contextmanager
-    def registered(self, name: str, entry: EntryType) -> Iterator[EntryType]:
-        """Add an entry for the length of a `with` block, as tests and benchmarks of variants do."""
-        before = self.get(name)
-        self[name] = entry
-        try:
-            yield entry
-        finally:
-            if before is None:
-                del self[name]
-            else:
-                self[name] = before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from tests.references.containers import container_of, plain
@@ -111,7 +113,7 @@ def close_in_float32(found, expected):
 
 def run(X, name, beta, *, k=K, max_iter=12, tol=0.0, rng=0, **options):
     """Run a solver for `max_iter` iterations."""
-    with SOLVERS.registered(name, ALL[name]):
+    with patch.dict(SOLVERS, {name: ALL[name]}):
         return factorize(X, k, solver=name, beta_loss=beta, max_iter=max_iter, tol=tol, rng=rng, **options)
 
 

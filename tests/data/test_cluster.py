@@ -6,6 +6,7 @@ import gc
 import re
 import time
 from dataclasses import replace
+from unittest.mock import patch
 
 import cloudpickle
 import numpy as np
@@ -211,7 +212,7 @@ def test_restarts_go_on_where_all_copies_are_lost(X):
     settings = {"n_init": 2, "rng": 0, "max_iter": 10, "tol": 0.0, "n_jobs": 1}
     expected = factorize(X, 3, solver="anls", **settings)
     with (
-        SOLVERS.registered("losing", replace(SOLVERS["anls"], implementation=losing)),
+        patch.dict(SOLVERS, {"losing": replace(SOLVERS["anls"], implementation=losing)}),
         pytest.warns(NonnegWarning, match="in iteration 4. W is recomputed"),
     ):
         found = factorize(X, 3, solver="losing", **settings)

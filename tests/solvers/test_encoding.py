@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -146,7 +148,7 @@ def test_a_fit_with_a_final_encoding_is_the_encoding_by_its_own_h(name, beta):
     X = entries(beta)
     data = as_data_matrix(X)
     options = {"beta": beta, "penalties": scaled_penalties(data, **PENALTIES)}
-    with SOLVERS.registered(name, ALL[name]):
+    with patch.dict(SOLVERS, {name: ALL[name]}):
         result = run_factorization(
             data, K, solver=name, max_iter=20, tol=0.0, rng=0, final_encoding=True, **options
         )

@@ -18,7 +18,7 @@ from array_api_compat import device as device_of
 from array_api_compat import numpy as array_api_numpy
 
 from nonneg._arrays import numpy_view, to_device, to_numpy
-from nonneg._blas import single_threaded_products
+from nonneg._blas import single_threaded_blas
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
 
@@ -187,7 +187,7 @@ def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: Penal
 
     if scan.on_host:
         operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
-        with single_threaded_products():
+        with single_threaded_blas():
             parallel_for(work, n, chunk_size=scan.n_columns, operations=operations)
     else:
         work(0, n)
@@ -334,7 +334,7 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
 
     dictionary.rounded(0, 1, xp.float32)  # before threads ask for it
     if host:
-        with single_threaded_products():
+        with single_threaded_blas():
             parallel_for(work, n_points, chunk_size=rows, operations=2.0 * n_points * n_columns * m)
     else:
         work(0, n_points)
