@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reproduction.cr1.theory import predicted_spectrum
 
 from nonneg import NMF, ConsensusNMF, estimate_rank
 from nonneg.applications import TopicModel
@@ -16,11 +15,9 @@ from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.number import BETHE, EIGENGAP, count_communities
 from nonneg.applications.topics.certificate import Support, seed_statement, topic_statements
 from nonneg.certificates import Verdict
-from nonneg.cones.geometry.spectrum import RatioCondition, ratio_condition
 from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.certificate import recommended as recommended_rank
 from nonneg.consensus.result import RankConsensus, RestartTable
-from nonneg.rank_selection.spectrum import implied_angles
 
 RESTARTS = RestartTable(
     np.repeat([1, 2, 3], 4), *(np.zeros(12, int) for _ in range(4)), np.array([True, True, True, False] * 3)
@@ -95,27 +92,8 @@ def test_the_largest_rank_as_stable_as_the_best_is_recommended_with_every_number
     assert recommended_rank(exact)[0] == 2  # 0.97 is less than 0.99 by more than no error
 
 
-@pytest.mark.parametrize(("n_features", "k"), [(50, 3), (10, 2), (7, 5)])
-@pytest.mark.parametrize("size", [1e-9, 1e-7, 1e-3, 0.2, 0.5])
-@pytest.mark.parametrize("between", [1e-3, 1.0, math.pi / 2])
-def test_cones_whose_spectrum_it_is_are_not_denied(n_features, k, size, between):
-    # Cones narrower than 1e-6 were said not to exist, and so were some at right angles, by rounding.
-    spectrum = predicted_spectrum(n_features, k, size, between)
-    for wobble in (-1e-12, 0.0, 1e-12):
-        changed = type(spectrum)(spectrum.floor, spectrum.gap * (1.0 + wobble), spectrum.first, k, n_features)
-        found = implied_angles(RatioCondition(changed, 0.0, 0.0, True))
-        assert found is not None
-        assert found[0] == pytest.approx(size, rel=1e-3)
-        assert found[1] == pytest.approx(between, rel=1e-3)
-
-
 def test_levels_in_the_middle_of_the_values_may_be_nearer_than_their_means():
-    # The means are not the nearest levels: with these, no more than 0.1 is left, and the means leave 0.15.
-    values = np.array([9.0, 2.0, 2.0, 2.0, 1.8, 1.0, 1.0, 1.0, 0.8])
-    found = ratio_condition(np.sqrt(values), 5, 1.0, 9)
-    assert found.deviation == pytest.approx(0.15)
-    middle = max(np.abs(values[1:5] - 1.9).max(), np.abs(values[5:] - 0.9).max())
-    assert middle == pytest.approx(0.1)
+    # The means are not the nearest levels, so that the sentence must not say so.
     X = np.diag(np.sqrt(np.r_[9.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 0.8, 0.7]))
     sentence = estimate_rank(X, candidates=[4]).certificate["ratio-condition"].sentence
     assert "three levels, the means of theirs" in sentence

@@ -189,7 +189,7 @@ def test_parameters_of_other_methods_are_refused(low_rank):
 
 def test_the_certificate_of_many_points_in_like_cones_holds():
     # Equal lengths, size angles and angles between the axes, and thirty times as many points as features:
-    # what Theorem 9 asks for. The angles that the spectrum implies are those of the cones.
+    # what Theorem 9 asks for.
     from nonneg.datasets.cones import equiangular_directions
 
     rng = np.random.default_rng(0)
@@ -206,12 +206,17 @@ def test_the_certificate_of_many_points_in_like_cones_holds():
     condition = found.certificate["ratio-condition"]
     assert condition.holds
     assert condition.number < condition.threshold
-    spectrum = found.certificate["cone-spectrum"]
-    assert spectrum.verdict == "not verifiable"
-    assert spectrum.quantities["size_angle"] == pytest.approx(alpha, rel=0.05)
-    assert spectrum.quantities["between_angle"] == pytest.approx(beta, rel=0.05)
-    assert spectrum.quantities["apart"]
-    assert found.certificate["ratio-guarantee"].verdict == "not verifiable"
+    levels = [condition.quantities[name] for name in ("first_level", "cone_level", "floor_level")]
+    # Equations (87) to (91) of the paper, for samples of unit length.
+    f = 0.5 - np.sin(2 * alpha) / (4 * alpha)
+    floor = f / (n_features - 1)
+    weight = (1 - f - floor) / n_cones
+    axes = floor + weight * (1 - np.cos(beta))
+    expected = [floor + weight * (1 + (n_cones - 1) * np.cos(beta)), axes, floor]
+    np.testing.assert_allclose(levels, expected, rtol=0.05)
+    # (92) turns where the allowed deviation ends.
+    (_, axes, floor), e = levels, condition.threshold
+    assert (floor + e) / (floor - e) == pytest.approx((axes - e) / (floor + e), rel=1e-6)
 
 
 def test_the_certificate_of_few_points_fails_and_says_what_to_do(low_rank):

@@ -63,7 +63,7 @@ ADVICE = {
     "warm-start": Advice("Use another init, or pass your own features."),
     "decode-consistency": Advice("Use NMF if the features look wrong: the noise hides the weights."),
     "mixing-on-halves": Advice("Use more samples: two halves of them do not agree on the features."),
-    "weight-moments": Advice("Use balance=True: some features are much rarer or weaker than others."),
+    "weight-moments": Advice("Use balance=True of purify: some features are much rarer or weaker."),
     "weight-correlation": Advice("Compare with NMF: correlated weights look like mixed features."),
     "noise-level": Advice("Compare with NMF: the noise hides the weights."),
     "balancing": Advice("Compare with balance=False."),
@@ -71,7 +71,6 @@ ADVICE = {
     "gaussian-bound": Advice("Use method='tl', or more realizations."),
     "factored-covariances": Advice("Use float64 data."),
     "ratio-condition": Advice("Compare with method='cross-validation'."),
-    "cone-spectrum": Advice("Compare with method='cross-validation': the samples do not lie in cones."),
     # Applications.
     "energy-shares": Advice(
         "Use solo recordings (training, --train), or group components by hand (grouping, --group).",
