@@ -89,11 +89,6 @@ def test_default_method_finds_the_number(tmp_path, planted, capsys):
         (["-k", "0"], "an integer of at least 1"),
         (["-k", "99"], "n_components=99 is more than the 60 samples"),
         (["-k", "3", "--method", "sap"], "Did you mean 'spa'"),
-        (
-            ["-k", "3", "--method", "spa", "--lam", "1"],
-            "does not accept lam; only 'merit', 'merit-exact' and 'fast-gradient' do",
-        ),
-        (["-k", "3", "--method", "merit", "--mu", "0"], "mu must be"),
     ],
     ids=str,
 )

@@ -85,9 +85,8 @@ def test_matrices_directions_and_weights(tmp_path, capsys):
     directed[4:, 4:] = np.triu(np.ones((4, 4)), 1)
     sp.save_npz(tmp_path / "a.npz", sp.csr_array(directed))
     words = ["communities", str(tmp_path / "a.npz"), "-k", "2", "--method", "spa", "--quiet"]
-    assert main([*words, "--kind", "undirected", "--unweighted", "-o", str(tmp_path / "out")]) == 0
+    assert main([*words, "--kind", "undirected", "-o", str(tmp_path / "out")]) == 0
     record = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert record["data"]["weighted"] is False
     assert sorted(entry["n_nodes"] for entry in record["communities"]) == [4, 4]
     signed = tmp_path / "signed.txt"
     signed.write_text("a b 1\nb c -1\n")

@@ -12,7 +12,6 @@ from tests.consensus.planted import planted
 
 import nonneg
 from nonneg.cli import main
-from nonneg.cli.arguments import candidates
 
 QUICK = ["--restarts", "4", "--quiet"]
 
@@ -111,8 +110,6 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
     assert "as after log-normalization and scaling" in capsys.readouterr().err
     assert main(["consensus", str(h5ad), "-k", "7:3", *out]) == 2
     assert "a range such as 5:15" in capsys.readouterr().err
-    assert candidates("5:9:2") == [5, 7, 9]
-    assert candidates("4,2") == [4, 2]
 
 
 def test_known_signatures_are_assigned(tmp_path, capsys):

@@ -55,7 +55,7 @@ def test_the_module_can_be_run():
         (["xyzzy"], "'xyzzy' is not a command. `nonneg --help` lists the commands."),
         (["fit", "x.npy", "--sede", "3"], "unrecognized arguments: --sede 3. Did you mean --seed?"),
         (["fit"], "required: FILE"),
-        (["fit", "x.npy", "-k", "0"], "expected an integer of at least 1 or 'auto', got '0'"),
+        (["fit", "x.npy", "-k", "0"], "expected an integer of at least 1, a range such as 5:15"),
         (["fit", "x.npy", "-k", "many"], "got 'many'"),
         (["fit", "x.npy", "--image-shape", "8"], "such as 8x8, got '8'"),
         (["fit", "x.npy", "--missing", "maybe"], "invalid choice: 'maybe'"),

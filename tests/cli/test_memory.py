@@ -43,8 +43,6 @@ def run(*words):
 def test_a_file_that_does_not_fit_gives_the_results_of_one_that_does(X, form, loss, folder, capsys):
     path, _ = write(X, form, folder)
     options = ("-k", 3, "--loss", loss, "--max-iter", 5, "--tol", 0, "--image-shape", "2x5")
-    if loss == "kullback-leibler":
-        options += ("--solver", "mu")
     assert run("fit", path, *options, "--memory", "6kB", "-o", "blocks") == 0
     said = capsys.readouterr().err
     assert "does not fit in 6 kB: it is read block by block" in said

@@ -35,7 +35,7 @@ def X():
 
 def test_a_fit_that_has_not_converged_says_so_on_the_terminal_and_in_the_headline(X, tmp_path, capsys):
     np.save(tmp_path / "x.npy", X)
-    assert fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", "--max-iter", "1", "--init", "random") == 0
+    assert fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", "--max-iter", "1") == 0
     said = capsys.readouterr()
     assert "Maximum number of iterations 1 reached" in said.err
     assert "The fit has not converged. The normalized KKT residual is" in said.out
@@ -56,7 +56,7 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
         *(f"row {at}," + ",".join(map(repr, row)) for at, row in enumerate(X.tolist())),
     ]
     path.write_text("\n".join(rows))
-    assert fit(path, folder, "-k", "3", "--max-iter", "2000", "--tol", "1e-6", "--certify") == 0
+    assert fit(path, folder, "-k", "3", "--max-iter", "2000", "--tol", "1e-6") == 0
     record = record_of(folder)
     assert record["result"]["relative_error"] < 0.02
     assert record["history"]["loss"][-1] == pytest.approx(record["result"]["loss"], rel=1e-4)
@@ -65,7 +65,6 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
         "fails",
         "not verifiable",
     }
-    assert {statement["name"] for statement in record["certificate"]} >= {"eckart-young-bound"}
     model = nonneg.load(folder / "model.npz")
     np.testing.assert_allclose(model.transform(X), np.load(folder / "W.npy"), atol=1e-6)
     assert capsys.readouterr().err == ""
@@ -77,11 +76,8 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
     [
         ((2, 3, -1.0), [], "row 2 (from 0), column 3: the entry is -1"),
         ((2, 3, np.nan), [], "missing"),
-        (None, ["--solver", "hal"], "hals"),
         (None, ["--loss", "frobenus"], "frobenius"),
-        (None, ["--init", "nndsvdx"], "nndsvd"),
         (None, ["--tol", "-3"], "tol"),
-        (None, ["--l1-ratio", "2"], "l1_ratio"),
     ],
     ids=str,
 )
@@ -111,8 +107,6 @@ def test_an_interrupted_fit_keeps_the_best_so_far(name, tmp_path):
         "10000000",
         "--tol",
         "0",
-        "--solver",
-        "hals",
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "nonneg", *words],

@@ -62,7 +62,7 @@ def test_worker_processes_fit_the_file(process_cluster, quick_page, tmp_path, wo
     """With too little memory here, the workers read the file."""
     rng = np.random.default_rng(0)
     np.save(tmp_path / "x.npy", rng.random((600, 3)) @ rng.random((3, 8)) + 0.01)
-    words = ("--max-iter", "8", "--tol", "0", "--init", "random", *words)
+    words = ("--max-iter", "8", "--tol", "0", *words)
     assert fit(tmp_path / "x.npy", tmp_path / "local", *words) == 0
     address = process_cluster.scheduler.address
     assert fit(tmp_path / "x.npy", tmp_path / "spread", *words, "--scheduler", address) == 0

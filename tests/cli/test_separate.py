@@ -30,7 +30,7 @@ def recording(tmp_path_factory):
     return path
 
 
-FRAMES = ["--frame-length", 32, "--max-iter", 10, "--n-init", 1]
+FRAMES = ["--frame-length", 32, "--max-iter", 10]
 
 
 def separate(*words, out):
@@ -77,7 +77,7 @@ def test_report_is_one_file_with_sounds_and_escaped_names(separated):
 
 def test_a_chosen_transform_and_a_source_with_all_the_energy_are_told(recording, tmp_path, capsys):
     out = tmp_path / "out"
-    words = ["--method", "transform", *FRAMES, "--no-players"]
+    words = ["--method", "transform", *FRAMES]
     assert separate(recording, *words, out=out) == 0
     choice = json.loads((out / "result.json").read_text())["result"]["transform_choice"]
     assert choice["candidates"] == ["dct", "learned"]
@@ -87,26 +87,25 @@ def test_a_chosen_transform_and_a_source_with_all_the_energy_are_told(recording,
     loud = tmp_path / "loud.wav"
     t = np.arange(1500) / RATE
     write_sound(loud, 0.9 * np.sin(2 * np.pi * 83 * t) + 0.01 * np.sin(2 * np.pi * 300 * t) * (t > 1), RATE)
-    assert separate(loud, "--no-players", out=out) == 0
+    assert separate(loud, out=out) == 0
     assert "of the energy: the components were hardly separated" in capsys.readouterr().err
 
 
 def test_recordings_formats_parts_rates_and_earlier_results(recording, tmp_path, capsys):
     out = tmp_path / "out"
-    assert separate(recording, "--no-players", *FRAMES, out=out) == 0  # whose files are replaced
+    assert separate(recording, *FRAMES, out=out) == 0  # whose files are replaced
     capsys.readouterr()
     other = tmp_path / "again.flac"
     write_sound(other, tones(0.5), RATE)
-    words = [recording, other, "--method", "dct", "--format", "flac", "--no-players", "--components", 3]
-    part = ["--rate", 500, "--begin", 0.2, "--seconds", 1]
+    words = [recording, other, "--method", "dct", "--components", 3]
+    part = ["--rate", 500, "--seconds", 1]
     assert separate(*words, *part, *FRAMES, out=out) == 0
     assert {path.name for path in out.iterdir()} == {
-        *(f"recording-{one}-source-{at}.flac" for one in (1, 2) for at in (1, 2)),
+        *(f"recording-{one}-source-{at}.wav" for one in (1, 2) for at in (1, 2)),
         "result.json", "model.npz", "report.html",
     }  # fmt: skip
-    assert "<audio" not in (out / "report.html").read_text()
-    parts = [read_sound(out / f"recording-2-source-{at}.flac").samples for at in (1, 2)]
-    np.testing.assert_allclose(parts[0] + parts[1], read_sound(other, rate=500).samples[100:600], atol=1e-6)
+    parts = [read_sound(out / f"recording-2-source-{at}.wav").samples for at in (1, 2)]
+    np.testing.assert_allclose(parts[0] + parts[1], read_sound(other, rate=500).samples[:500], atol=1e-6)
     record = json.loads((out / "result.json").read_text())
     assert sorted(at for entry in record["sources"] for at in entry["components"]) == [1, 2, 3]
     assert (record["data"]["rate"], record["data"]["n_samples"]) == (500, [500, 500])
@@ -131,8 +130,6 @@ def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):
     write_sound(slow, tones(), 500)
     assert "sampling rates of [500, 1000] Hz; they must be equal" in said(recording, slow)
     assert "Expected recordings of equal length" in said(recording, silent)
-    assert "nothing is left after --begin 9" in said(recording, "--begin", 9)
-    assert "channel=1: two <tones>.wav has 1 channel" in said(recording, "--channel", 1)
     assert not (tmp_path / "out").exists()
 
 
@@ -150,7 +147,7 @@ def stereo(tmp_path_factory):
     return folder
 
 
-SMALL = ["--frame-length", 64, "--components", 8, "--no-players"]
+SMALL = ["--frame-length", 64, "--components", 8]
 
 
 def sources_of(folder, *names):
@@ -186,9 +183,9 @@ def test_sources_are_named_after_training_files_and_keep_channels_and_bits(stere
     capsys.readouterr()
     # Again into the same folder, and with groups by hand.
     again = ["transform", str(out), str(stereo / "mix.wav"), "--quiet", "-o", str(tmp_path / "new")]
-    assert main([*again, "--group", "a=1,2,3,4,5", "--group", "b=6,7,8", "--format", "flac"]) == 0
+    assert main([*again, "--group", "a=1,2,3,4,5", "--group", "b=6,7,8"]) == 0
     assert capsys.readouterr().out.startswith("a ")
-    assert {path.name for path in (tmp_path / "new").iterdir()} == {"a.flac", "b.flac", "result.json"}
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"a.wav", "b.wav", "result.json"}
     assert main([*again, "--maps", "npy"]) == 2
     assert "--maps does not apply here" in capsys.readouterr().err
     # At another rate than that of the model.
@@ -201,9 +198,9 @@ def test_sources_are_named_after_training_files_and_keep_channels_and_bits(stere
 def test_groups_by_hand_and_further_sources(stereo, tmp_path, capsys):
     out = tmp_path / "out"
     groups = ["--group", "a/b=1,3", "--group", "c=2"]
-    assert separate(stereo / "mix.wav", *groups, *SMALL, "--channel", "mean", out=out) == 0
+    assert separate(stereo / "mix.wav", *groups, *SMALL, out=out) == 0
     assert {path.name for path in out.glob("*.wav")} == {"a-b.wav", "c.wav", "rest.wav"}
-    assert sources_of(out, "a-b").shape == (1, 1500)
+    assert sources_of(out, "a-b").shape == (1, 2, 1500)
     record = json.loads((out / "result.json").read_text())
     assert [entry["components"] for entry in record["sources"]] == [[1, 3], [2], [4, 5, 6, 7, 8]]
     words = ["-k", 2, "--train", stereo / "low.wav"]
@@ -222,7 +219,7 @@ def test_groups_by_hand_and_further_sources(stereo, tmp_path, capsys):
     twice = ["--train", stereo / "low.wav", "--train", stereo / "low.wav"]
     assert "a source called low already has a training recording" in refused(*twice)
     # Sources named after training files must not replace these.
-    assert "low.wav exists and is not the result of an earlier run" in refused(*words, out=stereo)
+    assert ".wav exists and is not the result of an earlier run" in refused(*words, out=stereo)
     write_sound(tmp_path / "none.wav", np.zeros(300), RATE)
     write_sound(tmp_path / "short.wav", np.ones(30), RATE)
     assert "The training file none.wav is silent" in refused("--train", tmp_path / "none.wav")
@@ -235,7 +232,7 @@ def test_sources_beyond_full_scale_are_written_as_floats(tmp_path, capsys):
     t = np.arange(1500) / RATE
     loud = 0.99 * np.sign(np.sin(2 * np.pi * 7 * t)) * np.where(t < 0.7, 1, np.sin(2 * np.pi * 200 * t))
     write_sound(tmp_path / "loud.wav", loud, RATE, subtype="PCM_16")
-    assert separate(tmp_path / "loud.wav", "--frame-length", 64, "--no-players", out=tmp_path / "out") == 0
+    assert separate(tmp_path / "loud.wav", "--frame-length", 64, out=tmp_path / "out") == 0
     sounds = [read_sound(tmp_path / "out" / f"source-{at}.wav") for at in (1, 2)]
     assert max(np.abs(sound.samples).max() for sound in sounds) > 1
     assert {sound.subtype for sound in sounds} == {"FLOAT"}

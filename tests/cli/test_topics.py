@@ -131,7 +131,7 @@ def test_errors(tmp_path, capsys, folder):
     assert main(["topics", "-k", "2"]) == 2
     assert "Give either files of documents or --stdlib" in capsys.readouterr().err
     assert main(["topics", str(folder), "--stop-words", "nowhere.txt", "-o", str(tmp_path / "out")]) == 2
-    assert "neither 'english' nor 'none'" in capsys.readouterr().err
+    assert "--stop-words english, none or nowhere.txt cannot be read" in capsys.readouterr().err
     one = tmp_path / "one.txt"
     one.write_text("only one")
     for paths, more, error, message in [

@@ -132,17 +132,6 @@ def test_samples_in_columns_are_noticed(fitted, saved, tmp_path, capsys):
     assert "was fitted to 6. Give the features of the fit, in their order, or exchange rows" in said
 
 
-def test_names_that_repeat_cannot_be_put_in_order(tmp_path, capsys):
-    X, names = planted(20, 0), ["a", "a", "b", "c", "d", "e"]
-    write_csv(tmp_path / "old.csv", X, names)
-    assert main(["fit", str(tmp_path / "old.csv"), "-k", "2", "--quiet", "-o", str(tmp_path / "out")]) == 0
-    assert run(tmp_path / "out", tmp_path / "old.csv", "--quiet", "-o", tmp_path / "w") == 0
-    capsys.readouterr()
-    write_csv(tmp_path / "new.csv", X[:, ::-1], names[::-1])
-    assert run(tmp_path / "out", tmp_path / "new.csv", "--quiet", "-o", tmp_path / "w") == 2
-    assert "names that are not unique cannot be matched" in the_error(capsys)
-
-
 def test_names_on_one_side_alone_are_said(saved, fitted, tmp_path, capsys):
     X = planted(5, 1)
     path = write_csv(tmp_path / "new.csv", X)
@@ -153,8 +142,6 @@ def test_names_on_one_side_alone_are_said(saved, fitted, tmp_path, capsys):
     assert "note: new.npy has no feature names" in capsys.readouterr().err
     # The table of the run before is gone: its rows are not those of the array.
     assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["W.npy", "result.json"]
-    assert run(fitted, tmp_path / "new.npy", "--csv", "--quiet", "-o", tmp_path / "out") == 0
-    np.testing.assert_array_equal(read_table(tmp_path / "out" / "W.csv").X, np.load(tmp_path / "out/W.npy"))
 
 
 def test_missing_entries_as_in_the_fit_or_as_asked(saved, tmp_path, capsys):

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.cli.transform_runs import record_of, run, the_error
+from tests.cli.transform_runs import run, the_error
 
 import nonneg
 from nonneg.applications import MixedMembership, TopicModel, Unmixing
@@ -97,10 +97,9 @@ def test_a_cube_is_mapped(constraint, tmp_path, capsys):
     model.save(tmp_path / "m.npz")
     assert run(tmp_path / "m.npz", tmp_path / "field.npy", "-o", tmp_path / "out") == 0
     shown = capsys.readouterr()
-    assert shown.out.startswith("108 pixels, 3 endmembers, relative error ")
+    assert shown.out.startswith("108 pixels, 3 endmembers")
     assert "field.npy: 9 x 12 pixels, 15 bands" in shown.err
     np.testing.assert_allclose(np.load(tmp_path / "out" / "abundances.npy"), model.abundances_, atol=1e-12)
-    assert record_of(tmp_path / "out")["result"]["relative_error"] == pytest.approx(model.relative_error_)
     mask = np.ones((9, 12), dtype=bool)
     mask[:2] = False
     np.save(tmp_path / "mask.npy", mask)
@@ -132,7 +131,6 @@ def test_bad_bands_of_the_new_scene_are_left_out(tmp_path, capsys):
     metadata = {"bbl": flags}
     spectral.envi.save_image(str(tmp_path / "new.hdr"), cube, ext="img", metadata=metadata)
     assert run(tmp_path / "m.npz", tmp_path / "new.hdr", "--quiet", "-o", tmp_path / "out") == 0
-    assert record_of(tmp_path / "out")["result"]["relative_error"] < 1e-6
     expected = model.transform(cube, bands=np.array(flags, dtype=bool))
     np.testing.assert_allclose(np.load(tmp_path / "out" / "abundances.npy"), expected, atol=1e-6)
     capsys.readouterr()

@@ -6,6 +6,7 @@ import argparse
 import difflib
 import importlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -128,13 +129,13 @@ def _run(words: list[str]) -> int:
         return 0
     if unknown and command is not None:
         command.error(f"unrecognized arguments: {' '.join(unknown)}{_suggestion(unknown[0], command)}")
-    with terminal.standard_input_as_file(options):
-        code = int(options.run(options))
+    with terminal.standard_input_as_file(options), terminal.warnings_as_notes():
+        options.run(options)
     if getattr(options, "json", False):
         terminal.say_outcome()
     if getattr(options, "open", False):
         terminal.open_report()
-    return code
+    return 0
 
 
 @contextmanager
@@ -214,6 +215,6 @@ def _add_common_arguments(command: argparse.ArgumentParser, name: str) -> None:
 
 
 def _suggestion(word: str, command: argparse.ArgumentParser) -> str:
-    known = [name for action in command._actions for name in action.option_strings]
+    known = set(re.findall(r"--[\w-]+", command.format_help()))
     close = difflib.get_close_matches(word.split("=")[0], known, n=1)
     return f". Did you mean {close[0]}?" if close else ""

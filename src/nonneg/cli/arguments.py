@@ -12,15 +12,6 @@ from pathlib import Path
 from typing import Any
 
 
-def components(text: str) -> int | str:
-    """Read the number of components."""
-    if text == "auto":
-        return text
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected an integer of at least 1 or 'auto', got {text!r}")
-    return int(text)
-
-
 def positive_number(text: str) -> float:
     """Read a number above zero."""
     try:
@@ -39,36 +30,32 @@ def count(text: str) -> int:
     return int(text)
 
 
-def candidates(text: str) -> list[int]:
-    """Read a number, a range that includes its end, or a list."""
-    try:
-        numbers = [int(part) for part in re.split("[:,]", text)]
-        if ":" in text:
-            first, last, step = (*numbers, 1)[:3]
-            numbers = list(range(first, last + 1, step))
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 1:
-        raise argparse.ArgumentTypeError(
-            f"expected an integer of at least 1, a range such as 5:15 or a list such as 5,7,9, got {text!r}"
-        )
-    return numbers
-
-
-def count_or_candidates(text: str) -> int | str | list[int]:
-    """Read a positive integer, several to choose from, or "auto"."""
+def numbers(text: str) -> int | str | list[int]:
+    """Read a number, a range that includes its end or a list to choose from, or "auto"."""
     if text == "auto":
         return text
-    numbers = candidates(text)
-    return numbers[0] if len(numbers) == 1 else numbers
+    try:
+        listed = [int(part) for part in re.split("[:,]", text)]
+        if ":" in text:
+            first, last, step = (*listed, 1)[:3]
+            listed = list(range(first, last + 1, step))
+    except ValueError:
+        listed = []
+    if not listed or min(listed) < 1:
+        raise argparse.ArgumentTypeError(
+            f"expected an integer of at least 1, a range such as 5:15, a list such as 5,7,9 or 'auto', got "
+            f"{text!r}"
+        )
+    return listed[0] if len(listed) == 1 else listed
 
 
 def named_counts(text: str) -> tuple[str, list[int]]:
     """Read a name and positive integers."""
-    name, sign, numbers = text.partition("=")
-    if not sign or not name.strip():
+    name, sign, listed = text.partition("=")
+    places = numbers(listed) if sign and name.strip() else "auto"
+    if isinstance(places, str):
         raise argparse.ArgumentTypeError(f"expected a name and numbers such as drums=1,3,5, got {text!r}")
-    return name.strip(), candidates(numbers)
+    return name.strip(), [places] if isinstance(places, int) else places
 
 
 def image_shape(text: str) -> tuple[int, int]:
@@ -81,7 +68,7 @@ def image_shape(text: str) -> tuple[int, int]:
 
 _VALUES: dict[str, Any] = {
     "N": count,
-    "K": count,
+    "K": numbers,
     "X": float,
     "P": positive_number,
     **dict.fromkeys(("DIR", "FILE", "FILES", "MODEL", "EDGES"), Path),
@@ -152,6 +139,12 @@ def chosen(options: argparse.Namespace, *names: str, **renamed: str) -> dict[str
         for name, value in said.items()
         if value is not None
     }
+
+
+def parameters(options: argparse.Namespace, *names: str, **renamed: str) -> dict[str, Any]:
+    """Collect what the user said, with the seed, the threads and the progress that all estimators know."""
+    said = chosen(options, "n_jobs", *names, random_state="seed", **renamed)
+    return said | {"verbose": int(not options.quiet)}
 
 
 def output_folder(options: argparse.Namespace, source: str | Path, suffix: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,10 +24,6 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 
 [search]
 --method NAME: auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc
---energy X: search among the nodes that account for this fraction of the squared norm (default: 0.99)
---lam X: MERIT: weight of the row sparsity
---max-iter
---tol
 --seed
 --n-jobs
 
@@ -37,7 +32,6 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
     undirected); directed gives memberships by sending and by receiving, undirected adds the
     weights of both directions
 --weight NAME: attribute that contains the weight (.graphml, .gml)
---unweighted: count every edge as 1
 --delimiter CHAR: separator of the cells (default: detect)
 --[no-]header: whether the first line of an edge list is a header (default: detect)
 --variable NAME: which array of a .npz or .mat file to read
@@ -53,12 +47,12 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 """
 """The options, as the help shows them."""
 KINDS: dict[str, Any] = {
-    "communities": {"type": arguments.components, "required": True},
+    "communities": {"required": True},
     "export": {"choices": ["gexf", "graphml"], "nargs": "+", "default": []},
 }
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read, search, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg._optional import import_optional
@@ -78,11 +72,9 @@ def run(options: argparse.Namespace) -> int:
     labels = None if options.labels is None else _labels(options, graph)
     if options.export:
         import_optional("networkx", extra="graphs", purpose="--export")
-    with terminal.warnings_as_notes():
-        model = MixedMembership(options.communities, **_parameters(options))
-        started = time.perf_counter()
-        model.fit(_unweighted(graph.graph) if options.unweighted else graph.graph, names=graph.names)
-        seconds = time.perf_counter() - started
+    said = arguments.parameters(options, "method", "kind", "weight")
+    model = MixedMembership(options.communities, **said)
+    _, seconds = terminal.timed(model.fit, graph.graph, names=graph.names)
     record = communities.describe(model, graph.source, seconds, attribute=options.labels, labels=labels)
     columns = model.node_table()
     cells = list(zip(*map(_cells, columns.values()), strict=True))
@@ -98,31 +90,24 @@ def run(options: argparse.Namespace) -> int:
         )
     reason = "" if number is None else f"{model.n_communities_} communities: {number['reason']}"
     terminal.finish(folder, record, reason, agreement)
-    return 0
 
 
 def _read(options: argparse.Namespace) -> Any:
     from nonneg.applications.communities.files import GraphFile, read_graph
     from nonneg.datasets.real import networkx_graph
 
-    started = time.perf_counter()
     if options.example is not None:
         known = networkx_graph(options.example)
         labeled = known.y is not None and (known.y >= 0).all()
         labels = [known.names[at] for at in known.y] if labeled else None
-        graph = GraphFile(known.X, known.sample_names, options.example, labels=labels)
+        graph, seconds = GraphFile(known.X, known.sample_names, options.example, labels=labels), 0.0
     else:
-        graph = read_graph(
-            options.edges,
-            delimiter=options.delimiter,
-            header=options.header,
-            variable=options.variable,
-            kind=options.kind or "auto",
-        )
+        said = arguments.chosen(options, "delimiter", "header", "variable", "kind")
+        graph, seconds = terminal.timed(read_graph, options.edges, **said)
     for note in graph.notes:
         terminal.note(f"note: {note}")
     if not options.quiet:
-        terminal.note(f"read {graph.source} in {time.perf_counter() - started:.1f} s")
+        terminal.note(f"read {graph.source} in {seconds:.1f} s")
     return graph
 
 
@@ -141,31 +126,6 @@ def _labels(options: argparse.Namespace, graph: Any) -> Any:
         f"{graph.source} has no node attributes. Pass a table of nodes with a column {options.labels!r} "
         "by --nodes."
     )
-
-
-def _unweighted(graph: Any) -> Any:
-    # networkx graphs are told by weight=None.
-    import numpy as np
-    from scipy import sparse
-
-    if hasattr(graph, "is_directed"):
-        return graph
-    matrix = sparse.csr_array(graph, copy=True)
-    matrix.data = np.sign(matrix.data)
-    return matrix
-
-
-def _parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Collect what the user said; everything else is left to the defaults of `MixedMembership`."""
-    said = arguments.chosen(
-        options, "method", "energy", "kind", "weight", "max_iter", "tol", "n_jobs",
-        random_state="seed",
-    )  # fmt: skip
-    if options.lam is not None:
-        said["method_params"] = {"lam": options.lam}
-    if options.unweighted:
-        said["weight"] = None
-    return said | {"verbose": 0 if options.quiet else 1}
 
 
 def _cells(column: Any) -> list[Any]:

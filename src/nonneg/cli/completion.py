@@ -6,16 +6,13 @@ import argparse
 
 from nonneg.cli import terminal
 
-SHELLS = ("bash", "zsh", "tcsh")
-
-
 OPTIONS = """
 shell bash|zsh|tcsh: the shell
 """
 """The options, as the help shows them."""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Print the script."""
     from nonneg._optional import import_optional
     from nonneg.cli import build_parser
@@ -23,4 +20,3 @@ def run(options: argparse.Namespace) -> int:
     shtab = import_optional("shtab", extra="completion", purpose="Shell completion")
     parser, _ = build_parser([], every=True)
     terminal.say(shtab.complete(parser, options.shell).rstrip())
-    return 0

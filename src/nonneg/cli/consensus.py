@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from typing import Any
 
 from nonneg.cli import arguments, tables, terminal
@@ -29,8 +28,6 @@ file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parque
 [consensus]
 --loss NAME [frobenius]: frobenius (default) or kullback-leibler
 --genes N [2000]: factorize this many variable features (default: 2000; all, if there are fewer)
---resample bootstrap|poisson: give every restart resampled data (default: no)
---clustering kmeans|matched [kmeans]: matched: at most one program of a restart in a cluster (default: kmeans)
 --density-threshold P [0.5]: leave out programs farther than this from their neighbors (default: 0.5; 2 keeps
     all)
 --group-by COLUMN: show the usage per group: a column of a .csv or .tsv file, or of the cells of an .h5ad file
@@ -43,18 +40,14 @@ file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parque
 --quiet
 """
 """The options, as the help shows them."""
-KINDS: dict[str, Any] = {"ranks": arguments.candidates}
 
 
 def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of the estimator that both commands share."""
-    said = arguments.chosen(
-        options, "max_iter", "tol", "device", "n_jobs", "checkpoint", n_init="restarts", random_state="seed"
-    )
-    return said | {"verbose": 0 if options.quiet else 1}
+    return arguments.parameters(options, "max_iter", "tol", "device", "checkpoint", n_init="restarts")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read, factorize, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     import numpy as np
@@ -85,19 +78,15 @@ def run(options: argparse.Namespace) -> int:
     names = table.column_names or [str(at) for at in range(counts.shape[1])]
     samples = table.row_names or [str(at) for at in range(counts.shape[0])]
     known, factorized = ([names[int(at)] for at in some] for some in (counted, genes))
-    parameters = arguments.chosen(
-        options, "resample", "clustering", "density_threshold", n_components="ranks", beta_loss="loss"
-    )
-    model = ConsensusNMF(**parameters, **restart_parameters(options))
-    with terminal.warnings_as_notes():
-        started = time.perf_counter()
-        W = to_float64(model.fit_transform(counts[:, genes]))
-        seconds = time.perf_counter() - started
-        if table.column_names is not None:
-            # By which `nonneg transform` finds the genes in other data.
-            model.feature_names_in_ = np.array(factorized, dtype=object)
-        scores = model.gene_spectra(counts[:, counted], W)
-        tpm = model.gene_spectra(counts[:, counted], W, units="tpm")
+    said = arguments.chosen(options, "density_threshold", n_components="ranks", beta_loss="loss")
+    model = ConsensusNMF(**said, **restart_parameters(options))
+    W, seconds = terminal.timed(model.fit_transform, counts[:, genes])
+    W = to_float64(W)
+    if table.column_names is not None:
+        # By which `nonneg transform` finds the genes in other data.
+        model.feature_names_in_ = np.array(factorized, dtype=object)
+    scores = model.gene_spectra(counts[:, counted], W)
+    tpm = model.gene_spectra(counts[:, counted], W, units="tpm")
     programs = consensus.scored_programs(model, scores, known)
     groups = consensus.usage_by_group(W, labels, options.group_by or "")
     numbers = [f"program_{at}" for at in range(model.n_components_)]
@@ -143,7 +132,6 @@ def run(options: argparse.Namespace) -> int:
     add_tables(record, model, written, "programs")
     copies = tables.write_h5ad(options, model, W, factorized)
     terminal.finish(folder, record, model.rank_reason_, others=copies)
-    return 0
 
 
 def add_tables(record: Any, model: Any, written: dict[str, tuple[str, Any]], many: str) -> None:

@@ -14,26 +14,24 @@ OPTIONS = """
 N_COMPONENTS = 16
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Factorize the digits of scikit-learn and write a report."""
     from sklearn.datasets import load_digits
 
+    from nonneg import NMF
     from nonneg._optional import import_optional
     from nonneg.cli import files
-    from nonneg.cli.fit import fit_model
     from nonneg.io import Table
     from nonneg.report import fits
 
     import_optional("matplotlib", extra="report", purpose="The demo's report")
     folder = arguments.output_folder(options, "nonneg", "demo")
-    table = Table(load_digits().data, None, None, "handwritten digits", "npy")
+    table = Table(load_digits().data, source="handwritten digits", kind="npy")
     if not options.quiet:
         terminal.note(f"{len(table.X)} images of 8 x 8 pixels, {N_COMPONENTS} components")
-    with terminal.warnings_as_notes():
-        verbose = 0 if options.quiet else 1
-        model, W, seconds = fit_model(table.X, n_components=N_COMPONENTS, random_state=0, verbose=verbose)
+    model = NMF(N_COMPONENTS, random_state=0, verbose=int(not options.quiet))
+    W, seconds = terminal.timed(model.fit_transform, table.X)
     title = "Parts of handwritten digits"
     record = fits.describe(model, W, table, seconds, title=title, image_shape=(8, 8))
-    files.add_factors(record, table, csv=False)
+    files.add_factors(record, table)
     terminal.finish(folder, record)
-    return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ files FILES*: the documents, unless they are in DIR or were those of --stdlib
 KINDS: dict[str, Any] = {name: {"default": []} for name in ("merge", "split", "rename")}
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Load, change, write."""
     from nonneg.cli.topics import read_inputs, write_topics
 
@@ -39,11 +38,8 @@ def run(options: argparse.Namespace) -> int:
     before = record.data["n_documents"] if record else len(documents.names)
     if len(documents.names) != before:
         terminal.note(f"note: there are now {len(documents.names)} documents; there were {before}")
-    with terminal.warnings_as_notes():
-        started = time.perf_counter()
-        edited = model._edited(documents.contents, **changes)
-        proportions = edited.transform(documents.contents)
-        seconds = time.perf_counter() - started
+    edited, seconds = terminal.timed(model._edited, documents.contents, **changes)
+    proportions = edited.transform(documents.contents)
     if not options.quiet:
         moved = [
             f"{old} is now {' and '.join(map(str, new))}"
@@ -52,7 +48,6 @@ def run(options: argparse.Namespace) -> int:
         ]
         terminal.note(f"numbers of topics: {', '.join(moved) or 'as before'}")
     write_topics(folder, edited, proportions, documents, seconds, inputs)
-    return 0
 
 
 def _opened(folder: Path) -> tuple[Any, Any]:

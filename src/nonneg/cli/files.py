@@ -91,12 +91,12 @@ def tsv_rows(heading: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Writer:
     return table_file(heading, cells, "\t")
 
 
-def add_factors(record: Record, table: Table, *, csv: bool) -> None:
+def add_factors(record: Record, table: Table) -> None:
     """Add the factors of a fit to the files of its record; as .csv too where the data are a table."""
     W, H = record.shown["W"], record.shown["H"]
     record.files = {"W.npy": array_file(W), "H.npy": array_file(H)}
     rows, columns = table.row_names, table.column_names
-    if csv or rows is not None or columns is not None or table.kind in TABLE_KINDS:
+    if rows is not None or columns is not None or table.kind in TABLE_KINDS:
         components = [f"component_{at}" for at in range(H.shape[0])]
         record.files["W.csv"] = factor_file(W, "sample", rows, components)
         record.files["H.csv"] = factor_file(H, "component", components, columns)

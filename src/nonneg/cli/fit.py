@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from nonneg.cli import arguments, tables, terminal
 if TYPE_CHECKING:
     from nonneg.io import Table
 
-
 OPTIONS = f"""
 file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10x folder
 -k/--components K [auto]: number of components, or 'auto' (default) to estimate it
@@ -22,20 +20,16 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10
 
 [model]
 --loss NAME: frobenius (default), kullback-leibler, itakura-saito, or a number: beta of a beta divergence
---solver NAME: solver (default: auto, by the shape of the data)
---init NAME: initialization, such as random or cone
---max-iter
---tol
---alpha-W X: weight of the penalty on W (default: 0)
---alpha-H X: weight of the penalty on H (default: that of --alpha-W)
---l1-ratio X: mix of L1 and L2 in the penalties, from 0 (L2) to 1 (L1)
 --scale max|std|sum: divide every column by its maximum, standard deviation or sum (default: leave the
     units); components are written in the units of the file
---certify: also compare the error with the smallest possible at this rank; costs about as much as a fit
 --missing
 --uncertainty FILE: standard deviation of every entry, a table like the first file
 --negative error|keep: keep: fit noise below zero as it is (default: error)
 --robust: count entries beyond 4 uncertainties by their distance instead of its square (Huber)
+
+[search]
+--max-iter
+--tol
 --seed
 --device
 --n-jobs
@@ -49,58 +43,41 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10
 
 [output]
 --image-shape RxC: show components as images
---csv: also write the factors as .csv (always done for tables)
 {tables.H5AD}
 --quiet
 """
 """The options, as the help shows them."""
+KINDS: dict[str, Any] = {"loss": arguments.number_or_name, "image_shape": arguments.image_shape}
 _MAX_CLASSES = 50  # a column with more different labels is not one of classes
-KINDS: dict[str, Any] = {
-    "components": arguments.components, "loss": arguments.number_or_name, "alpha_H": arguments.number_or_name,
-    "image_shape": arguments.image_shape,
-}  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read, factorize, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
+    from nonneg import NMF
     from nonneg.cli import files
-    from nonneg.iteration.progress import phase
     from nonneg.report import fits
 
     folder = arguments.output_folder(options, options.file, "nmf")
     tables.check_h5ad(options)
-    with cluster_of(options) as client:  # before a file is read for minutes
+    with _cluster_of(options) as client:  # before a file is read for minutes
         table = tables.read_input(options, signed=options.negative == "keep")
         uncertainty = _uncertainty(options, table)
-        _check_image_shape(options.image_shape, table)
-        _check_labels(table.labels, table.label_name)
-        if tables.largest_entry(table) == 0:
-            terminal.note("note: all entries are zero, so there is nothing to find")
-        with terminal.warnings_as_notes():
-            X = table.X if client is None else _chunks(table, client, options)
-            parameters = arguments.chosen(
-                options, "solver", "init", "max_iter", "tol", "alpha_W", "alpha_H", "l1_ratio", "scale",
-                "missing", "negative", "device", "n_jobs", "checkpoint", n_components="components",
-                beta_loss="loss", random_state="seed",
-            )  # fmt: skip
-            if options.robust:
-                parameters["robust"] = "huber"
-            verbose = 0 if options.quiet else 1
-            model, W, seconds = fit_model(X, uncertainty=uncertainty, verbose=verbose, **parameters)
-            if options.certify:
-                with phase("computing the lower bound of the error", verbose):
-                    _add_lower_bound(model, X, uncertainty)
+        _check_table(options, table)
+        model = NMF(
+            robust="huber" if options.robust else None,
+            **arguments.parameters(
+                options, "max_iter", "tol", "scale", "missing", "negative", "device", "checkpoint",
+                n_components="components", beta_loss="loss",
+            ),
+        )  # fmt: skip
+        X = table.X if client is None else _chunks(table, client, options)
+        W, seconds = terminal.timed(_fit_transform, model, X, uncertainty)
+    title, image_shape = f"Factorization of {tables.table_name(table)}", options.image_shape
     record = fits.describe(
-        model,
-        W,
-        table,
-        seconds,
-        title=f"Factorization of {tables.table_name(table)}",
-        image_shape=options.image_shape,
-        uncertainty=uncertainty,
+        model, W, table, seconds, title=title, image_shape=image_shape, uncertainty=uncertainty
     )
-    files.add_factors(record, table, csv=options.csv)
+    files.add_factors(record, table)
     if uncertainty is not None:
         residuals = (table.X - W @ model.components_) / uncertainty
         rows, columns = table.row_names, table.column_names
@@ -109,11 +86,10 @@ def run(options: argparse.Namespace) -> int:
     classes = terminal.table_text(fits.label_rows(record))
     said = fits.label_sentence(record), classes, fits.residual_sentence(record)
     terminal.finish(folder, record, *said, others=copies)
-    return 0
 
 
 @contextmanager
-def cluster_of(options: argparse.Namespace) -> Iterator[Any]:
+def _cluster_of(options: argparse.Namespace) -> Iterator[Any]:
     """Yield a client of the Dask cluster that --scheduler names; None without it."""
     if options.scheduler is None:
         yield None
@@ -140,6 +116,14 @@ def _chunks(table: Table, client: Any, options: argparse.Namespace) -> Any:
     return X
 
 
+def _fit_transform(model: Any, X: Any, uncertainty: Any) -> Any:
+    W = model.fit_transform(X, uncertainty=uncertainty)
+    if hasattr(W, "compute"):
+        W = W.compute()
+        model.result_ = replace(model.result_, W=W)
+    return W
+
+
 def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
     """Read the standard deviations, which must have the names of the data."""
     if options.uncertainty is None:
@@ -150,60 +134,34 @@ def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
     if isinstance(table.X, DataMatrix) or options.scheduler is not None:
         raise UnsupportedInputError("--uncertainty needs data that fit in memory, on this machine.")
     same = {**vars(options), "file": options.uncertainty}
-    found = tables.read_input(argparse.Namespace(**same), signed=True)
-    for side, own, other in (
-        ("columns", table.column_names, found.column_names), ("rows", table.row_names, found.row_names)
-    ):  # fmt: skip
+    deviations = tables.read_input(argparse.Namespace(**same), signed=True)
+    for side in ("column", "row"):
+        own, other = getattr(table, f"{side}_names"), getattr(deviations, f"{side}_names")
         if own is not None and other is not None and list(own) != list(other):
             pairs = zip(own, other, strict=False)
             at = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(own), len(other)))
             raise InvalidDataError(
-                f"The {side} of --uncertainty are not those of the data: they differ from number {at + 1} "
+                f"The {side}s of --uncertainty are not those of the data: they differ from number {at + 1} "
                 "on. Put them in the same order."
             )
-    return found.X
+    return deviations.X
 
 
-def fit_model(X: Any, *, uncertainty: Any = None, **parameters: Any) -> tuple[Any, Any, float]:
-    """Fit, and take the time."""
-    from nonneg import NMF
+def _check_table(options: argparse.Namespace, table: Table) -> None:
+    """Reject an impossible shape of images and labels that are no classes, before any work."""
+    from nonneg.exceptions import InvalidDataError, ShapeError
 
-    model = NMF(**parameters)
-    started = time.perf_counter()
-    W = model.fit_transform(X, uncertainty=uncertainty)
-    if hasattr(W, "compute"):
-        W = W.compute()
-        model.result_ = replace(model.result_, W=W)
-    return model, W, time.perf_counter() - started
-
-
-def _add_lower_bound(model: Any, X: Any, uncertainty: Any = None) -> None:
-    """Add to the certificate how far the error is from the least possible one, where that is known."""
-    if model.result_.loss_name != "frobenius" or model.result_.stop_reason.name == "INTERRUPTED":
-        return
-    try:
-        model.certify(X, uncertainty=uncertainty)
-    except KeyboardInterrupt:  # the fit itself is done and shall not be lost
-        terminal.note("note: interrupted; the error is not compared with the smallest possible one")
-
-
-def _check_image_shape(shape: tuple[int, int] | None, table: Table) -> None:
-    from nonneg.exceptions import ShapeError
-
+    shape = options.image_shape
     if shape is not None and shape[0] * shape[1] != table.X.shape[1]:
         raise ShapeError(
             f"--image-shape {shape[0]}x{shape[1]} needs {shape[0] * shape[1]} features, but the data have "
             f"{table.X.shape[1]}. Give rows and columns whose product is {table.X.shape[1]}."
         )
-
-
-def _check_labels(labels: Sequence[str] | None, name: str | None) -> None:
-    """Reject labels that are not class labels."""
-    from nonneg.exceptions import InvalidDataError
-
-    n_classes = len(set(labels or ()))
+    n_classes, name = len(set(table.labels or ())), table.label_name
     if n_classes > _MAX_CLASSES:
         raise InvalidDataError(
             f"--label-column {name} has {n_classes} different labels; expected classes, at most "
             f"{_MAX_CLASSES}. Leave the column out with --drop {name}."
         )
+    if tables.largest_entry(table) == 0:
+        terminal.note("note: all entries are zero, so there is nothing to find")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
-from typing import Any
 
 from nonneg.cli import arguments, tables, terminal
 
@@ -15,13 +13,12 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 
 [search]
 --method NAME+: singular-value-ratio or cross-validation; may be repeated (default: both)
---k-min K: smallest candidate (default: 2)
---k-max K: largest candidate (default: half of the smaller side, at most 64)
+--k-min N: smallest candidate (default: 2)
+--k-max N: largest candidate (default: half of the smaller side, at most 64)
 --candidates K,K,...: candidates: a list, or a range such as 2:20
 --normalize l1|l2: scale samples to norm one first
 --scale max|std|sum: divide every column by its maximum, standard deviation or sum first
 --n-folds N: folds of the cross-validation (default: 5)
---max-samples N: maximum number of samples to fit (default: 1000)
 --missing
 --seed
 --n-jobs
@@ -36,10 +33,10 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 --quiet
 """
 """The options, as the help shows them."""
-KINDS: dict[str, Any] = {"candidates": arguments.candidates}
+KINDS = {"candidates": arguments.numbers}
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import compare_ranks
@@ -50,28 +47,34 @@ def run(options: argparse.Namespace) -> int:
     table = tables.read_input(options)
     if options.scale is not None:
         table = replace(table, X=fits.scaled(table.X, options.scale))
+    shown = arguments.chosen(
+        options,
+        "k_min",
+        "k_max",
+        "candidates",
+        "normalize",
+        "missing",
+        "n_jobs",
+        methods="method",
+        rng="seed",
+    )
     inner = arguments.chosen(options, "n_folds")
-    parameters = arguments.chosen(
-        options, "k_min", "k_max", "candidates", "normalize", "max_samples", "missing", "n_jobs",
-        "checkpoint", methods="method", rng="seed",
-    )  # fmt: skip
-    if inner:
-        parameters["method_params"] = inner
-    with terminal.warnings_as_notes():
-        started = time.perf_counter()
-        comparison = compare_ranks(table.X, **parameters, verbose=0 if options.quiet else 1)
-        seconds = time.perf_counter() - started
-    shown = {name: value for name, value in parameters.items() if name not in ("checkpoint", "method_params")}
+    comparison, seconds = terminal.timed(
+        compare_ranks,
+        table.X,
+        **shown,
+        **arguments.chosen(options, "checkpoint"),
+        **({"method_params": inner} if inner else {}),
+        verbose=int(not options.quiet),
+    )
     title = f"Number of components of {tables.table_name(table)}"
-    parameters = shown | inner | arguments.chosen(options, "scale")
-    record = ranks.describe(comparison, table, seconds, title=title, parameters=parameters)
+    shown |= inner | arguments.chosen(options, "scale")
+    record = ranks.describe(comparison, table, seconds, title=title, parameters=shown)
     if dominance := fits.dominant(table.X, "frobenius", table.column_names):
         record.hints = [fits.outweighed(dominance)]
     for name, why in comparison.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")
-    reason = comparison.reason[:1].upper() + comparison.reason[1:]
     candidates = record.result["table"]
     heading = candidates[0] if candidates else ["k"]
     record.files["rank.csv"] = files.table_file(heading, [row.values() for row in candidates])
-    terminal.finish(folder, record, reason)
-    return 0
+    terminal.finish(folder, record, comparison.reason[:1].upper() + comparison.reason[1:])

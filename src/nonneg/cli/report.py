@@ -12,7 +12,7 @@ folder DIR: the folder that a command wrote with -o DIR
 """The options, as the help shows them."""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read the results and write report.html beside them."""
     from nonneg.exceptions import FileFormatError
     from nonneg.report.page import build_page, restored
@@ -29,4 +29,3 @@ def run(options: argparse.Namespace) -> int:
         (fresh / REPORT).write_text(clean(page), encoding="utf-8")
     terminal.outcome.files = [folder / REPORT]
     terminal.say(str(folder / REPORT))
-    return 0

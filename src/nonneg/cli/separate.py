@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +14,13 @@ from nonneg.cli import arguments, terminal
 if TYPE_CHECKING:
     from nonneg._typing import FloatArray
     from nonneg.applications.audio import Sound
-
+    from nonneg.report.record import Record
+    from nonneg.report.sounds import Separated
 
 OPTIONS = """
-files FILE+: sound files: .wav .flac .ogg ...; several are realizations of the same piece, aligned sample by
+files FILE+: sound files: .wav .flac .ogg ...; several are recordings of the same piece, aligned sample by
     sample
--k/--sources K: number of sources (default: the number that --train or --group names, otherwise 2)
+-k/--sources N: number of sources (default: the number that --train or --group names, otherwise 2)
 --train [NAME=]FILE+: solo recording of a source, which is named after the file or NAME; repeat for each
     source, or for several recordings of the same NAME. Further sources (-k) are learned from the recording
     itself
@@ -28,13 +29,10 @@ files FILE+: sound files: .wav .flac .ogg ...; several are realizations of the s
 -o/--output DIR: output folder (default: name of the first FILE + -sources)
 
 [sound]
---channel C [all]: channels to use: all (default), their mean, or one: 0, 1, ...
 --rate N: resample to this rate first, in hertz
---begin X [0.0]: skip this many seconds at the beginning
---seconds P: use only this many seconds
+--seconds P: use only this many seconds, from the beginning
 --frame-length N: samples per frame (default: 46 to 372 ms, as concentrates the energy; 512 for
     transforms)
---hop N: samples from one frame to the next (default: a quarter of a frame; half for transforms)
 
 [model]
 --method stft|transform|tl|jd|dct: the short-time Fourier transform (stft, default); a transform learned with
@@ -47,8 +45,6 @@ files FILE+: sound files: .wav .flac .ogg ...; several are realizations of the s
     (harmonic-percussive, two sources)
 
 [search]
---n-init N: number of initializations (default: 1; 3 for transforms)
---init NAME: initialization of transforms: dct (default), jd or random
 --max-iter
 --tol
 --seed
@@ -56,103 +52,79 @@ files FILE+: sound files: .wav .flac .ogg ...; several are realizations of the s
 --checkpoint
 
 [output]
---format wav|flac [wav]: format of the sources (default: wav), with the samples of the recording where
-    possible: 16, 24 or 32 bits, or floats
---[no-]players: include audio players in the report
 --quiet
 """
 """The options, as the help shows them."""
-KINDS: dict[str, Any] = {
-    "group": {"type": arguments.named_counts}, "train": {"type": str}, "players": {"default": True},
-}  # fmt: skip
+KINDS: dict[str, Any] = {"group": {"type": arguments.named_counts}, "train": {"type": str}}
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read, separate, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import SourceSeparation
-    from nonneg.cli import sound_files
     from nonneg.report import sounds
 
     folder = arguments.output_folder(options, options.files[0], "sources")
-    with terminal.warnings_as_notes():
-        recordings = _read_recordings(options)
-        training, trained_on = _read_training(options, recordings[0].rate)
-        model = SourceSeparation(options.sources, **_parameters(options))
-        known_names = list(training or dict(options.group or ()))
-        names = sound_files.file_names(known_names, len(recordings), options.format)
-        sound_files.check_targets(folder, names)
-        started = time.perf_counter()
-        sources = model.fit_separate(_stacked(recordings), recordings[0].rate, training=training or None)
-        seconds = time.perf_counter() - started
-        parts = _by_recording(sources, recordings)
-        separated = sounds.Separated(model, recordings, parts, seconds, trained_on)
-        names = sound_files.file_names(model.source_names_, len(recordings), options.format)
-        sound_files.check_targets(folder, names)
-        record = sounds.describe(separated, players=options.players)
-        for at, entry in enumerate(record.details["sources"]):
-            entry["files"] = [own[at] for own in names]
-        record.files = sound_files.sound_files(separated, names, options.format)
-        terminal.finish(folder, record)
-    return 0
+    check_sound_folder(folder)
+    recordings = _read_recordings(options)
+    training, trained_on = _read_training(options, recordings[0].rate)
+    model = SourceSeparation(options.sources, **_parameters(options))
+    channels = [row for sound in recordings for row in _channels(sound.samples)]
+    sources, seconds = terminal.timed(
+        model.fit_separate,
+        recordings[0].samples if len(recordings) == 1 else channels,
+        recordings[0].rate,
+        training=training or None,
+    )
+    parts = [sources] if len(recordings) == 1 else _by_recording(sources, recordings)
+    separated = sounds.Separated(model, recordings, parts, seconds, trained_on)
+    record = sounds.describe(separated)
+    add_sounds(record, separated)
+    terminal.finish(folder, record)
 
 
 def _read_recordings(options: argparse.Namespace) -> list[Sound]:
     """Read the recordings, and of each the part that was asked for."""
     from nonneg.applications.audio import read_sound
-    from nonneg.exceptions import InvalidDataError, InvalidParameterError
+    from nonneg.exceptions import InvalidDataError
 
-    channel = int(options.channel) if options.channel.isdecimal() else options.channel
-    sounds = [read_sound(path, channel=channel, rate=options.rate) for path in options.files]
+    sounds = [read_sound(path, channel="all", rate=options.rate) for path in options.files]
     rates = sorted({sound.rate for sound in sounds})
     if len(rates) > 1:
         raise InvalidDataError(
             f"The files have sampling rates of {rates} Hz; they must be equal. Resample them with --rate, "
             f"such as --rate {rates[0]}."
         )
-    if options.begin < 0:
-        raise InvalidParameterError(f"--begin must be at least 0, got {options.begin}.")
-    parts = []
-    for sound in sounds:
-        first = round(options.begin * sound.rate)
-        last = None if options.seconds is None else first + round(options.seconds * sound.rate)
-        part = sound.samples[..., first:last]
-        if part.shape[-1] == 0:
-            raise InvalidDataError(
-                f"{sound.source} ends after {sound.samples.shape[-1] / sound.rate:.2f} s; nothing is left "
-                f"after --begin {options.begin:g}."
-            )
-        parts.append(replace(sound, samples=part))
-    if not any(part.samples.any() for part in parts):
-        names = ", ".join(sound.source for sound in parts)
-        raise InvalidDataError(f"{names}: nothing but silence. Check the file, --channel and --begin.")
+    if options.seconds is not None:
+        last = max(1, round(options.seconds * rates[0]))
+        sounds = [replace(sound, samples=sound.samples[..., :last]) for sound in sounds]
+    if not any(sound.samples.any() for sound in sounds):
+        names = ", ".join(sound.source for sound in sounds)
+        raise InvalidDataError(f"{names}: nothing but silence. Check the file and --seconds.")
     if not options.quiet:
-        for sound in parts:
-            used = "" if options.channel == "all" else f" ({options.channel})"
-            _note_of(sound, "" if sound.n_channels == 1 else f", {sound.n_channels} channels{used}")
-    return parts
+        for sound in sounds:
+            _note_of(sound, "" if sound.n_channels == 1 else f", {sound.n_channels} channels")
+    return sounds
 
 
 def _read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return the training recordings of each source at a rate, and the names of their files."""
-    from nonneg.applications.audio import read_sound
     from nonneg.exceptions import InvalidDataError, InvalidParameterError
 
     signals: dict[str, Any] = {}
     files: dict[str, list[str]] = {}
     for text in options.train or ():
-        name, path, is_named = _name_and_path(text)
+        name, sign, rest = text.partition("=")
+        is_named = bool(sign and name.strip()) and not Path(text).exists()
+        name, path = (name.strip(), Path(rest)) if is_named else (Path(text).stem, Path(text))
         if name in signals and not is_named:
             raise InvalidParameterError(
                 f"--train {text}: a source called {name} already has a training recording. Give this one "
                 f"its own name, --train NAME={text}, or add it to the same source, --train {name}={text}."
             )
-        sound = read_sound(path, channel="all")
+        sound = read_at(path, rate)
         if not sound.samples.any():
             raise InvalidDataError(f"The training file {sound.source} is silent: it contains only zeros.")
-        if sound.rate != rate:
-            terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {rate} Hz")
-            sound = read_sound(path, channel="all", rate=rate)
         if not options.quiet:
             _note_of(sound, f", training of {name}")
         signals.setdefault(name, []).append(sound.samples)
@@ -160,12 +132,15 @@ def _read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, An
     return signals, files
 
 
-def _name_and_path(text: str) -> tuple[str, Path, bool]:
-    """Split NAME=FILE; without a name, a source is named after its file."""
-    name, sign, rest = text.partition("=")
-    if sign and name.strip() and not Path(text).exists():
-        return name.strip(), Path(rest), True
-    return Path(text).stem, Path(text), False
+def read_at(path: Path, rate: int | None) -> Sound:
+    """Read a sound with all channels, at the rate of others."""
+    from nonneg.applications.audio import read_sound
+
+    sound = read_sound(path, channel="all")
+    if rate is None or sound.rate == rate:
+        return sound
+    terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {rate} Hz")
+    return read_sound(path, channel="all", rate=rate)
 
 
 def _note_of(sound: Sound, more: str) -> None:
@@ -185,35 +160,13 @@ def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[
     return {name: [number - 1 for number in numbers] for name, numbers in groups}
 
 
-def _stacked(sounds: Sequence[Sound]) -> Any:
-    """Bring the signals of files into the form that `SourceSeparation` takes."""
-    import numpy as np
-
-    if len(sounds) == 1:
-        return sounds[0].samples
-    return [row for sound in sounds for row in np.atleast_2d(sound.samples)]
-
-
-def _by_recording(sources: Any, sounds: Sequence[Sound]) -> list[FloatArray]:
-    """Return the sources of every recording: one array each, with channels where the file has several."""
-    import numpy as np
-
-    if len(sounds) == 1:
-        return [sources]
-    ends = np.cumsum([len(np.atleast_2d(sound.samples)) for sound in sounds])[:-1]
-    parts = np.split(sources, ends, axis=1)
-    return [
-        part[:, 0] if sound.samples.ndim == 1 else part for part, sound in zip(parts, sounds, strict=True)
-    ]
-
-
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `SourceSeparation`."""
     from nonneg.exceptions import InvalidParameterError
 
-    said = arguments.chosen(
-        options, "frame_length", "hop", "method", "n_init", "init", "max_iter", "tol",
-        "n_jobs", "checkpoint", "grouping", n_components="components", random_state="seed",
+    said = arguments.parameters(
+        options, "frame_length", "method", "max_iter", "tol", "checkpoint", "grouping",
+        n_components="components",
     )  # fmt: skip
     if options.group:
         if options.grouping is not None:
@@ -222,4 +175,71 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
                 "one of them out."
             )
         said["grouping"] = grouping_by_hand(options.group)
-    return said | {"verbose": 0 if options.quiet else 1}
+    return said
+
+
+def _channels(samples: FloatArray) -> Any:
+    return samples if samples.ndim > 1 else samples[None]
+
+
+def _by_recording(sources: Any, sounds: Sequence[Sound]) -> list[FloatArray]:
+    """Return the sources of every recording: one array each, with channels where the file has several."""
+    parts, first = [], 0
+    for sound in sounds:
+        last = first + len(_channels(sound.samples))
+        parts.append(sources[:, first] if sound.samples.ndim == 1 else sources[:, first:last])
+        first = last
+    return parts
+
+
+def check_sound_folder(folder: Path) -> None:
+    """Check before any work that no sounds would be replaced but those of an earlier run."""
+    from nonneg.exceptions import OutputError
+    from nonneg.report.record import earlier_files
+
+    strangers = sorted({path.name for path in folder.glob("*.wav")} - earlier_files(folder))
+    if strangers:
+        raise OutputError(
+            f"{folder / strangers[0]} exists and is not the result of an earlier run. Choose another folder "
+            "with -o."
+        )
+
+
+def add_sounds(record: Record, separated: Separated) -> None:
+    """Add the sources to the files of a record, with the samples of each recording where they hold them."""
+    import numpy as np
+
+    from nonneg.applications.audio import write_sound
+    from nonneg.applications.audio.files import EXACT
+
+    def writer(source: FloatArray, rate: int, subtype: str | None) -> Any:
+        return lambda path: write_sound(path, source.T, rate, subtype=subtype)
+
+    stems: list[str] = []
+    for at, name in enumerate(separated.model.source_names_):
+        stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or f"source-{at + 1}"
+        stems.append(stem if stem.lower() not in [other.lower() for other in stems] else f"{stem}-{at + 1}")
+    peak = max(float(np.abs(sources).max()) for sources in separated.sources)
+    entries, several, floats = record.details["sources"], len(separated.sounds) > 1, False
+    for number, (sound, sources) in enumerate(zip(separated.sounds, separated.sources, strict=True), 1):
+        subtype = sound.subtype if sound.subtype in ("FLOAT", "DOUBLE", *EXACT) else None
+        if subtype in EXACT and peak > 1 - 2.0 ** (1 - EXACT[subtype]):
+            subtype, floats = "FLOAT", True
+        parts = _rounded(sources, EXACT[subtype]) if subtype in EXACT else sources
+        for entry, stem, source in zip(entries, stems, parts, strict=True):
+            name = f"recording-{number}-{stem}.wav" if several else f"{stem}.wav"
+            entry.setdefault("files", []).append(name)
+            record.files[name] = writer(source, sound.rate, subtype)
+    if floats:
+        terminal.note("note: sources are louder than full scale and were written as 32-bit floats")
+
+
+def _rounded(sources: FloatArray, bits: int) -> FloatArray:
+    """Round sources to whole steps whose sums are those of the recording, rounded."""
+    import numpy as np
+
+    step = 2.0 ** (1 - bits)
+    whole = np.rint(sources / step)
+    loudest = int(np.argmax(np.square(sources).reshape(len(sources), -1).sum(axis=1)))
+    whole[loudest] += np.rint(sources.sum(axis=0) / step) - whole.sum(axis=0)
+    return np.clip(whole * step, -1.0, 1.0 - step)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,15 @@ file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or
 [signatures]
 --reference FILE: table of known signatures to compare with, such as COSMIC's, which nonneg does not contain
 --assign: extract no signatures, but find those of --reference that are active in each tumor
---threshold P [0.85]: smallest cosine of a match (default: 0.85)
---no-resample: do not resample the counts for every restart
 --n-bootstrap N [100]: draws for the intervals of the exposures (default: 100)
 
 [output]
 --quiet
 """
 """The options, as the help shows them."""
-KINDS: dict[str, Any] = {"ranks": arguments.candidates}
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read, extract, write."""
     from dataclasses import asdict
 
@@ -44,18 +40,12 @@ def run(options: argparse.Namespace) -> int:
     table, frame = _read(options.file)
     reference = None if options.reference is None else _read(options.reference)[1]
     if options.assign:
-        return _assign(options, folder, table, frame, reference)
-    model = MutationalSignatures(
-        list(options.ranks),
-        resample=None if options.no_resample else "poisson",
-        **restart_parameters(options),
-    )
-    with terminal.warnings_as_notes():
-        started = time.perf_counter()
-        model.fit(frame)
-        seconds = time.perf_counter() - started
-        low, high = model.exposure_intervals(frame, n_bootstrap=max(options.n_bootstrap, 2))
-    matches = None if reference is None else model.match(reference, threshold=options.threshold)
+        _assign(options, folder, table, frame, reference)
+        return
+    model = MutationalSignatures(options.ranks, **restart_parameters(options))
+    _, seconds = terminal.timed(model.fit, frame)
+    low, high = model.exposure_intervals(frame, n_bootstrap=max(options.n_bootstrap, 2))
+    matches = None if reference is None else model.match(reference)
     programs, samples = consensus.signature_programs(model, matches), model.sample_names_
     numbers = [f"signature_{at}" for at in range(model.n_signatures_)]
     intervals = [
@@ -63,7 +53,6 @@ def run(options: argparse.Namespace) -> int:
         for i, name in enumerate(samples)
         for at in range(model.n_signatures_)
     ]
-    uncertain = "the counts alone" if options.no_resample else "counts and signatures"
     written = {
         "signatures.tsv": (
             "the signatures: shares of the 96 mutation types",
@@ -74,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
             files.tsv(("sample", *numbers), samples, model.exposures_),
         ),
         "exposure_intervals.tsv": (
-            f"95% bootstrap intervals of these numbers, for the uncertainty of {uncertain}",
+            "95% bootstrap intervals of these numbers, for the uncertainty of counts and signatures",
             files.tsv_rows(("sample", "signature", "exposure", "low", "high"), intervals),
         ),
     }
@@ -88,10 +77,9 @@ def run(options: argparse.Namespace) -> int:
     record = consensus.describe(model, table, seconds, title=title, programs=programs)
     add_tables(record, model.consensus_, written, "signatures")
     terminal.finish(folder, record, model.rank_reason_)
-    return 0
 
 
-def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, reference: Any) -> int:
+def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, reference: Any) -> None:
     """Assign known signatures, and write the exposures."""
     from nonneg.applications.signatures import assign_signatures
     from nonneg.cli import files
@@ -100,9 +88,10 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
 
     if reference is None:
         raise InvalidParameterError("--assign needs --reference FILE, a table of known signatures.")
-    started = time.perf_counter()
-    answer = assign_signatures(frame, reference, n_bootstrap=max(options.n_bootstrap, 2), rng=options.seed)
-    seconds = time.perf_counter() - started
+    n_bootstrap = max(options.n_bootstrap, 2)
+    answer, seconds = terminal.timed(
+        assign_signatures, frame, reference, n_bootstrap=n_bootstrap, rng=options.seed
+    )
     used = [at for at, share in enumerate(answer.prevalence) if share > 0]
     sides = (answer.exposures, answer.low, answer.high, answer.evidence)
     intervals = [
@@ -137,7 +126,6 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
         for at in sorted(used, key=lambda at: -answer.prevalence[at])
     ]
     terminal.finish(folder, record, terminal.table_text(rows), page=False)
-    return 0
 
 
 def _read(path: Path) -> tuple[Any, Any]:

@@ -6,16 +6,18 @@ import argparse
 import re
 import sys
 import tempfile
+import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from nonneg.report.record import Record
 
+Result = TypeVar("Result")
 # All but tab and line feed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -66,20 +68,6 @@ def open_report() -> None:
         note(f"note: no browser was found; open {pages[-1]} yourself")
 
 
-# First bytes of the formats that can be told apart; everything else is text.
-SIGNATURES = {
-    b"\x93NUMPY": ".npy",
-    b"PK": ".npz",
-    b"%%MatrixMarket": ".mtx",
-    b"PAR1": ".parquet",
-    b"\x89HDF": ".h5ad",
-    b"RIFF": ".wav",
-    b"fLaC": ".flac",
-    b"\x1f\x8b": ".csv.gz",
-    b"{": ".jsonl",
-}
-
-
 @contextmanager
 def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
     """Put what comes by standard input into a file where the name of a file is `-`."""
@@ -88,8 +76,7 @@ def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
         yield
         return
     content = sys.stdin.buffer.read()
-    text = ".txt" if options.command in ("topics", "communities") else ".csv"
-    suffix = next((end for start, end in SIGNATURES.items() if content.startswith(start)), text)
+    suffix = ".txt" if options.command in ("topics", "communities") else ".csv"
     with tempfile.TemporaryDirectory(prefix="nonneg-") as folder:
         path = Path(folder) / f"stdin{suffix}"
         path.write_bytes(content)
@@ -132,6 +119,13 @@ def warnings_as_notes() -> Iterator[None]:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
+
+
+def timed(call: Callable[..., Result], *args: Any, **named: Any) -> tuple[Result, float]:
+    """Call a function; return its result, and how many seconds it took."""
+    started = time.perf_counter()
+    result = call(*args, **named)
+    return result, time.perf_counter() - started
 
 
 def table_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,10 +30,6 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --method NAME: nmf (default), kl, or anchor words by merit, spa, snpa, xray, fast-anchor, ...
 --anchors WORDS: your own anchor words, separated by commas
 --seed-words FILE: words that guide topics: a file with a line per topic, such as `sports: game, team, player`
---[no-]balance: nmf: keep large subjects from taking up all topics (default: yes)
---min-documents N: topics of fewer documents rest on few; nmf: they are set aside (default: 10)
---duplicates merge|keep: merge: copies of a document take no part in the search for topics (default)
---max-iter
 --seed
 --device
 --n-jobs
@@ -43,10 +38,9 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --quiet
 """
 """The options, as the help shows them."""
-KINDS: dict[str, Any] = {"topics": arguments.count_or_candidates}
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read, find topics, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import TopicModel
@@ -58,22 +52,18 @@ def run(options: argparse.Namespace) -> int:
     folder = arguments.output_folder(options, "stdlib" if options.stdlib else options.files[0], "topics")
     inputs = _inputs(options)
     documents = read_inputs(inputs, quiet=options.quiet)
-    with terminal.warnings_as_notes():
-        parameters = _parameters(options, documents)
-        n_topics = options.topics or len(parameters.get("anchors", ())) or "auto"
-        model = TopicModel(n_topics, **parameters)
-        if not options.quiet:
-            sought = counted(n_topics, "topic") if isinstance(n_topics, int) else "the number of topics"
-            texts = counted(len(documents.names), "document")
-            terminal.note(f"{texts} from {documents.source}: looking for {sought}")
-        started = time.perf_counter()
-        proportions = model.fit_transform(documents.contents)
-        seconds = time.perf_counter() - started
+    parameters = _parameters(options, documents)
+    n_topics = options.topics or len(parameters.get("anchors", ())) or "auto"
+    model = TopicModel(n_topics, **parameters)
+    if not options.quiet:
+        sought = counted(n_topics, "topic") if isinstance(n_topics, int) else "the number of topics"
+        texts = counted(len(documents.names), "document")
+        terminal.note(f"{texts} from {documents.source}: looking for {sought}")
+    proportions, seconds = terminal.timed(model.fit_transform, documents.contents)
     for name in ("documents-used", "documents-weighted"):
         if name in model.certificate_:
             terminal.note(f"note: {model.certificate_[name].sentence}")
     write_topics(folder, model, proportions, documents, seconds, inputs)
-    return 0
 
 
 def write_topics(
@@ -128,18 +118,13 @@ def read_inputs(inputs: dict[str, Any], *, quiet: bool) -> Any:
 
 def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `TopicModel`."""
-    said = arguments.chosen(
-        options, "method", "balance", "min_documents", "duplicates", "min_df", "max_df", "device", "n_jobs",
-        "max_iter", random_state="seed",
-    )  # fmt: skip
+    said = arguments.parameters(options, "method", "min_df", "max_df", "device")
     if options.anchors is not None:
         said["anchors"] = [word.strip() for word in options.anchors.split(",")]
     if options.seed_words is not None:
         said["seed_words"] = _seed_words(options.seed_words)
     if documents.words is not None:
         said["vocabulary"] = documents.words
-    if not options.quiet:
-        said["verbose"] = 1
     if documents.are_texts:
         said["stop_words"] = _stop_words(options.stop_words)
         # Words in every other text connect documents, whatever they are about.
@@ -147,16 +132,21 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     return said
 
 
-def _seed_words(path: Path) -> dict[str, list[str]]:
+def _lines(path: Path, option: str) -> list[str]:
     from nonneg.exceptions import FileFormatError
 
     try:
-        lines = path.read_text("utf-8").splitlines()
+        return [line.strip() for line in path.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"--seed-words {path} cannot be read: {error}") from error
+        raise FileFormatError(f"{option} {path} cannot be read: {error}") from error
+
+
+def _seed_words(path: Path) -> dict[str, list[str]]:
+    from nonneg.exceptions import FileFormatError
+
     topics: dict[str, list[str]] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.lstrip().startswith("#"):
+    for number, line in enumerate(_lines(path, "--seed-words"), 1):
+        if not line or line.startswith("#"):
             continue
         name, colon, words = line.partition(":")
         group = [word.strip() for word in words.split(",") if word.strip()]
@@ -169,18 +159,9 @@ def _seed_words(path: Path) -> dict[str, list[str]]:
 
 
 def _stop_words(name: str) -> Any:
-    if name == "none":
-        return None
-    if name == "english":
-        return name
-    from nonneg.exceptions import FileFormatError
-
-    try:
-        return [word.strip().lower() for word in Path(name).read_text("utf-8").splitlines() if word.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(
-            f"--stop-words {name} is neither 'english' nor 'none', nor a file of words: {error}"
-        ) from error
+    if name in ("none", "english"):
+        return None if name == "none" else name
+    return [word.lower() for word in _lines(Path(name), "--stop-words english, none or") if word]
 
 
 def _files(model: Any, proportions: Any, names: Sequence[str], record: Any) -> dict[str, Any]:

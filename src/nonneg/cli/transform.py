@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from nonneg.cli import arguments, tables, terminal
 from nonneg.cli.unmix import PIXELS
 
 if TYPE_CHECKING:
-    from nonneg._typing import FloatArray
     from nonneg.io import Table
     from nonneg.report.record import Record
 
@@ -21,11 +19,11 @@ _KINDS = {"table": "a table", "texts": "texts", "cube": "a hyperspectral cube", 
 _OPTIONS = {
     "table": (
         "header", "index", "delimiter", "columns", "drop", "variable", "layer", "highly_variable",
-        "write_h5ad", "transpose", "dtype", "missing", "memory", "csv",
+        "write_h5ad", "transpose", "dtype", "missing", "memory",
     ),
     "texts": ("text_column", "lines"),
     "cube": ("variable", "mask", "no_data", "all_bands", "maps"),
-    "sound": ("group", "format"),
+    "sound": ("group",),
 }  # fmt: skip
 """The options that say something about each kind of data."""
 _NONNEGATIVE = ("ConeNMF", "IntegrativeNMF", "NMF", "TopicModel")
@@ -72,10 +70,8 @@ files FILE+: new data: a table as for `nonneg fit`, texts as for `nonneg topics`
 
 [sound]
 --group NAME=N,N,...+: regroup the components of the model by hand, as for `nonneg separate`
---format wav|flac: format of the sources (default: wav)
 
 [output]
---csv: also write the weights as .csv (always done for tables)
 {tables.H5AD}
 --device
 --n-jobs
@@ -85,13 +81,12 @@ files FILE+: new data: a table as for `nonneg fit`, texts as for `nonneg topics`
 KINDS: dict[str, Any] = {"group": {"type": arguments.named_counts}}
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Load, read, transform, write."""
     from nonneg.exceptions import OutputError
     from nonneg.report.record import MODEL
 
-    with terminal.warnings_as_notes():
-        saved = opened_model(options.model)
+    saved = opened_model(options.model)
     what = "sources" if saved.kind == "sound" else "weights"
     folder = arguments.output_folder(options, options.files[0], what)
     if (folder / MODEL).exists():
@@ -100,16 +95,13 @@ def run(options: argparse.Namespace) -> int:
             "replace. Choose another folder with -o."
         )
     _check_options(saved, options)
-    parameters = saved.model.get_params(deep=False)
-    said = arguments.chosen(options, "missing", "device", "n_jobs") | {"verbose": 0 if options.quiet else 1}
-    for name, value in said.items():
-        if name in parameters:
-            setattr(saved.model, name, value)
-    with terminal.warnings_as_notes():
-        kinds = {"table": _of_table, "texts": _of_texts, "cube": _of_cube, "sound": _of_sounds}
-        record, copies = kinds[saved.kind](saved, options, folder)
-        terminal.finish(folder, record, page=False, others=copies)
-    return 0
+    known = saved.model.get_params(deep=False)
+    said = arguments.chosen(options, "missing", "device", "n_jobs") | {"verbose": int(not options.quiet)}
+    for name in known.keys() & said.keys():
+        setattr(saved.model, name, said[name])
+    kinds = {"table": _of_table, "texts": _of_texts, "cube": _of_cube, "sound": _of_sounds}
+    record, copies = kinds[saved.kind](saved, options, folder)
+    terminal.finish(folder, record, page=False, others=copies)
 
 
 def opened_model(given: Path) -> SavedModel:
@@ -213,8 +205,8 @@ def _record(
     saved: SavedModel, W: Any, source: str, seconds: float, error: float | None, *nouns: str
 ) -> Record:
     """Return the record of weights, one row per sample; the nouns are those of samples and components."""
-    from nonneg.report.elements import counted
     from nonneg.report.record import Record
+    from nonneg.report.elements import counted
 
     said = [counted(count, noun) for count, noun in zip(W.shape, nouns, strict=True)]
     said += [] if error is None else [f"relative error {error:.4g}"]
@@ -253,9 +245,8 @@ def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
         terminal.note(f"note: {which} has no feature names; columns are used in their order")
     # They have been compared; arrays without names would be warned about.
     vars(model).pop("feature_names_in_", None)
-    started = time.perf_counter()
-    W = np.asarray(model.transform(table.X))
-    seconds = time.perf_counter() - started
+    W, seconds = terminal.timed(model.transform, table.X)
+    W = np.asarray(W)
     # Components of the other classes are variances, words of documents that are scaled to shares, or in the
     # units of scaled data sets.
     error = None
@@ -270,7 +261,7 @@ def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
     if topics:
         rows = table.row_names or [f"row {at}" for at in range(len(W))]
         record.files["documents.csv"] = proportions_file(W, rows, model.topic_names_)
-    elif options.csv or table.row_names is not None or table.kind in TABLE_KINDS:
+    elif table.row_names is not None or table.kind in TABLE_KINDS:
         components = [f"component_{at}" for at in range(W.shape[1])]
         record.files["W.csv"] = factor_file(W, "sample", table.row_names, components)
     return record, tables.write_h5ad(options, model, W, table.column_names)
@@ -290,9 +281,7 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
         )
     if not options.quiet:
         terminal.note(f"{counted(len(documents.names), 'document')} from {documents.source}")
-    started = time.perf_counter()
-    W = saved.model.transform(documents.contents)
-    seconds = time.perf_counter() - started
+    W, seconds = terminal.timed(saved.model.transform, documents.contents)
     record = _record(saved, W, documents.source, seconds, None, "document", "topic")
     record.files = {
         "W.npy": array_file(W),
@@ -304,32 +293,19 @@ def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
 def _of_cube(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
     import numpy as np
 
-    from nonneg.applications.hyperspectral import write_maps
-    from nonneg.cli.unmix import opened_scene
+    from nonneg.cli import unmix
 
-    # What `nonneg unmix` reads a scene by; the model brings the rest.
-    said = argparse.Namespace(
-        cube=str(options.files[0]), example=False, endmembers="auto", variable=options.variable,
-        mask=options.mask, no_data=options.no_data, all_bands=options.all_bands, wavelengths=None,
-        library=None,
-    )  # fmt: skip
-    scene, model = opened_scene(said), saved.model
-    cube = scene.cube
-    if not options.quiet:
-        terminal.note(f"{scene.title}: {cube.shape[0]} x {cube.shape[1]} pixels, {cube.shape[2]} bands")
-    started = time.perf_counter()
-    maps = model.transform(cube, mask=scene.mask)
-    seconds = time.perf_counter() - started
-    shared = model.bands_ & cube.kept
+    cube, model = unmix.read_image(options.files[0], options), saved.model
+    unmix.note_of(options.files[0].name, cube, options)
+    maps, seconds = terminal.timed(model.transform, cube, mask=unmix.read_mask(options))
     if cube.wavelengths is not None and model.wavelengths_ is not None:
+        shared = model.bands_ & cube.kept
         _compare_bands(np.asarray(cube.wavelengths)[shared], model.wavelengths_[shared[model.bands_]])
-    error = _scene_error(model, replace(cube, bands=shared), scene.mask, maps)
     W = maps.reshape(-1, maps.shape[-1])
-    source = Path(cube.source).name or scene.title
     # Pixels without data are NaN.
-    record = _record(saved, W[W[:, 0] == W[:, 0]], source, seconds, error, "pixel", "endmember")
-    name = f"abundances.{'hdr' if options.maps == 'envi' else 'npy'}"
-    record.files[name] = lambda path: write_maps(path, maps, georeference=cube.georeference)
+    W = W[~np.isnan(W[:, 0])]
+    record = _record(saved, W, options.files[0].name, seconds, None, "pixel", "endmember")
+    record.files = unmix.maps_file(options, maps, cube)
     return record, []
 
 
@@ -344,55 +320,24 @@ def _compare_bands(given: Any, known: Any) -> None:
         terminal.note(f"note: bands of the scene lie up to {apart:.4g} nm from those of the model")
 
 
-def _scene_error(model: Any, cube: Any, mask: Any, maps: FloatArray) -> float:
-    import numpy as np
-
-    from nonneg.applications.hyperspectral.pixels import ImagePixels
-
-    abundances = maps.reshape(-1, maps.shape[2])
-    endmembers = model.endmembers_[:, cube.kept[model.bands_]].astype(np.float64)
-    left = norm = 0.0
-    for block in ImagePixels(cube, mask, float(model.negative_tol)).blocks():
-        spectra = block.spectra.astype(np.float64)
-        mixed = abundances[block.pixels] @ endmembers
-        if model.constraint == "normalized":
-            # The division by the sum took the brightness away; the best one along the mixture gives it back.
-            squares = np.einsum("pb,pb->p", mixed, mixed)
-            brightness = np.einsum("pb,pb->p", spectra, mixed) / np.where(squares > 0, squares, 1.0)
-            mixed *= brightness[:, None]
-        left += float(np.square(spectra - mixed).sum())
-        norm += float(np.square(spectra).sum())
-    return float(np.sqrt(left / norm))
-
-
 def _of_sounds(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
     """Separate recordings with a saved model."""
-    from nonneg.applications.audio import read_sound
-    from nonneg.cli import sound_files
-    from nonneg.cli.separate import grouping_by_hand
+    from nonneg.cli import separate
     from nonneg.report.record import Record
     from nonneg.report.sounds import Separated
 
-    model, ending = saved.model, options.format or "wav"
+    model = saved.model
     if options.group:
-        model.regroup(grouping_by_hand(options.group))
-    names = sound_files.file_names(model.source_names_, len(options.files), ending)
-    sound_files.check_targets(folder, names)
-    sounds, sources, seconds = [], [], 0.0
-    for path in options.files:
-        sound = read_sound(path, channel="all")
-        if model.rate_ is not None and sound.rate != model.rate_:
-            terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {model.rate_} Hz")
-            sound = read_sound(path, channel="all", rate=model.rate_)
-        started = time.perf_counter()
-        sources.append(model.separate(sound.samples))
-        seconds += time.perf_counter() - started
-        sounds.append(sound)
+        model.regroup(separate.grouping_by_hand(options.group))
+    separate.check_sound_folder(folder)
+    sounds = [separate.read_at(path, model.rate_) for path in options.files]
+    sources, seconds = terminal.timed(
+        lambda: [model.separate(sound.samples) for sound in sounds]
+    )
     separated = Separated(model, sounds, sources, seconds)
-    shares = separated.energy_shares()
     entries = [
-        {"name": name, "files": [one[at] for one in names], "energy_share": float(shares[at])}
-        for at, name in enumerate(model.source_names_)
+        {"name": name, "energy_share": float(share)}
+        for name, share in zip(model.source_names_, separated.energy_shares(), strict=True)
     ]
     titles = [sound.source for sound in sounds]
     said = ", ".join(f"{entry['name']} {100 * entry['energy_share']:.1f}%" for entry in entries)
@@ -405,6 +350,6 @@ def _of_sounds(saved: SavedModel, options: argparse.Namespace, folder: Path) -> 
         {"source": ", ".join(titles), "files": titles, "rate": sounds[0].rate},
         {"n_sources": len(entries), "seconds": seconds},
         details={"model": {"source": str(saved.path), "class": saved.class_name}, "sources": entries},
-        files=sound_files.sound_files(separated, names, ending),
     )
+    separate.add_sounds(record, separated)
     return record, []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nonneg.cli import arguments, terminal
 
 if TYPE_CHECKING:
+    from nonneg.io.cube import Cube
     from nonneg.report.cubes import Scene
 
 REAL = "samson"
@@ -36,7 +37,6 @@ cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or {REAL}, 
     merit, merit-exact, fast-gradient or min-volume
 --constraint NAME: on the abundances of a pixel: normalized (default), sum-to-one (fully constrained least
     squares), at-most-one or nonnegative
---normalize l1|l2: divide every spectrum by its norm before the search (default: l1 for methods that average)
 --seed
 --n-jobs
 
@@ -52,35 +52,24 @@ cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or {REAL}, 
 --quiet
 """
 """The options, as the help shows them."""
-KINDS: dict[str, Any] = {"endmembers": arguments.components}
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> None:
     """Read, unmix, write."""
     # Imported here, so that --help does not wait for NumPy and scikit-learn.
     import numpy as np
 
     from nonneg.applications import Unmixing
-    from nonneg.applications.hyperspectral import write_maps
     from nonneg.cli import files
     from nonneg.io.envi import in_nanometers
     from nonneg.report import cubes
 
     folder = arguments.output_folder(options, options.cube or "example", "unmixed")
-    with terminal.warnings_as_notes():
-        scene = opened_scene(options)
-        rows, columns, bands = scene.cube.shape
-        if not options.quiet:
-            terminal.note(f"{scene.title}: {rows} x {columns} pixels, {bands} bands")
-        parameters = arguments.chosen(
-            options, "method", "constraint", "normalize", "negative_tol", "n_jobs", random_state="seed"
-        )
-        if not options.quiet:
-            parameters["verbose"] = 1
-        model = Unmixing(scene.n_endmembers or "auto", **parameters)
-        started = time.perf_counter()
-        model.fit(scene.cube, mask=scene.mask)
-        seconds = time.perf_counter() - started
+    scene = _opened_scene(options)
+    note_of(scene.title, scene.cube, options)
+    said = arguments.parameters(options, "method", "constraint", "negative_tol")
+    model = Unmixing(scene.n_endmembers or "auto", **said)
+    _, seconds = terminal.timed(model.fit, scene.cube, mask=scene.mask)
     estimate = model.n_endmembers_estimate_
     if estimate is not None and not options.quiet:
         terminal.note(f"-k {estimate.recommended}: {estimate.reason}")
@@ -90,9 +79,7 @@ def run(options: argparse.Namespace) -> int:
     # The format in which `--library` reads spectra.
     spectra = zip(places.tolist(), model.endmembers_.T.tolist(), strict=True)
     heading = ["band" if model.wavelengths_ is None else "wavelength", *names]
-    place = f"abundances.{'hdr' if options.maps == 'envi' else 'npy'}"
-    written: dict[str, Any] = {
-        place: lambda path: write_maps(path, model.abundances_, names, georeference=scene.cube.georeference),
+    written: dict[str, Any] = maps_file(options, model.abundances_, scene.cube, names) | {
         "residuals.npy": files.array_file(model.residuals_),
         "endmembers.csv": files.table_file(heading, [[band, *row] for band, row in spectra]),
     }
@@ -100,58 +87,70 @@ def run(options: argparse.Namespace) -> int:
         written["mask.npy"] = files.array_file(model.mask_)
     record.files = written
     terminal.finish(folder, record)
-    return 0
 
 
-def opened_scene(options: argparse.Namespace) -> Scene:
-    """Open the scene that was asked for."""
+def note_of(title: str, cube: Cube, options: argparse.Namespace) -> None:
+    """Say how large an image is."""
+    if not options.quiet:
+        terminal.note(f"{title}: {cube.shape[0]} x {cube.shape[1]} pixels, {cube.shape[2]} bands")
+
+
+def maps_file(
+    options: argparse.Namespace, maps: Any, cube: Cube, names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the file of abundance maps, in the format that was asked for."""
+    from nonneg.applications.hyperspectral import write_maps
+
+    name = f"abundances.{'hdr' if options.maps == 'envi' else 'npy'}"
+    return {name: lambda path: write_maps(path, maps, names or None, georeference=cube.georeference)}
+
+
+def read_image(path: Path, options: argparse.Namespace) -> Cube:
+    """Open a cube as the options say."""
     from nonneg.applications.hyperspectral import read_cube
+
+    bands = "all" if options.all_bands else None
+    return read_cube(path, variable=options.variable, no_data=options.no_data, bands=bands)
+
+
+def read_mask(options: argparse.Namespace) -> Any:
+    """Read the mask of the pixels, if there is one."""
+    return None if options.mask is None else _numbers(options.mask)
+
+
+def _opened_scene(options: argparse.Namespace) -> Scene:
+    """Open the scene that was asked for."""
+    from nonneg.applications.hyperspectral import read_library
+    from nonneg.applications.hyperspectral.library import known_spectra
     from nonneg.exceptions import InvalidParameterError, UnknownNameError
+    from nonneg.io.envi import in_nanometers
     from nonneg.report.cubes import Scene
 
     if (options.cube is None) is not options.example:
         raise InvalidParameterError(
             f"Give one of: a file with a cube, the name of a real image ({REAL}), or --example."
         )
-    count, estimated = options.endmembers, options.endmembers == "auto"
-    count = None if estimated else count
+    number = None if options.endmembers == "auto" else options.endmembers
     if options.example:
-        scene = _generated(count or 4, options.seed)
-        scene = replace(scene, n_endmembers=None) if estimated else scene
+        scene = _generated(number or 4, options.seed)
     elif options.cube == REAL and not Path(options.cube).exists():
-        scene = _real(count)
-        scene = replace(scene, n_endmembers=None) if estimated else scene
+        scene = _real()
     else:
         path = Path(options.cube)
         if not path.suffix and not path.exists():
             raise UnknownNameError.of("CUBE", options.cube, [REAL], other="the path of a cube")
-        cube = read_cube(
-            path,
-            variable=options.variable,
-            no_data=options.no_data,
-            bands="all" if options.all_bands else None,
-        )
-        scene = Scene(cube, path.name, count)
-    return _completed(scene, options)
-
-
-def _completed(scene: Scene, options: argparse.Namespace) -> Scene:
-    from nonneg.applications.hyperspectral import read_library
-    from nonneg.applications.hyperspectral.library import known_spectra
-    from nonneg.io.envi import in_nanometers
-
+        scene = Scene(read_image(path, options), path.name, number)
+    if options.endmembers is not None:
+        scene = replace(scene, n_endmembers=number)
     cube = scene.cube
     if options.wavelengths is not None:
         cube = replace(cube, wavelengths=in_nanometers(_numbers(options.wavelengths)))
-    mask = scene.mask
-    if options.mask is not None:
-        mask = _numbers(options.mask)
-    if options.library is None:
-        return replace(scene, cube=cube, mask=mask)
-    library = read_library(options.library)
-    # A library that does not fit is told before the work, not after it.
-    known_spectra(library, cube.kept_wavelengths, cube.kept)
-    return replace(scene, cube=cube, mask=mask, library=library)
+    library = scene.library
+    if options.library is not None:
+        library = read_library(options.library)
+        # A library that does not fit is told before the work, not after it.
+        known_spectra(library, cube.kept_wavelengths, cube.kept)
+    return replace(scene, cube=cube, mask=read_mask(options), library=library)
 
 
 def _numbers(path: Path) -> Any:
@@ -191,7 +190,7 @@ def _generated(n_materials: int, seed: int) -> Scene:
     )
 
 
-def _real(count: int | None) -> Scene:
+def _real() -> Scene:
     import numpy as np
 
     from nonneg.applications.hyperspectral import Cube, SpectralLibrary
@@ -207,6 +206,6 @@ def _real(count: int | None) -> Scene:
     return Scene(
         Cube(values, wavelengths, source=REAL),
         REAL,
-        count or len(spectra),
+        len(spectra),
         library=SpectralLibrary(names, spectra, wavelengths),
     )
