@@ -205,8 +205,8 @@ def _record(
     saved: SavedModel, W: Any, source: str, seconds: float, error: float | None, *nouns: str
 ) -> Record:
     """Return the record of weights, one row per sample; the nouns are those of samples and components."""
-    from nonneg.report.record import Record
     from nonneg.report.elements import counted
+    from nonneg.report.record import Record
 
     said = [counted(count, noun) for count, noun in zip(W.shape, nouns, strict=True)]
     said += [] if error is None else [f"relative error {error:.4g}"]
@@ -331,9 +331,7 @@ def _of_sounds(saved: SavedModel, options: argparse.Namespace, folder: Path) -> 
         model.regroup(separate.grouping_by_hand(options.group))
     separate.check_sound_folder(folder)
     sounds = [separate.read_at(path, model.rate_) for path in options.files]
-    sources, seconds = terminal.timed(
-        lambda: [model.separate(sound.samples) for sound in sounds]
-    )
+    sources, seconds = terminal.timed(lambda: [model.separate(sound.samples) for sound in sounds])
     separated = Separated(model, sounds, sources, seconds)
     entries = [
         {"name": name, "energy_share": float(share)}
