@@ -63,7 +63,7 @@ def test_topics_over_time(posts, capsys):
     assert "mean share of each topic in the documents of a period" in page
     command = ["topics", str(posts / "posts.csv"), "--text-column", "body", "--quiet", "-k", "3", "-o"]
     assert main([*command, str(posts / "wrong"), "--time-column", "when"]) == 2
-    assert "no column 'when'; its columns are" in capsys.readouterr().err
+    assert "No document has an entry under 'when' (--time-column)" in capsys.readouterr().err
     notes = posts / "notes.txt"
     notes.write_text("one\ntwo\n")
     assert main(["topics", str(notes), "--lines", "--time-column", "when"]) == 2
