@@ -11,7 +11,7 @@ from nonneg.io import Table
 from nonneg.report import drawings
 from nonneg.report import elements as html
 from nonneg.report.fits import factor_map, observed_relative_error, restore
-from nonneg.report.record import Record, of_estimator, run_facts, table_facts
+from nonneg.report.record import Record, of_estimator, picked, run_facts, table_facts
 
 __all__ = ["describe", "restore", "sections", "table"]
 
@@ -29,7 +29,7 @@ def describe(model: Any, W: FloatArray, data: Table, seconds: float, *, title: s
         others = np.sort(np.delete(maxima, chosen.anchors))[::-1]
         values = np.concatenate([maxima[chosen.anchors], others])
     # No margin where a greedy method does not look at the samples that it left.
-    margins: Any = values[:k] - values[k] if len(values) > k else [None] * k
+    margins = (values[:k] - values[k]).tolist() if len(values) > k else [None] * k
     error = observed_relative_error(data.X, W, model.components_)
     anchors = [
         {
@@ -37,18 +37,17 @@ def describe(model: Any, W: FloatArray, data: Table, seconds: float, *, title: s
             "row": int(row),
             "name": None if names is None else names[row],
             "value": float(values[at]),
-            "margin": None if margins[at] is None else float(margins[at]),
+            "margin": margins[at],
             "mean_weight": float(W[:, at].mean()),
         }
         for at, row in enumerate(model.anchor_indices_)
     ]
     result = {
-        "method": chosen.method,
+        **picked(chosen, "method", "lam"),
         "n_anchors": k,
         "measure": measure,
         "unknown_rank": model.n_components is None,
-        "margin": None if margins[0] is None else float(min(margins)),
-        "lam": chosen.lam,
+        "margin": None if None in margins else min(margins),
         "duality_gap": model.duality_gap_,
         "relative_error": error,
         "explained": 1.0 - error**2,

@@ -16,7 +16,7 @@ from nonneg.applications.saved_models import load
 from nonneg.metrics import conductance, overlapping_modularity
 from nonneg.report import drawings
 from nonneg.report import elements as html
-from nonneg.report.record import MODEL, Record, of_estimator
+from nonneg.report.record import MODEL, Record, of_estimator, picked
 
 _N_DRAWN, _N_EDGES, _N_NAMED = 160, 800, 40
 _N_LISTED = 60  # maximum number of labels listed
@@ -27,32 +27,23 @@ def describe(
     model: Any, source: str, seconds: float, *, attribute: str | None = None, labels: Any = None
 ) -> Record:
     """Return the record of communities and, where there are labels, how they agree."""
-    graph, memberships = model.graph_, np.nan_to_num(model.memberships_, nan=0.0)
-    sides = (
-        (model.sending_memberships_, model.receiving_memberships_) if graph.directed else [memberships] * 2
-    )
-    sending, receiving = (np.nan_to_num(side) for side in sides)
-    k, top, outward = model.n_communities_, model.top_nodes(8), conductance(graph.undirected, memberships)
+    graph, memberships = model.graph_, np.nan_to_num(model.memberships_)
+    sides = (model.sending_memberships_, model.receiving_memberships_)
+    sending, receiving = map(np.nan_to_num, sides) if graph.directed else (memberships, memberships)
+    top, outward = model.top_nodes(8), conductance(graph.undirected, memberships)
     mostly = int(np.count_nonzero(memberships.max(axis=1) > _MOSTLY))
     data = {
         "source": source,
-        "n_nodes": graph.n_nodes,
-        "n_edges": graph.n_edges,
+        **picked(graph, "n_nodes", "n_edges", "kind", "n_self_loops"),
         "n_isolated": len(model.isolated_nodes_),
-        "kind": graph.kind,
-        "n_self_loops": graph.n_self_loops,
         "weighted": bool(np.ptp(graph.adjacency.data) > 0),
     }
     result = {
-        "method": model.method_,
-        "scores": model.scores_,
-        "number": model.number_,
-        "labels": None if labels is None else model.compare(labels) | {"name": attribute},
+        **picked(model, "n_communities_", "method_", "scores_", "number_", "n_iter_"),
         "modularity": overlapping_modularity(graph.adjacency, sending, receiving=receiving),
-        "n_communities": k,
+        "labels": None if labels is None else model.compare(labels) | {"name": attribute},
         "n_mostly_one": mostly,
         "n_unreached": len(model.unreached_nodes_),
-        "n_iter": model.n_iter_,
         "seconds": seconds,
     }
     communities = [
@@ -68,31 +59,22 @@ def describe(
     ]
     nodes, edges = html.counted(graph.n_nodes, "node"), html.counted(graph.n_edges, "edge")
     directed = " A membership is the mean of those by sending and by receiving." * graph.directed
+    left_out = html.noted(
+        (data["n_isolated"], "node", "without edges and without a membership"),
+        (result["n_unreached"], "node", "not reached by the leading eigenvectors"),
+    )
+    numbers = data | result
     return Record(
         "communities",
         f"Communities of {source}",
-        f"{html.counted(k, 'community')} in {nodes}; {html.counted(mostly, 'node')} "
+        f"{html.counted(len(communities), 'community')} in {nodes}; {html.counted(mostly, 'node')} "
         f"{'has' if mostly == 1 else 'have'} a membership above {_MOSTLY:.0%} in one of them.",
         f"{nodes} and {edges} from {source} ({graph.kind}). Communities by {model.method_}, in "
-        f"{html.seconds(seconds)}.{directed}"
-        + html.noted(
-            (data["n_isolated"], "node", "without edges and without a membership"),
-            (result["n_unreached"], "node", "not reached by the leading eigenvectors"),
-        ),
-        {
-            "communities": k,
-            "nodes": graph.n_nodes,
-            "edges": graph.n_edges,
-            "modularity": f"{result['modularity']:.3f}",
-            "time": seconds,
-        },
+        f"{html.seconds(seconds)}.{directed}{left_out}",
+        {name: numbers[name] for name in ("n_communities", "n_nodes", "n_edges", "modularity", "seconds")},
         data,
         result,
-        details={
-            "communities": communities,
-            "connectivity": model.connectivity_,
-            "eigenvalues": model.eigenvalues_,
-        },
+        details={"communities": communities, **picked(model, "connectivity_", "eigenvalues_")},
         **of_estimator(model),
     )
 
@@ -109,10 +91,10 @@ def table(record: Record) -> list[dict[str, Any]]:
             "community": entry["community"],
             "pure node": entry["pure_node"],
             "strongest members": html.Names(
-                (f"{name} {share:.0%}", 100 * share) for name, share in entry["top"]
+                (f"{name} {part:.0%}", 100 * part) for name, part in entry["top"]
             ),
             "size": f"{entry['size']:.1f}",
-            "nodes mainly in it": entry["n_nodes"],
+            "main community of": entry["n_nodes"],
             "conductance": html.number(entry["conductance"], digits=2),
         }
         for entry in record.as_dict()["communities"]
@@ -122,30 +104,27 @@ def table(record: Record) -> list[dict[str, Any]]:
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
     model, result = record.model, record.as_dict()["result"]
-    labels, number = result["labels"], result["number"]
-    colored = [
-        row | {"community": [html.swatch(_color(row["community"])), row["community"]]}
-        for row in table(record)
+    labels, number, colors = result["labels"], result["number"], drawings.colors(result["n_communities"])
+    rows = [
+        row | {"community": [html.swatch(color), row["community"]]}
+        for row, color in zip(table(record), colors, strict=True)
     ]
     told = (
         "The pure node represents the community. The size is the sum of all memberships; the conductance is "
         "the fraction of the edge weight that leads out of the community."
     )
-    parts = [html.section("The communities", told, colored)]
+    parts = [html.section("The communities", told, rows)]
     if number:
-        curves = [
-            drawings.curve(number["candidates"], values, ("communities", name), mark=number["n_communities"])
-            for name, values in number["curves"].items()
-        ]
-        parts.append(html.section("How many communities", number["reason"], html.side_by_side(curves)))
+        curves = drawings.curves(
+            number["candidates"], number["curves"], "communities", number["n_communities"]
+        )
+        parts.append(html.section("How many communities", number["reason"], curves))
     if labels:
         parts.append(_labels(labels))
     n, n_drawn = record.data["n_nodes"], len(_drawn_nodes(model))
-    which = (
-        f"{n_drawn} of {html.number(n)} nodes, the strongest of each community"
-        if n_drawn < n
-        else "All nodes"
-    )
+    which = "All nodes"
+    if n_drawn < n:
+        which = f"{n_drawn} of {html.number(n)} nodes, the strongest of each community"
     caption = f"{which}. The color of a node mixes those of its communities; pure nodes have a ring."
     return [*parts, html.section("The graph", html.figure(draw_graph(model), caption))]
 
@@ -158,17 +137,11 @@ def _labels(labels: Mapping[str, Any]) -> Raw:
         for name, counts in list(zip(labels["labels"], labels["counts"], strict=True))[:_N_LISTED]
     ]
     left_out = html.noted((labels["n_left_out"], "node", "without a label or a community left out"))
-    scores = [
-        ("normalized mutual information", f"{labels['nmi']:.3f}"),
-        ("adjusted Rand index", f"{labels['ari']:.3f}"),
-        ("accuracy", html.percent(labels["accuracy"])),
-    ]
-    told = f"Nodes by {labels['name']} and main community.{left_out}"
-    return html.section(f"Communities and {labels['name']}", html.tiles(scores), told, rows)
-
-
-def _color(community: int) -> str:
-    return drawings.COLORS[community % len(drawings.COLORS)]
+    told = (
+        f"Nodes by {labels['name']} and main community: accuracy {html.percent(labels['accuracy'])}, normalized "
+        f"mutual information {labels['nmi']:.3f}, adjusted Rand index {labels['ari']:.3f}.{left_out}"
+    )
+    return html.section(f"Communities and {labels['name']}", told, rows)
 
 
 def _drawn_nodes(model: Any) -> IntArray:
@@ -176,7 +149,7 @@ def _drawn_nodes(model: Any) -> IntArray:
     n, k = model.memberships_.shape
     if n <= _N_DRAWN:
         return np.arange(n)
-    strength = np.nan_to_num(model.memberships_, nan=0.0) * model.graph_.degrees[:, None]
+    strength = np.nan_to_num(model.memberships_) * model.graph_.degrees[:, None]
     best = np.argsort(-strength, axis=0, kind="stable")[: max(1, _N_DRAWN // k)]
     return np.unique(np.concatenate([model.pure_nodes_, best.ravel()])[: _N_DRAWN + k])
 
@@ -199,9 +172,8 @@ def draw_graph(model: Any) -> Raw:
     edges = sorted(graph.edges(data="weight"), key=lambda edge: -edge[2])[:_N_EDGES]
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
     sizes = (0.1 + 0.9 * degrees / max(float(degrees.max(initial=0.0)), 1e-300)) * 40_000 / (len(shown) + 50)
-    palette = np.array([colors.to_rgb(_color(at)) for at in range(k)])
-    pure = np.isin(shown, model.pure_nodes_)
-    figure, (axes,) = drawings.panels(10.4, 7.2)
+    palette = np.array([colors.to_rgb(color) for color in drawings.colors(k)])
+    figure, axes = drawings.panel(10.4, 7.2)
     axes.set_axis_off()
     networkx.draw_networkx_edges(
         graph, layout, edgelist=[edge[:2] for edge in edges], width=[0.4 + 1.6 * edge[2] for edge in edges],
@@ -209,11 +181,11 @@ def draw_graph(model: Any) -> Raw:
     )  # fmt: skip
     networkx.draw_networkx_nodes(
         graph, layout, node_size=sizes, node_color=memberships @ palette, linewidths=1.5, ax=axes,
-        edgecolors=["#16191d" if one else "none" for one in pure],
+        edgecolors=["#16191d" if node in model.pure_nodes_ else "none" for node in shown],
     )  # fmt: skip
     places = np.array([layout[at] for at in range(len(shown))])
     named: list[Any] = []
-    for at in np.lexsort((-degrees, ~pure))[:_N_NAMED].tolist():
+    for at in np.argsort(-degrees, kind="stable")[:_N_NAMED].tolist():
         name = model.node_names_[shown[at]]
         text = name if len(name) <= 22 else f"{name[:21]}…"
         # The room of a name, as parts of the picture: none covers another.

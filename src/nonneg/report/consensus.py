@@ -17,7 +17,7 @@ from nonneg.io import Table
 from nonneg.report import drawings
 from nonneg.report import elements as html
 from nonneg.report.fits import group_means, group_rows
-from nonneg.report.record import Record, of_estimator, table_facts
+from nonneg.report.record import Record, of_estimator, picked, table_facts
 
 _N_TOP = 20  # genes that are named for a program
 _N_SHOWN = 120  # components in the clustergram
@@ -34,24 +34,20 @@ def describe(
     n_genes: int | None = None,
 ) -> Record:
     """Return the record of a consensus, or of mutational signatures."""
-    consensus = getattr(model, "consensus_", model)
+    consensus, best, about = getattr(model, "consensus_", model), _best(model), table_facts(data)
     command, one = ("consensus", "program") if consensus is model else ("signatures", "signature")
-    about, k, restarts, best = table_facts(data), consensus.n_components_, consensus.restarts_, _best(model)
+    restarts, k, n_stable = consensus.restarts_, best.n_components, sum(each["stable"] for each in programs)
     shown = np.linspace(0, len(best.distances) - 1, min(_N_SHOWN, len(best.distances))).round().astype(int)
-    n_stable = sum(entry["stable"] for entry in programs)
     result = {
-        "n_components": k,
+        **picked(best, "n_components", "error", "n_outliers"),
+        "mean_stability": best.silhouette,
         "reason": model.rank_reason_,
-        "stability": best.silhouette,
         "n_stable": n_stable,
         "n_found": len(best.density),
-        "n_outliers": best.n_outliers,
         "n_restarts": len(restarts),
-        "error": best.error,
         "converged": float(np.mean(restarts.converged[restarts.of(k)])),
-        "seconds": seconds,
         "n_genes": n_genes,
-    }
+    } | ({} if seconds is None else {"seconds": seconds})
     recommended = "" if len(consensus.ranks_) == 1 else " is recommended" if k == 1 else " are recommended"
     rows, columns = about["shape"]
     lead, took = html.samples(about), "" if seconds is None else f" took {html.seconds(seconds)}"
@@ -59,14 +55,14 @@ def describe(
         tumors = html.counted(columns if rows == len(CHANNELS) else rows, "tumor")
         lead = f"{tumors} with 96 mutation types from {about['source']}"
     elif n_genes not in (None, columns):
-        lead += f"; the {html.number(n_genes)} most variable features were factorized"
+        lead += f"; {html.number(n_genes)} of the features were factorized"
+    tiles = ("n_components", "mean_stability", "n_restarts", "seconds")
     return Record(
         command,
         title,
         f"{html.counted(k, one)}{recommended}, {'all' if n_stable == k else n_stable} of them stable.",
         f"{lead}; {html.counted(len(restarts), 'restart')}{took}.",
-        {f"{one}s": k, "mean stability": f"{best.silhouette:.2f}", "restarts": len(restarts)}
-        | ({} if seconds is None else {"time": seconds}),
+        {name: result[name] for name in tiles if name in result},
         about,
         result,
         details={
@@ -87,8 +83,8 @@ def scored_programs(model: Any, scores: Any, names: Sequence[str]) -> list[dict[
     """Describe all programs, each with the genes that have its largest scores."""
     top = np.argsort(-scores, axis=1, kind="stable")[:, :_N_TOP]
     return [
-        {**facts, "top": [(names[gene], float(scores[at, gene])) for gene in top[at]]}
-        for at, facts in enumerate(_stability(model))
+        each | {"top": [(names[gene], float(scores[at, gene])) for gene in top[at]]}
+        for at, each in enumerate(_components(model))
     ]
 
 
@@ -96,8 +92,8 @@ def signature_programs(model: Any, matches: Sequence[Any] | None = None) -> list
     """Describe all signatures, with the known ones that they match."""
     known = [None] * model.n_signatures_ if matches is None else [asdict(each) for each in matches]
     return [
-        {**facts, "spectrum": spectrum, "top": [], "match": match}
-        for facts, spectrum, match in zip(_stability(model), model.signatures_, known, strict=True)
+        each | {"spectrum": spectrum, "top": [], "match": match}
+        for each, spectrum, match in zip(_components(model), model.signatures_, known, strict=True)
     ]
 
 
@@ -106,7 +102,7 @@ def _best(model: Any) -> Any:
     return next(each for each in consensus.ranks_ if each.n_components == consensus.n_components_)
 
 
-def _stability(model: Any) -> list[dict[str, Any]]:
+def _components(model: Any) -> list[dict[str, Any]]:
     best, names = _best(model), ("stability", "recurrence", "usage")
     return [
         {"number": at, "stable": bool(stable)} | {name: float(getattr(best, name)[at]) for name in names}
@@ -147,49 +143,42 @@ def _noun(record: Record) -> str:
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
     one, result, details = _noun(record), record.result, record.details
-    ranks, groups, chosen, near = (
+    ranks, groups, near, k = (
         details["ranks"],
         details["groups"],
-        result["n_components"],
         details["clustergram"],
+        result["n_components"],
     )
-    candidates = [row["n_components"] for row in ranks]
-    curves = [
-        drawings.curve(candidates, [row[name] for row in ranks], (f"{one}s", what), mark=chosen)
-        for name, what in (("stability", "mean stability"), ("error", "error"))
-    ]
+    measures = {"mean stability": "stability", "error": "error"}
+    curves = drawings.curves(
+        [row["n_components"] for row in ranks],
+        {what: [row[name] for row in ranks] for what, name in measures.items()}, f"{one}s", k,
+    )  # fmt: skip
     compared = [
-        {name.removeprefix("n_").replace("_", " "): value for name, value in row.items()}
-        | {"components": f"{row['n_components']}{' ←' * (row['n_components'] == chosen)}"}
-        for row in ranks
+        {name.removeprefix("n_").replace("_", " "): value for name, value in row.items()} for row in ranks
     ]
-    found, outliers = html.counted(result["n_found"], one), html.number(result["n_outliers"])
-    left_out = f" {outliers} of {found} are outliers, unlike those of other restarts, and were left out."
     clustergram = drawings.heat_map(
-        1.0 - np.asarray(near["distances"], dtype=float) / np.sqrt(2.0),
-        f"{one}s of all restarts, by cluster",
-        lines=[str(label) for label in near["labels"]],
-        line="cluster",
-        largest=1.0,
-        ordered=True,
+        1.0 - np.asarray(near["distances"], dtype=float) / np.sqrt(2.0), f"{one}s of all restarts, by cluster",
+        lines=[str(label) for label in near["labels"]], line="cluster", largest=1.0, ordered=True,
         size=(5.2, 4.6),
-    )
+    )  # fmt: skip
+    outliers = (result["n_outliers"], one, "unlike those of other restarts left out as outliers")
     parts = [
         html.section(
             f"Which number of {one}s",
             result["reason"],
-            html.side_by_side(curves) if len(ranks) > 1 else None,
+            curves if len(ranks) > 1 else None,
+            compared,
             html.note(
                 f"The stability of a {one} is the mean silhouette of its cluster: 1 if all restarts agree on "
                 "it, 0 or less if it cannot be distinguished from others. The error is that of the consensus "
                 "with refitted usages."
             ),
-            compared,
         ),
         html.section(
             "Do the restarts agree?",
-            f"Each {one} of each restart is compared with all others. Dark squares are clusters of {one}s "
-            f"that many restarts found.{left_out * bool(result['n_outliers'])}",
+            f"All {html.counted(result['n_found'], one)} of all restarts are compared. Dark squares are "
+            f"clusters that many restarts found.{html.noted(outliers)}",
             html.side_by_side([clustergram]),
         ),
         html.section(f"The {one}s", html.cards(_program(entry, one) for entry in details["programs"])),
@@ -207,6 +196,7 @@ def sections(record: Record) -> list[Any]:
 
 
 def _program(entry: Mapping[str, Any], one: str) -> list[Any]:
+    """Return the card of a program or signature."""
     name, match = f"{one.capitalize()} {entry['number']}", entry.get("match")
     said = f"{html.percent(entry['usage'])} of the usage; {entry['recurrence']:.0%} of the restarts"
     if match:
@@ -215,18 +205,18 @@ def _program(entry: Mapping[str, Any], one: str) -> list[Any]:
             f"; nearest known signature {match['nearest']} (cosine {match['cosine']:.3f}, next "
             f"{match['second']} {match['second_cosine']:.3f}, by chance {match['chance']:.3f})"
         )
-    badge = html.badge(f"stability {entry['stability']:.2f}", "good" if entry["stable"] else "caution")
     if (spectrum := entry.get("spectrum")) is not None:
-        content: Any = _signature_bars(spectrum, f"Signature {entry['number']}")
+        content = _signature_bars(spectrum, f"Signature {entry['number']}")
     else:
         genes, scores = zip(*entry["top"], strict=True)
         content = element("p", html.Names.strongest(scores, genes, _N_TOP))
+    badge = html.badge(f"stability {entry['stability']:.2f}", "good" if entry["stable"] else "caution")
     return [[element("h3", name), badge], content, html.note(f"{said}.")]
 
 
 def _signature_bars(signature: Sequence[float], title: str) -> Raw:
     """Draw the 96 channels of a signature in the usual six colors."""
-    figure, (axes,) = drawings.panels(5.2, 1.9)
+    figure, axes = drawings.panel(5.2, 1.9)
     colors = [SUBSTITUTION_COLORS[name[2:5]] for name in CHANNELS]
     axes.bar(np.arange(96), 100 * np.asarray(signature, dtype=float), width=0.75, color=colors)
     axes.set_xticks(np.arange(6) * 16 + 7.5, list(SUBSTITUTION_COLORS))

@@ -17,7 +17,7 @@ from nonneg.applications.images import data_address, picture_png
 from nonneg.io.envi import in_nanometers
 from nonneg.report import drawings
 from nonneg.report import elements as html
-from nonneg.report.record import Record, of_estimator
+from nonneg.report.record import Record, of_estimator, picked
 
 _N_MAPS = 60  # maximum number of maps shown
 _N_NAMED = 10  # maximum number of isolated pixels that are named
@@ -41,7 +41,6 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
     match = None if scene.library is None else model.match(scene.library)
     means = np.nanmean(model.abundances_.reshape(-1, k), axis=0)
     places = None if cube.wavelengths is None else in_nanometers(cube.wavelengths)
-    shown = preview_bands(cube.wavelengths, cube.shape[2], model.bands_)
     n_pixels, how = int(model.mask_.sum()), model.result_.facts.get("how")
     data = {
         "source": Path(cube.source).name or cube.source,
@@ -55,17 +54,13 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         "n_unexplained": int(model.unexplained_.sum()),
         "n_bands": int(model.bands_.sum()),
         "bands_left_out": np.flatnonzero(~model.bands_),
-        "preview_bands": shown,
-        "preview_wavelengths": None if places is None else places[list(shown)],
     }
     result = {
+        **picked(model, "n_endmembers_", "constraint", "relative_error_"),
         "method": model.result_.method,
         "how": how,
         # Minimum volume gives endmembers that no pixel has to equal.
         "pure": "volume" not in f"{model.result_.method} {how}",
-        "n_endmembers": k,
-        "constraint": model.constraint,
-        "relative_error": float(model.relative_error_),
         "explained": 1.0 - float(model.relative_error_) ** 2,
         "estimate": None if estimate is None else estimate.as_dict(),
         "mean_angle": None if match is None else float(np.nanmean(match.angles)),
@@ -83,13 +78,12 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         }
         for at in range(k)
     ]
-    tiles = {"endmembers": k, "relative error": result["relative_error"], "pixels": n_pixels, "time": seconds}
     return Record(
         "unmix",
         f"Unmixing of {scene.title}",
         _answer(data, result),
         _lead(data, result),
-        tiles if match is None else tiles | {"mean angle": f"{result['mean_angle']:.2f}°"},
+        {name: (data | result)[name] for name in ("n_endmembers", "relative_error", "n_pixels", "seconds")},
         data,
         result,
         details={"endmembers": endmembers},
@@ -101,44 +95,36 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
 def _answer(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     k, unexplained, aside = result["n_endmembers"], data["n_unexplained"], data["n_isolated"]
     explained = html.percent(max(result["explained"], 0.0))
-    told = [
+    told = (
         f"{html.counted(k, 'endmember')} explain{'s' * (k == 1)} {explained} of the squared norm of the image"
-    ]
+    )
     if result["mean_angle"] is not None:
-        told.append(f"they are {result['mean_angle']:.3g}° from known spectra on average")
+        told += f"; they are {result['mean_angle']:.3g}° from known spectra on average"
     if unexplained:
         share = html.percent(unexplained / data["n_pixels"])
-        told.append(
-            f"they do not explain {html.counted(unexplained, 'pixel')} ({share}), hatched in the maps"
-        )
+        told += f"; they do not explain {html.counted(unexplained, 'pixel')} ({share}), hatched in the maps"
     if aside:
         was = "was" if aside == 1 else "were"
-        told.append(f"{html.counted(aside, 'pixel')} unlike all others {was} set aside")
-    return f"{'; '.join(told)}."
+        told += f"; {html.counted(aside, 'pixel')} unlike all others {was} set aside"
+    return f"{told}."
 
 
 def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     rows, columns, bands = (html.number(side) for side in data["shape"])
-    method = result["method"]
-    if result["how"] is not None:
-        method = result["how"] if method == "auto" else f"{method} ({result['how']})"
-    number, bad = result["estimate"], data["bands_left_out"]
-    aside = ", ".join(f"({row}, {column})" for row, column in data["isolated_pixels"])
-    return (
+    method, how, number = result["method"], result["how"], result["estimate"]
+    if how is not None:
+        method = how if method == "auto" else f"{method} ({how})"
+    told = (
         f"{rows} x {columns} pixels with {bands} bands from {data['source']}. "
         f"{'Pure pixels' if result['pure'] else 'Endmembers'} by {method}, abundances with the constraint "
         f"{result['constraint']}, in {html.seconds(result['seconds'])}."
-        + (
-            ""
-            if number is None
-            else f" The number of endmembers was estimated: {number['reason'].rstrip('.')}."
-        )
-        + html.noted(
-            (len(bad), "band", f"left out as bad: {html.ranges(bad)}"),
-            (data["n_left_out"], "pixel", "without data or left out"),
-            (data["n_clipped"], "value", "below zero set to zero"),
-            (data["n_isolated"], "pixel", f"set aside, at (row, column) {aside}"),
-        )
+    )
+    if number is not None:
+        told += f" The number of endmembers was estimated: {number['reason'].rstrip('.')}."
+    return told + html.noted(
+        (len(data["bands_left_out"]), "band", "left out as bad"),
+        (data["n_left_out"], "pixel", "without data or left out"),
+        (data["n_clipped"], "value", "below zero set to zero"),
     )
 
 
@@ -165,17 +151,13 @@ def endmember_names(record: Record) -> list[str]:
 
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
-    model, data = record.model, record.data
-    colors = [drawings.COLORS[at % len(drawings.COLORS)] for at in range(model.n_endmembers_)]
-    step = max(1, -(-max(model.residuals_.shape) // _LONGEST))
-    places, bands = data["preview_wavelengths"], data["preview_bands"]
-    shown = [f"band {at}" for at in bands] if places is None else [f"{place:.0f} nm" for place in places]
-    pixels = "the pure pixels" if record.result["pure"] else "the purest pixels"
-    known = (
-        ""
-        if record.shown["match"] is None
-        else "; dashed: the most similar known spectra, at the same brightness"
-    )
+    model, data, cube = record.model, record.data, record.shown["scene"].cube
+    colors, step = drawings.colors(model.n_endmembers_), -(-max(model.residuals_.shape) // _LONGEST)
+    places, bands = record.shown["wavelengths"], preview_bands(cube.wavelengths, cube.shape[2], model.bands_)
+    shown = [f"band {at}" if places is None else f"{places[at]:.0f} nm" for at in bands]
+    pixels = "pure pixels" if record.result["pure"] else "purest pixels"
+    known = "; dashed: the most similar known spectra, at the same brightness"
+    known = "" if record.shown["match"] is None else known
     rows = [
         row | {"endmember": [html.swatch(color), row["endmember"]]}
         for row, color in zip(table(record), colors, strict=True)
@@ -184,22 +166,13 @@ def sections(record: Record) -> list[Any]:
     hatched += ["pixels that the endmembers do not explain"] * bool(data["n_unexplained"])
     told = "Abundance of each endmember in every pixel; the darkest shade is an abundance of one"
     told += f"; {' and '.join(hatched)} are hatched." if hatched else "."
+    image = _marked(rgb_preview(cube, mask=model.mask_)[::step, ::step], model, colors)
+    caption = f"Red, green and blue are {', '.join(shown)}. Numbers mark the {pixels}."
+    spectra = html.figure(_spectra(record, colors), f"The spectra of the endmembers{known}.")
     maps = html.pictures(_maps(record, colors, step), "large holes" if hatched else "large")
-    image = rgb_preview(record.shown["scene"].cube, mask=model.mask_)[::step, ::step]
     return [
-        html.section(
-            "The image",
-            html.figure(
-                _marked(image, model, colors),
-                f"Red, green and blue are {', '.join(shown)}. Numbers mark {pixels}.",
-                kind="wide photo",
-            ),
-        ),
-        html.section(
-            "The endmembers",
-            html.figure(_spectra(record, colors), f"The spectra of the endmembers{known}."),
-            rows,
-        ),
+        html.section("The image", html.figure(image, caption, kind="wide photo")),
+        html.section("The endmembers", spectra, rows),
         html.section("The maps", told, maps),
     ]
 
@@ -225,7 +198,7 @@ def _spectra(record: Record, colors: Sequence[str]) -> Raw:
     model, match, places = record.model, record.shown["match"], record.shown["wavelengths"]
     x = np.arange(len(model.bands_)) if places is None else places
     order = np.argsort(x, kind="stable")
-    figure, (axes,) = drawings.panels(10.4, 3.8)
+    figure, axes = drawings.panel(10.4, 3.8)
 
     def plot(spectrum: FloatArray, **style: Any) -> None:
         whole = np.full(len(model.bands_), np.nan)
@@ -247,7 +220,7 @@ def _spectra(record: Record, colors: Sequence[str]) -> Raw:
 def _marked(image: Any, model: Any, colors: Sequence[str]) -> Raw:
     """Draw the image with numbered rings around the pure pixels."""
     rows, columns = model.residuals_.shape
-    figure, (axes,) = drawings.panels(10.4, float(np.clip(10.4 * rows / columns, 3.0, 8.0)))
+    figure, axes = drawings.panel(10.4, float(np.clip(10.4 * rows / columns, 3.0, 8.0)))
     axes.imshow(image, interpolation="none", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5))
     axes.set_axis_off()
     for number, ((row, column), color) in enumerate(zip(model.pure_pixels_.tolist(), colors, strict=True)):

@@ -17,6 +17,7 @@ import numpy as np
 from nonneg._html import Raw
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
+from nonneg.report.elements import side_by_side
 
 # Colors that no figure uses otherwise; `drawing` writes the page's own in their place.
 INK, FAINT, ACCENT = "#010203", "#040506", "#070809"
@@ -24,24 +25,28 @@ INK, FAINT, ACCENT = "#010203", "#040506", "#070809"
 _PAGE_COLORS = {INK: "currentColor", FAINT: "var(--line)", ACCENT: "var(--accent)"}
 # Okabe and Ito's colors, which people with any kind of color vision can tell apart; without black, which
 # does not show on a dark page.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8a7f00")
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8a7f00")
 _DECORATIVE_IDS = re.compile(r' id="(?:figure|patch|axes|text|line2d|matplotlib|xtick|ytick|LineColl)[^"]*"')
 _N_BINS = 600  # maximum number of cells along the long side of a heat map
 _N_NAMES = 30
 
 
-def panels(width: float, height: float, n_rows: int = 1, n_columns: int = 1) -> tuple[Any, list[Any]]:
+def colors(count: int) -> list[str]:
+    """Return colors of components; they begin again after the last."""
+    return [_COLORS[at % len(_COLORS)] for at in range(count)]
+
+
+def panel(width: float, height: float) -> tuple[Any, Any]:
     """Return a figure with empty axes in the colors of the page."""
     module = import_optional("matplotlib.figure", extra="report", purpose="The report")
     figure = module.Figure(figsize=(width, height), layout="constrained", facecolor="none")
-    grid = list(figure.subplots(n_rows, n_columns, squeeze=False).ravel())
-    for axes in grid:
-        axes.set_facecolor("none")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color(FAINT)
-        axes.tick_params(colors=INK, which="both", labelsize=10)
-        axes.set_axisbelow(True)
-    return figure, grid
+    axes = figure.subplots()
+    axes.set_facecolor("none")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(colors=INK, which="both", labelsize=10)
+    axes.set_axisbelow(True)
+    return figure, axes
 
 
 def label(axes: Any, x: str = "", y: str = "", *, grid: bool = True) -> None:
@@ -80,10 +85,10 @@ def curve(
     mark: float | None = None,
 ) -> Raw:
     """Draw a measure against something that counts or passes, with its spread, and mark one place."""
-    figure, (axes,) = panels(5.2, 3.0)
+    figure, axes = panel(5.2, 3.0)
     at, values = (np.array([np.nan if one is None else one for one in side], dtype=float) for side in (x, y))
-    bars = np.zeros(len(at)) if spread is None else np.nan_to_num(np.array(spread, dtype=float))
-    if np.any(bars > 0):
+    if spread is not None:
+        bars = np.nan_to_num(np.array(spread, dtype=float))
         axes.fill_between(at, values - bars, values + bars, color=FAINT, linewidth=0)
     axes.plot(at, values, color=ACCENT, linewidth=2, solid_capstyle="round")
     for place in np.flatnonzero(at == mark):
@@ -100,17 +105,34 @@ def curve(
     return drawing(figure, f"{names[1][:1].upper()}{names[1][1:]} against {names[0]}")
 
 
-def convergence(history: Mapping[str, Any]) -> list[Raw]:
+def curves(
+    candidates: Sequence[int],
+    measures: Mapping[str, Any],
+    what: str,
+    mark: int,
+    spreads: Mapping[str, Any] | None = None,
+) -> Raw | None:
+    """Draw measures of candidates for a number side by side, the chosen one marked."""
+    spreads = spreads or {}
+    return side_by_side(
+        [
+            curve(candidates, values, (what, name), spread=spreads.get(name), mark=mark)
+            for name, values in measures.items()
+        ]
+    )
+
+
+def convergence(history: Mapping[str, Any]) -> Raw | None:
     """Draw the loss against iterations and against seconds."""
     losses = history.get("loss") or []
     if not losses or "n_iter" not in history:
-        return []
-    curves = [curve(history["n_iter"], losses, ("iterations", "loss"))]
+        return None
+    drawn = [curve(history["n_iter"], losses, ("iterations", "loss"))]
     if "seconds" in history:
         # Before the first loss is known, factors are initialized: that time is no part of the curve.
         passed = np.asarray(history["seconds"], dtype=float) - history["seconds"][0]
-        curves.append(curve(passed, losses, ("seconds", "loss")))
-    return curves
+        drawn.append(curve(passed, losses, ("seconds", "loss")))
+    return side_by_side(drawn)
 
 
 def heat_map(
@@ -126,7 +148,7 @@ def heat_map(
 ) -> Raw:
     """Draw a factor with one line per component, each scaled to its own maximum or all to one number."""
     n_components, length = factor.shape
-    cells = averaged(factor, _N_BINS)
+    cells = averaged(factor)
     cells = scaled_rows(cells) if largest is None else cells / largest
     labels: list[str] = []
     if names is not None and length <= _N_NAMES:
@@ -136,7 +158,7 @@ def heat_map(
     # A turned label of ten-point letters takes this many inches below the map.
     room = 0.07 * longest if turned else 0.0
     height = float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)) + room
-    figure, (axes,) = panels(*(size or (10.4, height)))
+    figure, axes = panel(*(size or (10.4, height)))
     extent = (-0.5, length - 0.5, n_components - 0.5, -0.5)
     axes.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="none", extent=extent)
     shown = np.arange(0, n_components, max(1, n_components // 20))
@@ -153,14 +175,13 @@ def heat_map(
     return drawing(figure, f"Heat map by {what}")
 
 
-def averaged(factor: FloatArray, n_bins: int) -> FloatArray:
-    """Average neighboring columns, so that at most `n_bins` are left."""
-    length = factor.shape[1]
-    if length <= n_bins:
-        return np.asarray(factor, dtype=np.float64)
-    edges = np.linspace(0, length, n_bins + 1).astype(int)
-    sums = np.add.reduceat(np.asarray(factor, dtype=np.float64), edges[:-1], axis=1)
-    return sums / np.diff(edges)
+def averaged(factor: FloatArray) -> FloatArray:
+    """Average neighboring columns of a long factor."""
+    factor, length = np.asarray(factor, dtype=np.float64), factor.shape[1]
+    if length <= _N_BINS:
+        return factor
+    edges = np.linspace(0, length, _N_BINS + 1).astype(int)
+    return np.asarray(np.add.reduceat(factor, edges[:-1], axis=1) / np.diff(edges))
 
 
 def scaled_rows(factor: FloatArray) -> FloatArray:

@@ -57,17 +57,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """List whole numbers in ascending order, runs of three and more by their ends."""
-    runs: list[list[int]] = []
-    for value in sorted(int(value) for value in numbers):
-        if runs and runs[-1][-1] == value - 1:
-            runs[-1].append(value)
-        else:
-            runs.append([value])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
-
-
 def samples(data: Mapping[str, Any]) -> str:
     """Say how large a table is and where it came from."""
     rows, columns = data["shape"]
@@ -138,7 +127,7 @@ def _cell(value: Any) -> Any:
 
 
 def _side(cells: Sequence[Any]) -> str | None:
-    if any(isinstance(cell, Names) for cell in cells):
+    if any(isinstance(cell, Names) and len(cell) > 1 for cell in cells):
         return "names"
     return "right" if stands_right(cells) else None
 
@@ -172,14 +161,13 @@ def pictures(entries: Iterable[tuple[str, str, Any]], kind: str = "") -> Raw:
     return element("div", grid, class_=f"pictures {kind}".strip())
 
 
-def card(headline: Sequence[Any], *blocks: Any, kind: str = "statement") -> Raw:
-    """Return an article: a headline of badges and a name, then its blocks."""
-    return element("article", element("div", headline, class_="headline"), *blocks, class_=kind)
-
-
 def cards(entries: Iterable[Sequence[Any]]) -> Raw:
-    """Return articles in two columns where there is room, each a headline and its blocks."""
-    return element("div", [card(*entry, kind="card") for entry in entries], class_="cards")
+    """Return cards in two columns where there is room, each a headline of a name and badges, and blocks."""
+    articles = [
+        element("article", element("div", headline, class_="headline"), *blocks, class_="card")
+        for headline, *blocks in entries
+    ]
+    return element("div", articles, class_="cards")
 
 
 def badge(text: str, grade: str) -> Raw:

@@ -13,19 +13,16 @@ from scipy import sparse
 from nonneg._html import Raw, element
 from nonneg._typing import FloatArray
 from nonneg.applications.images import data_address, picture_png
-from nonneg.certificates.svd_lower_bound import squared_residual_rows
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.estimators.scaled_columns import column_scale, dominant_columns, scaled_columns
 from nonneg.exceptions import FileFormatError
 from nonneg.io import Table, read_table
-from nonneg.kernels.rows import product_sum
 from nonneg.losses.beta import objective
-from nonneg.losses.penalties import Penalties
 from nonneg.metrics import normalized_mutual_information, purity
 from nonneg.report import drawings
 from nonneg.report import elements as html
-from nonneg.report.record import RESULT, Record, of_estimator, read_names, run_facts, table_facts
+from nonneg.report.record import RESULT, Record, of_estimator, picked, read_names, run_facts, table_facts
 from nonneg.solvers.registry import beta_of
 
 FAR = 4.0  # uncertainties beyond which an entry is not fitted: EPA PMF 5.0
@@ -33,6 +30,7 @@ _N_PICTURES = 100  # maximum number of components shown as images: the strongest
 _N_LISTED = 60  # maximum number of components listed with their strongest features
 _N_TOP = 8
 _N_SORTED = 30  # samples or features beyond which a heat map has no room for names
+_SQUARED = ("frobenius", "huber")
 _LOSSES = {
     "frobenius": "squared error",
     "kullback-leibler": "Kullback-Leibler divergence",
@@ -53,42 +51,40 @@ def describe(
 ) -> Record:
     """Return the record of a factorization."""
     fitted, H, about = model.result_, model.components_, table_facts(data)
-    scale = getattr(model, "column_scale_", None)
+    scale, beta_loss = getattr(model, "column_scale_", None), model.get_params().get("beta_loss", "frobenius")
     # Of the scaled columns, which is what the loss measures.
     relative = H if scale is None else H / scale
-    error = observed_relative_error(data.X, W, relative, scale)
-    beta_loss, loss = model.get_params().get("beta_loss", fitted.loss_name), _LOSSES.get(fitted.loss_name)
-    loss = loss or f"beta divergence ({fitted.loss_name})"
-    squared = fitted.loss_name in ("frobenius", "huber")
-    explained = 1.0 - error**2 if squared else _explained_divergence(data.X, model, beta_loss)
-    dominance = dominant(data.X, beta_loss, data.column_names, scale)
+    error, squared = observed_relative_error(data.X, W, relative, scale), fitted.loss_name in _SQUARED
     result = {
         "n_components": H.shape[0],
         "rank_reason": getattr(getattr(model, "rank_estimate_", None), "reason", None),
-        "solver": fitted.solver,
-        "loss_name": fitted.loss_name,
-        "loss": fitted.loss,
+        **picked(fitted, "solver", "loss_name", "loss"),
         "reconstruction_err": model.reconstruction_err_,
         "relative_error": error,
-        "explained": explained,
+        "explained": 1.0 - error**2 if squared else _explained_divergence(data.X, model, beta_loss),
         "scale": model.get_params().get("scale"),
         "column_scale": scale,
-        "dominance": dominance,
+        "dominance": dominant(data.X, beta_loss, data.column_names, scale),
         "labels": None if data.labels is None else _classes(W, relative, data.labels, data.label_name),
         "residuals": None if uncertainty is None else _scaled_residuals(data.X, uncertainty, W, H),
         **run_facts(model, fitted, seconds),
     }
-    measure = {"relative error": error} if squared else {"divergence": fitted.loss}
+    loss = _LOSSES.get(fitted.loss_name, f"beta divergence ({fitted.loss_name})")
     return Record(
         "fit",
         title,
         _answer(about, result, loss),
         f"{html.samples(about)}, factorized by minimizing the {loss}. The run took {html.ending(result)}.",
-        {"components": H.shape[0]} | measure | {"iterations": model.n_iter_, "time": seconds},
+        {
+            "components": H.shape[0],
+            **({"relative error": error} if squared else {"divergence": fitted.loss}),
+            "iterations": model.n_iter_,
+            "time": seconds,
+        },
         about,
         result,
         details={"image_shape": image_shape},
-        hints=[outweighed(dominance)] if dominance else [],
+        hints=[outweighed(result["dominance"])] if result["dominance"] else [],
         shown={"W": W, "H": H, "rows": data.row_names, "columns": data.column_names},
         **of_estimator(model),
     )
@@ -102,7 +98,7 @@ def _answer(data: Mapping[str, Any], result: Mapping[str, Any], loss: str) -> st
     entries = "the observed entries" if data.get("n_missing") else "the data"
     entries += ", columns scaled" if result["scale"] else ""
     whole = f"the {loss} of {entries} from their column means"
-    if result["loss_name"] in ("frobenius", "huber"):
+    if result["loss_name"] in _SQUARED:
         whole = f"the squared norm of {entries}"
     told = f"{html.counted(k, 'component')} explain{'s' * (k == 1)} {html.percent(explained)} of {whole}"
     if dominance:
@@ -132,20 +128,9 @@ def _data(X: Any, scale: Any) -> DataMatrix:
 def observed_relative_error(X: Any, W: FloatArray, H: FloatArray, scale: Any = None) -> float:
     """Measure the Frobenius norm of X - W H over that of X, on the entries that are not NaN."""
     data = _data(X, scale)
-    squared_norm = data.squared_norm()
     weights, columns = data.to_sample_array(W), data.to_device(np.ascontiguousarray(H.T))
-    _, (squared_error,) = data.map_reduce_rows(_squared_error, weights, n_out=0, Ht=columns)
-    if squared_norm == 0.0:
-        return 0.0 if squared_error == 0.0 else float("inf")
-    return math.sqrt(max(squared_error, 0.0) / squared_norm)
-
-
-def _squared_error(block: Any, W: Any, *, Ht: Any) -> tuple[tuple[()], tuple[float]]:
-    if block.container != "sparse" or block.observed is not None:
-        return squared_residual_rows(block, W, Ht=Ht)
-    # Of sparse data W H does not exist.
-    model = (W.T.astype(np.float64) @ W) * (Ht.T.astype(np.float64) @ Ht)
-    return (), (block.squared_norm() - 2.0 * product_sum(block.times(Ht), W) + float(np.sum(model)),)
+    square, norm = 2.0 * objective(data, weights, columns, beta=2.0), data.squared_norm()
+    return math.sqrt(square / norm) if norm > 0 else 0.0 if square == 0.0 else math.inf
 
 
 def _explained_divergence(X: Any, model: Any, beta_loss: Any) -> float | None:
@@ -154,7 +139,7 @@ def _explained_divergence(X: Any, model: Any, beta_loss: Any) -> float | None:
     _, (sums, counts) = data.map_reduce_rows(_column_sums, n_out=0)
     means = data.to_device((sums / np.maximum(counts, 1))[:, None])
     ones = data.to_sample_array(np.ones((data.shape[0], 1)))
-    total = objective(data, ones, means, beta=beta_of(beta_loss), penalties=Penalties())
+    total = objective(data, ones, means, beta=beta_of(beta_loss))
     return 1.0 - 0.5 * model.reconstruction_err_**2 / total if total > 0 and math.isfinite(total) else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nonneg._html import Raw, element
+from nonneg._html import element
 from nonneg.certificates.certificate import Statement
 from nonneg.exceptions import FileFormatError
 from nonneg.report import drawings
@@ -48,7 +48,7 @@ def build_page(record: Record) -> str:
         html.tiles(_value(name, value, digits=4) for name, value in record.tiles.items()),
         [element("p", hint, class_="note hint") for hint in record.hints],
     )
-    curves = html.side_by_side(drawings.convergence(record.history))
+    curves = drawings.convergence(record.history)
     groups = [
         element("div", element("h3", heading), html.facts(_single_values(entries)), class_="card")
         for heading, entries in (
@@ -61,7 +61,7 @@ def build_page(record: Record) -> str:
         header,
         _module(record.command).sections(record),
         html.section("Convergence", curves) if curves else None,
-        html.section("Certificate", _CHECKED, *map(_card, statements)) if statements else None,
+        html.section("Certificate", _CHECKED, html.cards(map(_card, statements))) if statements else None,
         html.section("The run", element("div", groups, class_="groups")),
         element("footer", f"Written by nonneg. {versions}."),
     )
@@ -99,7 +99,8 @@ def _value(name: str, value: Any, digits: int = 6) -> tuple[str, str]:
         return words, " \N{MULTIPLICATION SIGN} ".join(html.number(side) for side in value)
     if name == "stop_reason":
         return words, str(value["sentence"]).replace("`", "")
-    return {"iter": "iterations"}.get(words, words), html.number(value, digits=digits)
+    words = {"iter": "iterations", "mean npmi": "mean NPMI"}.get(words, words)
+    return words, html.number(value, digits=digits)
 
 
 def _single_values(entries: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -107,7 +108,9 @@ def _single_values(entries: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         _value(name, value)
         for name, value in entries.items()
-        if isinstance(value, str | int | float) or name in ("shape", "stop_reason")
+        # A count of zero is nothing to look at.
+        if (isinstance(value, str | int | float) and (value or not name.startswith("n_")))
+        or name in ("shape", "stop_reason")
     ]
 
 
@@ -115,8 +118,8 @@ def _title(statement: Statement) -> str:
     return _TITLES.get(statement.name, statement.name.replace("-", " ").capitalize())
 
 
-def _card(statement: Statement) -> Raw:
-    """Return a statement of the certificate."""
+def _card(statement: Statement) -> list[Any]:
+    """Return the card of a statement of the certificate."""
     value = details = None
     if statement.number is not None:
         threshold = statement.threshold
@@ -127,7 +130,7 @@ def _card(statement: Statement) -> Raw:
         details = element("details", element("summary", "Quantities"), html.facts(shown))
     advice = [" ", element("strong", statement.advice)] if statement.advice else None
     headline = [html.badge(statement.badge, statement.grade), element("h3", _title(statement))]
-    return html.card(headline, element("p", statement.sentence, advice), value, details)
+    return [headline, element("p", statement.sentence, advice), value, details]
 
 
 def failures(record: Record) -> list[str]:

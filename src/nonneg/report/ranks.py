@@ -62,16 +62,15 @@ def sections(record: Record) -> list[Any]:
         parts.append(html.section("The candidates", intro, rows))
     for name, estimate in result["estimates"].items():
         curves = [
-            drawings.curve(
-                curve["candidates"], curve["mean"], ("components", curve["name"]), spread=curve["spread"],
-                mark=estimate["rank"],
+            drawings.curves(
+                curve["candidates"], {curve["name"]: curve["mean"]}, "components", estimate["rank"],
+                {curve["name"]: curve["spread"]},
             )
             for curve in estimate["curves"]
         ]  # fmt: skip
         heading = f"{_sentence(_NAMES.get(name, name))}: {estimate['rank']}"
         checked = [entry["sentence"] for entry in estimate["certificate"]]
-        drawn = html.side_by_side(curves)
-        parts.append(html.section(heading, _sentence(estimate["reason"]), drawn, *checked))
+        parts.append(html.section(heading, _sentence(estimate["reason"]), *curves, *checked))
     return parts
 
 

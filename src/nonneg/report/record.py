@@ -79,15 +79,17 @@ _version = cache(metadata.version)  # it looks through all that is installed
 def of_estimator(model: Any) -> dict[str, Any]:
     """Return the fields of a record that every estimator has."""
     history = getattr(model, "history_", None)
-    names = ("name", "sentence", "number", "threshold", "verdict", "quantities")
     return {
         "parameters": {name: value for name, value in model.get_params().items() if name not in _HIDDEN},
         "history": {} if history is None else history.as_dict(),
-        "certificate": [
-            {name: getattr(entry, name) for name in names} for entry in getattr(model, "certificate_", ())
-        ],
+        "certificate": [statement.as_dict() for statement in getattr(model, "certificate_", ())],
         "model": model,
     }
+
+
+def picked(source: Any, *names: str) -> dict[str, Any]:
+    """Return attributes by name, without the last underscore of fitted ones."""
+    return {name.removesuffix("_"): getattr(source, name) for name in names}
 
 
 def table_facts(table: Any) -> dict[str, Any]:

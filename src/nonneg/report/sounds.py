@@ -53,12 +53,12 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "seconds": sum(sound.samples.shape[-1] for sound in sounds) / rate,
         "training": {name: list(files) for name, files in separated.training.items()},
     }
-    n_frames = model.activations_.shape[0]
+    n_frames = len(model.activations_)
     result = {
         "method": model.method,
         "n_sources": len(names),
         "n_components": fit.n_components_,
-        "divergence_per_entry": float(fit.reconstruction_err_) ** 2 / (2 * n_frames * fit.n_features_in_),
+        "divergence_per_coefficient": fit.reconstruction_err_**2 / (2 * n_frames * fit.n_features_in_),
         "transform_choice": None if choice is None else choice.as_dict() | {"name": choice.name},
         "n_frames": n_frames,
         "frame_length": model.framing_.frame_length,
@@ -82,10 +82,8 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         f"{html.counted(len(names), 'source')} of {title}: {html.listed(energies)} of the energy.",
         _lead(data, result),
         {
-            "sources": result["n_sources"],
-            "components": result["n_components"],
-            "divergence per coefficient": html.number(result["divergence_per_entry"], digits=3),
-            "time": separated.seconds,
+            name: result[name]
+            for name in ("n_sources", "n_components", "divergence_per_coefficient", "seconds")
         },
         data,
         result,
@@ -118,7 +116,7 @@ def table(record: Record) -> list[dict[str, Any]]:
         {
             "source": entry["name"],
             "energy": html.percent(entry["energy_share"]),
-            "components": html.ranges(entry["components"]),
+            "components": ", ".join(map(str, entry["components"])),
         }
         for entry in record.details["sources"]
     ]
@@ -202,7 +200,7 @@ def _spectrograms(sound: Sound, sources: FloatArray, names: Sequence[str]) -> li
     power = np.maximum(power / max(float(power.max()), 1e-300), 10 ** (-_DECIBELS / 10))
     drawn = []
     for name, cells in zip(["recording", *names], power, strict=True):
-        figure, (axes,) = drawings.panels(5.2, 2.9)
+        figure, axes = drawings.panel(5.2, 2.9)
         shade = 1 + 10 / _DECIBELS * np.log10(cells)
         axes.pcolormesh(
             times, hertz[1:], shade, cmap="Blues", vmin=0.0, vmax=1.0, shading="nearest", rasterized=True

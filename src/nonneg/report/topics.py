@@ -12,7 +12,7 @@ from nonneg._html import Raw, element
 from nonneg._typing import FloatArray
 from nonneg.report import drawings
 from nonneg.report import elements as html
-from nonneg.report.record import Record, of_estimator
+from nonneg.report.record import Record, of_estimator, picked
 
 _N_WORDS, _N_CHIPS, _N_EXAMPLES, _N_LETTERS = 20, 15, 3, 400
 _LONGEST = 44  # letters of a name in the tree
@@ -45,17 +45,22 @@ def describe(
         }
         for at, (words, label) in enumerate(zip(model.top_words(_N_WORDS), model.topic_labels(), strict=True))
     ]
-    npmi = None if np.isnan(model.npmi_).all() else float(np.nanmean(model.npmi_))
-    n_documents, n_used, k = len(proportions), len(model.word_indices_), len(topics)
+    n_documents, k = len(proportions), len(topics)
     data = {
         "source": documents.source,
+        "kind": "texts" if documents.are_texts else "counts",
         "n_documents": n_documents,
         "n_words": model.n_features_in_,
-        "n_used": n_used,
+        "n_used": len(model.word_indices_),
         "n_empty": int((~(proportions.sum(axis=1) > 0)).sum()),
         "n_copies": int((model.duplicate_of_ != np.arange(len(model.duplicate_of_))).sum()),
         "n_set_aside": len(model.set_aside_),
-        "kind": "texts" if documents.are_texts else "counts",
+    }
+    result = {
+        **picked(model, "method", "n_topics_", "n_iter_"),
+        "mean_npmi": None if np.isnan(model.npmi_).all() else float(np.nanmean(model.npmi_)),
+        "coherence": float(model.coherence_.mean()),
+        "seconds": seconds,
     }
     left_out = html.noted(
         (data["n_empty"], "document", "without topic words"),
@@ -69,29 +74,16 @@ def describe(
         f"{html.counted(k, 'topic')} in {html.counted(n_documents, 'document')}; the largest "
         f"({largest['label']}) makes up {html.percent(largest['proportion'])}.",
         f"{html.counted(n_documents, 'document')} ({data['kind']}) from {documents.source}, "
-        f"{html.number(n_used)} of {html.number(model.n_features_in_)} words used.{left_out} Topics by "
+        f"{html.number(data['n_used'])} of {html.number(data['n_words'])} words used.{left_out} Topics by "
         f"{model.method}, in {html.seconds(seconds)}.",
-        {
-            "topics": k,
-            "documents": n_documents,
-            "mean NPMI": html.number(npmi, digits=2),
-            "time": seconds,
-        },
+        {name: (data | result)[name] for name in ("n_topics", "n_documents", "mean_npmi", "seconds")},
         data,
-        {
-            "method": model.method,
-            "n_topics": k,
-            "n_iter": model.n_iter_,
-            "npmi": npmi,
-            "coherence": float(model.coherence_.mean()),
-            "seconds": seconds,
-        },
+        result,
         details={
             "topics": topics,
-            "selection": model.selection_,
+            **picked(model, "selection_", "edits_"),
             "hierarchy": model.hierarchy().merges,
             "over_time": None if documents.times is None else _over_time(model, proportions, documents),
-            "edits": model.edits_,
             "inputs": inputs,
         },
         **of_estimator(model),
@@ -107,9 +99,9 @@ def _example(documents: Any, row: int, proportion: float) -> dict[str, Any]:
 
 def _over_time(model: Any, proportions: FloatArray, documents: Any) -> dict[str, Any]:
     course = model.over_time(documents.contents, documents.times, proportions=proportions)
-    names = ("unit", "periods", "counts", "proportions", "n_missing", "n_empty")
     wrong = [[documents.names[row], text] for row, text in course.unreadable]
-    return {name: getattr(course, name) for name in names} | {"unreadable": wrong}
+    own = picked(course, "unit", "periods", "counts", "proportions", "n_missing", "n_empty")
+    return own | {"unreadable": wrong}
 
 
 def missing_dates(over_time: Mapping[str, Any]) -> str | None:
@@ -146,18 +138,18 @@ def sections(record: Record) -> list[Any]:
     told = f"Words are shaded by weight{anchored}. Below them are documents that are mostly about the topic."
     parts = [html.section("The topics", told, html.cards(map(_topic, topics)))]
     if selection:
-        # Every measure that has a value for each candidate.
+        # Every measure that has a value for each candidate, and its standard error.
         candidates = selection["candidates"]
-        curves = [
-            drawings.curve(
-                candidates, values, ("topics", name.replace("_", " ").replace("npmi", "NPMI")),
-                spread=selection.get(f"{name}_error"), mark=selection["n_topics"],
-            )
+        measures = {
+            name.replace("_", " ").replace("npmi", "NPMI"): values
             for name, values in selection.items()
-            if name != "candidates" and not name.endswith("_error")
-            and isinstance(values, list) and len(values) == len(candidates)
-        ]  # fmt: skip
-        parts.append(html.section("How many topics", selection["reason"], html.side_by_side(curves)))
+            if isinstance(values, list) and len(values) == len(candidates) and name != "candidates"
+        }
+        errors = {
+            name.removesuffix(" error"): measures.pop(name) for name in [*measures] if name.endswith(" error")
+        }
+        curves = drawings.curves(candidates, measures, "topics", selection["n_topics"], errors)
+        parts.append(html.section("How many topics", selection["reason"], curves))
     if course:
         parts.append(_course(course))
     if len(details["hierarchy"]) > 1:
@@ -209,7 +201,7 @@ def _course(course: Mapping[str, Any]) -> Raw:
 
 def _tree(merges: Any, labels: Sequence[str]) -> Raw:
     """Draw a tree over topics: leaves on the left, joined at their distance."""
-    figure, (axes,) = drawings.panels(10.4, 0.27 * len(labels) + 0.8)
+    figure, axes = drawings.panel(10.4, 0.27 * len(labels) + 0.8)
     named = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in labels]
     dendrogram(
         np.asarray(merges, dtype=float), orientation="right", labels=named, ax=axes, leaf_font_size=10,
