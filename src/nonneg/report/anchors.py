@@ -73,14 +73,9 @@ def describe(model: Any, W: FloatArray, data: Table, seconds: float, *, title: s
 
 def table(record: Record) -> list[dict[str, Any]]:
     """Return the anchors, one per row."""
-    named = record.shown["rows"] is not None
-    return [
-        {"component": entry["component"], "row": entry["row"]}
-        | ({"sample": entry["name"]} if named else {})
-        | {record.result["measure"]: entry["value"], "margin": entry["margin"]}
-        | {"mean weight": entry["mean_weight"]}
-        for entry in record.details["anchors"][:_N_LISTED]
-    ]
+    columns = {"component": "component", "row": "row", "name": "sample", "value": record.result["measure"]}
+    columns |= {"margin": "margin", "mean_weight": "mean weight"}
+    return html.rows_of(record.details["anchors"][:_N_LISTED], columns)
 
 
 def sections(record: Record) -> list[Any]:

@@ -21,6 +21,17 @@ from nonneg.report.record import MODEL, Record, of_estimator, picked
 _N_DRAWN, _N_EDGES, _N_NAMED = 160, 800, 40
 _N_LISTED = 60  # maximum number of labels listed
 _MOSTLY = 0.9
+_COLUMNS = {
+    "community": "community",
+    "pure_node": "pure node",
+    "top": (
+        "strongest members",
+        lambda top: html.Names((f"{name} {part:.0%}", 100 * part) for name, part in top),
+    ),
+    "size": ("size", "{:.1f}".format),
+    "n_nodes": "main community of",
+    "conductance": ("conductance", "{:.2g}".format),
+}
 
 
 def describe(
@@ -86,29 +97,14 @@ def restore(record: Record, folder: Path) -> None:
 
 def table(record: Record) -> list[dict[str, Any]]:
     """Return the communities, one per row."""
-    return [
-        {
-            "community": entry["community"],
-            "pure node": entry["pure_node"],
-            "strongest members": html.Names(
-                (f"{name} {part:.0%}", 100 * part) for name, part in entry["top"]
-            ),
-            "size": f"{entry['size']:.1f}",
-            "main community of": entry["n_nodes"],
-            "conductance": html.number(entry["conductance"], digits=2),
-        }
-        for entry in record.as_dict()["communities"]
-    ]
+    return html.rows_of(record.as_dict()["communities"], _COLUMNS)
 
 
 def sections(record: Record) -> list[Any]:
     """Return the sections of the page."""
     model, result = record.model, record.as_dict()["result"]
     labels, number, colors = result["labels"], result["number"], drawings.colors(result["n_communities"])
-    rows = [
-        row | {"community": [html.swatch(color), row["community"]]}
-        for row, color in zip(table(record), colors, strict=True)
-    ]
+    rows = html.colored(table(record), colors)
     told = (
         "The pure node represents the community. The size is the sum of all memberships; the conductance is "
         "the fraction of the edge weight that leads out of the community."
@@ -138,8 +134,9 @@ def _labels(labels: Mapping[str, Any]) -> Raw:
     ]
     left_out = html.noted((labels["n_left_out"], "node", "without a label or a community left out"))
     told = (
-        f"Nodes by {labels['name']} and main community: accuracy {html.percent(labels['accuracy'])}, normalized "
-        f"mutual information {labels['nmi']:.3f}, adjusted Rand index {labels['ari']:.3f}.{left_out}"
+        f"Nodes by {labels['name']} and main community: accuracy {html.percent(labels['accuracy'])}, "
+        f"normalized mutual information {labels['nmi']:.3f}, adjusted Rand index {labels['ari']:.3f}."
+        f"{left_out}"
     )
     return html.section(f"Communities and {labels['name']}", told, rows)
 

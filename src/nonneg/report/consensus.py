@@ -21,6 +21,13 @@ from nonneg.report.record import Record, of_estimator, picked, table_facts
 
 _N_TOP = 20  # genes that are named for a program
 _N_SHOWN = 120  # components in the clustergram
+_COLUMNS = {
+    "stability": ("stability", "{:.2f}".format),
+    "recurrence": ("restarts", "{:.0%}".format),
+    "usage": ("usage", html.percent),
+    "top": ("top genes", lambda top: ", ".join(name for name, _ in top[:8])),
+    "match": ("match", lambda one: f"{one['name'] or 'none'} ({one['nearest']}: {one['cosine']:.3f})"),
+}
 
 
 def describe(
@@ -92,7 +99,7 @@ def signature_programs(model: Any, matches: Sequence[Any] | None = None) -> list
     """Describe all signatures, with the known ones that they match."""
     known = [None] * model.n_signatures_ if matches is None else [asdict(each) for each in matches]
     return [
-        each | {"spectrum": spectrum, "top": [], "match": match}
+        each | {"spectrum": spectrum, "match": match}
         for each, spectrum, match in zip(_components(model), model.signatures_, known, strict=True)
     ]
 
@@ -120,20 +127,7 @@ def usage_by_group(W: FloatArray, labels: Sequence[Any] | None, by: str) -> dict
 
 def table(record: Record) -> list[dict[str, Any]]:
     """Return the programs, one per row."""
-    rows = []
-    for entry in record.details["programs"]:
-        row = {
-            _noun(record): entry["number"],
-            "stability": f"{entry['stability']:.2f}",
-            "restarts": f"{entry['recurrence']:.0%}",
-            "usage": html.percent(entry["usage"]),
-        }
-        if entry["top"]:
-            row["top genes"] = ", ".join(name for name, _ in entry["top"][:8])
-        if match := entry.get("match"):
-            row["match"] = f"{match['name'] or 'none'} ({match['nearest']}: {match['cosine']:.3f})"
-        rows.append(row)
-    return rows
+    return html.rows_of(record.details["programs"], {"number": _noun(record)} | _COLUMNS)
 
 
 def _noun(record: Record) -> str:
@@ -158,7 +152,8 @@ def sections(record: Record) -> list[Any]:
         {name.removeprefix("n_").replace("_", " "): value for name, value in row.items()} for row in ranks
     ]
     clustergram = drawings.heat_map(
-        1.0 - np.asarray(near["distances"], dtype=float) / np.sqrt(2.0), f"{one}s of all restarts, by cluster",
+        1.0 - np.asarray(near["distances"], dtype=float) / np.sqrt(2.0),
+        f"{one}s of all restarts, by cluster",
         lines=[str(label) for label in near["labels"]], line="cluster", largest=1.0, ordered=True,
         size=(5.2, 4.6),
     )  # fmt: skip

@@ -22,6 +22,15 @@ from nonneg.report.record import Record, of_estimator, picked
 _N_MAPS = 60  # maximum number of maps shown
 _N_NAMED = 10  # maximum number of isolated pixels that are named
 _LONGEST = 700  # pixels along the long side of a picture
+_COLUMNS = {
+    "endmember": "endmember",
+    "row": "row",
+    "column": "column",
+    "mean_abundance": ("mean abundance", html.percent),
+    "name": "looks like",
+    "angle": ("angle", "{:.2f}°".format),
+    "nearest": "nearest",
+}
 
 
 @dataclass(frozen=True)
@@ -130,18 +139,7 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
 
 def table(record: Record) -> list[dict[str, Any]]:
     """Return the endmembers, one per row."""
-    pixel, rows = "pure pixel" if record.result["pure"] else "purest pixel", []
-    for entry in record.details["endmembers"]:
-        row = {
-            "endmember": entry["endmember"],
-            pixel: f"row {entry['row']}, column {entry['column']}",
-            "mean abundance": html.percent(entry["mean_abundance"]),
-        }
-        if record.result["mean_angle"] is not None:
-            angle = None if entry["angle"] is None else f"{entry['angle']:.2f}°"
-            row |= {"looks like": entry["name"], "angle": angle, "nearest": entry["nearest"]}
-        rows.append(row)
-    return rows
+    return html.rows_of(record.details["endmembers"], _COLUMNS)
 
 
 def endmember_names(record: Record) -> list[str]:
@@ -158,10 +156,6 @@ def sections(record: Record) -> list[Any]:
     pixels = "pure pixels" if record.result["pure"] else "purest pixels"
     known = "; dashed: the most similar known spectra, at the same brightness"
     known = "" if record.shown["match"] is None else known
-    rows = [
-        row | {"endmember": [html.swatch(color), row["endmember"]]}
-        for row, color in zip(table(record), colors, strict=True)
-    ]
     hatched = ["pixels without data"] * bool(data["n_left_out"])
     hatched += ["pixels that the endmembers do not explain"] * bool(data["n_unexplained"])
     told = "Abundance of each endmember in every pixel; the darkest shade is an abundance of one"
@@ -172,7 +166,7 @@ def sections(record: Record) -> list[Any]:
     maps = html.pictures(_maps(record, colors, step), "large holes" if hatched else "large")
     return [
         html.section("The image", html.figure(image, caption, kind="wide photo")),
-        html.section("The endmembers", spectra, rows),
+        html.section("The endmembers", spectra, html.colored(table(record), colors)),
         html.section("The maps", told, maps),
     ]
 

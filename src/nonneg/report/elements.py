@@ -109,6 +109,29 @@ def note(*children: Any) -> Raw:
     return element("p", *children, class_="note")
 
 
+def rows_of(entries: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return entries as rows of a table: a heading for each key, or a heading and how to write the value.
+
+    A column without any value is left out.
+    """
+    rows: list[dict[str, Any]] = [{} for _ in entries]
+    for key, column in columns.items():
+        heading, form = (column, None) if isinstance(column, str) else column
+        values = [entry.get(key) for entry in entries]
+        if any(value is not None for value in values):
+            for row, value in zip(rows, values, strict=True):
+                row[heading] = value if value is None or form is None else form(value)
+    return rows
+
+
+def colored(rows: Sequence[Mapping[str, Any]], colors: Sequence[str]) -> list[dict[str, Any]]:
+    """Return rows with a dot in its color before the first cell of each."""
+    return [
+        {key: [swatch(color), cell] if at == 0 else cell for at, (key, cell) in enumerate(row.items())}
+        for row, color in zip(rows, colors, strict=True)
+    ]
+
+
 def table(rows: Sequence[Mapping[str, Any]]) -> Raw:
     """Return a table with the keys as headings; columns of numbers stand to the right."""
     headings = list(dict.fromkeys(key for row in rows for key in row))

@@ -58,7 +58,7 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "method": model.method,
         "n_sources": len(names),
         "n_components": fit.n_components_,
-        "divergence_per_coefficient": fit.reconstruction_err_**2 / (2 * n_frames * fit.n_features_in_),
+        "divergence": fit.reconstruction_err_**2 / (2 * n_frames * fit.n_features_in_),
         "transform_choice": None if choice is None else choice.as_dict() | {"name": choice.name},
         "n_frames": n_frames,
         "frame_length": model.framing_.frame_length,
@@ -74,17 +74,17 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         }
         for at, name in enumerate(names)
     ]
+    solos = ", ".join(f"{name} ({', '.join(own)})" for name, own in separated.training.items())
+    trained = f", with templates learned from training recordings: {solos}" if solos else ""
     title = sounds[0].source if len(sounds) == 1 else f"{len(sounds)} recordings"
     energies = [f"{name} with {html.percent(share)}" for name, share in zip(names, shares, strict=True)]
     return Record(
         "separate",
         f"Sources of {title}",
         f"{html.counted(len(names), 'source')} of {title}: {html.listed(energies)} of the energy.",
-        _lead(data, result),
-        {
-            name: result[name]
-            for name in ("n_sources", "n_components", "divergence_per_coefficient", "seconds")
-        },
+        f"{html.seconds(data['seconds'])} of sound at {html.number(rate)} Hz from {', '.join(data['files'])} "
+        f"separated by {model.method}{trained}. The fit took {html.ending(result)}.",
+        {name: result[name] for name in ("n_sources", "n_components", "divergence", "seconds")},
         data,
         result,
         details={"sources": sources},
@@ -93,33 +93,14 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
     )
 
 
-def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    trained = chosen = ""
-    if data["training"]:
-        files = ", ".join(f"{name} ({', '.join(own)})" for name, own in data["training"].items())
-        trained = f", with templates learned from training recordings: {files}"
-    if choice := result["transform_choice"]:
-        judged = zip(choice["candidates"], choice["held_out"], strict=False)
-        told = ", ".join(f"{name} {html.number(value)}" for name, value in judged)
-        chosen = f" ({choice['name']}; C per coefficient of held-out frames: {told})"
-    return (
-        f"{html.seconds(data['seconds'])} of sound sampled at {html.number(data['rate'])} Hz from "
-        f"{', '.join(data['files'])}, in {html.number(result['n_frames'])} frames of "
-        f"{html.number(result['frame_length'])} samples. Separated by {result['method']}{chosen}{trained}. "
-        f"The fit took {html.ending(result)}."
-    )
-
-
 def table(record: Record) -> list[dict[str, Any]]:
     """Return the sources, one per row."""
-    return [
-        {
-            "source": entry["name"],
-            "energy": html.percent(entry["energy_share"]),
-            "components": ", ".join(map(str, entry["components"])),
-        }
-        for entry in record.details["sources"]
-    ]
+    columns = {
+        "name": "source",
+        "energy_share": ("energy", html.percent),
+        "components": ("components", lambda numbers: ", ".join(map(str, numbers))),
+    }
+    return html.rows_of(record.details["sources"], columns)
 
 
 def sections(record: Record) -> list[Any]:

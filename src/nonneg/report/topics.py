@@ -16,6 +16,15 @@ from nonneg.report.record import Record, of_estimator, picked
 
 _N_WORDS, _N_CHIPS, _N_EXAMPLES, _N_LETTERS = 20, 15, 3, 400
 _LONGEST = 44  # letters of a name in the tree
+_COLUMNS = {
+    "topic": "topic",
+    "name": "name",
+    "proportion": ("proportion", html.percent),
+    "n_documents": "documents",
+    "npmi": ("NPMI", "{:.2g}".format),
+    "anchor": "anchor",
+    "words": ("words", lambda words: " ".join(str(word) for word, _ in words[:8])),
+}
 
 
 def describe(
@@ -115,19 +124,7 @@ def missing_dates(over_time: Mapping[str, Any]) -> str | None:
 
 def table(record: Record) -> list[dict[str, Any]]:
     """Return the topics, one per row."""
-    topics = record.as_dict()["topics"]
-    own = [name for name in ("name", "anchor") if any(entry[name] is not None for entry in topics)]
-    return [
-        {"topic": entry["topic"]}
-        | {name: entry[name] for name in own}
-        | {
-            "proportion": html.percent(entry["proportion"]),
-            "documents": f"{entry['n_documents']}{' (few)' * entry['few_documents']}",
-            "NPMI": html.number(entry["npmi"], digits=2),
-            "words": " ".join(str(word) for word, _ in entry["words"][:8]),
-        }
-        for entry in topics
-    ]
+    return html.rows_of(record.as_dict()["topics"], _COLUMNS)
 
 
 def sections(record: Record) -> list[Any]:
