@@ -102,3 +102,26 @@ def test_what_has_no_robust_loss_says_so():
         NMF(3, robust="huber", negative="keep").partial_fit(X)
     model = NMF(3, robust="huber", negative="keep", random_state=0).fit(X, uncertainty=deviations)
     assert model.certify(X)["eckart-young-bound"].verdict.name == "NOT_VERIFIABLE"
+
+
+def test_whole_samples_that_are_outliers_count_by_their_distance():
+    rng = np.random.default_rng(0)
+    H = rng.gamma(0.5, size=(3, 20))
+    X = rng.gamma(0.7, size=(150, 3)) @ H + 0.05 * rng.random((150, 20))
+    bad = np.arange(0, 150, 10)
+    X[bad] = 3 * rng.gamma(0.3, size=(len(bad), 20))
+    options = {"n_init": 5, "max_iter": 1000, "random_state": 0}
+    model = NMF(3, robust="huber-rows", robust_threshold=0.1, **options).fit(X)
+    W, found = model.transform(X), model.components_
+    z = np.linalg.norm(X - W @ found, axis=1) / 20**0.5
+    loss = 20 * np.sum(np.where(z > 0.1, 0.1 * (z - 0.05), z * z / 2))
+    assert model.result_.loss == pytest.approx(loss, rel=1e-8)
+    assert np.diff(model.result_.history.loss).max() <= 1e-10 * model.result_.history.loss[0]
+    assert set(bad) <= set(model.result_.outliers[:, 0])
+    assert model.certificate_["stationarity"].holds
+
+    def error(rows):
+        unit = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in (rows, H)]
+        return 1 - (unit[0] @ unit[1].T).max(axis=0).min()
+
+    assert error(found) < 0.01 < error(NMF(3, **options).fit(X).components_)

@@ -113,9 +113,10 @@ class NMF(FactorizingEstimator):
     negative : {"error", "keep"}, default "error"
         Whether negative entries of X are an error, or data such as noise leaves them. The Frobenius loss fits
         nonnegative factors to them as they are: nothing is clipped or shifted.
-    robust : {"huber"} or None
+    robust : {"huber", "huber-rows"} or None
         "huber" replaces the squares of residuals by their size beyond `robust_threshold`, so that outliers
-        count less; ``result_.outliers`` lists them.
+        count less; ``result_.outliers`` lists them. "huber-rows" does so with whole samples, by the root
+        mean square of their residuals; with a small threshold it is the L2,1 norm.
     robust_threshold : float, default 4
         In standard deviations, which are 1 without `uncertainty` or `entry_weight`. The default is that of
         positive matrix factorization (Paatero 1997).
@@ -241,7 +242,7 @@ class NMF(FactorizingEstimator):
         "scale": [StrOptions(set(SCALES)), None],
         "missing": [StrOptions({"error", "mask"})],
         "negative": [StrOptions({"error", "keep"})],
-        "robust": [StrOptions({"huber"}), None],
+        "robust": [StrOptions({"huber", "huber-rows"}), None],
         "robust_threshold": [Interval(Real, 0, None, closed="neither")],
         "signed_components": ["boolean"],
         "accelerate": ["boolean"],
@@ -504,7 +505,7 @@ class NMF(FactorizingEstimator):
         beta = beta_loss_of(self)
         if self.robust is not None:
             raise InvalidParameterError(
-                "partial_fit does not accept robust='huber': the sums that it keeps are those of squares. "
+                "partial_fit does not accept robust: the sums that it keeps are those of squares. "
                 "Use fit, or leave robust out."
             )
         if self.signed_components:

@@ -136,9 +136,10 @@ def factorize(
     negative : {"error", "keep"}, default "error"
         Whether negative entries of X are an error, or data such as noise leaves them. The Frobenius loss fits
         nonnegative factors to them as they are: nothing is clipped or shifted.
-    robust : {None, "huber"}, default None
+    robust : {None, "huber", "huber-rows"}, default None
         "huber" replaces the squares of residuals by their size beyond `robust_threshold`, so that outliers
-        count less; they are listed in the result.
+        count less; they are listed in the result. "huber-rows" does the same with whole samples, by the root
+        mean square of their residuals; with a small threshold it is the L2,1 norm.
     robust_threshold : float, default 4
         In standard deviations, which are 1 without `uncertainty` or `entry_weight`. The default is that of
         positive matrix factorization (Paatero 1997).
@@ -213,7 +214,7 @@ def run_robust(
 ) -> FactorizationResult:
     """Factorize validated data by the robust loss."""
     if options.pop("signed_components", False):
-        raise UnsupportedError("signed_components=True does not take robust='huber'. Leave one of them out.")
+        raise UnsupportedError("signed_components=True does not take robust. Leave one of them out.")
     data, rng, n_init = (
         checked_dense(data),
         options.pop("rng"),

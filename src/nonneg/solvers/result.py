@@ -35,8 +35,8 @@ class FactorizationResult:
         The solver that ran.
     loss_name : str
         The beta-divergence that was minimized, or "huber".
-    outliers : array of shape (n_outliers, 2) or None
-        With ``robust="huber"``, row and column of the entries farther from W H than the threshold, the
+    outliers : array of shape (n_outliers, 2) or (n_outliers, 1), or None
+        With `robust`, row and column of the entries, or the rows, farther from W H than the threshold, the
         farthest first.
     """
 

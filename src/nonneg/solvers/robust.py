@@ -1,4 +1,4 @@
-"""Huber's loss by reweighting: entries far from the model count by their distance instead of its square."""
+"""Huber's loss by reweighting: entries or rows far from the model count by distance instead of its square."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from nonneg.solvers.numbers import free_components
 from nonneg.solvers.registry import loss_name
 from nonneg.solvers.result import FactorizationResult
 
+NAMES = ("huber", "huber-rows")
 # Iterations with the same weights: new ones cost a product, and momentum is lost.
 PER_ROUND = 10
 # Reweightings of a row of `transform`; its loss is convex, and they end when they change nothing.
@@ -32,27 +33,31 @@ MOST_ROUNDS, SMALL = 500, 1e-10
 
 @dataclass(frozen=True)
 class Huber:
-    """Half the square up to a threshold, in standard deviations, and its tangent beyond."""
+    """Half the square up to a threshold, in standard deviations, and its tangent beyond.
+
+    Of every entry, or of every row by the root mean square of its entries: the L2,1 norm if it is small.
+    """
 
     threshold: float
+    of_rows: bool = False
 
     @classmethod
     def of(cls, name: Any, threshold: Any, beta: float) -> Huber | None:
         """Return the loss that a user asks for by name, or None."""
         if name is None:
             return None
-        if name != "huber":
-            raise UnknownNameError.of("robust", name, ("huber",), other="None")
+        if name not in NAMES:
+            raise UnknownNameError.of("robust", name, NAMES, other="None")
         if beta != 2.0:
             raise InvalidParameterError(
-                f"robust='huber' replaces the Frobenius loss, but beta_loss={loss_name(beta)!r} was "
+                f"robust={name!r} replaces the Frobenius loss, but beta_loss={loss_name(beta)!r} was "
                 "asked for. Use beta_loss='frobenius', or leave robust out."
             )
         if not (isinstance(threshold, int | float | np.number) and 0 < threshold < np.inf):
             raise InvalidParameterError(
                 f"robust_threshold must be a positive number of standard deviations, got {threshold!r}."
             )
-        return cls(float(threshold))
+        return cls(float(threshold), of_rows=name != "huber")
 
     def residuals(self, data: DenseMatrix, W: Array, Ht: Array) -> tuple[Array, Array]:
         """Return the residuals in standard deviations, and the weights of the entries."""
@@ -62,29 +67,38 @@ class Huber:
             weights = xp.astype(xp.asarray(data.observed.dense_rows(0, data.shape[0])), data.array.dtype)
         return xp.sqrt(weights) * (data.array - W @ Ht.T), weights
 
+    def sizes(self, data: DenseMatrix, residuals: Array) -> Array:
+        """Return what is compared with the threshold: of every entry, or in a single column of every row."""
+        if not self.of_rows:
+            return data.xp.abs(residuals)
+        return data.xp.linalg.vector_norm(residuals, axis=1, keepdims=True) / data.shape[1] ** 0.5
+
     def reweighted(self, data: DenseMatrix, W: Array, Ht: Array) -> tuple[DenseMatrix, float]:
         """Return data whose squared loss majorizes this one and touches it at W and H, and the loss there."""
         xp = data.xp
         residuals, weights = self.residuals(data, W, Ht)
-        size = xp.abs(residuals)
+        size = self.sizes(data, residuals)
         far = size > self.threshold
         share = xp.where(far, self.threshold / xp.where(far, size, xp.ones_like(size)), xp.ones_like(size))
         # c |z| - c^2 / 2 = c / |z| z^2 - c^2 / 2
         wide = xp.astype(size, xp.float64)
         losses = xp.where(far, self.threshold * (wide - 0.5 * self.threshold), 0.5 * wide * wide)
-        rows = xp.sum(losses, axis=1)
+        rows = xp.sum(losses, axis=1) * (data.shape[1] if self.of_rows else 1)
         rows = rows if data.weights is None else rows * xp.astype(data.weights, xp.float64)
-        observed = ArrayObserved(weights * share, xp)
-        return DenseMatrix(data.array, xp, weights=data.weights, observed=observed), float(xp.sum(rows))
+        observed, of_rows = data.observed, data.weights
+        if self.of_rows:
+            of_rows = share[:, 0] if of_rows is None else of_rows * share[:, 0]
+        else:
+            observed = ArrayObserved(weights * share, xp)
+        return DenseMatrix(data.array, xp, weights=of_rows, observed=observed), float(xp.sum(rows))
 
     def encode(self, data: DenseMatrix, Ht: Array, penalties: Penalties) -> tuple[SampleArray, float]:
         """Minimize the penalized loss of every row over W >= 0, with Ht fixed; return W and the loss."""
         xp = data.xp
         W, _ = encode(data, Ht, beta=2.0, penalties=penalties)
         # Rows without outliers are done: near their minimum the loss is the square.
-        todo = np.flatnonzero(
-            to_numpy(xp.any(xp.abs(self.residuals(data, W, Ht)[0]) > self.threshold, axis=1))
-        )
+        sizes = self.sizes(data, self.residuals(data, W, Ht)[0])
+        todo = np.flatnonzero(to_numpy(xp.any(sizes > self.threshold, axis=1)))
         for _ in range(MOST_ROUNDS):
             if not todo.size:
                 break
@@ -97,10 +111,11 @@ class Huber:
         return W, self.reweighted(data, W, Ht)[1] + float(penalties.of_W(W, data.weights))
 
     def outliers(self, data: DenseMatrix, W: Array, Ht: Array) -> IntArray:
-        """Return row and column of the entries beyond the threshold, the farthest first."""
-        size = np.abs(to_numpy(self.residuals(data, W, Ht)[0]))
+        """Return row and column of the entries beyond the threshold, or the rows, the farthest first."""
+        size = to_numpy(self.sizes(data, self.residuals(data, W, Ht)[0]))
         places = np.argwhere(size > self.threshold)
-        return places[np.argsort(-size[tuple(places.T)], kind="stable")]
+        places = places[np.argsort(-size[tuple(places.T)], kind="stable")]
+        return places[:, :1] if self.of_rows else places
 
 
 def reweighted_fit(
@@ -146,7 +161,7 @@ def checked_dense(data: DataMatrix) -> DenseMatrix:
     """Return the data, or say that residuals of all entries must fit in memory."""
     if not isinstance(data, DenseMatrix):
         raise UnsupportedInputError(
-            f"robust='huber' needs X as a dense array in memory, got {data.container} data. Convert it, or "
+            f"robust needs X as a dense array in memory, got {data.container} data. Convert it, or "
             "leave robust out."
         )
     return data
