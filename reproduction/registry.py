@@ -18,7 +18,7 @@ TITLES: dict[str, str] = {
     "cr1/table-4": "Initialization time, in iterations of the algorithms that follow",
     "cr1/table-5": "Time for alternating least squares to reach an error, from four initializations",
     "cr1/figure-4": "Error against iterations from four initializations on real data sets",
-    "cr1/figure-6": "Basis images of faces from four initializations",
+    "cr1/figure-6": "Images and basis images of digits and faces from four initializations",
     "cr1/table-6": "Clustering of images by factorizations from four initializations",
     "cr1/table-7": "Clustering of documents by factorizations from four initializations",
     "merit/figure-2": "Success rate of anchor selection against noise, middle points",

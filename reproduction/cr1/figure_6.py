@@ -1,9 +1,9 @@
-"""Figure 6: basis images of faces from four initializations."""
+"""Figures 5 and 6: images of three people or digits, and their basis images from four initializations."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from reproduction.artifacts import Artifact, Pictures, Table, Verdict
 from reproduction.cr1.algorithm_runs import Fit, run_from
 from reproduction.cr1.init_times import loaded
 from reproduction.cr1.initializations import INITS, make_init, seeded
-from reproduction.cr1.real_sets import QUICK, RealSet
+from reproduction.cr1.real_sets import DIGITS, QUICK, RealSet
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped
 from reproduction.registry import TITLES
@@ -22,12 +22,15 @@ NAME = "cr1/figure-6"
 SET = "olivetti_64x64"
 N_ITER = 20
 PEOPLE = (0, 1, 2)
+N_SAMPLES = 4  # images of each in Figure 5
+CALLED = {SET: "person", DIGITS: "digit", QUICK: "class"}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Return one setting per initialization."""
-    head = {"set": QUICK if quick else SET, "n_iter": N_ITER, "people": list(PEOPLE)}
-    return [head | {"init": kind} for kind in INITS]
+    """Return one setting per set and initialization."""
+    same = {"n_iter": N_ITER, "people": list(PEOPLE)}
+    names = (QUICK,) if quick else (SET, DIGITS)
+    return [{"set": name} | same | {"init": kind} for name in names for kind in INITS]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
@@ -38,6 +41,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     chosen, cosines = _of_people(real, fit)
     own = np.arange(len(chosen))
     assert real.grid is not None
+    images = {person: real.X[real.y == person][:N_SAMPLES] for person in setting["people"]}
     return [
         {
             "error": fit.errors[-1],
@@ -47,6 +51,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
             "n_nearest": int(np.sum(np.argmax(cosines, axis=1) == own)),
             "grid": list(real.grid),
             "pictures": [packed(fit.Ht[:, chosen[person]]) for person in setting["people"]],
+            "samples": [[packed(image) for image in images[person]] for person in setting["people"]],
         }
     ]
 
@@ -78,44 +83,54 @@ def unpacked(text: str, grid: Sequence[int]) -> FloatArray:
 
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
-    """Return the pictures and the numbers."""
-    groups = {kind: group[0] for (kind,), group in grouped(records, "init").items()}
-    kinds = [kind for kind in INITS if kind in groups]
-    rows = [
-        {"init": kind} | {key: groups[kind][key] for key in ("error", "cosine", "n_components", "n_nearest")}
-        for kind in kinds
-    ]
-    n_people = records[0]["n_people"]
+    """Return the pictures and the numbers of every set."""
+    artifacts: list[Artifact] = []
+    for (name,), of_set in grouped(records, "set").items():
+        groups = {kind: group[0] for (kind,), group in grouped(of_set, "init").items()}
+        artifacts += _of_set(CALLED[name], {kind: groups[kind] for kind in INITS if kind in groups})
+    return artifacts
+
+
+def _of_set(called: str, groups: Mapping[str, Record]) -> list[Artifact]:
+    several = {"person": "people", "class": "classes"}.get(called, f"{called}s")
+    keys = ("error", "cosine", "n_components", "n_nearest")
+    rows = [{"init": kind} | {key: record[key] for key in keys} for kind, record in groups.items()]
+    n_people = next(iter(groups.values()))["n_people"]
     columns = {
         "init": "initialization",
         "error": "relative error",
-        "cosine": "mean cosine with the person's mean",
-        "n_components": f"components of {n_people} people",
-        "n_nearest": "people nearest to their own component",
+        "cosine": f"mean cosine with the mean image of the {called}",
+        "n_components": f"components of {n_people} {several}",
+        "n_nearest": f"{several} nearest to their own component",
     }
-    found = {kind: groups[kind]["n_nearest"] for kind in kinds}
+    nearest = {kind: record["n_nearest"] for kind, record in groups.items()}
     met = None
-    if len(kinds) == len(INITS):
-        met = found["cr1-nmf"] > max(found["rand"], found["nndsvd"])
+    if len(groups) == len(INITS):
+        met = nearest["cr1-nmf"] > max(nearest["rand"], nearest["nndsvd"])
     return [
-        *_pictures([groups[kind] for kind in kinds], kinds),
-        Table(f"All {n_people} people.", columns, rows),
+        *_pictures(called, groups),
+        Table(f"All {n_people} {several}.", columns, rows),
         Verdict(
-            "more basis images are nearest to their own person from cr1-nmf than from rand and from nndsvd",
+            f"more basis images are nearest to their own {called} from cr1-nmf than from rand and nndsvd",
             met,
-            ", ".join(f"{kind} {count} of {n_people}" for kind, count in found.items()),
+            ", ".join(f"{kind} {count} of {n_people}" for kind, count in nearest.items()),
         ),
     ]
 
 
-def _pictures(records: Sequence[Record], kinds: Sequence[str]) -> list[Pictures]:
-    """Draw the basis images, where the records hold them: those in the repository do not."""
-    if not all("pictures" in record for record in records):
+def _pictures(called: str, groups: Mapping[str, Record]) -> list[Pictures]:
+    """Draw the images, where the records hold them: those of the faces in the repository do not."""
+    if not all("pictures" in record for record in groups.values()):
         return []
-    images = [[unpacked(text, record["grid"]) for text in record["pictures"]] for record in records]
-    people = [f"person {person + 1}" for person in records[0]["people"]]
-    caption = f"Basis images at iteration {records[0]['n_iter']} of mult."
-    return [Pictures("basis", caption, images, kinds, people)]
+    first = next(iter(groups.values()))
+    names = [f"{called} {one if called == 'digit' else one + 1}" for one in first["people"]]
+    samples = [[unpacked(text, first["grid"]) for text in row] for row in first["samples"]]
+    basis = [[unpacked(text, one["grid"]) for text in one["pictures"]] for one in groups.values()]
+    caption = f"Basis images at iteration {first['n_iter']} of mult (Figure 6)."
+    return [
+        Pictures(f"{called}-images", f"Images of each {called} (Figure 5).", samples, names),
+        Pictures(f"{called}-basis", caption, basis, list(groups), names),
+    ]
 
 
 EXPERIMENT = Experiment(

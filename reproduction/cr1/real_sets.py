@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 from nonneg._typing import IntArray, MatrixLike
 from nonneg.exceptions import FileFormatError, UnknownNameError
@@ -58,6 +59,8 @@ sample per row, images (n, height, width) or, for PaviaU, the cube (height, widt
 FOLDERS = (*TIMED[:-1], "orl_32x32")
 """The folders of the data home from which they come."""
 N_FRAMES = 20
+DIGITS = "digits"
+"""The name of scikit-learn's handwritten digits, whose images may be shown."""
 QUICK = "quick"
 """The name of a small made-up set, for the quick setting."""
 
@@ -98,6 +101,9 @@ def load_set(name: str) -> RealSet:
         return _added(name)
     if name == QUICK:
         return _made_up()
+    if name == DIGITS:
+        digits = load_digits()
+        return RealSet(digits.data / 16.0, digits.target, 10, (8, 8))
     if name == FILMS:
         return _films()
     if name in PICTURES:

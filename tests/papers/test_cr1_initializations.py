@@ -127,7 +127,8 @@ def test_basis_pictures_are_those_of_the_people():
     assert [record["init"] for record in records] == list(INITS)
     assert all(0 < record["cosine"] <= 1 for record in records)
     assert records[1]["n_nearest"] == 4
-    (pictures,) = artifacts("cr1/figure-6", records, Pictures)
+    images, pictures = artifacts("cr1/figure-6", records, Pictures)
+    assert [len(row) for row in images.images] == [4, 4, 4]
     assert [len(row) for row in pictures.images] == [3, 3, 3, 3]
     assert all(image.shape == (8, 8) and image.max() == 1.0 for row in pictures.images for image in row)
 
