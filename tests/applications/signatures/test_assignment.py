@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from nonneg.applications import MutationalSignatures
 from nonneg.applications.signatures import CHANNELS, assign_signatures
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError
 
@@ -29,7 +28,7 @@ def planted(n_mutations, n_tumors=30, n_signatures=20, seed=0):
 def test_planted_signatures_are_assigned_with_intervals():
     counts, reference, active, exposures = planted(2000)
     before = counts.copy()
-    answer = MutationalSignatures.assign(counts, reference)
+    answer = assign_signatures(counts, reference)
     np.testing.assert_array_equal(counts, before)
     assert ((answer.exposures > 0) == active).mean() > 0.995
     assert np.abs(answer.exposures - exposures).sum() / (2 * exposures.sum()) < 0.03

@@ -7,6 +7,7 @@ signature in the other tumors of the cohort. A tumor on its own has even odds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,10 +107,6 @@ def assign_signatures(
     >>> np.flatnonzero(assign_signatures(X, reference).exposures[0]).tolist()
     [0, 2]
     """
-    if not 0.0 < level < 1.0 or n_bootstrap < 2:
-        raise InvalidParameterError(
-            f"level must be between 0 and 1, and n_bootstrap at least 2, got {level} and {n_bootstrap}."
-        )
     counts, H, sample_names, names = read_aligned(X, reference)
     if not counts.sum():
         raise InvalidDataError("There are no mutations in X: all counts are zero.")
@@ -117,13 +114,29 @@ def assign_signatures(
     mutated = np.flatnonzero(counts.sum(axis=1))  # a tumor without mutations has no active signature
     active, W, evidence = (np.zeros((len(counts), len(H)), dtype=dtype) for dtype in (bool, float, float))
     active[mutated], W[mutated], evidence[mutated] = _assign(counts[mutated], H, cohort)
-    random = generator(rng)
-    draws = []
-    for _ in range(n_bootstrap):
-        drawn = random.poisson(counts).astype(float)
-        draws.append(_maximize(drawn, H, _even(drawn, active), active, _CANDIDATE_STEPS)[0])
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+
+    def exposures(drawn: FloatArray, _: int) -> FloatArray:
+        return _maximize(drawn, H, _even(drawn, active), active, _CANDIDATE_STEPS)[0]
+
+    low, high = bootstrap_intervals(counts, exposures, level, n_bootstrap, generator(rng))
     return SignatureAssignment(W, low, high, evidence, active.mean(axis=0), names, sample_names)
+
+
+def bootstrap_intervals(
+    counts: FloatArray,
+    exposures: Callable[[FloatArray, int], FloatArray],
+    level: float,
+    n_bootstrap: int,
+    random: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Return quantiles of the exposures of catalogs drawn with the counts as means of Poisson variables."""
+    if not 0.0 < level < 1.0 or n_bootstrap < 2:
+        raise InvalidParameterError(
+            f"level must be between 0 and 1, and n_bootstrap at least 2, got {level} and {n_bootstrap}."
+        )
+    draws = [exposures(random.poisson(counts).astype(float), number) for number in range(n_bootstrap)]
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
 
 
 def _assign(counts: FloatArray, H: FloatArray, cohort: bool) -> tuple[Any, FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.applications.signatures.assignment import SignatureAssignment, assign_signatures
+from nonneg.applications.signatures.assignment import bootstrap_intervals
 from nonneg.applications.signatures.catalog import CHANNELS, read_catalog
 from nonneg.applications.signatures.matching import THRESHOLD, SignatureMatch, match_signatures
 from nonneg.certificates.certificate import Certificate
@@ -20,7 +20,7 @@ from nonneg.consensus.result import RankConsensus
 from nonneg.data import as_data_matrix
 from nonneg.estimators.consensus_nmf import ConsensusNMF
 from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
+from nonneg.exceptions import InvalidDataError, NonnegWarning
 from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -303,12 +303,8 @@ class MutationalSignatures(SavableEstimator):
         ----------
         X : data frame or array of counts
             96 mutation types x n tumors, or n x 96.
-        level : float, default 0.95
-            Nominal coverage of the intervals.
-        n_bootstrap : int, default 100
-            Number of catalogs drawn for each tumor, from Poisson distributions with its counts as means.
-        rng : None, int, Generator or RandomState, default 0
-            Random numbers for the draws.
+        level, n_bootstrap, rng : float, int, None or int or Generator or RandomState
+            As in `nonneg.applications.signatures.assign_signatures`.
 
         Returns
         -------
@@ -323,19 +319,15 @@ class MutationalSignatures(SavableEstimator):
         models saved before files included the signatures of restarts; a warning says so.
         """
         check_is_fitted(self, "consensus_")
-        if not 0.0 < level < 1.0 or n_bootstrap < 2:
-            raise InvalidParameterError(
-                f"level must be between 0 and 1, and n_bootstrap at least 2, got {level} and {n_bootstrap}."
-            )
         counts, _, _ = read_catalog(X)
         random = generator(rng)
         draws = self._signature_draws()
-        turns = np.resize(random.permutation(len(draws)), n_bootstrap)
-        drawn = np.stack(
-            [self._exposures(random.poisson(counts).astype(float), draws[turn]) for turn in turns]
-        )
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return low, high
+        turns = random.permutation(len(draws))
+
+        def exposures(drawn: FloatArray, number: int) -> FloatArray:
+            return self._exposures(drawn, draws[turns[number % len(turns)]])
+
+        return bootstrap_intervals(counts, exposures, level, n_bootstrap, random)
 
     def match(self, reference: Any, *, threshold: float = THRESHOLD, rng: Seed = 0) -> list[SignatureMatch]:
         """Match the signatures with a table of known ones.
@@ -356,21 +348,3 @@ class MutationalSignatures(SavableEstimator):
         """
         check_is_fitted(self, "consensus_")
         return match_signatures(self.signatures_, reference, threshold=threshold, rng=rng)
-
-    @staticmethod
-    def assign(X: Any, reference: Any, **options: Any) -> SignatureAssignment:
-        """Assign known signatures to tumors, without extracting new ones.
-
-        Parameters
-        ----------
-        X, reference : Any
-            Counts and known signatures.
-        **options : Any
-            See `nonneg.applications.signatures.assign_signatures`.
-
-        Returns
-        -------
-        SignatureAssignment
-            Exposures with intervals, and the evidence for every active signature.
-        """
-        return assign_signatures(X, reference, **options)
