@@ -20,7 +20,7 @@ from nonneg.consensus.result import RankConsensus
 from nonneg.data import as_data_matrix
 from nonneg.estimators.consensus_nmf import ConsensusNMF
 from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray
-from nonneg.exceptions import InvalidDataError, NonnegWarning
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
