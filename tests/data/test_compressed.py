@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.data import as_data_matrix
-from nonneg.data.compressed import CompressedMatrix, compressed, leading_range, orthonormal
-from nonneg.data.gram_operator import apply_gram, gram_matrix, resolve_small_singular_values
+from nonneg.data.compressed import CompressedMatrix, compressed, leading_range
+from nonneg.data.spectral import apply_gram, gram_matrix, resolve_small_singular_values
 from nonneg.data.views import BlockView, ScaledMatrix, can_be_transposed, transposed
 
 WEIGHTS = np.linspace(0.1, 2.0, 23)
@@ -85,20 +85,6 @@ def test_a_part_of_compressed_data(X):
 def test_sparse_data_and_those_with_missing_entries_are_not_compressed(X):
     for data in (as_data_matrix(X, mask=X > 0), as_data_matrix(sp.csr_array(X))):
         assert compressed(data, 3, dtype=np.float64) is None
-
-
-@pytest.mark.parametrize("case", ["plain", "scaled", "dependent", "zero"])
-def test_orthonormal_columns_have_the_same_span(case, rng):
-    columns = rng.standard_normal((30, 4))
-    if case == "scaled":
-        columns *= [1.0, 1e-9, 1e9, 1.0]
-    elif case == "dependent":
-        columns[:, 3] = columns[:, 0] + 1e-9 * columns[:, 1]
-    elif case == "zero":
-        columns[:, 2] = 0.0
-    found = orthonormal(columns)
-    np.testing.assert_allclose(found.T @ found, np.eye(4), atol=1e-12)
-    np.testing.assert_allclose(found @ (found.T @ columns), columns, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("scaled", ["rows", "columns", "both"])

@@ -10,8 +10,8 @@ from tests.references.containers import SPARSE_TENSOR, TORCH, as_container, plai
 from nonneg.data import as_data_matrix, device_stream
 from nonneg.data.compressed import compressed
 from nonneg.data.fingerprint import fingerprint
-from nonneg.data.gram_operator import apply_gram, gram_matrix
 from nonneg.data.matrix import rows_only
+from nonneg.data.spectral import apply_gram, gram_matrix
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.data.views import ScaledMatrix, can_be_transposed, scaled_rows, transposed
 from nonneg.exceptions import UnsupportedInputError

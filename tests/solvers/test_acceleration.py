@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 from nonneg import NMF, _threads, factorize
 from nonneg.data import as_data_matrix
-from nonneg.data.compressed import compressed, leading_range, orthonormal
+from nonneg.data.compressed import compressed, leading_range
 from nonneg.solvers import acceleration
 
 EMBEDDED = {
@@ -237,13 +237,3 @@ def test_data_in_a_file_save_passes(X, everywhere, tmp_path, monkeypatch):
 
     assert reads_to_target(True) < 0.7 * reads_to_target(False)
     assert everywhere == ["_compressed"]
-
-
-@pytest.mark.parametrize("smallest", [0.5, 1e-4, 1e-9, 0.0])
-def test_the_range_is_orthonormal_whatever_the_condition(smallest):
-    rng = np.random.default_rng(4)
-    left, right = (np.linalg.qr(rng.standard_normal((side, 12)))[0] for side in (400, 12))
-    columns = left * np.r_[np.ones(11), smallest] @ right.T
-    V = orthonormal(columns)
-    np.testing.assert_allclose(V.T @ V, np.eye(12), atol=1e-13)
-    np.testing.assert_allclose(V @ (V.T @ columns), columns, atol=1e-13)

@@ -10,17 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.gram_operator import Float64Array, apply_gram
 from nonneg.data.matrix import DataMatrix, LocalMatrix, float64_sum
+from nonneg.data.spectral import Float64Array, apply_gram
 from nonneg.data.views import BlockView
-from nonneg.kernels.rows import gram_of
-
-# Columns are independent enough for the squares in a Gram matrix: they lose twice as many digits.
-SMALLEST_PIVOT = 1e-6
 
 
 def leading_range(data: DataMatrix, width: int) -> Float64Array:
@@ -29,26 +24,7 @@ def leading_range(data: DataMatrix, width: int) -> Float64Array:
     # draw depends on the number of columns alone: neither the order of rows nor the container matters.
     n_columns = data.shape[1]
     drawn = np.random.default_rng([n_columns, width]).standard_normal((n_columns, width))
-    return orthonormal(apply_gram(data, drawn))
-
-
-def orthonormal(columns: Float64Array) -> Float64Array:
-    """Return orthonormal columns with the same span."""
-    # Cholesky QR, twice: products, which use all threads, where Householder reflections use one. Yamamoto,
-    # Nakatsukasa, Yanagisawa & Fukaya (2015), ETNA 44.
-    norms = np.sqrt(np.einsum("ij,ij->j", columns, columns))
-    found = np.ascontiguousarray(columns / np.where(norms > 0, norms, 1.0))
-    for _ in range(2):
-        try:
-            lower = np.linalg.cholesky(gram_of(found))
-        except np.linalg.LinAlgError:
-            return np.linalg.qr(columns)[0]
-        diagonal = np.diagonal(lower)
-        if not diagonal.min() > SMALLEST_PIVOT * diagonal.max():
-            return np.linalg.qr(columns)[0]
-        inverse = solve_triangular(lower, np.eye(len(lower)), lower=True)
-        found = DenseMatrix(found, np).times(np.ascontiguousarray(inverse.T))
-    return found
+    return np.linalg.qr(apply_gram(data, drawn))[0]
 
 
 def compressed(data: DataMatrix, width: int, *, dtype: Any, scale: float = 1.0) -> DataMatrix | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.data.csr_arrays import check_sparse_array
-from nonneg.data.entry_weights import checked_entry_weights
 from nonneg.data.local import has_nan, observed_mask
-from nonneg.data.sparse import on_host
+from nonneg.data.observed import checked_entry_weights
+from nonneg.data.sparse import SparseRows, on_host
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
     DataTypeError,
@@ -35,6 +36,10 @@ from nonneg.io.read import as_stored
 from nonneg.io.stored import StoredMatrix
 
 Labels = tuple[Any, Any] | None
+KEEP = (
+    "If they are noise around small values, pass negative='keep' (--negative keep), which the Frobenius loss "
+    "allows: clipping biases the components."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +119,11 @@ class Request:
         if self.negative not in (None, "error", "keep"):
             raise UnknownNameError.of("negative", self.negative, ("error", "keep"))
         signed = self.signed or self.negative == "keep"
+        if advice is None and self.negative:
+            advice = lambda: KEEP  # noqa: E731
         check_entries(
             data, positive=self.positive, signed=signed, who=self.who, masks=self.masks, labels=labels,
-            advice=_keep_advice if advice is None and self.negative else advice, first_row=first_row,
+            advice=advice, first_row=first_row,
         )  # fmt: skip
 
 
@@ -342,20 +349,13 @@ def check_entries(
             + (remedy if advice is None else advice())
         )
     _check_size(data, max(high, -low), who)
-    masked = data.has_missing
-    if positive and low == 0 and (not masked or _observed_zero(data)):
-        i, j, _ = locate(data, lambda xp, block: block == 0)
-        raise ZeroDataError(
-            f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry {place(i, j)} is 0. "
-            "Please add small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
-        )
-
-
-def _keep_advice() -> str:
-    return (
-        "If they are noise around small values, pass negative='keep' (--negative keep), which the Frobenius "
-        "loss allows: clipping biases the components."
-    )
+    if positive and low == 0:
+        with contextlib.suppress(LookupError):  # zeros only where entries are missing
+            i, j, _ = locate(data, lambda xp, block: block == 0)
+            raise ZeroDataError(
+                f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry {place(i, j)} is 0. "
+                "Please add small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
+            )
 
 
 def _check_size(data: DataMatrix, high: float, who: str) -> None:
@@ -370,44 +370,27 @@ def _check_size(data: DataMatrix, high: float, who: str) -> None:
         )
 
 
-def _observed_zero(data: DataMatrix) -> bool:
-    try:
-        locate(data, lambda xp, block: block == 0)
-    except LookupError:
-        return False
-    return True
-
-
 def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float]:
     """Return row, column and value of the first observed entry that meets a condition."""
     offset = 0
     # Chunk by chunk, so that an error message does not need all data in memory.
     for block in data.local_blocks():
-        if block.is_sparse and (stored := _stored_entry(block, condition)) is not None:
-            return offset + stored[0], stored[1], stored[2]
-        for start, stop in block.row_blocks(1 << 20):
-            rows = block.dense_rows(start, stop)
-            xp = block.xp
-            found = condition(xp, rows)
-            if block.observed is not None:
-                seen = xp.asarray(block.observed.dense_rows(start, stop))
-                found = xp.logical_and(found, seen != 0)
-            if bool(xp.any(found)):
-                where = xp.nonzero(found)
-                i, j = int(where[0][0]), int(where[1][0])
-                return offset + start + i, j, float(rows[i, j])
+        xp = block.xp
+        if isinstance(block, SparseRows) and not bool(xp.any(condition(xp, block.csr.data[:1] * 0))):
+            # Entries that are not stored, which are zeros, do not meet it.
+            places = xp.nonzero(condition(xp, block.csr.data))[0]
+            if places.shape[0]:
+                at = int(places[0])
+                row = int(xp.sum(xp.astype(block.csr.indptr <= at, xp.int64))) - 1
+                return offset + row, int(block.csr.indices[at]), float(block.csr.data[at])
+        else:
+            for start, stop in block.row_blocks(1 << 20):
+                rows = block.dense_rows(start, stop)
+                met = condition(xp, rows)
+                if block.observed is not None:
+                    met = xp.logical_and(met, xp.asarray(block.observed.dense_rows(start, stop)) != 0)
+                if bool(xp.any(met)):
+                    i, j = (int(index[0]) for index in xp.nonzero(met))
+                    return offset + start + i, j, float(rows[i, j])
         offset += block.shape[0]
     raise LookupError("no entry meets the condition")
-
-
-def _stored_entry(block: Any, condition: Callable[[Any, Array], Array]) -> tuple[int, int, float] | None:
-    """Return the first stored entry that meets a condition; None if entries that are not stored do too."""
-    xp, csr = block.xp, block.csr
-    if csr.data.shape[0] == 0 or bool(xp.any(condition(xp, xp.zeros_like(csr.data[:1])))):
-        return None
-    found = xp.nonzero(condition(xp, csr.data))[0]
-    if found.shape[0] == 0:
-        return None
-    at = int(found[0])
-    row = int(xp.sum(xp.astype(csr.indptr <= at, xp.int64))) - 1
-    return row, int(csr.indices[at]), float(csr.data[at])

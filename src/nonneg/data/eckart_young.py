@@ -14,9 +14,15 @@ import numpy as np
 
 from nonneg._random import Seed, generator
 from nonneg.data.fingerprint import fingerprint
-from nonneg.data.gram_operator import Float64Array, apply_gram, gram_matrix, machine_epsilon
 from nonneg.data.matrix import DataMatrix
-from nonneg.data.spectral import gram_is_cheaper, leading_eigenpairs
+from nonneg.data.spectral import (
+    Float64Array,
+    apply_gram,
+    gram_is_cheaper,
+    gram_matrix,
+    leading_eigenpairs,
+    machine_epsilon,
+)
 from nonneg.data.views import can_be_transposed, transposed
 from nonneg.exceptions import InvalidParameterError
 

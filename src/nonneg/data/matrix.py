@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nonneg._arrays import to_numpy
-from nonneg._typing import Array, Namespace, SampleArray
+from nonneg._typing import Array, FloatArray, Namespace, SampleArray
 from nonneg.data.observed import Observed
 from nonneg.kernels.grams import Gram, SharedGram
 from nonneg.kernels.rows import gram_of
@@ -318,39 +317,30 @@ class LocalMatrix(DataMatrix):
             yield start, min(self.shape[0], start + step)
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """What one pass finds of all entries, or of those of a block; statistics of blocks can be added."""
+class Statistics(NamedTuple):
+    """What one pass finds of all entries."""
 
     squared_norm: float
     total: float
     observed_weight: float
-    n_nonzero: int
+    n_nonzero: float
+    n_missing: float
     lowest: float
     highest: float
-    n_missing: int = 0
 
     @classmethod
-    def of(cls, block: LocalMatrix) -> Statistics:
-        """Compute the statistics of a block."""
-        n_missing = 0
-        if block.observed is not None:
-            n_missing = block.observed.n_missing()
-        # Entries that cannot be factorized are refused later, by their extremes.
-        with np.errstate(all="ignore"):
-            sums = block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero()
-        return cls(*sums, *block.extremes(), n_missing)
+    def of(cls, sums: FloatArray, limits: list[tuple[float, float]]) -> Statistics:
+        """Join what `block_statistics` returns for the blocks."""
+        return cls(*map(float, sums), float(np.min(limits)), float(np.max(limits)))  # NaN, if one of them is
 
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(
-            self.squared_norm + other.squared_norm,
-            self.total + other.total,
-            self.observed_weight + other.observed_weight,
-            self.n_nonzero + other.n_nonzero,
-            float(np.min([self.lowest, other.lowest])),  # NaN, if one of them is
-            float(np.max([self.highest, other.highest])),
-            self.n_missing + other.n_missing,
-        )
+
+def block_statistics(block: LocalMatrix) -> tuple[tuple[()], tuple[FloatArray, list[tuple[float, float]]]]:
+    """Return the sums of a block and its extremes, for `map_reduce_rows`."""
+    n_missing = 0 if block.observed is None else block.observed.n_missing()
+    # Entries that cannot be factorized are refused later, by their extremes.
+    with np.errstate(all="ignore"):
+        sums = block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero(), n_missing
+    return (), (np.array(sums, dtype=np.float64), [block.extremes()])
 
 
 class BlockedMatrix(DataMatrix):
@@ -362,7 +352,7 @@ class BlockedMatrix(DataMatrix):
     def statistics(self) -> Statistics:
         """All statistics, from one pass: each alone would read the blocks, where they are not in memory."""
         if self._known is None:
-            self._known = self.map_reduce_rows(_statistics, n_out=0)[1][0]
+            self._known = Statistics.of(*self.map_reduce_rows(block_statistics, n_out=0)[1])
         return self._known
 
     def times(self, Ht: Array) -> SampleArray:
@@ -379,15 +369,15 @@ class BlockedMatrix(DataMatrix):
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
-        return float(self.statistics.squared_norm)
+        return self.statistics.squared_norm
 
     def total(self) -> float:
         """Return the weighted sum of the entries."""
-        return float(self.statistics.total)
+        return self.statistics.total
 
     def observed_weight(self) -> float:
         """Return the weighted number of observed entries."""
-        return float(self.statistics.observed_weight)
+        return self.statistics.observed_weight
 
     def count_nonzero(self) -> int:
         """Return the number of entries that are not zero."""
@@ -408,10 +398,6 @@ def _transposed_times(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tu
 @rows_only
 def _weighted_gram(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return (), (block.weighted_gram(W),)
-
-
-def _statistics(block: LocalMatrix) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (Statistics.of(block),)
 
 
 def rows_per_block(n_columns: int, entries: int = 1 << 17) -> int:

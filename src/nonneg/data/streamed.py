@@ -21,7 +21,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.device_stream import DeviceBlocks, copied, read_ahead, tensor_dtype
 from nonneg.data.local import local_matrix, observed_mask
-from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics
+from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics, block_statistics
 from nonneg.data.observed import EntryWeights
 from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import DENSE_COLUMNS
@@ -65,7 +65,7 @@ class StreamedMatrix(BlockedMatrix):
     @property
     def n_missing(self) -> int:
         """The number of entries that were not observed."""
-        return self.statistics.n_missing
+        return int(self.statistics.n_missing)
 
     @property
     def block_bytes(self) -> float:
@@ -138,18 +138,19 @@ class StreamedMatrix(BlockedMatrix):
 
     def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
-        known: Statistics | None = None
-        self._digest = 0
-        for start, _, block in self._blocks():
+        first_row = 0
+
+        def look(block: LocalMatrix) -> tuple[tuple[()], tuple[Any, ...]]:
+            nonlocal first_row
             if check is not None:
-                check(block, start)
-            self._digest += _checksum(block, start)
-            found = Statistics.of(block)
-            known = found if known is None else known + found
-            del block
-        assert known is not None
-        self._known = known
-        if self._mask is None and not known.n_missing:
+                check(block, first_row)
+            found = (*block_statistics(block)[1], _checksum(block, first_row))
+            first_row += block.shape[0]
+            return (), found
+
+        _, (sums, limits, self._digest) = self.map_reduce_rows(look, n_out=0)
+        self._known = Statistics.of(sums, limits)
+        if self._mask is None and not self._known.n_missing:
             self.has_mask = False  # complete data keep the solvers for complete data
 
     @property

@@ -14,9 +14,8 @@ import numpy as np
 from nonneg._arrays import computed
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.entry_weights import rank_one_weights
 from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
-from nonneg.data.observed import ArrayObserved, ListedObserved
+from nonneg.data.observed import ArrayObserved, ListedObserved, rank_one_weights
 from nonneg.data.sparse import SparseMatrix, SparseRows
 from nonneg.exceptions import UnknownNameError, UnsupportedInputError
 

@@ -19,7 +19,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate, Statement
 from nonneg.certificates.stationarity import normalized, stationarity_statement
 from nonneg.data.fingerprint import fingerprint
-from nonneg.data.gram_operator import apply_gram
+from nonneg.data.spectral import apply_gram
 from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.nndsvd import SignedParts
 from nonneg.integrative.problem import (

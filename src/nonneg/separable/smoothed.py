@@ -21,7 +21,7 @@ from nonneg._arrays import to_float64
 from nonneg._ties import first_largest, rounded
 from nonneg._typing import FloatArray, IntArray
 from nonneg.data import DataMatrix
-from nonneg.data.gram_operator import machine_epsilon
+from nonneg.data.spectral import machine_epsilon
 from nonneg.iteration import History, StopReason
 from nonneg.separable.preprocessing import gathered, principal_directions, projected, rows_of
 from nonneg.separable.result import SelectionResult
