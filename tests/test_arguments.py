@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import nonneg
+from nonneg import compare_ranks
 from nonneg._arguments import (
     checked_checkpoint,
     checked_verbose,
 )
 from nonneg.applications import MixedMembership, SourceSeparation, TopicModel
 from nonneg.exceptions import InvalidParameterError
-from nonneg.rank_selection import compare_ranks
 
 RNG = np.random.default_rng(0)
 X = RNG.random((20, 6))

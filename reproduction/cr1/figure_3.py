@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.rank_selection import estimate_rank
+from nonneg import estimate_rank
 from reproduction.artifacts import (
     Artifact,
     Curves,

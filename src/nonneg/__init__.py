@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from nonneg.estimators.transform_nmf import TransformNMF
     from nonneg.io.read import open_matrix
     from nonneg.purification.purify import purify
-    from nonneg.rank_selection import compare_ranks, estimate_rank
+    from nonneg.rank_selection.comparison import compare_ranks
+    from nonneg.rank_selection.estimate import estimate_rank
     from nonneg.report.models import write_report
     from nonneg.separable import select_anchors
     from nonneg.solvers.factorize import factorize
@@ -46,11 +47,11 @@ _HOME = {
     "SeparableNMF": "nonneg.estimators.separable_nmf",
     "TransformNMF": "nonneg.estimators.transform_nmf",
     "applications": "nonneg.applications",
-    "compare_ranks": "nonneg.rank_selection",
+    "compare_ranks": "nonneg.rank_selection.comparison",
     "cone_rank_one": "nonneg.cones.rank_one",
     "datasets": "nonneg.datasets",
     "estimate_errors": "nonneg.estimators.errors",
-    "estimate_rank": "nonneg.rank_selection",
+    "estimate_rank": "nonneg.rank_selection.estimate",
     "exceptions": "nonneg.exceptions",
     "factorize": "nonneg.solvers.factorize",
     "float32_products": "nonneg._precision",

@@ -40,14 +40,14 @@ def test_distances_and_density_are_those_of_their_definition(spectra):
     np.testing.assert_allclose(distances, np.linalg.norm(unit[:, None] - unit, axis=2), atol=1e-7)
     n_neighbors = int(0.3 * RESTARTS)
     expected = np.sort(distances, axis=1)[:, 1 : n_neighbors + 1].mean(axis=1)
-    np.testing.assert_allclose(local_density(distances, K, 0.3), expected, rtol=1e-12)
+    np.testing.assert_allclose(local_density(distances, K), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", CLUSTERINGS)
 def test_clusters_are_the_planted_ones_and_the_outlier_is_left_out(spectra, method):
     unit, true = spectra
     distances = distances_of(unit)
-    kept = np.flatnonzero(local_density(distances, K, 0.3) < 0.5)
+    kept = np.flatnonzero(local_density(distances, K) < 0.5)
     assert 4 not in kept
     assert len(kept) == K * RESTARTS - 1
     found = cluster(unit, distances, K, kept, method)
@@ -81,7 +81,7 @@ def test_components_of_zeros_are_in_no_cluster(spectra):
     unit = spectra[0].copy()
     unit[7] = 0.0
     distances = distances_of(unit)
-    assert local_density(distances, K, 0.3)[7] == np.inf
+    assert local_density(distances, K)[7] == np.inf
     found = cluster(unit, distances, K, np.arange(len(unit)), "kmeans")
     assert found.labels[7] == -1
     assert np.isnan(found.silhouettes[7])

@@ -9,13 +9,10 @@ from tests.consensus.planted import planted
 
 from nonneg import ConsensusNMF
 from nonneg.consensus import restarts as consensus_restarts
-from nonneg.consensus.combine import ConsensusOptions
-from nonneg.consensus.fit import ConsensusProblem
 from nonneg.consensus.resampling import check_resampling
 from nonneg.consensus.restarts import RestartData, RestartOptions, restart_seed, run_batch
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
-from nonneg.losses.penalties import Penalties
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -23,7 +20,7 @@ def test_a_restart_on_sparse_counts_does_not_depend_on_those_beside_it(monkeypat
     monkeypatch.setattr(consensus_restarts, "SINGLE_PRECISION", 0 if single else np.inf)
     counts = as_data_matrix(sp.csr_array(planted(4)[0]))
     data = RestartData.of(counts, counts, None, 0, 2.0)
-    options = RestartOptions(2.0, Penalties())
+    options = RestartOptions(2.0)
     batch = [(number, restart_seed(0, 3, number)) for number in range(7)]
     together = run_batch(data, 3, batch, options)
     assert len({each.n_iter for each in together}) > 1  # those that wait begin at different times
@@ -72,18 +69,12 @@ def test_counts_can_be_drawn_and_other_numbers_cannot(sparse):
         check_resampling(as_data_matrix(chunked), "bootstrap")
 
 
-def consensus_problem(shape, ranks, **options):
-    data = as_data_matrix(np.random.default_rng(0).random(shape) + 0.1)
-    given = RestartOptions(2.0, Penalties(), **options)
-    return ConsensusProblem(data, data, None, ranks, 2, given, ConsensusOptions())
-
-
 def test_ranks_up_to_the_smaller_side_are_taken():
-    for shape in ((6, 4), (4, 6)):
-        consensus_problem(shape, [2, 4]).check(None, "it")
+    X = np.random.default_rng(0).random((6, 4)) + 0.1
+    for shaped in (X, X.T):
         with pytest.raises(
             InvalidParameterError, match="n_components=5 is larger than the smaller side of X"
         ):
-            consensus_problem(shape, [2, 5]).check(None, "it")
+            ConsensusNMF([2, 5], n_init=2).fit(shaped)
     with pytest.raises(InvalidParameterError, match="init='nndsvd' does not draw random numbers"):
-        consensus_problem((6, 4), [2], init="nndsvd").check(None, "it")
+        ConsensusNMF([2], init="nndsvd").fit(X)

@@ -10,14 +10,13 @@ import pytest
 import scipy.sparse as sp
 from tests.references.stored import write
 
-from nonneg import NMF, factorize, non_negative_factorization, open_matrix
+from nonneg import NMF, estimate_rank, factorize, non_negative_factorization, open_matrix
 from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import NegativeDataError, NonFiniteDataError, ShapeError, ZeroDataError
 from nonneg.io.stored import CompressedRows
-from nonneg.rank_selection import estimate_rank
 from nonneg.solvers.hals import accelerated_hals
 from nonneg.solvers.registry import SOLVERS, Solver
 

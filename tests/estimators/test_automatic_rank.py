@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import nonneg
-from nonneg import NMF, ConeNMF, MinVolNMF, PurificationNMF
-from nonneg.rank_selection import RankComparison, compare_ranks
+from nonneg import NMF, ConeNMF, MinVolNMF, PurificationNMF, compare_ranks
+from nonneg.results import RankComparison
 
 
 def test_the_estimate_is_kept(low_rank):

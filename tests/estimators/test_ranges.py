@@ -34,7 +34,7 @@ SHARED = {
 }
 OWN = {
     "ConeNMF": {"first": "0, 1, ..."},
-    "ConsensusNMF": {"n_init": "2, 3, ...", "density_threshold": POSITIVE, "neighborhood": PART},
+    "ConsensusNMF": {"n_init": "2, 3, ...", "density_threshold": POSITIVE},
     "IntegrativeNMF": {"lam": NOT_NEGATIVE},
     "MinVolNMF": {"lam": POSITIVE, "noise": POSITIVE, "max_iter": "0, 1, ..."},
     "NMF": {

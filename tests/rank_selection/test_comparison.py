@@ -13,7 +13,7 @@ import nonneg
 from nonneg import compare_ranks
 from nonneg.datasets import circular_cones
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
-from nonneg.rank_selection import RankComparison, RankCurve, RankResult
+from nonneg.results import RankComparison, RankCurve, RankResult
 
 RATIO, HELD_OUT = "singular-value-ratio", "cross-validation"
 

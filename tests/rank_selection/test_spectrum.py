@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import nonneg
+from nonneg import estimate_rank
 from nonneg.exceptions import (
     InvalidParameterError,
     NegativeDataError,
@@ -17,7 +18,7 @@ from nonneg.exceptions import (
     UnknownNameError,
     UnsupportedError,
 )
-from nonneg.rank_selection import RankResult, estimate_rank
+from nonneg.results import RankResult
 
 CONTAINERS = {
     "numpy": lambda X: X,

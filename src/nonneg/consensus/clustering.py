@@ -10,6 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from nonneg._typing import FloatArray, IntArray
 
 CLUSTERINGS = ("kmeans", "matched")
+# Neighbors of a component, as a share of the number of restarts: the default of cNMF.
+NEIGHBORHOOD = 0.3
 # cNMF's own settings of k-means.
 _KMEANS = {"n_init": 10, "random_state": 1}
 # Assignments settle after a handful of rounds; a cycle would have to be broken.
@@ -41,10 +43,10 @@ def distances_of(unit: FloatArray) -> FloatArray:
     return distances
 
 
-def local_density(distances: FloatArray, k: int, neighborhood: float) -> FloatArray:
-    """Return the mean distance to the nearest components, a share `neighborhood` of one per restart."""
+def local_density(distances: FloatArray, k: int) -> FloatArray:
+    """Return the mean distance to the nearest components, a share of one per restart."""
     n = len(distances)
-    n_neighbors = min(max(int(neighborhood * n / k), 1), n - 1)
+    n_neighbors = min(max(int(NEIGHBORHOOD * n / k), 1), n - 1)
     # The nearest of all is the component itself, at distance zero.
     nearest = np.partition(distances, n_neighbors, axis=1)[:, : n_neighbors + 1]
     return nearest.sum(axis=1) / n_neighbors

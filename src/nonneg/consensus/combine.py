@@ -31,7 +31,6 @@ class ConsensusOptions:
 
     clustering: str = "kmeans"
     density_threshold: float = 0.5
-    neighborhood: float = 0.3
     keep_draws: bool = False  # whether the components of the restarts are part of the result
 
 
@@ -41,21 +40,18 @@ def combine(
     options: ConsensusOptions,
     *,
     beta: float,
-    penalties: Penalties,
 ) -> RankConsensus:
     """Return the consensus of restarts of one rank."""
     k = runs[0].n_components
     unit = unit_spectra(np.vstack([run.spectra for run in runs]))
     distances = distances_of(unit)
-    density = local_density(distances, k, options.neighborhood)
+    density = local_density(distances, k)
     kept = _kept(density, k, options)
     clusters = cluster(unit, distances, k, kept, options.clustering)
     Ht = data.to_device(clusters.spectra.T)
-    W, loss = encode(data, Ht, beta=beta, penalties=penalties)
-    if loss is None:
-        loss = objective(data, W, Ht, beta=beta, penalties=penalties)
-    else:
-        loss += float(penalties.of_H(Ht))
+    none = Penalties()
+    W, loss = encode(data, Ht, beta=beta, penalties=none)
+    loss = objective(data, W, Ht, beta=beta, penalties=none) if loss is None else loss
     _, (shares,) = data.map_reduce_rows(_usage_shares, W, n_out=0)
     usage = to_float64(shares) / data.shape[0]
     # The largest first, as cNMF numbers its programs.
@@ -74,7 +70,7 @@ def combine(
         usage=usage[order],
         silhouette=float(np.nanmean(clusters.silhouettes)),
         silhouette_error=_standard_error(clusters.silhouettes.reshape(-1, k)),
-        error=float(reconstruction_error(data, W, Ht, beta=beta, penalties=penalties, value=loss)),
+        error=float(reconstruction_error(data, W, Ht, beta=beta, penalties=none, value=loss)),
         cophenetic=cophenetic_correlation(consensus_matrix(restart_labels)),
         labels=labels,
         density=density,

@@ -104,12 +104,9 @@ class ConsensusProblem:
             raise InvalidParameterError(
                 "callback ended the fit before two restarts of a rank were done, but a consensus needs two."
             )
-        beta, penalties = self.restarts.beta, self.restarts.penalties
         with threads(n_jobs), device_work(self.data, self.ranks[-1]):
-            ranks = [
-                combine(self.data, found[k], self.combining, beta=beta, penalties=penalties)
-                for k in sorted(found)
-            ]
+            beta = self.restarts.beta
+            ranks = [combine(self.data, found[k], self.combining, beta=beta) for k in sorted(found)]
         return ranks, table_of(found)
 
 

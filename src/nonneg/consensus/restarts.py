@@ -49,7 +49,6 @@ class RestartOptions:
     """What all restarts share."""
 
     beta: float
-    penalties: Penalties
     solver: str = "auto"
     init: str = "random"
     max_iter: int = 1000
@@ -132,64 +131,25 @@ def run_batch(
     if alone:
         with serial():
             return run_batch(data, k, batch, options, alone=False)
+    scaled: Any = data.scaled
+    # The initialization takes the first numbers of the seed, as `NMF` does with it.
+    rngs = [np.random.default_rng(seed) for _, seed in batch]
     if options.resample is not None:
-        # The initialization takes the first numbers of the seed, as `NMF` does with it.
-        scaled = [_resampled(data, options.resample, seed) for _, seed in batch]
-        if len(batch) > 1:
-            return _run_as_batch(data, scaled, k, batch, options)
-        return [
-            _run_together(data, each, k, [one], options)[0] for each, one in zip(scaled, batch, strict=True)
-        ]
-    return _run_together(data, data.scaled, k, batch, options)
-
-
-def _run_as_batch(
-    data: RestartData,
-    scaled: Sequence[Any],
-    k: int,
-    batch: Sequence[tuple[int, int]],
-    options: RestartOptions,
-) -> list[Restart]:
-    """Run restarts on a GPU, each on data of its own."""
-    init = INITS.find(options.init)
-    factors = [
-        init(each, k, rng=np.random.default_rng(seed)) for each, (_, seed) in zip(scaled, batch, strict=True)
-    ]
-    runs = run_batched(scaled, "newton", factors, options.max_iter, options.tol)
-    return _all_finished(data, runs, k, batch, options)
-
-
-def _resampled(data: RestartData, kind: str, seed: int) -> Any:
-    drawn = np.random.default_rng([seed, 1])
-    return resampled(data.counts, data.scaled, data.scale, kind, drawn)  # type: ignore[arg-type]
-
-
-def _run_together(
-    data: RestartData, scaled: Any, k: int, batch: Sequence[tuple[int, int]], options: RestartOptions
-) -> list[Restart]:
-    runs = run_restarts(
-        scaled,
-        k,
-        [np.random.default_rng(seed) for _, seed in batch],
-        solver=options.solver,
-        beta=options.beta,
-        penalties=options.penalties,
-        init=options.init,
-        max_iter=options.max_iter,
-        tol=options.tol,
-    )
-    return _all_finished(data, runs, k, batch, options)
-
-
-def _all_finished(
-    data: RestartData, runs: Sequence[Any], k: int, batch: Sequence[tuple[int, int]], options: RestartOptions
-) -> list[Restart]:
+        kind, given = options.resample, (data.counts, scaled, data.scale)
+        drawn = [resampled(*given, kind, np.random.default_rng([seed, 1])) for _, seed in batch]
+        scaled = drawn[0]
+    if options.resample is not None and len(batch) > 1:  # on a GPU, each on data of its own
+        init = INITS.find(options.init)
+        factors = [init(each, k, rng=rng) for each, rng in zip(drawn, rngs, strict=True)]
+        runs = run_batched(drawn, "newton", factors, options.max_iter, options.tol)
+    else:
+        runs = run_restarts(
+            scaled, k, rngs, solver=options.solver, beta=options.beta, penalties=Penalties(),
+            init=options.init, max_iter=options.max_iter, tol=options.tol,
+        )  # fmt: skip
     if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
         raise KeyboardInterrupt
-    return [
-        _finished(data, run, k, number, seed, options)
-        for run, (number, seed) in zip(runs, batch, strict=True)
-    ]
+    return [_finished(data, run, k, *one, options) for run, one in zip(runs, batch, strict=True)]
 
 
 def _finished(
@@ -197,13 +157,8 @@ def _finished(
 ) -> Restart:
     H = np.ascontiguousarray(to_float64(run.state.Ht).T)
     W = run.state.W
-    if is_dask(W):
-        W = W[data.points].compute()
-    elif is_cuda_tensor(W):
-        W = W[data.points]  # only these rows leave the device
-    else:
-        W = to_float64(W)[data.points]
-    W = to_float64(W)
+    # Of Dask arrays and tensors on a GPU, only these rows are fetched.
+    W = to_float64(W[data.points] if is_dask(W) or is_cuda_tensor(W) else to_float64(W)[data.points])
     return Restart(
         k,
         number,
@@ -224,7 +179,7 @@ def batch_size(data: RestartData, k: int, options: RestartOptions) -> int:
         k,
         options.solver,
         options.beta,
-        options.penalties,
+        Penalties(),
         own_data=options.resample == "poisson",
     )
     return 1 if options.resample == "bootstrap" else on_gpu

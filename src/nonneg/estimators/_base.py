@@ -59,7 +59,7 @@ OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_ite
 
 
 def _rank_estimate(values: Any) -> Any:
-    from nonneg.rank_selection import RankComparison  # not every fit estimates a rank
+    from nonneg.rank_selection.comparison import RankComparison  # not every fit estimates a rank
 
     return RankComparison.from_dict(values)
 

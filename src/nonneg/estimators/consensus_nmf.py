@@ -30,13 +30,13 @@ from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.door import check_entries
 from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
-from nonneg.estimators.preparation import beta_loss_of, penalties_of
+from nonneg.estimators.preparation import beta_loss_of
 from nonneg.estimators.saving import Fields, Part, Parts, StoredArray, Value
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration import Progress
+from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.numbers import check_numbers
 
 UNITS = ("z-score", "tpm")
 
@@ -92,8 +92,6 @@ class ConsensusNMF(FactorizingEstimator):
     density_threshold : float, default 0.5
         Components whose mean distance to their nearest neighbors is larger are outliers and are left out.
         Components have unit length, so distances lie between 0 and 1.41; 2 keeps all.
-    neighborhood : float, default 0.3
-        The number of those neighbors, as a share of the number of restarts.
     resample : {"bootstrap", "poisson"} or None
         What each restart factorizes: X itself, samples of X drawn with replacement, or counts drawn from
         Poisson distributions with the entries of X as means.
@@ -109,8 +107,6 @@ class ConsensusNMF(FactorizingEstimator):
         Maximum number of iterations of a restart.
     tol : float, default 1e-4
         Tolerance of the stopping rule of the solver.
-    alpha_W, alpha_H, l1_ratio : float, default 0.0, "same" and 0.0
-        Penalties, as in :class:`nonneg.NMF`.
     random_state : int, RandomState, Generator or None
         Where the seeds of the restarts come from.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
@@ -186,7 +182,6 @@ class ConsensusNMF(FactorizingEstimator):
     n_init: int = 100
     clustering: str = "kmeans"
     density_threshold: float = 0.5
-    neighborhood: float = 0.3
     resample: str | None = None
     beta_loss: str | float = "frobenius"
     scale: str | None = "auto"
@@ -194,9 +189,6 @@ class ConsensusNMF(FactorizingEstimator):
     init: str = "random"
     max_iter: int = 1000
     tol: float = 1e-4
-    alpha_W: float = 0.0
-    alpha_H: float | str = "same"
-    l1_ratio: float = 0.0
     random_state: Seed = None
     device: str | None = None
     n_jobs: int | None = None
@@ -220,7 +212,6 @@ class ConsensusNMF(FactorizingEstimator):
         "n_init": [Interval(Integral, 2, None, closed="left")],
         "clustering": [StrOptions(set(CLUSTERINGS))],
         "density_threshold": [Interval(Real, 0, None, closed="neither")],
-        "neighborhood": [Interval(Real, 0, 1, closed="right")],
         "resample": [StrOptions(set(RESAMPLING)), None],
         "scale": [StrOptions({"auto", *SCALES}), None],
         "init": [str],
@@ -244,7 +235,6 @@ class ConsensusNMF(FactorizingEstimator):
 
     def _fit(self, X: Any, sample_weight: Any = None) -> DataMatrix:
         beta, name = beta_loss_of(self), type(self).__name__
-        check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         ranks = candidates_of(self.n_components, name)
         counts = self._counts(X, reset=True, sample_weight=sample_weight)
         kind = ("std" if beta == 2.0 else None) if self.scale == "auto" else self.scale
@@ -252,12 +242,8 @@ class ConsensusNMF(FactorizingEstimator):
         data = scaled_columns(counts, scale)
         problem = ConsensusProblem(
             counts, data, scale, ranks, int(self.n_init),
-            RestartOptions(
-                beta, penalties_of(self, data), self.solver, self.init, self.max_iter, self.tol, self.resample
-            ),
-            ConsensusOptions(
-                self.clustering, self.density_threshold, self.neighborhood, self._keeps_draws
-            ),
+            RestartOptions(beta, self.solver, self.init, self.max_iter, self.tol, self.resample),
+            ConsensusOptions(self.clustering, self.density_threshold, self._keeps_draws),
         )  # fmt: skip
         problem.check(getattr(self, "feature_names_in_", None), name)
         warn_of_logarithms(X, counts, name)
@@ -336,7 +322,7 @@ class ConsensusNMF(FactorizingEstimator):
         data = fitted
         Ht = data.to_device(self._rank(self.n_components_).spectra.T)
         with threads(self.n_jobs), device_work(data, self.n_components_):
-            W, _ = encode(data, Ht, beta=beta_loss_of(self), penalties=penalties_of(self, data))
+            W, _ = encode(data, Ht, beta=beta_loss_of(self), penalties=Penalties())
         return data.to_caller(W)
 
     def gene_spectra(self, counts: Any, W: Any, *, units: str = "z-score") -> Array:

@@ -165,25 +165,17 @@ def compare_ranks(
     methods : sequence of str, optional
         Names of methods of `estimate_rank`; both by default.
     k_min, k_max : int, default 2 and None
-        The range of the candidates; see `estimate_rank`.
-    candidates : sequence of int, optional
-        The ranks to choose from.
-    normalize : None, "l1" or "l2"
-        Scale the samples to norm one first.
-    max_samples : int or None
-        The maximum number of samples that cross-validation uses; None uses all.
-    mask : bool array or sparse matrix of the shape of X, optional
-        True where observed.
+        The range of the candidates; see `estimate_rank`, also for the parameters that follow.
+    candidates, normalize, max_samples, mask : Any, optional
+        Candidates, norm of the samples, samples of cross-validation, observed entries.
     missing : {"error", "mask"}, default "error"
         What NaN means.
-    rng : None, int, Generator, RandomState or SeedSequence
-        Draws folds and samples.
-    n_jobs : int, optional
-        Number of threads; all cores by default.
+    rng, n_jobs : Any, optional
+        Random numbers of folds and samples, and number of threads.
     verbose : int, default 0
         1 shows how many fits are done.
     checkpoint : str or Path, optional
-        Folder in which cross-validation is saved after every candidate. The same call resumes it there.
+        Folder in which cross-validation is saved, and from which the same call resumes it.
     method_params : dict, optional
         Parameters of the methods: `n_folds` of cross-validation.
 
