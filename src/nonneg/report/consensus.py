@@ -46,7 +46,8 @@ def describe(
     restarts, k, n_stable = consensus.restarts_, best.n_components, sum(each["stable"] for each in programs)
     shown = np.linspace(0, len(best.distances) - 1, min(_N_SHOWN, len(best.distances))).round().astype(int)
     result = {
-        **picked(best, "n_components", "error", "n_outliers"),
+        "n_components": k,
+        **picked(best, "error", "n_outliers"),
         "mean_stability": best.silhouette,
         "reason": model.rank_reason_,
         "n_stable": n_stable,
@@ -63,13 +64,13 @@ def describe(
         lead = f"{tumors} with 96 mutation types from {about['source']}"
     elif n_genes not in (None, columns):
         lead += f"; {html.number(n_genes)} of the features were factorized"
-    tiles = ("n_components", "mean_stability", "n_restarts", "seconds")
+    tiles = ("mean_stability", "n_restarts", "seconds")
     return Record(
         command,
         title,
         f"{html.counted(k, one)}{recommended}, {'all' if n_stable == k else n_stable} of them stable.",
         f"{lead}; {html.counted(len(restarts), 'restart')}{took}.",
-        {name: result[name] for name in tiles if name in result},
+        {f"{one}s": k} | {name: result[name] for name in tiles if name in result},
         about,
         result,
         details={
@@ -216,5 +217,6 @@ def _signature_bars(signature: Sequence[float], title: str) -> Raw:
     axes.bar(np.arange(96), 100 * np.asarray(signature, dtype=float), width=0.75, color=colors)
     axes.set_xticks(np.arange(6) * 16 + 7.5, list(SUBSTITUTION_COLORS))
     axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-1, 96)
     drawings.label(axes, y="mutations, %", grid=False)
     return drawings.drawing(figure, title)

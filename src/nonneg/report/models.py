@@ -131,8 +131,9 @@ def _consensus(
 
 def _signatures(model: Any, X: Any, seconds: float, *, title: str, reference: Any = None) -> Record:
     matches = None if reference is None else model.match(reference)
-    programs, title = consensus.signature_programs(model, matches), f"Mutational signatures of {title}"
-    return consensus.describe(model, _table(X, title), None, title=title, programs=programs)
+    programs, data = consensus.signature_programs(model, matches), _table(X, title)
+    title = f"Mutational signatures of {title}"
+    return consensus.describe(model, data, None, title=title, programs=programs)
 
 
 def _topics(model: Any, X: Any, seconds: float, *, title: str, names: Sequence[str] | None = None) -> Record:

@@ -49,12 +49,13 @@ def build_page(record: Record) -> str:
         [element("p", hint, class_="note hint") for hint in record.hints],
     )
     curves = drawings.convergence(record.history)
+    # Parameters have the names that users type.
+    typed = [(name, html.number(value)) for name, value in record.parameters.items() if _is_single(value)]
+    numbers = {"Data": _values(record.data), "Result": _values(record.result), "Parameters": typed}
     groups = [
-        element("div", element("h3", heading), html.facts(_single_values(entries)), class_="card")
-        for heading, entries in (
-            ("Data", record.data), ("Result", record.result), ("Parameters", record.parameters),
-        )
-    ]  # fmt: skip
+        element("div", element("h3", heading), html.facts(entries), class_="card")
+        for heading, entries in numbers.items()
+    ]
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     return html.document(
         record.title,
@@ -103,14 +104,16 @@ def _value(name: str, value: Any, digits: int = 6) -> tuple[str, str]:
     return words, html.number(value, digits=digits)
 
 
-def _single_values(entries: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Collect the single numbers and words, which someone needs to repeat the run."""
+def _is_single(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _values(entries: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Collect single numbers and words; a count of zero is nothing to look at."""
     return [
         _value(name, value)
         for name, value in entries.items()
-        # A count of zero is nothing to look at.
-        if (isinstance(value, str | int | float) and (value or not name.startswith("n_")))
-        or name in ("shape", "stop_reason")
+        if (_is_single(value) and (value or not name.startswith("n_"))) or name in ("shape", "stop_reason")
     ]
 
 
