@@ -207,11 +207,6 @@ def _balanced(data: DataMatrix, n_components: int, init: Any, spread: Any) -> fl
     # The weight at which error and trace of a first solution are equal. A fraction of the squared norm of the
     # data is added, so that a perfect first solution does not make it vanish (the authors add 0.001, for data
     # of norm one).
-    if init is not None and np.ndim(init) != 1:
-        raise InvalidParameterError(
-            "fast-gradient starts from zero: init names anchors, from which it takes its weight. Pass their "
-            "indices, or use method='merit', which also accepts coefficients."
-        )
     anchors = spa(data, n_components).anchors if init is None else np.asarray(init, dtype=np.int64)
     rows = data.take_rows(anchors)
     gram = rows @ rows.T

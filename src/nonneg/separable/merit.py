@@ -86,8 +86,8 @@ def merit(
         Maximum number of iterations.
     tol : float, default 1e-5
         Stop at a duality gap of at most this, in the unit of the objective; 0 never does.
-    init : None, array of int or matrix
-        A cold start from zero, or a warm start from anchors or coefficients.
+    init : None or array of int
+        A cold start from zero, or a warm start from anchors.
     t_init : {"auto", "paper", "authors"} or int, default "auto"
         The iteration at which a warm start continues: the root mean square norm of a sample over that of its
         residual ("auto"), the inverse of the latter ("paper"), or that of its spectral norm ("authors").
@@ -287,18 +287,18 @@ class Problem:
     mu: float  # its smoothing
 
     def initial_iterate(self, init: Any, data: DataMatrix, t_init: str | int) -> Iterate:
-        """Return zero, or a warm start from checked anchors or coefficients."""
+        """Return zero, or a warm start from checked anchors."""
         n = self.dictionary.shape[0]
         if init is None:
             if t_init != "auto":
                 raise InvalidParameterError(
                     f"t_init={t_init!r} is the iteration at which a warm start continues, but there is no "
-                    "warm start. Pass init= ('spa', anchors or coefficients), or leave t_init out."
+                    "warm start. Pass init= ('spa' or anchors), or leave t_init out."
                 )
             nothing = np.zeros((n, GROWTH), dtype=np.int32)
             residual = -(self.dictionary.rows(np.arange(n)) + self.dictionary.center)
             return Iterate(nothing, np.zeros((n, GROWTH)), np.zeros(n, dtype=np.int64), 0.0, residual)
-        C = sp.csc_array(init) if sp.issparse(init) or np.ndim(init) == 2 else mixtures_of(data, init)
+        C = mixtures_of(data, init)
         C.eliminate_zeros()
         counts = np.diff(C.indptr).astype(np.int64)
         capacity = int(counts.max(initial=0)) + GROWTH

@@ -96,8 +96,8 @@ def merit_exact(
         Maximum number of working sets.
     tol : float, default 0.01
         Stop at a duality gap of at most this fraction of the objective.
-    init : None, array of int or matrix
-        Anchors, or coefficients, whose rows are the first working set; those of SPA by default.
+    init : None or array of int
+        Anchors, the first working set; those of SPA by default.
     callback : callable, optional
         Called with a `Progress` after each iteration; True stops.
     verbose : int, default 0
@@ -125,8 +125,7 @@ def merit_exact(
     columns = data if len(explained) == n else rows_of(data, explained)
     first = greedy_anchors(data, n_components)
     if init is not None:
-        matrix = sp.issparse(init) or np.ndim(init) == 2
-        first = np.unique(sp.csc_array(init).nonzero()[0]) if matrix else np.asarray(init)
+        first = np.asarray(init)
     if isinstance(lam, str):
         W = to_float64(data.take_rows(first))
         square = float(np.sum(squared_residuals(columns, W)))

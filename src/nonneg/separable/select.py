@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._arguments import is_count, is_folder, is_number, is_verbose
-from nonneg._arrays import numpy_dtype, to_float64
+from nonneg._arrays import numpy_dtype, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, MatrixLike
@@ -30,7 +30,6 @@ from nonneg.exceptions import (
 from nonneg.iteration import Progress
 from nonneg.separable.auto import number_of_anchors
 from nonneg.separable.certificate import isolated_statement, with_statements
-from nonneg.separable.init import init_among
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
 from nonneg.separable.registry import METHODS, Method, checked_params, listed, not_accepted
 from nonneg.separable.result import SelectionResult
@@ -150,10 +149,9 @@ def select_anchors(
         Parameters of this method alone, as its registry entry lists them; for "merit" for example `lam`, the
         weight of the row sparsity, and `mu`, its smoothing; for "smoothed-spa" `n_members`, the number of
         samples that a vertex averages.
-    init : array of int, str, matrix, SelectionResult or None
-        Convex methods: initial anchors as row indices of X, or the name of a greedy method that finds them;
-        "merit" and "merit-exact" also take coefficients. "fast-gradient" derives its automatic weight from
-        these anchors.
+    init : array of int, str, SelectionResult or None
+        Convex methods: initial anchors as row indices of X, an earlier result, or the name of a greedy method
+        that finds them. "fast-gradient" derives its automatic weight from these anchors.
     tol : float, optional
         "auto" and convex methods: the stopping tolerance; None is the default of each method.
     max_iter : int, optional
@@ -260,7 +258,7 @@ def select_anchors(
             number = number_of_anchors(points.data)
             n_components = number.number
         if "init" in keywords:
-            keywords["init"] = init_among(keywords["init"], points, data, n_components, rng)
+            keywords["init"] = _init_among(keywords["init"], points, data, n_components, rng)
         found = entry.run(points.data, n_components, **keywords)
         if number is None:
             _check_found(found, n_components, name)
@@ -423,3 +421,61 @@ def _averages(components: Any, members: Sequence[IntArray], points: Prepared, da
     host = to_float64(components)
     # Those of nonnegative samples are not negative.
     return data.to_device(np.clip(host, 0.0, None) if data.extremes()[0] >= 0 else host)
+
+
+def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> Any:
+    """Return the initial anchors as indices of the samples that preprocessing kept; None stays None."""
+    if init is None:
+        return None
+    if isinstance(init, str):
+        return _found_by(init, points, data, n_components, rng)
+    init = getattr(init, "anchors", init)
+    rows = _checked_anchors(to_numpy(init) if hasattr(init, "device") else init, data.shape[0])
+    return rows if points.kept is None else _positions(rows, points)
+
+
+def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> IntArray:
+    greedy = {key: method for key, method in METHODS.items() if method.kind == "greedy"}
+    if name not in {alias for key, method in greedy.items() for alias in (key, *method.aliases)}:
+        raise UnknownNameError.of("init", name, greedy)
+    if n_components is None:
+        raise InvalidParameterError(
+            f"init={name!r} needs n_components, the number of anchors. Pass it, or the anchors themselves as "
+            "init."
+        )
+    entry = METHODS.find(name)
+    # Projections of nonnegative samples are accepted, as they are in a search.
+    if not entry.signed and data.extremes()[0] < 0:
+        able = listed(key for key, method in greedy.items() if method.signed)
+        raise UnsupportedError(f"init={name!r} does not accept negative entries, but X has some; {able} do.")
+    found: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
+    return found
+
+
+def _positions(rows: IntArray, points: Prepared) -> IntArray:
+    kept = points.kept
+    assert kept is not None
+    places = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
+    gone = rows[kept[places] != rows]
+    if gone.size:
+        steps = [name for name in points.facts if name != "reduce"]
+        raise InvalidParameterError(
+            f"init names sample {gone[0]}, which {listed(steps)} left out. Name another."
+        )
+    return places.astype(np.intp)
+
+
+def _checked_anchors(init: Any, n_points: int) -> IntArray:
+    """Return the row indices that a user gave, or refuse them."""
+    anchors = np.asarray(init)
+    if anchors.ndim != 1 or anchors.size == 0 or anchors.dtype.kind not in "iu":
+        raise InvalidParameterError(
+            f"init must be None, the name of a greedy method, or row indices. Got {type(init).__name__} of "
+            f"shape {np.shape(init)}."
+        )
+    bad = anchors[(anchors < 0) | (anchors >= n_points)]
+    if bad.size:
+        raise InvalidParameterError(f"init contains {bad[0]}, but samples are 0 to {n_points - 1}.")
+    if len(np.unique(anchors)) < len(anchors):
+        raise InvalidParameterError("init names a sample twice. Name every anchor once.")
+    return anchors.astype(np.intp)
