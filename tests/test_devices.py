@@ -291,26 +291,6 @@ def test_an_iteration_reads_the_data_once(small_gpu, low_rank):
 
 
 @pytest.mark.torch
-def test_compressed_iterations_of_streamed_data(gpu, monkeypatch, rng, tmp_path):
-    X = rng.gamma(1.0, size=(300, 3)) @ rng.gamma(1.0, size=(3, 200)) + 0.01 * rng.random((300, 200))
-    monkeypatch.setattr(device_stream, "free_memory", lambda device: 12 * 20 * 200 * 8.0)
-    monkeypatch.setattr("nonneg.solvers.acceleration.SMALLEST", 0.0)
-    used = []
-    of = importlib.import_module("nonneg.solvers.acceleration").compressed
-    monkeypatch.setattr(
-        "nonneg.solvers.acceleration.compressed",
-        lambda data, *given, **options: used.append(type(data)) or of(data, *given, **options),
-    )
-    np.save(tmp_path / "X.npy", X)
-    given = {"random_state": 0, "init": "random", "max_iter": 3000, "tol": 1e-10}
-    device = NMF(3, device="cuda", **given).fit(X)
-    host = NMF(3, **given).fit(open_matrix(tmp_path / "X.npy", memory="300kB"))  # streamed as well
-    assert used == [StreamedMatrix, StreamedMatrix]
-    # Compressed iterations are in float32, whose rounding decides the way, but not where it ends.
-    np.testing.assert_allclose(device.reconstruction_err_, host.reconstruction_err_, rtol=1e-5)
-
-
-@pytest.mark.torch
 def test_files_memory_maps_weights_and_missing_entries_are_streamed(small_gpu, low_rank, tmp_path):
     path = tmp_path / "X.npy"
     low_rank[4, 7] = np.nan
@@ -331,12 +311,6 @@ def test_files_memory_maps_weights_and_missing_entries_are_streamed(small_gpu, l
         np.testing.assert_allclose(device.history.loss, host.history.loss, rtol=1e-8)
     with pytest.raises(NonFiniteDataError, match=r"\[4, 7\]"):
         factorize(open_matrix(path, memory="6kB"), 3, device="cuda")
-
-
-@pytest.mark.torch
-def test_checkpoints_of_streamed_data_know_their_rows(small_gpu, low_rank):
-    digests = [wrap(X, Request(device=small_gpu)).digest() for X in (low_rank, low_rank, low_rank[::-1])]
-    assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.mark.torch

@@ -1,18 +1,12 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from tests.references.cones import rank_one_error
 
 from nonneg.certificates import Certificate
 from nonneg.cones.certificate import cone_statements
 from nonneg.cones.geometry.bounds import cluster_bound
-from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.cones.rank_one import cone_rank_one
-from nonneg.data import as_data_matrix
-from nonneg.datasets import circular_cones
 from nonneg.exceptions import ShapeError
 
 NAMES = (
@@ -120,19 +114,6 @@ def test_one_cluster_and_clusters_without_points():
     assert padded.as_dict() == plain.as_dict()
 
 
-def test_statements_of_data_are_plain_and_travel_as_json():
-    data = circular_cones(400, 100, 4, size_angle=0.15, rng=0)
-    found = size_angles(as_data_matrix(data.X), data.labels, 4)
-    error = rank_one_error(data.X, data.labels)
-    statements = Certificate(tuple(cone_statements(relative_error=error, **found.statistics())))
-    again = Certificate.from_dict(json.loads(json.dumps(statements.as_dict())))
-    assert again.as_dict() == statements.as_dict()
-    quantities = statements["cluster-bound"].quantities
-    assert error < quantities["error_about_axes"] < quantities["bound"]
-    assert statements["size-angles"].quantities["largest_gap"] < 1e-8
-    assert statements["expected-error"].quantities["ratio"] == pytest.approx(1, abs=0.05)
-
-
 def test_wrong_counts_are_refused():
     with pytest.raises(ShapeError, match="got 2, 2, 3 and 2 of them"):
         certificate([0.1, 0.1], [0.4, 1.2], counts=[1, 1, 1])
@@ -143,35 +124,6 @@ def test_clusters_of_one_point_count():
     assert alone["size-angles"].quantities["clusters"] == 2
     assert alone["cones-in-orthant"].quantities["cones"] == 2
     assert alone["geometric-assumption"].number == pytest.approx(0.8)
-
-
-def test_quantities_are_those_of_the_clusters():
-    found = certificate(
-        [0.1, 0.3, 0.2],
-        [0.3, 0.7, 1.3],
-        error=0.04,
-        counts=[10, 5, 20],
-        squared_norms=[5.0, 10.0, 2.0],
-        lower_angles=[0.1, 0.28, 0.15],
-        outside=[0.5, 0.2, 0.1],
-    )
-    assert found["size-angles"].quantities == {
-        "smallest": 0.1,
-        "mean": pytest.approx(0.2),
-        "largest": 0.3,
-        "largest_gap": pytest.approx(0.05),
-        "clusters": 3,
-    }
-    expected = found["expected-error"].quantities
-    assert expected["smallest_mean_squared_length"] == pytest.approx(0.1)
-    assert expected["largest_mean_squared_length"] == pytest.approx(2.0)
-    assert expected["mean_estimated_angle"] == pytest.approx(np.mean([0.1 * 1.1, 0.3 * 1.2, 0.2 * 1.05]))
-    assert expected["relative_error"] == 0.04
-    assert found["cluster-bound"].quantities["error_about_axes"] > 0
-    assert found["largest-angle-bound"].threshold == pytest.approx(np.sin(0.3))
-    assert found["geometric-assumption"].quantities["required"] == pytest.approx(3 * 0.3 + 0.2)
-    assert found["limiting-error"].number == 0.04
-    assert found["limiting-error"].threshold == found["expected-error"].threshold
 
 
 def test_an_error_within_rounding_is_said_to_be():

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nonneg import datasets
 from nonneg.cones.clustering import cone_clusters
 from nonneg.data import as_data_matrix
-from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError
 
 CONTAINERS = {
     "fortran": np.asfortranarray,
@@ -176,17 +176,6 @@ def test_missing_entries_count_as_zeros(rows, rng):
         np.testing.assert_array_equal(plain(found.labels), wanted.labels)
 
 
-def test_a_search_is_one_computation_a_centroid(rows, monkeypatch):
-    dask = pytest.importorskip("dask")
-    da = pytest.importorskip("dask.array")
-    passes = []
-    compute = dask.compute
-    monkeypatch.setattr("dask.compute", lambda *args, **kwargs: passes.append(1) or compute(*args, **kwargs))
-    cone_clusters(as_data_matrix(da.from_array(rows, chunks=(25, -1))), 6, first=0)
-    # Norms, the first centroid, five more, the assignment.
-    assert len(passes) == 8
-
-
 @pytest.mark.parametrize("first", [-1, 100, 2.0, True, "3"])
 def test_a_first_row_that_does_not_exist_is_refused(first, rows):
     with pytest.raises(InvalidParameterError, match=r"an integer from 0 to 99\. Got"):
@@ -197,8 +186,3 @@ def test_a_first_row_without_direction_is_refused(rows):
     rows[5] = 0.0
     with pytest.raises(InvalidParameterError, match="first=5 is a row without a direction"):
         cone_clusters(as_data_matrix(rows), 3, first=5)
-
-
-def test_an_unknown_seeding_is_refused(rows):
-    with pytest.raises(UnknownNameError, match=r"seeding='plusplus'.*Did you mean 'plus-plus'"):
-        cone_clusters(as_data_matrix(rows), 3, seeding="plusplus")

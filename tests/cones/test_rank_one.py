@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import nonneg
 from nonneg import cone_rank_one, datasets, factorize
-from nonneg.cones import rank_one as module
-from nonneg.cones.directions import _powers_of_two, leading_directions
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, NonFiniteDataError
 
 CHECKED = Path(__file__).parent / "data" / "cr1_N100.npz"
@@ -206,14 +203,6 @@ def test_the_pair_is_a_fixed_point_of_multiplicative_updates(cones):
     assert error_of(X, onward.W, onward.H) < 0.99 * found.relative_error
 
 
-def test_float32_stays_float32(cones):
-    found = cone_rank_one(cones.X.astype(np.float32), 6)
-    wanted = cone_rank_one(cones.X, 6)
-    assert found.W.dtype == found.H.dtype == np.float32
-    np.testing.assert_array_equal(found.labels, wanted.labels)
-    assert found.relative_error == pytest.approx(wanted.relative_error, rel=1e-4)
-
-
 def test_duplicates_are_one_direction(rng):
     points = rng.random((4, 7))
     X = np.concatenate([points, 2 * points, points[:2], np.zeros((1, 7))])
@@ -245,47 +234,6 @@ def test_duplicates_are_one_direction(rng):
 def test_bad_input_is_refused_with_a_reason(X, options, error, message):
     with pytest.raises(error, match=message):
         cone_rank_one(X, **options)
-
-
-def test_inputs_are_not_changed(cones):
-    before = cones.X.copy()
-    cones.X.flags.writeable = False
-    cone_rank_one(cones.X, 6)
-    np.testing.assert_array_equal(cones.X, before)
-
-
-def test_it_is_public():
-    assert nonneg.cone_rank_one is cone_rank_one
-
-
-def test_scales_are_powers_of_two_that_leave_one_digit_before_the_point():
-    images = np.array([[0.3, -5.0], [1e-300, 0.0], [0.0, 0.0], [1.0, 1.0]])
-    units = _powers_of_two(images)
-    largest = np.abs(images).max(axis=1, keepdims=True)
-    assert ((largest / units >= 1) & (largest / units < 2))[[0, 1, 3]].all()
-    assert (np.frexp(units)[0] == 0.5).all()
-
-
-@pytest.mark.parametrize("seed", [None, 3])
-@pytest.mark.parametrize("n_init", [1, 4])
-def test_there_are_as_many_sources_as_initializations(seed, n_init):
-    found = list(module._sources(seed, n_init))
-    assert len(found) == n_init
-    assert (found[0] is None) == (seed is None)
-
-
-@pytest.mark.parametrize(("n_init", "tols"), [(1, [1e-9]), (2, [module._COMPARISON_TOL] * 2 + [1e-9])])
-def test_initializations_are_compared_loosely_and_the_best_is_finished(n_init, tols, monkeypatch, rng):
-    seen = []
-
-    def recorded(data, labels, start, *, tol, max_iter):
-        seen.append(tol)
-        assert max_iter == 77
-        return leading_directions(data, labels, start, tol=tol, max_iter=max_iter)
-
-    monkeypatch.setattr(module, "leading_directions", recorded)
-    cone_rank_one(rng.random((20, 5)), 3, n_init=n_init, tol=1e-9, max_iter=77, rng=0)
-    assert seen == tols
 
 
 def test_as_many_clusters_as_samples(rng):

@@ -30,27 +30,6 @@ def test_a_restart_on_sparse_counts_does_not_depend_on_those_beside_it(monkeypat
         assert (alone.loss, alone.n_iter, alone.number) == (other.loss, other.n_iter, other.number)
 
 
-def test_finished_restarts_are_taken_from_the_folder(tmp_path):
-    X = planted(4)[0]
-    options = {"n_init": 3, "checkpoint": tmp_path, "random_state": 0}
-    whole = ConsensusNMF([2, 3], **options).fit(X)
-    files = sorted(tmp_path.rglob("run.npz"))
-    assert len(files) == 6
-    files[0].write_bytes(files[0].read_bytes()[:40])  # damaged: computed again
-    files[1].unlink()
-    done = []
-    again = ConsensusNMF([2, 3], callback=lambda progress: done.append(progress), **options).fit(X)
-    assert len(done) == 2
-    np.testing.assert_array_equal(again.components_, whole.components_)
-    # Without a seed it follows from the data, so that the same call resumes; other data have other folders.
-    ConsensusNMF([2], n_init=2, checkpoint=tmp_path).fit(X)
-    n_files = len(list(tmp_path.rglob("run.npz")))
-    ConsensusNMF([2], n_init=2, checkpoint=tmp_path).fit(X)
-    assert len(list(tmp_path.rglob("run.npz"))) == n_files == 8
-    ConsensusNMF([2], n_init=2, checkpoint=tmp_path).fit(X + 1)
-    assert len(list(tmp_path.rglob("run.npz"))) == 10
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_counts_can_be_drawn_and_other_numbers_cannot(sparse):
     wrap = sp.csr_array if sparse else np.asarray

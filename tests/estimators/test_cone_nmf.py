@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
@@ -126,19 +125,6 @@ def test_bounds_may_be_left_for_later(planted, model):
     assert not hasattr(quick, "basis_")
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
-def test_sparse(kind, counts):
-    X = getattr(scipy.sparse, f"{kind}_array")(counts)
-    before = X.toarray()
-    sparse, dense = ConeNMF(6).fit(X), ConeNMF(6).fit(before)
-    np.testing.assert_array_equal(sparse.labels_, dense.labels_)
-    np.testing.assert_allclose(sparse.components_, dense.components_, atol=1e-9)
-    np.testing.assert_allclose(sparse.size_angles_, dense.size_angles_, atol=1e-6)
-    np.testing.assert_allclose(sparse.transform(X), dense.transform(before), atol=1e-9)
-    np.testing.assert_array_equal(sparse.predict(X), sparse.labels_)
-    np.testing.assert_array_equal(X.toarray(), before)
-
-
 def test_other_namespaces(xp, planted, model):
     X = xp.asarray(planted.X)
     found = ConeNMF(5).fit(X)
@@ -152,29 +138,6 @@ def test_other_namespaces(xp, planted, model):
     np.testing.assert_allclose(numbers(found.inverse_transform(found.transform(X))).shape, (240, 60))
     found.partial_fit(X)
     assert type(found.components_) is type(X)
-
-
-def test_dask(planted, model):
-    da = pytest.importorskip("dask.array")
-    X = da.from_array(planted.X, chunks=(70, 31))
-    found = ConeNMF(5).fit(X)
-    assert isinstance(found.labels_, da.Array)
-    assert isinstance(found.transform(X), da.Array)
-    np.testing.assert_array_equal(numbers(found.labels_), model.labels_)
-    np.testing.assert_array_equal(numbers(found.predict(X)), model.labels_)
-    np.testing.assert_allclose(numbers(found.transform(X)), model.transform(planted.X), atol=1e-9)
-    np.testing.assert_allclose(found.size_angles_, model.size_angles_, atol=1e-8)
-    assert found.reconstruction_err_ == pytest.approx(model.reconstruction_err_)
-    streamed = ConeNMF(5).partial_fit(X)
-    assert adjusted_rand_score(planted.labels, numbers(streamed.labels_)) == 1.0
-
-
-def test_single_precision(planted, model):
-    single = ConeNMF(5).fit(planted.X.astype(np.float32))
-    assert single.components_.dtype == single.transform(planted.X.astype(np.float32)).dtype == np.float32
-    np.testing.assert_array_equal(single.labels_, model.labels_)
-    assert single.reconstruction_err_ == pytest.approx(model.reconstruction_err_, rel=1e-5)
-    assert single.certificate_["cluster-bound"].holds
 
 
 def test_data_frames(planted):

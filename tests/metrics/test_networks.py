@@ -73,13 +73,6 @@ def test_odd_communities_and_weights():
         overlapping_modularity(np.zeros((2, 2)), np.ones((2, 1)))
 
 
-def test_negative_weights_and_negative_memberships_are_refused_each():
-    A, shares = np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((2, 1))
-    for wrong in ((-A, shares), (A, -shares)):
-        with pytest.raises(NegativeDataError):
-            conductance(*wrong)
-
-
 def test_one_negative_number_is_enough_and_stored_zeros_are_none():
     A = sp.csr_array(np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]))
     shares = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])

@@ -17,7 +17,6 @@ from nonneg.exceptions import (
     NonnegError,
     NonnegWarning,
 )
-from nonneg.purification.samples import is_stream
 
 
 @pytest.fixture(scope="module")
@@ -78,16 +77,6 @@ def test_chunks_threads_and_streams_agree(noisy):
         assert found.certificate["mixing-on-halves"].number < 1
 
 
-def test_row_weights_are_repetitions(noisy):
-    data, init = noisy
-    weights = np.random.default_rng(0).integers(0, 3, len(data.X))
-    fixed = {"threshold": 0.2, "decode": "shifted"}
-    repeated = at_twenty(np.repeat(data.X, weights, axis=0), init, **fixed)
-    for form in ("dense", "csr", "torch", "dask-columns"):
-        weighted = at_twenty(as_container(data.X, form), init, **fixed, sample_weight=weights)
-        np.testing.assert_allclose(plain(weighted.H), repeated.H, atol=1e-8)
-
-
 def test_fresh_rows_go_round(planted):
     data, init = planted(n_samples=2000)
     first = purify_with_truth(data.X, init, batch_size=800, max_iter=3, tol=0, truth=data.H)
@@ -144,15 +133,6 @@ def test_a_single_batch_has_no_halves():
     init = perturbed_features(model.H, 0.1, rng=1)
     result = purify([model.draw(2000, rng=0).X], init, max_iter=3)
     assert str(result.certificate["mixing-on-halves"].verdict) == "not verifiable"
-
-
-def test_what_is_taken_for_a_stream():
-    X = np.ones((3, 2))
-    assert not any(
-        is_stream(given)
-        for given in (X, X.tolist(), as_container(X, "csr"), as_container(X, "dask"), [], "text")
-    )
-    assert all(is_stream(given) for given in ([X], (X, X), iter([X]), lambda: iter([X])))
 
 
 def test_a_function_may_return_any_iterable(noisy):

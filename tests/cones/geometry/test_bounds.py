@@ -150,32 +150,3 @@ def test_the_series_goes_over_into_the_formula(angle):
     # There the formula still has twelve digits.
     expected = 0.5 - np.sin(2 * angle) / (4 * angle)
     assert mean_squared_sine(angle) == pytest.approx(expected, rel=2e-12, abs=0.0)
-
-
-def test_bounds_at_their_ends():
-    assert cluster_bound([0.0, 0.3], [2.0, 0.0]) == 0.0
-    assert cluster_bound([0.5, 0.3], [0.0, 0.0]) == 0.0
-    assert cluster_bound([0.5, 2.0], [1.0, 3.0]) == pytest.approx(np.sqrt(0.25 * np.sin(0.5) ** 2 + 0.75))
-    assert largest_angle_bound([]) == 0.0
-    assert error_about_axes([3.0, 1.0], [0.5, 0.5]) == pytest.approx(0.5)
-    assert error_about_axes([3.0, 1.0], [-1e-20, 0.0]) == 0.0
-    assert error_about_axes([0.0], [0.0]) == 0.0
-    assert error_about_axes([0.5], [0.25]) == pytest.approx(np.sqrt(0.5))
-    np.testing.assert_allclose(
-        corrected_size_angles([0.1, 0.2, 0.3, 1.5], [4, 1, 0, 2]), [0.125, 0.4, 0.6, np.pi / 2]
-    )
-    assert isinstance(mean_squared_sine(0.3), float)
-
-
-@pytest.mark.parametrize(
-    ("angles", "norms", "error"),
-    [
-        ([-0.1, 0.2], [1.0, 1.0], InvalidParameterError), ([0.1, 0.2], [1.0, -1.0], InvalidParameterError),
-        ([0.1, 0.2], [1.0, np.inf], InvalidParameterError), ([0.1], [1.0, 1.0], ShapeError),
-        ([[0.1]], [[1.0]], ShapeError),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("bound", [cluster_bound, expected_error])
-def test_one_wrong_number_is_enough(angles, norms, error, bound):
-    with pytest.raises(error, match="Expected"):
-        bound(angles, norms)

@@ -14,7 +14,6 @@ from tests.references.cones import (
 )
 from tests.references.containers import MAIN_FORMS, as_container
 
-from nonneg.cones.geometry import size_angle as module
 from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
@@ -191,18 +190,6 @@ def test_single_precision_costs_single_precision(planted):
     np.testing.assert_allclose(single.angles, exact.angles, rtol=1e-6)
 
 
-def test_axes_to_begin_with_save_a_pass_and_change_nothing(planted):
-    data = as_data_matrix(planted.X)
-    plain = size_angles(data, planted.labels, 4)
-    given = size_angles(data, planted.labels, 4, start=planted.H)
-    np.testing.assert_allclose(given.angles, plain.angles, rtol=1e-9)
-    again = size_angles(data, planted.labels, 4, start=plain.axes)
-    assert again.n_passes <= plain.n_passes
-    for cone in range(4):
-        own = planted.X[planted.labels == cone]
-        assert given.initial_angles[cone] == pytest.approx(angles_to(own, planted.H[cone]).max())
-
-
 def test_an_early_end_still_contains_the_clusters(planted):
     found = size_angles(as_data_matrix(planted.X), planted.labels, 4, max_rounds=1)
     for cone in range(4):
@@ -217,13 +204,6 @@ def test_sparse_points_stay_sparse_and_right(rng):
     assert_smallest(points.toarray(), smallest_cone(points))
 
 
-def test_data_are_not_changed(planted):
-    X, labels = planted.X.copy(), planted.labels.copy()
-    size_angles(as_data_matrix(X), labels, 4)
-    np.testing.assert_array_equal(X, planted.X)
-    np.testing.assert_array_equal(labels, planted.labels)
-
-
 def test_wrong_labels_and_axes_are_refused(planted):
     data = as_data_matrix(planted.X)
     with pytest.raises(ShapeError, match="one label per row"):
@@ -232,28 +212,3 @@ def test_wrong_labels_and_axes_are_refused(planted):
         size_angles(data, planted.labels, 3)
     with pytest.raises(ShapeError, match="axes of shape"):
         size_angles(data, planted.labels, 4, start=planted.H[:2])
-
-
-@pytest.mark.parametrize("entries", [8, 4 * 60 * 70, 1 << 24])
-def test_points_join_in_batches_that_memory_allows(entries, monkeypatch, planted):
-    plain = size_angles(as_data_matrix(planted.X), planted.labels, 4)
-    monkeypatch.setattr(module, "_JOINING_ENTRIES", entries)
-    found = size_angles(as_data_matrix(planted.X), planted.labels, 4)
-    np.testing.assert_allclose(found.angles, plain.angles, rtol=1e-9)
-    np.testing.assert_allclose(found.axes, plain.axes, atol=1e-9)
-    for rows, own in zip(found.boundary, plain.boundary, strict=True):
-        np.testing.assert_array_equal(rows, own)
-
-
-def test_passes_and_rounds_are_counted(planted):
-    data, axes = as_data_matrix(planted.X), planted.H
-    # One for the means and one for the farthest points; axes that are given save the first.
-    assert size_angles(data, planted.labels, 4, max_rounds=1).n_passes == 2
-    for rounds in (0, 1):
-        once = size_angles(data, planted.labels, 4, start=axes, max_rounds=rounds)
-        assert once.n_passes == 1
-        np.testing.assert_array_equal(once.angles, once.initial_angles)
-    assert size_angles(data, planted.labels, 4, start=axes, max_rounds=2).n_passes == 2
-    none = size_angles(data, np.full(300, -1), 0)
-    assert none.axes.shape == (0, 60)
-    assert none.boundary == ()
