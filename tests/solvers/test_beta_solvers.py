@@ -13,7 +13,7 @@ from nonneg.losses.beta import gradients, objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.kl_cd import kl_coordinate_descent
 from nonneg.solvers.mu import multiplicative
-from nonneg.solvers.newton import NOTHING, NewtonProblem, scaled_newton
+from nonneg.solvers.newton import scaled_newton
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
 NONE = Penalties()
@@ -51,25 +51,15 @@ def test_loss_never_increases(solver, beta, penalties, dtype, low_rank, rng):
     np.testing.assert_array_equal(Ht, kept[1])
 
 
-@pytest.mark.parametrize("extrapolate", [True, False])
 @pytest.mark.parametrize("penalties", [NONE, SOME])
-def test_coordinate_descent_never_increases_the_loss(penalties, extrapolate, counts, rng):
+def test_coordinate_descent_never_increases_the_loss(penalties, counts, rng):
     data = as_data_matrix(counts)
     W, Ht = initial(rng, 80, 50)
-    run = kl_coordinate_descent(data, W, Ht, penalties=penalties, max_iter=60, tol=0, extrapolate=extrapolate)
+    run = kl_coordinate_descent(data, W, Ht, penalties=penalties, max_iter=60, tol=0)
     found = losses(run)
     assert np.all(np.diff(found) <= 1e-12 * found[0])
     value = objective(data, run.state.W, run.state.Ht, beta=1.0, penalties=penalties)
     np.testing.assert_allclose(found[-1], value, rtol=1e-11)
-
-
-def test_extrapolation_pays(low_rank, rng):
-    data = as_data_matrix(low_rank)
-    W, Ht = initial(rng, 60, 40)
-    options = {"penalties": NONE, "beta": 1.0, "max_iter": 60, "tol": 0}
-    plain = losses(multiplicative(data, W, Ht, extrapolate=False, **options))
-    fast = losses(multiplicative(data, W, Ht, **options))
-    assert np.argmax(fast <= plain[-1]) < 40
 
 
 @pytest.mark.covering(0)
@@ -93,7 +83,7 @@ def test_solvers_reach_one_optimum_near_the_truth(rng):
     data = as_data_matrix(rng.poisson(20 * W @ Ht.T).astype(float))
     options = {"penalties": NONE, "beta": 1.0, "tol": 0}
     runs = [
-        multiplicative(data, 5 * W, 4 * Ht, max_iter=600, **options),
+        multiplicative(data, 5 * W, 4 * Ht, max_iter=5000, **options),
         kl_coordinate_descent(data, 5 * W, 4 * Ht, max_iter=150, **options),
         scaled_newton(data, 5 * W, 4 * Ht, max_iter=60, **options),
     ]
@@ -273,19 +263,3 @@ def test_newton_ends_at_a_stationary_point(rng):
     left, right = gradients(data, run.state.W, run.state.Ht, beta=1.0, penalties=penalties)
     for factor, slope in ((run.state.W, left), (run.state.Ht, right)):
         assert np.abs(np.minimum(factor, slope)).max() < 1e-3
-
-
-@pytest.mark.parametrize("nothing", [NOTHING["float32"], 0.0])
-def test_newton_steps_in_float32_end_where_rounding_hides_the_gain(nothing, monkeypatch):
-    monkeypatch.setitem(NOTHING, "float32", nothing)
-    rng = np.random.default_rng(0)
-    X = rng.poisson(20 * rng.gamma(0.5, size=(24, 3)) @ rng.gamma(0.5, size=(3, 40)))
-    data = as_data_matrix(X.astype(np.float32))
-    W, Ht = (data.to_device(rng.random((side, 3)) + 0.1) for side in X.shape)
-    evaluate, count = NewtonProblem.evaluate, []
-    monkeypatch.setattr(
-        NewtonProblem, "evaluate", lambda *given, **options: count.append(1) or evaluate(*given, **options)
-    )
-    scaled_newton(data, W, Ht, penalties=Penalties(), max_iter=150, tol=0)
-    # Eight tries in every iteration would be some thousand.
-    assert 150 < len(count) < 2.5 * 150

@@ -1,4 +1,4 @@
-"""The momentum schedule, and factors extrapolated in three ways."""
+"""The momentum schedule, and factors extrapolated in two ways."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 from nonneg.kernels.rows import extrapolated
-from nonneg.solvers import alternating, mu
+from nonneg.solvers import alternating, newton
 from nonneg.solvers.extrapolation import (
-    LARGEST_FACTOR,
     LOWEST_FRACTION,
     Momentum,
     Schedule,
     extrapolate_bounded,
-    extrapolate_geometric,
 )
 
-SCHEDULES = [alternating.SCHEDULE, mu.SCHEDULE]
+SCHEDULES = [alternating.SCHEDULE, newton.SCHEDULE]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -41,7 +39,7 @@ def test_a_rejected_step_divides_the_momentum_and_bounds_it(schedule):
 def test_the_momentum_is_given_up_after_the_maximum_number_of_restarts():
     schedule = Schedule(0.5, growth=1.05, ceiling_growth=1.01, decay=1.5, max_restarts=4)
     assert [schedule.rejected(0.5, n).momentum > 0 for n in range(5)] == [True, True, True, False, False]
-    assert mu.SCHEDULE.rejected(0.5, 100).momentum == 0.25
+    assert newton.SCHEDULE.rejected(0.5, 100).momentum == 0.25
 
 
 def test_extrapolated_factors(rng):
@@ -50,12 +48,9 @@ def test_extrapolated_factors(rng):
     np.testing.assert_array_equal(
         extrapolate_bounded(new, old, 0.7), np.maximum(new + 0.7 * (new - old), LOWEST_FRACTION * new)
     )
-    growth = np.clip(new / old, 1 / LARGEST_FACTOR, LARGEST_FACTOR)
-    np.testing.assert_allclose(extrapolate_geometric(new, old, 0.7), new * growth**0.7, rtol=1e-14)
 
 
-@pytest.mark.parametrize("function", [extrapolate_bounded, extrapolate_geometric])
-def test_nothing_is_extrapolated_without_momentum_or_an_older_factor(function, rng):
+def test_nothing_is_extrapolated_without_momentum_or_an_older_factor(rng):
     new = rng.random((5, 3))
-    assert function(new, None, 0.7) is new
-    assert function(new, 2 * new, 0.0) is new
+    assert extrapolate_bounded(new, None, 0.7) is new
+    assert extrapolate_bounded(new, 2 * new, 0.0) is new

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.solvers.majorizer import descent_exponent, update_ratio
+from nonneg.solvers.mu import descent_exponent, update_ratio
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,6 @@ def non_negative_factorization(
     result = run_factorization(
         data, k, beta=beta, penalties=penalties, solver=solver, init=init, W=W, H=H, max_iter=max_iter,
         tol=tol, rng=random_state, shuffle=shuffle, verbose=verbose, final_encoding=convex,
-        # Plain updates, as scikit-learn's: extrapolated ones depend less smoothly on the data and on beta.
-        solver_options={"extrapolate": False} if solver == "mu" and beta > 2 else None,
         caller="non_negative_factorization",
     )  # fmt: skip
     warn_unless_converged(model, result.stop_reason, result.certificate["stationarity"], stacklevel=3)

@@ -85,25 +85,23 @@ class BetaLoss:
             return Terms(ratio, xp.sum(Ht, axis=0), loss)
         return Terms(ratio, xp.concat([part[1] for part in parts], axis=0), loss)
 
-    def terms_of_H(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
+    def terms_of_H(self, block: LocalMatrix, W: Array, Ht: Array) -> Terms:
         """Return the terms of the gradient with respect to Ht, summed over the weighted rows of a block."""
         if self._gram_form(block):
-            loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
-            return Terms(block.transposed_times(W), Ht @ block.weighted_gram(W), loss)
+            return Terms(block.transposed_times(W), Ht @ block.weighted_gram(W))
         if self.at_nonzeros(block):
-            return Terms(*terms_of_H(block, W, Ht, self.lower_bound, want_loss=want_loss))
+            return Terms(*terms_of_H(block, W, Ht, self.lower_bound))
         xp = block.xp
         weighted = block.weighted(W)
 
-        def visit(start: int, stop: int) -> tuple[Any, Any, Any]:
+        def visit(start: int, stop: int) -> tuple[Any, Any]:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
-            loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
             ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.lower_bound, mask)
             rows = weighted[start:stop, :]
-            return ratio.T @ rows, None if power is None else power.T @ rows, loss
+            return ratio.T @ rows, None if power is None else power.T @ rows
 
-        ratio, power, loss = over_blocks(block, visit, add=_add)[0]
-        return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power, loss)
+        ratio, power = over_blocks(block, visit, add=_add)[0]
+        return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power)
 
     def value(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
         """Return the weighted divergence over the observed entries of a block."""

@@ -45,13 +45,10 @@ def terms_of_W(
     return found.product, sums, float(_divergence(block, W, sums, found.logs)) if want_loss else 0.0
 
 
-def terms_of_H(
-    block: Any, W: Array, Ht: Array, lower_bound: float, *, want_loss: bool
-) -> tuple[Array, Array, float]:
+def terms_of_H(block: Any, W: Array, Ht: Array, lower_bound: float) -> tuple[Array, Array]:
     """Return the terms of the gradient with respect to Ht; see `losses.beta.Terms`."""
     found = ratio_sums(block.transposed, Ht, W, lower_bound, weights=block.weights)
-    loss = divergence(block, W, Ht, lower_bound) if want_loss else 0.0
-    return found.product, sums_for_H(block, W), loss
+    return found.product, sums_for_H(block, W)
 
 
 def column_losses(block: Any, W: Array, Ht: Array, logs: Array) -> Array:

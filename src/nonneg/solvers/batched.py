@@ -38,7 +38,7 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers import alternating, newton
 from nonneg.solvers.extrapolation import LOWEST_FRACTION
 from nonneg.solvers.hals import SHRINK, inner_passes
-from nonneg.solvers.majorizer import update_ratio
+from nonneg.solvers.mu import update_ratio
 from nonneg.solvers.registry import choose_solver
 from nonneg.solvers.row_newton import DAMPING, SHORTEST_STEP
 

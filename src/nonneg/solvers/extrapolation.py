@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import clipped, on_gpu
+from nonneg._arrays import on_gpu
 from nonneg._typing import Array
 
 # An extrapolated entry is at least this fraction of the plain one: a zero could make the model zero where the
 # data are not.
 LOWEST_FRACTION = 0.1
-# Geometric extrapolation changes an entry at most by this factor: the ratio of two tiny entries means little.
-LARGEST_FACTOR = 10.0
 
 
 class Momentum(NamedTuple):
@@ -66,13 +64,3 @@ def extrapolate_bounded(new: Array, old: Array | None, momentum: Any) -> Array:
     # The small arrays of small fits are done sooner than a namespace is found.
     xp = np if isinstance(new, np.ndarray) else array_namespace(new)
     return xp.where(out < lowest, lowest, out)
-
-
-def extrapolate_geometric(new: Array, old: Array | None, momentum: Any) -> Array:
-    """Return new (new / old)^momentum, which keeps positive entries positive."""
-    if old is None or not extrapolates(momentum):
-        return new
-    xp = array_namespace(new)
-    tiny = float(xp.finfo(new.dtype).smallest_normal)
-    growth = clipped(new, tiny) / clipped(old, tiny)
-    return new * clipped(growth, 1.0 / LARGEST_FACTOR, LARGEST_FACTOR) ** momentum

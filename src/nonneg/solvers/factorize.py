@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -257,7 +257,6 @@ def run_factorization(
     checkpoint: str | Path | None = None,
     final_encoding: bool = False,
     encoding_max_iter: int | None = None,
-    solver_options: Mapping[str, Any] | None = None,
     caller: str = "factorize",
 ) -> FactorizationResult:
     """Factorize validated data, for `factorize` and the estimators, which messages name as `caller`.
@@ -290,7 +289,7 @@ def run_factorization(
     run_options: dict[str, Any] = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol}
     if SOLVERS[name].accelerates:
         run_options["accelerate"] = accelerate
-    run_options |= {"free": free, "callback": callback} | dict(solver_options or {})
+    run_options |= {"free": free, "callback": callback}
 
     def begin(number: int, random: np.random.Generator) -> Restart:
         first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)

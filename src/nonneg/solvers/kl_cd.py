@@ -56,14 +56,12 @@ class Sweeps:
     constant: float  # weighted sum of x log(x / unit) - x
     penalties: Penalties  # L1 and L2
     order: IntArray | None  # the components of Ht that may change
-    sweeps: int  # maximum number of sweeps over a row per update
-    extrapolate: bool  # whether iterations are extrapolated
 
     def update_W(self, W: FloatArray, Ht: FloatArray) -> FloatArray:
         """Improve W."""
         l1, l2 = self.penalties.l1_W, self.penalties.l2_W
         sums = Ht.sum(axis=0)
-        return kl_passes(self.rows, W, Ht, sums, l1=l1, l2=l2, max_sweeps=self.sweeps, shrink=SHRINK)[0]
+        return kl_passes(self.rows, W, Ht, sums, l1=l1, l2=l2, max_sweeps=SWEEPS, shrink=SHRINK)[0]
 
     def update_H(self, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, float]:
         """Improve Ht and evaluate the pair."""
@@ -77,7 +75,7 @@ class Sweeps:
             order=self.order,
             l1=penalties.l1_H,
             l2=penalties.l2_H,
-            max_sweeps=self.sweeps,
+            max_sweeps=SWEEPS,
             shrink=SHRINK,
             unit=self.unit,
         )
@@ -105,11 +103,7 @@ class Sweeps:
         """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
         momentum = state.momentum
         faster, ceiling, _ = SCHEDULE.accepted(momentum, state.ceiling)
-        yield (
-            changed(state, momentum=faster if self.extrapolate else 0.0, ceiling=ceiling),
-            self.advance,
-            momentum,
-        )
+        yield changed(state, momentum=faster, ceiling=ceiling), self.advance, momentum
         if momentum:
             slower, ceiling, _ = SCHEDULE.rejected(momentum)
             yield changed(state, momentum=slower, ceiling=ceiling), self.advance, 0.0
@@ -130,7 +124,6 @@ def kl_coordinate_descent(
     callback: Callable[[Progress], bool | None] | None = None,
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
-    **options: Any,
 ) -> Run[DescentState]:
     """Minimize the Kullback-Leibler divergence plus penalties, one entry of a factor at a time."""
     # A sweep costs about 8 nnz k operations; the model is only formed at the nonzeros. With t the entry
@@ -157,8 +150,6 @@ def kl_coordinate_descent(
         float(terms.sum()),
         penalties,
         free,
-        int(options.get("sweeps", SWEEPS)),
-        bool(options.get("extrapolate", True)),
     )
     return iterate(
         Descent(sweeps.candidates, data.container),

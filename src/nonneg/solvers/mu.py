@@ -1,4 +1,4 @@
-"""Multiplicative updates for any beta-divergence, extrapolated where that helps.
+"""Multiplicative updates for any beta-divergence: each minimizes a majorizer, so that no step is rejected.
 
 An iteration is one pass over the data: it evaluates the loss of the current pair, updates the rows of W and
 sums up what the update of H needs at the new rows. So the loss of the accepted pair is always known, and the
@@ -14,20 +14,59 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import to_device
+from nonneg._arrays import clipped, to_device
 from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
-from nonneg.iteration.loop import Candidates, Descent, changed
+from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
 from nonneg.iteration.progress import Progress, Reporter
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import Schedule, extrapolate_geometric, extrapolates
-from nonneg.solvers.majorizer import update_ratio
 
-# Steeper than for least squares (Ang & Gillis 2019): a rejected step costs two passes over the data.
-SCHEDULE = Schedule(0.5, growth=1.1, ceiling_growth=1.01, decay=2.0)
+# Newton iterations for the ratio of an update with an L2 penalty.
+NEWTON_STEPS = 8
+
+
+def descent_exponent(beta: float) -> float:
+    """Return the exponent with which a multiplicative update never increases the loss."""
+    if beta < 1:
+        return 1.0 / (2.0 - beta)
+    return 1.0 / (beta - 1.0) if beta > 2 else 1.0
+
+
+def update_ratio(factor: Array, ratio: Array, power: Array, *, l1: float, l2: float, beta: float) -> Array:
+    """Return the factor by which every entry is multiplied: the minimizer u of the majorizer."""
+    # Without L2 this is (ratio / (power + l1))^g with Fevotte & Idier's exponent g. With it the root of
+    # (power + l1) u^a + l2 w u^(a + b) = ratio, a = 1/g, b = 2 - beta between 1 and 2 and 1 below 1, which
+    # for Kullback-Leibler is a quadratic equation. From 2 on the penalty joins the denominator: there its
+    # majorizer has the same power as the divergence's.
+    # Fevotte & Idier (2011), Neural Computation 23(9), Section 4.
+    xp = array_namespace(factor)
+    cost = power + l1 if l1 else power
+    if l2 and beta >= 2:
+        cost = cost + l2 * factor
+    tiny = float(xp.finfo(factor.dtype).smallest_normal)
+    # Where both are zero nothing depends on the entry.
+    base = ratio / clipped(cost, tiny)
+    base = xp.where(ratio > 0, base, xp.zeros_like(base))
+    base = clipped(base, high=float(xp.finfo(factor.dtype).max) ** 0.25)
+    if not 1 <= beta <= 2:
+        base = base ** descent_exponent(beta)
+    if not l2 or beta >= 2:
+        return base
+    ridge = l2 * factor
+    if beta == 1:
+        # The root of ridge u^2 + cost u - ratio without cancellation.
+        return 2 * ratio / clipped(cost + xp.sqrt(cost**2 + 4 * ridge * ratio), tiny)
+    a, b = (1.0, 2.0 - beta) if beta > 1 else (2.0 - beta, 1.0)
+    u = base
+    for _ in range(NEWTON_STEPS):
+        # Convex and increasing in u: Newton's iterates come down to the root and never pass it.
+        rest = cost * u**a + ridge * u ** (a + b) - ratio
+        slope = a * cost * u ** (a - 1) + (a + b) * ridge * u ** (a + b - 1)
+        u = clipped(u - rest / clipped(slope, tiny), 0.0)
+    return u
 
 
 @dataclass(frozen=True)
@@ -37,133 +76,29 @@ class MultiplicativeState:
     W: SampleArray  # the accepted factors; X is about W H
     Ht: Array
     loss: float = float("inf")  # of the accepted pair, penalties included
-    W_plain: SampleArray | None = None  # the update of W, which is guaranteed not to increase the loss
-    W_next: SampleArray | None = None  # the same, extrapolated; None where it is `W_plain`
+    W_next: SampleArray | None = None  # the update of W
     ratio: Array | None = None  # the sums for the update of Ht at (W_next, Ht)
     power: Array | None = None
-    Ht_plain: Array | None = None  # the last update of Ht before it was extrapolated
-    momentum: float = 0.0  # see `extrapolation.Momentum`
-    ceiling: float = 1.0
 
 
-@dataclass(frozen=True)
-class Rule:
-    """How a factor is updated: the loss and the penalties."""
-
-    loss: BetaLoss
-    penalties: Penalties
-
-    def step_W(self, W: Array, ratio: Array, power: Array) -> Array:
-        """Return the updated rows of W."""
-        return self._step(W, ratio, power, self.penalties.l1_W, self.penalties.l2_W)
-
-    def step_H(self, Ht: Array, ratio: Array, power: Array) -> Array:
-        """Return the updated Ht."""
-        return self._step(Ht, ratio, power, self.penalties.l1_H, self.penalties.l2_H)
-
-    def _step(self, factor: Array, ratio: Array, power: Array, l1: float, l2: float) -> Array:
-        xp = array_namespace(factor)
-        new = factor * update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=self.loss.beta)
-        # Numbers too small to be normal are slow and carry no information.
-        small = float(xp.finfo(new.dtype).smallest_normal) * 1e4
-        return xp.where(new < small, xp.zeros_like(new), new)
+def _updated(factor: Array, ratio: Array, power: Array, l1: float, l2: float, beta: float) -> Array:
+    xp = array_namespace(factor)
+    new = factor * update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=beta)
+    # Numbers too small to be normal are slow and carry no information.
+    small = float(xp.finfo(new.dtype).smallest_normal) * 1e4
+    return xp.where(new < small, xp.zeros_like(new), new)
 
 
-def _forward(
-    block: LocalMatrix, W: Array, W_plain: Array | None = None, *, Ht: Array, rule: Rule, momentum: Any
-) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    """Return the update of W, its loss at (W, Ht) and the sums for the update of Ht."""
-    of_W = rule.loss.terms_of_W(block, W, Ht, want_loss=True)
-    new = rule.step_W(W, of_W.ratio, of_W.power)
-    loss = of_W.loss + rule.penalties.of_W(W, block.weights)
-    del of_W  # its memory serves the other sums
-    chosen = extrapolate_geometric(new, W_plain, momentum)
-    of_H = rule.loss.terms_of_H(block, chosen, Ht)
-    rows = (new, chosen) if extrapolates(momentum) else (new,)
-    return rows, (loss, of_H.ratio, of_H.power)
-
-
-def _plain_rows(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[Array], tuple[()]]:
-    terms = rule.loss.terms_of_W(block, W, Ht)
-    return (rule.step_W(W, terms.ratio, terms.power),), ()
-
-
-def _sums(block: LocalMatrix, W: Array, *, Ht: Array, rule: Rule) -> tuple[tuple[()], tuple[Any, ...]]:
-    terms = rule.loss.terms_of_H(block, W, Ht)
-    return (), (terms.ratio, terms.power)
-
-
-@dataclass(frozen=True)
-class MultiplicativeProblem:
-    """Data, rule and the components that may change: all that a step needs besides its state."""
-
-    data: DataMatrix  # the data
-    rule: Rule  # the update, which never increases the loss
-    free: Array | None  # which components of Ht may change
-    extrapolate: bool  # whether steps are extrapolated
-
-    def update_H(self, state: MultiplicativeState, momentum: Any) -> tuple[Array, Array]:
-        """Return the update of Ht, and the same extrapolated; frozen components stay."""
-        Ht = state.Ht
-        assert state.ratio is not None
-        assert state.power is not None
-        new = self.rule.step_H(Ht, state.ratio, state.power)
-        chosen = extrapolate_geometric(new, state.Ht_plain, momentum)
-        if self.free is None:
-            return new, chosen
-        where = array_namespace(Ht).where
-        return where(self.free, new, Ht), where(self.free, chosen, Ht)
-
-    def evaluate(
-        self, W: SampleArray, Ht: Array, W_plain: SampleArray | None, momentum: Any
-    ) -> dict[str, Any]:
-        """Pass over the data at (W, Ht) and return what changes where this pair is accepted."""
-        moves = extrapolates(momentum) and W_plain is not None
-        sample_arrays = (W, W_plain) if moves else (W,)
-        rows, (loss, ratio, power) = self.data.map_reduce_rows(
-            _forward,
-            *sample_arrays,
-            n_out=len(sample_arrays),
-            Ht=Ht,
-            rule=self.rule,
-            momentum=momentum if moves else 0.0,
-        )
-        return {
-            "W": W,
-            "Ht": Ht,
-            "loss": loss + self.rule.penalties.of_H(Ht),
-            "W_plain": rows[0],
-            "W_next": rows[1] if moves else None,
-            "ratio": ratio,
-            "power": power,
-        }
-
-    def advance(self, state: MultiplicativeState, momentum_H: Any, momentum_W: Any) -> dict[str, Any]:
-        """Do an iteration; return what changes."""
-        new, chosen = self.update_H(state, momentum_H)
-        W = state.W_plain if state.W_next is None else state.W_next
-        return self.evaluate(W, chosen, state.W_plain, momentum_W) | {"Ht_plain": new}
-
-    def advance_plain(self, state: MultiplicativeState, momentum_W: Any) -> dict[str, Any]:
-        """Do the plain iteration from the accepted pair, whose descent is guaranteed."""
-        (W,), _ = self.data.map_reduce_rows(_plain_rows, state.W, Ht=state.Ht, rule=self.rule)
-        _, (ratio, power) = self.data.map_reduce_rows(_sums, W, n_out=0, Ht=state.Ht, rule=self.rule)
-        Ht, _ = self.update_H(changed(state, ratio=ratio, power=power), 0.0)
-        return self.evaluate(W, Ht, W, momentum_W) | {"Ht_plain": Ht}
-
-    def stay(self, state: MultiplicativeState) -> dict[str, Any]:
-        """Forget what was extrapolated."""
-        return self.evaluate(state.W, state.Ht, None, 0.0) | {"Ht_plain": None}
-
-    def candidates(self, state: MultiplicativeState) -> Candidates:
-        """Yield the next state, and in case its loss is higher, what to fall back to."""
-        momentum, ceiling, _ = SCHEDULE.accepted(state.momentum, state.ceiling)
-        momentum = momentum if self.extrapolate else 0.0
-        faster = changed(state, momentum=momentum, ceiling=ceiling)
-        yield faster, self.advance, state.momentum, momentum
-        momentum, ceiling, _ = SCHEDULE.rejected(state.momentum)
-        yield changed(state, momentum=momentum, ceiling=ceiling), self.advance_plain, momentum
-        yield changed(state, momentum=0.0), self.stay
+def _update_rows(
+    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties
+) -> tuple[tuple[Array], tuple[Any, ...]]:
+    """Return the update of W, the loss at (W, Ht) and the sums for the update of Ht."""
+    terms = loss.terms_of_W(block, W, Ht, want_loss=True)
+    new = _updated(W, terms.ratio, terms.power, penalties.l1_W, penalties.l2_W, loss.beta)
+    value = terms.loss + penalties.of_W(W, block.weights)
+    del terms  # its memory serves the other sums
+    of_H = loss.terms_of_H(block, new, Ht)
+    return (new,), (value, of_H.ratio, of_H.power)
 
 
 def multiplicative(
@@ -179,27 +114,40 @@ def multiplicative(
     callback: Callable[[Progress], bool | None] | None = None,
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
-    **options: Any,
 ) -> Run[MultiplicativeState]:
     """Minimize a beta-divergence plus penalties by multiplicative updates."""
-    # An iteration is one pass with four products of the size of the data (two more for beta other than 1 and
-    # 2); a rejected extrapolation costs two passes more.
-    # Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4. Ang & Gillis (2019), Neural
-    # Computation 31(2), Algorithm 3 (extrapolation with restarts).
-    loss = BetaLoss.of(data, beta, float(options.get("offset", 0.0)))
-    mask = None
+    # An iteration is one pass with four products of the size of the data, two more for beta other than 1 and
+    # 2. Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4.
+    loss = BetaLoss.of(data, beta)
+    may_change: Any = None
     if free is not None:
         chosen = np.zeros(Ht.shape[1], dtype=bool)
         chosen[free] = True
-        mask = to_device(chosen, Ht)
-    extrapolate = bool(options.get("extrapolate", True))
-    problem = MultiplicativeProblem(data, Rule(loss, penalties), mask, extrapolate)
-    descent = Descent(problem.candidates, data.container)
+        may_change = to_device(chosen, Ht)
+
+    def evaluate(W: SampleArray, Ht: Array) -> dict[str, Any]:
+        (W_next,), (value, ratio, power) = data.map_reduce_rows(
+            _update_rows, W, Ht=Ht, loss=loss, penalties=penalties
+        )
+        value = value + penalties.of_H(Ht)
+        return {"W": W, "Ht": Ht, "loss": value, "W_next": W_next, "ratio": ratio, "power": power}
+
+    def advance(state: Any) -> dict[str, Any]:
+        Ht = _updated(state.Ht, state.ratio, state.power, penalties.l1_H, penalties.l2_H, beta)
+        if may_change is not None:
+            Ht = array_namespace(Ht).where(may_change, Ht, state.Ht)
+        return evaluate(state.W_next, Ht)
+
+    def candidates(state: MultiplicativeState) -> Candidates:
+        yield state, advance
+        yield state, unchanged  # rounding only: the stopping rule ends the run
+
+    descent = Descent(candidates, data.container)
 
     def step(state: MultiplicativeState) -> tuple[MultiplicativeState, dict[str, float]]:
         if state.ratio is None:
             # The first pass finds the loss and the sums of the initial pair.
-            changes = problem.evaluate(state.W, state.Ht, None, 0.0)
+            changes = evaluate(state.W, state.Ht)
             state = changed(state, **changes | {"loss": float(changes["loss"])})
         return descent(state)
 

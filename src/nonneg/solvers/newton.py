@@ -104,7 +104,7 @@ def newton_pass(
 
 def _takes_tiles(block: LocalMatrix, W: Array, loss: BetaLoss) -> bool:
     """Tell whether the compiled core makes the pass in one call: Kullback-Leibler on a whole NumPy array."""
-    plain = loss.beta == 1.0 and not loss.offset and block.observed is None and isinstance(W, np.ndarray)
+    plain = loss.beta == 1.0 and block.observed is None and isinstance(W, np.ndarray)
     return plain and isinstance(block.raw_rows(), np.ndarray) and core() is not None
 
 
@@ -149,8 +149,6 @@ def _entries(
         before = None if W_before is None else W_before[begin:end, :]
         start = extrapolate_bounded(W[begin:end, :], before, shared.momentum)
         v = buffers.product("model", start, Ht.T)
-        if loss.offset:
-            x, v = x + loss.offset, v + loss.offset
         bounds = loss.beta, loss.lower_bound
         at_start = 0.0 if moves else beta_kernels.column_losses(x, v, *bounds, weights, mask)
         problem = RowSubproblem(mask, penalties.l1_W, penalties.l2_W)
@@ -159,7 +157,6 @@ def _entries(
             # Where x is zero the model tends to zero and its negative powers matter: the sum of the model and
             # the step would be rounding there.
             v = buffers.product("model", new, Ht.T)
-            v = v + loss.offset if loss.offset else v
         at_end = beta_kernels.column_losses(x, v, *bounds, weights, mask)
         out = buffers.pair("slope", "curvature", rows=x.shape[0])
         slope, curvature = beta_kernels.newton_terms(
@@ -271,7 +268,6 @@ class NewtonProblem:
     loss: BetaLoss
     penalties: Penalties
     free: IntArray | None
-    extrapolate: bool
     unit: float  # about the sum of a row of the data
 
     @cached_property
@@ -378,8 +374,6 @@ class NewtonProblem:
 
     def schedule(self, momentum: float, ceiling: float) -> dict[str, float]:
         """Return the momentum of the next iteration and its ceiling, where this one is accepted."""
-        if not self.extrapolate:
-            return {}
         # A momentum of zero may have been a rejected one: the schedule goes on below it.
         rejected = not momentum and ceiling < 1.0
         following = SCHEDULE.rejected(ceiling) if rejected else SCHEDULE.accepted(momentum, ceiling)
@@ -411,16 +405,13 @@ def scaled_newton(
     callback: Callable[[Progress], bool | None] | None = None,
     progress: Reporter | None = None,
     checkpoint: Checkpoint | None = None,
-    **options: Any,
 ) -> Run[NewtonState]:
     """Minimize a beta-divergence plus penalties by Newton steps on the rows of both factors."""
     # An iteration is one pass with six products of the size of the data, a multiplicative one has four.
     # Rejected iterations cost a pass more; they are rare.
-    loss = BetaLoss.of(data, beta, float(options.get("offset", 0.0)))
-    mean = data.mean() + loss.offset
+    mean = data.mean()
     unit = data.shape[1] * mean if mean > 0 else 1.0
-    extrapolate = bool(options.get("extrapolate", True))
-    problem = NewtonProblem(data, loss, penalties, free, extrapolate, unit)
+    problem = NewtonProblem(data, BetaLoss.of(data, beta), penalties, free, unit)
     descent = Descent(problem.candidates, data.container)
 
     def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:

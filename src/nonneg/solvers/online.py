@@ -19,7 +19,7 @@ from nonneg.kernels.hals import hals_passes
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.majorizer import descent_exponent
+from nonneg.solvers.mu import descent_exponent
 
 # Passes over H' per batch. The sums hold coefficients for earlier components, so that solving for H exactly
 # would fit these rather than the data.

@@ -119,7 +119,7 @@ _ENTRIES = {
     ),
     "mu": Solver(
         "nonneg.solvers.mu:multiplicative",
-        "multiplicative updates with the exponent that guarantees descent, extrapolated",
+        "multiplicative updates with the exponent that guarantees descent",
         (-INFINITE, INFINITE),
         sparse_betas=(1.0, 2.0),
         missing=(1.0, 1.0),

@@ -27,7 +27,7 @@ from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
 from nonneg.kernels.sparse_products import sampled_product
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.majorizer import update_ratio
+from nonneg.solvers.mu import update_ratio
 
 # The part of the squared mean of a component that is added to its squares in the diagonals of Hessians: a row
 # with few observed entries may see next to nothing of a component, which then would grow without limit.
