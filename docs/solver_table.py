@@ -74,16 +74,14 @@ def table(solvers: Mapping[str, Any]) -> str:
         "PyTorch, CuPy",
         "Dask",
         "missing",
-        "weights",
-        "frozen",
-        "L1/L2",
     ]
     lines = [head, ["---"] * len(head)]
     for key, entry in solvers.items():
         held = ["yes" if kind in entry.inputs else "-" for kind in ("dense", "array", "dask")]
-        flags = [cell(flag) for flag in (entry.missing, entry.weights, entry.frozen, entry.penalties)]
         sparse = cell(entry.sparse_betas)
-        lines.append([f"`{key}`", betas(*entry.betas), held[0], sparse, held[1], held[2], *flags])
+        lines.append(
+            [f"`{key}`", betas(*entry.betas), held[0], sparse, held[1], held[2], cell(entry.missing)]
+        )
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -54,14 +54,6 @@ def _described(value: Any) -> Any:
     return sorted(value) if isinstance(value, set | frozenset) else str(value)
 
 
-def _to_numpy(name: str, array: Any) -> Any:
-    return to_numpy(array)
-
-
-def _unchanged(name: str, array: Any) -> Any:
-    return array
-
-
 def _check_state(state: Any, values: dict[str, Any]) -> None:
     """Reject wrong numbers, and factors that do not fit the data: compiled code would read beyond them."""
     for name, value in values.items():
@@ -97,46 +89,18 @@ def check_factors(state: Any, when: str) -> None:
 
 @dataclass
 class Checkpoint:
-    """Where and how often a run is saved.
+    """Where and how often a run is saved."""
 
-    Parameters
-    ----------
-    folder : str or Path
-        Created if it does not exist.
-    key : str
-        Identifies data and parameters.
-    interval : float
-        Seconds between two saves; 0 saves after every iteration.
-    to_numpy, from_numpy : callable
-        How arrays of the state become NumPy arrays and come back: functions of (name, array).
-    """
-
-    folder: Path
-    key: str
-    interval: float = 5.0
-    to_numpy: Callable[[str, Any], Any] = _to_numpy
-    from_numpy: Callable[[str, Any], Any] = _unchanged
+    folder: Path  # created if it does not exist
+    key: str  # identifies data, parameters and initialization
+    interval: float = 5.0  # seconds between two saves; 0 saves after every iteration
+    from_numpy: Callable[[str, Any], Any] = lambda name, array: array  # to the device of the data
     _last: float = field(default_factory=time.monotonic)
     _seconds: float = 0.0  # that the last save took
 
     @classmethod
     def of(cls, folder: str | Path | None, *facts: Any, **options: Any) -> Checkpoint | None:
-        """Return the checkpoint of the run that the facts identify; None without a folder.
-
-        Parameters
-        ----------
-        folder : str, Path or None
-            What the user passed as `checkpoint`.
-        *facts : Any
-            All that decides the iterates: method, parameters, data fingerprint, initialization.
-        **options : Any
-            `interval`, `from_numpy`.
-
-        Returns
-        -------
-        Checkpoint or None
-            Where the run is saved and resumed.
-        """
+        """Return the checkpoint of the run that the facts identify, which decide its iterates; else None."""
         return None if folder is None else cls(Path(folder), checkpoint_key(*facts), **options)
 
     def due(self) -> bool:
@@ -144,19 +108,7 @@ class Checkpoint:
         return time.monotonic() - self._last >= max(self.interval, _COST * self._seconds)
 
     def save(self, state: Any, n_iter: int, seconds: float, history: History) -> None:
-        """Write the run; the old file stays until the new one is complete.
-
-        Parameters
-        ----------
-        state : dataclass
-            Arrays and plain numbers.
-        n_iter : int
-            Number of iterations done.
-        seconds : float
-            Time spent in steps.
-        history : History
-            The measures.
-        """
+        """Write the run, whose state is a dataclass; the old file stays until the new one is complete."""
         arrays: dict[str, Any] = {}
         numbers: dict[str, Any] = {}
         for item in fields(state):
@@ -164,7 +116,7 @@ class Checkpoint:
             if value is None or isinstance(value, bool | int | float | str):
                 numbers[item.name] = value
             else:
-                arrays["state_" + item.name] = self.to_numpy(item.name, value)
+                arrays["state_" + item.name] = to_numpy(value)
         about = {
             "key": self.key,
             "n_iter": n_iter,
@@ -190,18 +142,7 @@ class Checkpoint:
             ) from error
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
-        """Read the run, if the folder contains one with the same key.
-
-        Parameters
-        ----------
-        state : dataclass
-            The initial state; its fields are replaced.
-
-        Returns
-        -------
-        tuple or None
-            State, number of iterations, seconds and history; None if there is nothing to resume.
-        """
+        """Return state, number of iterations, seconds and history, if the folder has a run with this key."""
         path = Path(self.folder) / FILE_NAME
         if not path.exists():
             return None

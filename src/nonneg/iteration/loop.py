@@ -7,12 +7,13 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from nonneg._arrays import on_gpu, to_torch
+from nonneg._blas import single_threaded_blas
 from nonneg._interruption import check_interrupt, forget_interrupt
 from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
 from nonneg.iteration.captured import Captured, factor_entries
@@ -41,27 +42,13 @@ class Finished(Exception):
 
 @dataclass(frozen=True)
 class Run(Generic[State]):
-    """Outcome of the loop, from which each family builds its result.
+    """Outcome of the loop, from which each family builds its result."""
 
-    Parameters
-    ----------
-    state : Any
-        The last accepted state.
-    n_iter : int
-        Number of iterations.
-    stop_reason : StopReason
-        Why it ended.
-    history : History
-        What was measured.
-    sentence : str
-        The reason in words: that of the rule which ended it, where it has one.
-    """
-
-    state: State
+    state: State  # the last accepted one
     n_iter: int
     stop_reason: StopReason
     history: History
-    sentence: str
+    sentence: str  # the reason in words: that of the rule which ended it, where it has one
 
 
 def _evaluate(measures: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,29 +68,10 @@ def iterate(
 ) -> Run[State]:
     """Repeat `step` until a rule, the callback, Ctrl-C or `max_iter` ends it.
 
-    Parameters
-    ----------
-    step : callable
-        Takes a state and returns the next one with its measures; a measure that is callable is evaluated
-        outside the measured time. It may raise `Stalled` or `Finished`. It must not modify its argument. The
-        measure "iterations" says how many iterations it did, where that is not one.
-    state : Any
-        The initial state; a dataclass if a checkpoint is used.
-    max_iter : int
-        Maximum number of iterations.
-    stop : callable, optional
-        Takes the history and says whether to stop; its ``sentence``, if it has one, is shown then.
-    callback : callable, optional
-        Takes a `Progress`; returning True stops the run.
-    progress : Reporter, optional
-        Shows the run.
-    checkpoint : Checkpoint, optional
-        Saves and resumes the run.
-
-    Returns
-    -------
-    Run
-        The last accepted state and how it was reached.
+    A step takes a state, which it does not modify, and returns the next one with its measures; it may raise
+    `Stalled` or `Finished`. A measure that is callable is evaluated outside the measured time; "iterations"
+    says how many iterations a step did, where that is not one. A rule takes the history; its ``sentence``, if
+    it has one, is shown when it ends the run. The state is a dataclass where there is a checkpoint.
     """
     if callback is not None and not callable(callback):
         raise InvalidParameterError(f"callback must be None or a function of one argument, got {callback!r}.")
@@ -161,6 +129,35 @@ def iterate(
         checkpoint.save(state, n_iter, seconds, history)
     shown.close(sentence or reason.value)
     return Run(state, n_iter, reason, history, sentence or reason.value)
+
+
+def solver(rule: Callable[[float], StoppingRule]) -> Callable[..., Callable[..., Run[Any]]]:
+    """Make a solver of a method that returns its step and its initial state; `rule` takes `tol`."""
+
+    def runs(method: Callable[..., tuple[Any, Any]]) -> Callable[..., Run[Any]]:
+        @wraps(method)
+        def run(
+            data: Any,
+            W: Any,
+            Ht: Any,
+            *,
+            max_iter: int = 200,
+            tol: float = 1e-4,
+            callback: Callable[[Progress], bool | None] | None = None,
+            progress: Reporter | None = None,
+            checkpoint: Checkpoint | None = None,
+            **options: Any,
+        ) -> Run[Any]:
+            with single_threaded_blas():
+                step, state = method(data, W, Ht, **options)
+                return iterate(
+                    step, state, max_iter=max_iter, stop=rule(tol), callback=callback, progress=progress,
+                    checkpoint=checkpoint,
+                )  # fmt: skip
+
+        return run
+
+    return runs
 
 
 class DeviceNumber:

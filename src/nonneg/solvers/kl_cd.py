@@ -8,7 +8,6 @@ the safeguard costs nothing while extrapolation helps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +16,8 @@ import scipy.sparse as sp
 
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.data import DataMatrix
-from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
-from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
-from nonneg.iteration.progress import Progress, Reporter
+from nonneg.iteration import SlowDecrease
+from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.extrapolation import Schedule, extrapolate_bounded
@@ -111,6 +109,7 @@ class Sweeps:
         yield changed(state, momentum=0.0), unchanged
 
 
+@solver(SlowDecrease)
 def kl_coordinate_descent(
     data: DataMatrix,
     W: Array,
@@ -118,13 +117,8 @@ def kl_coordinate_descent(
     *,
     penalties: Penalties,
     beta: float = 1.0,
-    max_iter: int = 200,
-    tol: float = 1e-4,
     free: IntArray | None = None,
-    callback: Callable[[Progress], bool | None] | None = None,
-    progress: Reporter | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Run[DescentState]:
+) -> tuple[Any, DescentState]:
     """Minimize the Kullback-Leibler divergence plus penalties, one entry of a factor at a time."""
     # A sweep costs about 8 nnz k operations; the model is only formed at the nonzeros. With t the entry
     # and g its derivative, concave in t, the step is Newton's for g where g < 0 and Newton's for t g(t) where
@@ -151,12 +145,4 @@ def kl_coordinate_descent(
         penalties,
         free,
     )
-    return iterate(
-        Descent(sweeps.candidates, data.container),
-        DescentState(W, Ht),
-        max_iter=max_iter,
-        stop=SlowDecrease(tol),
-        callback=callback,
-        progress=progress,
-        checkpoint=checkpoint,
-    )
+    return Descent(sweeps.candidates, data.container), DescentState(W, Ht)

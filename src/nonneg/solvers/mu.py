@@ -7,7 +7,6 @@ state carries the updated W and the sums for the update of H.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +14,10 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._arrays import clipped, to_device
-from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
-from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
-from nonneg.iteration.progress import Progress, Reporter
+from nonneg.iteration import RelativeDecrease
+from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 
@@ -101,6 +98,7 @@ def _update_rows(
     return (new,), (value, of_H.ratio, of_H.power)
 
 
+@solver(RelativeDecrease)
 def multiplicative(
     data: DataMatrix,
     W: SampleArray,
@@ -108,13 +106,8 @@ def multiplicative(
     *,
     penalties: Penalties,
     beta: float = 2.0,
-    max_iter: int = 200,
-    tol: float = 1e-4,
     free: IntArray | None = None,
-    callback: Callable[[Progress], bool | None] | None = None,
-    progress: Reporter | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Run[MultiplicativeState]:
+) -> tuple[Any, MultiplicativeState]:
     """Minimize a beta-divergence plus penalties by multiplicative updates."""
     # An iteration is one pass with four products of the size of the data, two more for beta other than 1 and
     # 2. Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4.
@@ -151,13 +144,4 @@ def multiplicative(
             state = changed(state, **changes | {"loss": float(changes["loss"])})
         return descent(state)
 
-    with single_threaded_blas():
-        return iterate(
-            step,
-            MultiplicativeState(W, Ht),
-            max_iter=max_iter,
-            stop=RelativeDecrease(tol),
-            callback=callback,
-            progress=progress,
-            checkpoint=checkpoint,
-        )
+    return step, MultiplicativeState(W, Ht)

@@ -11,23 +11,20 @@ their nonzeros only; the steps are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._blas import single_threaded_blas
 from nonneg._compiled import core
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
-from nonneg.iteration import Checkpoint, Run, SlowDecrease, iterate
-from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
-from nonneg.iteration.progress import Progress, Reporter
+from nonneg.iteration import SlowDecrease
+from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.kl_newton import tiled_newton_pass
 from nonneg.kernels.newton_targets import newton_targets
@@ -392,6 +389,7 @@ def power_of_two(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
     return factor
 
 
+@solver(SlowDecrease)
 def scaled_newton(
     data: DataMatrix,
     W: SampleArray,
@@ -399,13 +397,8 @@ def scaled_newton(
     *,
     penalties: Penalties,
     beta: float = 1.0,
-    max_iter: int = 200,
-    tol: float = 1e-4,
     free: IntArray | None = None,
-    callback: Callable[[Progress], bool | None] | None = None,
-    progress: Reporter | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Run[NewtonState]:
+) -> tuple[Any, NewtonState]:
     """Minimize a beta-divergence plus penalties by Newton steps on the rows of both factors."""
     # An iteration is one pass with six products of the size of the data, a multiplicative one has four.
     # Rejected iterations cost a pass more; they are rare.
@@ -421,13 +414,4 @@ def scaled_newton(
             state = changed(state, **changes | {"loss": float(changes["loss"])})
         return descent(state)
 
-    with single_threaded_blas():
-        return iterate(
-            step,
-            NewtonState(W, Ht),
-            max_iter=max_iter,
-            stop=SlowDecrease(tol),
-            callback=callback,
-            progress=progress,
-            checkpoint=checkpoint,
-        )
+    return step, NewtonState(W, Ht)

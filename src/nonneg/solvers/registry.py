@@ -39,7 +39,7 @@ TOL: dict[Any, str] = {
 
 @dataclass(frozen=True)
 class Solver(Entry):
-    """A solver and the problems it accepts.
+    """A solver and the problems it accepts; all take row weights, frozen components and penalties.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class Solver(Entry):
         The betas it minimizes on sparse data.
     missing : tuple of float or None
         The betas for which it takes missing entries.
-    weights, frozen, penalties, signed : bool
-        Whether it takes row weights, frozen components, L1 and L2 penalties, negative entries of X.
+    signed : bool
+        Whether it takes negative entries of X.
     rule : callable
         Returns the stopping rule, given `tol`.
     positive_init : bool
@@ -71,9 +71,6 @@ class Solver(Entry):
     inputs: frozenset[str] = EVERYWHERE
     sparse_betas: tuple[float, float] | None = (2.0, 2.0)
     missing: tuple[float, float] | None = None
-    weights: bool = True
-    frozen: bool = True
-    penalties: bool = True
     signed: bool = False
     rule: Callable[[float], StoppingRule] = least_squares_rule
     positive_init: bool = False

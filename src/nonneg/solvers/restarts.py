@@ -53,39 +53,11 @@ def run_restarts(
     caller: str = "restarts",
     **options: Any,
 ) -> list[Any]:
-    """Run a solver from one initialization per generator.
+    """Run a solver from one initialization per generator; return the runs in order.
 
-    Parameters
-    ----------
-    data : DataMatrix
-        The data.
-    k : int
-        Number of components.
-    rngs : sequence of Generator
-        One per restart.
-    solver, beta, penalties
-        As for a single run.
-    init : str, default "random"
-        A name in `INITS`.
-    max_iter, tol, free
-        As for a single run.
-    begin : callable, optional
-        Returns a restart, given its number and generator; by default one from `init`.
-    finish : callable, optional
-        Takes the number of a restart and its run as soon as it has ended. What it returns takes the place of
-        the run. Several threads may call it.
-    callback
-        As for a single run; it sees one restart after the other.
-    verbose, caller
-        Progress is shown under the name of the caller.
-    **options
-        As for a single run.
-
-    Returns
-    -------
-    list
-        One run per restart, in order, or what `finish` made of it. Restarts that did not begin because the
-        user stopped an earlier one are left out.
+    `begin` makes a restart from its number and generator, by default one from `init`. `finish` takes number
+    and run of a restart that has ended, maybe on several threads; what it returns takes the place of the run.
+    Restarts that did not begin because the user stopped an earlier one are left out.
     """
     from nonneg.solvers.batched import can_be_batched, run_in_batches  # not every fit has restarts
 
