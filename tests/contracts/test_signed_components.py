@@ -100,3 +100,10 @@ def test_what_it_does_not_take_is_said(signed):
         model.partial_fit(X)
     with pytest.raises(UnsupportedError, match="signed_components"):
         estimate_errors(model, X)
+
+
+def test_data_too_wide_for_products_with_the_update_of_W(rng):
+    # Once the update of H was given W instead of the products X' W there.
+    X = rng.normal(size=(130, 150))
+    result = factorize(X, 60, signed_components=True, rng=0, max_iter=3, tol=0)
+    assert result.loss == pytest.approx(0.5 * np.linalg.norm(X - result.W @ result.H) ** 2)

@@ -15,7 +15,7 @@ from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
-from nonneg.kernels.factor_update import Update, compiled_factors, rounding, update_factor
+from nonneg.kernels.factor_update import CoordinateDescent, Update, compiled_factors, rounding, update_factor
 from nonneg.kernels.grams import Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
@@ -140,7 +140,7 @@ class AlternatingProblem:
         penalties, moves = self.penalties, extrapolates(momentum)
         Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
         sample_arrays = (state.W, state.W_plain) if moves else (state.W,)
-        whole = isinstance(self.data, LocalMatrix)
+        whole = isinstance(self.data, LocalMatrix) and isinstance(self.update_H, CoordinateDescent)
         rows, (violation, gram, cross, penalty) = self.data.map_reduce_rows(
             update_W_block,
             *sample_arrays,

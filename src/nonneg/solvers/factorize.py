@@ -272,7 +272,7 @@ def run_factorization(
     k = checked_rank(n_components, data.shape, caller)
     if signed_components:
         solver = _checked_semi(data, solver, penalties, frozen_components)
-        init, solver_options = "random" if init is None else init, {"variant": "semi"}
+        init = "random" if init is None else init
     shape = (round(data.counted_rows()), data.shape[1])
     name = choose_solver(
         solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
@@ -290,6 +290,8 @@ def run_factorization(
     if SOLVERS[name].accelerates:
         run_options["accelerate"] = accelerate
     run_options |= {"free": free, "callback": callback}
+    if signed_components:
+        run_options["variant"] = "semi"
 
     def begin(number: int, random: np.random.Generator) -> Restart:
         first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
