@@ -28,11 +28,9 @@ HEAD = "%%MatrixMarket matrix"
         ("array real symmetric\n2 2\n1\n2\n4\n", [[1, 2], [2, 4]]),
         ("array real skew-symmetric\n2 2\n2\n", [[0, -2], [2, 0]]),
         ("array integer general\n1 3\n1\n2\n3", [[1, 2, 3]]),
-        ("array complex general\n1 2\n1 2\n3 4\n", [[1 + 2j, 3 + 4j]]),
         ("coordinate real general\n2 3 2\n1 1 5\n2 3 1e-1\n", [[5, 0, 0], [0, 0, 0.1]]),
         ("coordinate pattern general\n2 2 2\n1 2\n2 1\n", [[0, 1], [1, 0]]),
         ("coordinate integer symmetric\n2 2 2\n1 1 3\n2 1 4\n", [[3, 4], [4, 0]]),
-        ("coordinate complex general\n1 2 1\n1 2 3 -4\n", [[0, 3 - 4j]]),
         ("coordinate real general\n%note\n\n  \n2 1 1\n\n2 1 7\n\n", [[0], [7]]),
         ("coordinate real general\n2 1 1\n2 1 7  ", [[0], [7]]),
         ("coordinate real general\n1 1 0\n", [[0]]),
@@ -48,17 +46,13 @@ def test_every_kind_of_matrix_is_read(text, expected, tmp_path):
         ("array real general\n2 2 4\n1\n", "line 2: expected rows and columns as whole numbers, got b'2 2 4"),
         ("coordinate real general\n%note\n2 2\n", "line 3: expected rows, columns and entries"),
         ("array real general\n2 -2\n1\n", "line 2: expected rows and columns as whole numbers"),
-        ("array real general\n1 2\n1 2\n", "line 3: expected the numbers of one entry, got b'1 2'"),
-        ("array complex general\n1 1\n1 2 3\n", "line 3: expected the numbers of one entry"),
-        ("coordinate real general\n1 2 2\n1 1 5\n1 2\n", "line 4: expected the numbers of one entry"),
-        ("coordinate real general\n1 1 1\n1 1 5 6\n", "line 3: expected the numbers of one entry"),
-        ("coordinate pattern general\n1 1 1\n1 1 5\n", "line 3: expected the numbers of one entry"),
-        ("coordinate complex general\n1 1 1\n1 1 5\n", "line 3: expected the numbers of one entry"),
-        (
-            "coordinate real general\n1 1 1\n1 1 5e",
-            "line 3: expected the numbers of one entry, got b'1 1 5e'",
-        ),
-        ("coordinate real general\n\n\n1 1 1\n\n1 1 x\n", "line 6: expected the numbers of one entry"),
+        ("array real general\n1 2\n1 2\n", "the numbers of one entry: .* 1 columns but 2 were found"),
+        ("coordinate real general\n1 2 2\n1 1 5\n1 2\n", "the numbers of one entry: .* 3 columns but 2"),
+        ("coordinate pattern general\n1 1 1\n1 1 5\n", "the numbers of one entry: .* 2 columns but 3"),
+        ("coordinate real general\n1 1 1\n1 1 5e", "the numbers of one entry: .* '5e'"),
+        ("coordinate real general\n1 1 1\n1.5 1 5", "the numbers of one entry: .* '1.5'"),
+        ("coordinate real general\n1 1 1\n", "declares 1 entries but has 0: it is truncated"),
+        ("array real general\n1 2\n1\n", "declares 2 entries but has 1: it is truncated"),
     ],
 )
 def test_lines_that_are_no_entries_are_named(text, said, tmp_path):
@@ -66,38 +60,11 @@ def test_lines_that_are_no_entries_are_named(text, said, tmp_path):
         read(tmp_path, f"{HEAD} {text}")
 
 
-def test_of_a_long_line_the_beginning_is_shown(tmp_path):
-    with pytest.raises(FileFormatError, match=rf"got b'{60 * 'x'}'\. The file is damaged"):
-        read(tmp_path, f"{HEAD} array real general\n1 1\n{61 * 'x'}\n")
-    with pytest.raises(FileFormatError, match=rf"got b'{60 * 'x'}'\.$"):
-        read(tmp_path, f"{HEAD} array real general\n{61 * 'x'}\n")
-
-
-@pytest.mark.parametrize(
-    ("kind", "entry", "fewest"),
-    [
-        ("array real general\n1 100", "1\n", 98),  # two characters each, but for four
-        ("coordinate pattern general\n1 100 100", "1 1\n", 99),
-    ],
-)
-def test_files_too_short_for_their_entries_are_truncated(kind, entry, fewest, tmp_path):
-    with pytest.raises(FileFormatError, match=r"declares 100 entries but has only \d+ bytes for them"):
-        read(tmp_path, f"{HEAD} {kind}\n" + (fewest - 1) * entry)
-    # SciPy counts those of a longer one.
-    with pytest.raises(ValueError, match=r"(?i)truncated") as caught:
-        read(tmp_path, f"{HEAD} {kind}\n" + fewest * entry)
-    assert "declares" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("kind", "n_entries"), [("real symmetric", 6), ("integer skew-symmetric", 3), ("complex hermitian", 6)]
-)
+@pytest.mark.parametrize(("kind", "n_entries"), [("real symmetric", 6), ("integer skew-symmetric", 3)])
 @pytest.mark.parametrize("end", ["", "\n", "\n \n"])
 def test_triangles_have_all_of_their_entries(kind, n_entries, end, tmp_path):
-    entry = "1 0" if "complex" in kind else "1"
-
     def triangle(count):
-        return read(tmp_path, f"{HEAD} array {kind}\n3 3\n" + "\n\n".join([entry] * count) + end)
+        return read(tmp_path, f"{HEAD} array {kind}\n3 3\n" + "\n\n".join(["1"] * count) + end)
 
     found = triangle(n_entries)
     assert np.count_nonzero(found) == (6 if "skew" in kind else 9)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonneg.exceptions import FileFormatError
-from nonneg.io.table import read_matrices
+from nonneg.io.matlab import read_matrices
 from reproduction.data.content import narrowed, sparse_arrays
 from reproduction.data.conversion.matlab import Made, Wanted
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError
-from nonneg.io.table import read_matrices
+from nonneg.io.matlab import read_matrices
 from reproduction.data.content import Known, narrowed
 from reproduction.data.conversion.located import located, located_sparse
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +22,6 @@ from nonneg.io.table import (
     Table,
     choose_array,
     compressed_matrix,
-    read_matrices,
 )
 
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -60,6 +61,14 @@ def arrays_of(path: Path) -> dict[str, StoredArray]:
         name: StoredArray(tuple(shape), kind in _NUMERIC, partial(load, name))
         for name, shape, kind in io.whosmat(path)
     }
+
+
+def read_matrices(reader: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call `scipy.io.loadmat` or `mmread` and get sparse matrices, the default before SciPy 1.20."""
+    # SciPy 1.18 warns where `spmatrix` is left out; SciPy 1.13 does not know it.
+    if "spmatrix" in signature(reader).parameters:
+        options["spmatrix"] = True
+    return reader(*args, **options)
 
 
 def _shape(node: Any) -> tuple[int, ...] | None:

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import re
-from io import BytesIO
+import warnings
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from scipy import io, sparse
+import numpy as np
+from scipy import sparse
 
 from nonneg._typing import MatrixLike
-from nonneg.exceptions import FileFormatError
+from nonneg.exceptions import DataTypeError, FileFormatError
 from nonneg.io.hdf5 import unique_names
 from nonneg.io.limits import check_rows, open_gzip, open_gzip_text
-from nonneg.io.table import ReadOptions, Table, read_matrices
+from nonneg.io.table import ReadOptions, Table
 
-_NUMBER = (
-    rb"[+-]?+(?:(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?"
-    rb"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
-)
-# SciPy's reader trusts the text: a truncated exponent, a NUL or one more number in the last line makes it
-# read beyond its buffer. Lines have one to four numbers; possessive quantifiers keep the check linear. The
-# only group with such a quantifier is a line: before Python 3.11.5 a group that fails keeps what it consumed
-# (python/cpython#100061), so a match may end inside a bad line, but never at its end.
-_BODIES = {
-    n: re.compile(rb"(?:[ \t]*+(?:%s(?:[ \t]++%s){%d}[ \t]*+)?\r?+\n)*+" % (_NUMBER, _NUMBER, n - 1))
-    for n in (1, 2, 3, 4)
-}
 _HEADER = re.compile(
     rb"%%MatrixMarket[ \t]+matrix[ \t]+(coordinate|array)[ \t]+(real|double|integer|complex|pattern|"
     rb"unsigned-integer)[ \t]+(general|symmetric|skew-symmetric|hermitian)[ \t]*\r?\n",
     re.IGNORECASE,
 )
-_BLOCK = 1 << 24
 _LONGEST_LINE = 1 << 16
 
 
@@ -42,91 +30,79 @@ def read(path: Path, options: ReadOptions) -> Table:
 
 
 def read_matrix(path: Path) -> MatrixLike:
-    """Check that the text is a Matrix Market file, and read it."""
+    """Read a matrix: by NumPy's parser, because SciPy's trusts the text and reads beyond a damaged one."""
+    with open_gzip(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
+        header = _HEADER.fullmatch(stream.readline(_LONGEST_LINE))
+        if header is None:
+            raise FileFormatError(
+                f"{path} is not a Matrix Market file: its first line must read "
+                "'%%MatrixMarket matrix coordinate real general' or the like. Write it again from its source."
+            )
+        form, field, symmetry = (word.lower().decode() for word in header.groups())
+        if field == "complex":
+            raise DataTypeError(f"{path} contains complex numbers; expected real numbers.")
+        number, line = 2, stream.readline(_LONGEST_LINE)
+        while line.startswith(b"%") or (line and not line.strip()):
+            number, line = number + 1, stream.readline(_LONGEST_LINE)
+        sizes = [int(size) for size in line.split() if size.isdigit()]
+        if len(line.split()) != len(sizes) or len(sizes) != (3 if form == "coordinate" else 2):
+            wanted = "rows, columns and entries" if form == "coordinate" else "rows and columns"
+            raise FileFormatError(
+                f"{path}, line {number}: expected {wanted} as whole numbers, got {line[:60]!r}."
+            )
+        if form == "coordinate":
+            check_rows(sizes[0], path)
+            return _coordinates(stream, field, symmetry, sizes, path)
+        return _array(stream, field, symmetry, sizes, path)
 
-    def opened() -> IO[bytes]:
-        return open_gzip(path) if path.name.lower().endswith(".gz") else path.open("rb")
 
-    with opened() as stream:
-        last = _check_text(stream, path)
-    if last != last.rstrip():  # which SciPy reads on from, too
-        with opened() as stream:
-            matrix = read_matrices(io.mmread, BytesIO(stream.read().rstrip()))
-    else:
-        matrix = read_matrices(io.mmread, path)
-    return sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix
-
-
-def _check_text(stream: IO[bytes], path: Path) -> bytes:
-    """Reject a text that is damaged, and return the last line if it does not end with a newline."""
-    header = _HEADER.fullmatch(stream.readline(_LONGEST_LINE))
-    if header is None:
+def _entries(stream: IO[bytes], fields: list[tuple[str, type]], declared: int, path: Path) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a text without numbers, which are counted below
+            entries = np.loadtxt(stream, dtype=fields, comments=None, ndmin=1)
+    except ValueError as error:
+        reason = str(error).partition(";")[0].rstrip(".")
         raise FileFormatError(
-            f"{path} is not a Matrix Market file: its first line must read "
-            "'%%MatrixMarket matrix coordinate real general' or the like. Write it again from its source."
-        )
-    number, line = 2, stream.readline(_LONGEST_LINE)
-    while line.startswith(b"%") or (line and not line.strip()):
-        number, line = number + 1, stream.readline(_LONGEST_LINE)
-    coordinate = header.group(1).lower() == b"coordinate"
-    sizes = line.split()
-    if len(sizes) != (3 if coordinate else 2) or not all(size.isdigit() for size in sizes):
-        wanted = "rows, columns and entries" if coordinate else "rows and columns"
+            f"{path} has a line that is not the numbers of one entry: {reason}. The file is damaged; write "
+            "it again from its source."
+        ) from error
+    if len(entries) != declared:
         raise FileFormatError(
-            f"{path}, line {number}: expected {wanted} as whole numbers, got {line[:60]!r}."
+            f"{path} declares {declared} entries but has {len(entries)}: it is truncated, or its header is "
+            "wrong. Write it again from its source."
         )
-    if coordinate:
-        check_rows(int(sizes[0]), path)
-    kind, symmetry = header.group(2).lower(), header.group(3).lower()
-    body = _BODIES[2 * coordinate + {b"pattern": 0, b"complex": 2}.get(kind, 1) or 1]
-    is_triangle = not coordinate and symmetry != b"general"
-    n_bytes, n_entries, rest, number = 0, 0, b"", number + 1
-    while block := stream.read(_BLOCK):
-        n_bytes += len(block)
-        block = rest + block
-        end = block.rfind(b"\n") + 1
-        number = _check_lines(block[:end], path, number, body)
-        n_entries += _count_filled(block[:end]) if is_triangle else 0
-        rest = block[end:]
-        if len(rest) > _LONGEST_LINE:
-            raise FileFormatError(f"{path}, line {number}: a line of over {_LONGEST_LINE} characters.")
-    if rest:
-        _check_lines(rest + b"\n", path, number, body)
-        n_entries += _count_filled(rest)
-    if is_triangle:
-        # SciPy leaves at zero what a triangle lacks.
-        n = int(sizes[0])
-        declared = n * (n - 1) // 2 if symmetry == b"skew-symmetric" else n * (n + 1) // 2
-        found, enough = f"{n_entries}", n_entries == declared
-    else:
-        # An entry takes two characters at least, one with indices four.
-        declared = int(sizes[2]) if coordinate else int(sizes[0]) * int(sizes[1])
-        found = f"only {n_bytes} bytes for them"
-        enough = (4 if coordinate else 2) * declared <= n_bytes + 4
-    if not enough:
-        raise FileFormatError(
-            f"{path} declares {declared} entries but has {found}: it is truncated, or its header is wrong. "
-            "Write it again from its source."
-        )
-    return rest
+    return entries
 
 
-def _count_filled(text: bytes) -> int:
-    return sum(1 for line in text.split(b"\n") if line.strip())
+def _coordinates(stream: IO[bytes], field: str, symmetry: str, sizes: list[int], path: Path) -> MatrixLike:
+    value: list[tuple[str, type]] = [] if field == "pattern" else [("value", float)]
+    entries = _entries(stream, [("row", int), ("column", int), *value], sizes[2], path)
+    values = entries["value"] if value else np.ones(len(entries))
+    rows, columns = entries["row"] - 1, entries["column"] - 1
+    if symmetry != "general":
+        other = rows != columns
+        mirrored = -values[other] if symmetry == "skew-symmetric" else values[other]
+        values = np.append(values, mirrored)
+        rows, columns = np.append(rows, columns[other]), np.append(columns, rows[other])
+    if "integer" in field:
+        values = values.astype(np.int64)
+    return sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=tuple(sizes[:2])))
 
 
-def _check_lines(text: bytes, path: Path, first: int, body: re.Pattern[bytes]) -> int:
-    """Reject lines that are not the numbers of an entry, and return the number of the next line."""
-    good = body.match(text)
-    assert good is not None
-    if good.end() < len(text):
-        line = first + text.count(b"\n", 0, good.end())
-        bad = text[text.rfind(b"\n", 0, good.end()) + 1 :].split(b"\n", 1)[0]
-        raise FileFormatError(
-            f"{path}, line {line}: expected the numbers of one entry, got {bad[:60]!r}. The "
-            "file is damaged; write it again from its source."
-        )
-    return first + text.count(b"\n")
+def _array(stream: IO[bytes], field: str, symmetry: str, sizes: list[int], path: Path) -> MatrixLike:
+    (n_rows, n_columns), is_skew = sizes, symmetry == "skew-symmetric"
+    n = n_rows - is_skew
+    declared = n_rows * n_columns if symmetry == "general" else n * (n + 1) // 2
+    values = _entries(stream, [("value", int if "integer" in field else float)], declared, path)["value"]
+    if symmetry == "general":
+        return values.reshape(n_columns, n_rows).T
+    # Column by column, what lies below the diagonal.
+    columns, rows = np.triu_indices(n_rows, k=int(is_skew))
+    X = np.zeros((n_rows, n_columns), values.dtype)
+    X[rows, columns] = values
+    X[columns, rows] = -values if is_skew else values
+    return X
 
 
 def read_tenx_folder(path: Path, options: ReadOptions) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -65,14 +64,6 @@ def _place(given: str, names: Sequence[str] | None, n_columns: int, option: str,
             f"{option} {given}: {source} has no column names. Give a position from 0 to {n_columns - 1}."
         )
     raise UnknownNameError.of(option, given, list(names), other=f"a position from 0 to {n_columns - 1}")
-
-
-def read_matrices(reader: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call `scipy.io.mmread` or `loadmat` and get sparse matrices, the default before SciPy 1.20."""
-    # SciPy 1.18 warns where `spmatrix` is left out; SciPy 1.13 does not know it.
-    if "spmatrix" in signature(reader).parameters:
-        options["spmatrix"] = True
-    return reader(*args, **options)
 
 
 def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
