@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,20 @@ from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
 
-PLACE = ("map info", "coordinate system string", "projection info", "geo points", "x start", "y start")
+_PLACE = ("map info", "coordinate system string", "projection info", "geo points", "x start", "y start")
 """Entries of a header that say where on the ground an image lies."""
-INTERLEAVES = ("bsq", "bil", "bip", "BSQ", "BIL", "BIP")
-DELETED = -1e30
+_INTERLEAVES = ("bsq", "bil", "bip", "BSQ", "BIL", "BIP")
+_DELETED = -1e30
 """Libraries write numbers below this one where there is no value: -1.23e34, by the U.S. Geological Survey."""
+_NANOMETERS = {
+    "nm": 1.0, "nanometer": 1.0, "angstrom": 0.1,
+    "um": 1e3, "\N{MICRO SIGN}m": 1e3, "\N{GREEK SMALL LETTER MU}m": 1e3, "micrometer": 1e3, "micron": 1e3,
+}  # fmt: skip
+"""How many nanometers a unit of a header is, in the singular and in American spelling."""
+_NO_LENGTHS = ("index", "ghz", "mhz")
+"""Units of a header under which numbers of bands or frequencies are listed."""
+_MICROMETERS = (0.1, 100.0)
+"""No sensor has bands so near to zero in nanometers: numbers in this range are micrometers."""
 
 
 def header_of(path: Path) -> Path | None:
@@ -42,14 +50,33 @@ def read_envi(path: Path, *, all_bands: bool = False) -> dict[str, Any]:
             f"{image.filename} has {length} bytes, but its header describes {size}. It is truncated; copy it "
             "again."
         )
+    scale = _number(entries, "reflectance scale factor", path)
+    if scale is not None and not 0 < scale < np.inf:
+        raise FileFormatError(
+            f"The header of {path} has the reflectance scale factor {scale:g}. Expected a number above zero; "
+            "correct it."
+        )
     return {
         "values": image.open_memmap(interleave="bip", writable=False),
-        "wavelengths": _told_wavelengths(entries, image.nbands, path),
-        "no_data": _no_data(entries, path),
-        "georeference": {name: entries[name] for name in PLACE if name in entries},
-        "bands": None if all_bands else good_bands(entries, image.nbands, path),
-        "scale": _scale(entries, path),
+        "wavelengths": _wavelengths(entries, image.nbands, path),
+        "no_data": _number(entries, "data ignore value", path),
+        "georeference": {name: entries[name] for name in _PLACE if name in entries},
+        "bands": None if all_bands else _good_bands(entries, image.nbands, path),
+        "scale": scale or 1.0,
     }
+
+
+def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArray | None]:
+    """Read a library of spectra."""
+    library, entries = _opened(path, "spectra", "is an image, not a library of spectra")
+    spectra = np.array(library.spectra, dtype=np.float64)
+    # Zero is a value of a dark spectrum, whatever a header says.
+    no_data = _number(entries, "data ignore value", path) or _DELETED
+    spectra[(spectra < _DELETED) | (spectra == no_data)] = np.nan
+    good = _good_bands(entries, spectra.shape[1], path)
+    if good is not None:
+        spectra[:, ~good] = np.nan
+    return spectra, tuple(map(str, library.names)), _wavelengths(entries, spectra.shape[1], path)
 
 
 def _opened(path: Path, attribute: str, otherwise: str) -> tuple[Any, Mapping[str, Any]]:
@@ -63,7 +90,7 @@ def _opened(path: Path, attribute: str, otherwise: str) -> tuple[Any, Mapping[st
             # Names of entries in capitals, which many sensors write, are read all the same.
             warnings.simplefilter("ignore")
             entries = envi.read_envi_header(str(header))
-            if (order := str(entries.get("interleave", "bsq"))) not in INTERLEAVES:
+            if (order := str(entries.get("interleave", "bsq"))) not in _INTERLEAVES:
                 # Any other word would be read as bsq, and the scene be scrambled.
                 raise FileFormatError(
                     f"The header {header} has the interleave {order!r}. Expected bsq, bil or bip; correct it."
@@ -86,55 +113,35 @@ def _opened(path: Path, attribute: str, otherwise: str) -> tuple[Any, Mapping[st
     return image, entries
 
 
-def _told_wavelengths(entries: Mapping[str, Any], n_bands: int, path: Path) -> FloatArray | None:
-    found = wavelengths_of(entries, n_bands)
-    unit = str(entries.get("wavelength units", "")).strip().lower()
-    if found is None and "wavelength" in entries and unit not in NO_LENGTHS:
-        count = len(listed_entries(entries["wavelength"]))
-        fault = (
-            f"lists {count} for {n_bands} bands" if count != n_bands else "lists some that are not numbers"
-        )
-        warnings.warn(
-            f"The wavelengths in the header of {path} are not used: it {fault}. Correct it, or pass "
-            "wavelengths= (--wavelengths).",
-            NonnegWarning,
-            stacklevel=3,
-        )
-    return found
-
-
-def _no_data(entries: Mapping[str, Any], path: Path) -> float | None:
-    listed = entries.get("data ignore value")
+def _number(entries: Mapping[str, Any], name: str, path: Path) -> float | None:
+    """Return an entry of a header that is a number."""
+    if name not in entries:
+        return None
     try:
-        return None if listed is None else float(listed)
+        return float(entries[name])
     except (TypeError, ValueError) as error:
         raise FileFormatError(
-            f"The header of {path} has the data ignore value {listed!r}, which is not a number. Correct it."
+            f"The header of {path} has the {name} {entries[name]!r}, which is not a number. Correct it."
         ) from error
 
 
-def _scale(entries: Mapping[str, Any], path: Path) -> float:
-    listed = entries.get("reflectance scale factor", 1.0)
-    scale = float(listed)
-    if not (math.isfinite(scale) and scale > 0):
-        raise FileFormatError(
-            f"The header of {path} has the reflectance scale factor {listed}. Expected a number above zero; "
-            "correct it."
-        )
-    return scale
+def _numbers(listed: Any) -> FloatArray:
+    """Return the numbers of a list in a header; NaN for each where one is none."""
+    entries = [listed] if isinstance(listed, str) else list(listed)
+    entries = entries[:-1] if entries and entries[-1] == "" else entries
+    try:
+        return np.asarray(entries, dtype=np.float64)
+    except ValueError:
+        return np.full(len(entries), np.nan)
 
 
-def good_bands(entries: Mapping[str, Any], n_bands: int, path: Path) -> BoolArray | None:
+def _good_bands(entries: Mapping[str, Any], n_bands: int, path: Path) -> BoolArray | None:
     """Return which bands the list of bad bands of a header (``bbl``) leaves; None for all."""
     if entries.get("bbl") is None:
         return None
-    listed, fault = listed_entries(entries["bbl"]), ""
-    try:
-        factors = np.asarray(listed, dtype=np.float64)
-    except ValueError:
-        factors = np.full(len(listed), np.nan)
-    if len(listed) != n_bands:
-        fault = f"has {len(listed)} entries, but there are {n_bands} bands"
+    factors, fault = _numbers(entries["bbl"]), ""
+    if len(factors) != n_bands:
+        fault = f"has {len(factors)} entries, but there are {n_bands} bands"
     elif not np.isfinite(factors).all():
         fault = "has entries that are not numbers"
     elif not factors.any():
@@ -147,16 +154,35 @@ def good_bands(entries: Mapping[str, Any], n_bands: int, path: Path) -> BoolArra
     return None if factors.all() else factors != 0
 
 
-def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArray | None]:
-    """Read a library of spectra."""
-    library, entries = _opened(path, "spectra", "is an image, not a library of spectra")
-    spectra = np.array(library.spectra, dtype=np.float64)
-    # Zero is a value of a dark spectrum, whatever a header says.
-    spectra[(spectra < DELETED) | (spectra == (_no_data(entries, path) or DELETED))] = np.nan
-    kept = good_bands(entries, spectra.shape[1], path)
-    if kept is not None:
-        spectra[:, ~kept] = np.nan
-    return spectra, tuple(map(str, library.names)), wavelengths_of(entries, spectra.shape[1])
+def _wavelengths(entries: Mapping[str, Any], n_bands: int, path: Path) -> FloatArray | None:
+    """Return the wavelengths that a header lists, in nanometers."""
+    unit = str(entries.get("wavelength units", "")).strip().lower()
+    if "wavelength" not in entries or unit in _NO_LENGTHS:
+        return None
+    places, fault = _numbers(entries["wavelength"]), ""
+    if len(places) != n_bands:
+        fault = f"lists {len(places)} for {n_bands} bands"
+    elif not (np.isfinite(places) & (places > 0)).all():
+        fault = "lists some that are not numbers above zero"
+    if fault:
+        warnings.warn(
+            f"The wavelengths in the header of {path} are not used: it {fault}. Correct it, or pass "
+            "wavelengths= (--wavelengths).",
+            NonnegWarning,
+            stacklevel=3,
+        )
+        return None
+    if unit == "wavenumber":
+        return 1e7 / places  # waves per centimeter
+    factor = _NANOMETERS.get(unit.removesuffix("s").replace("metre", "meter"))
+    return in_nanometers(places) if factor is None else places * factor
+
+
+def in_nanometers(wavelengths: Any) -> FloatArray:
+    """Return wavelengths in nanometers, whichever of the two usual units they are in."""
+    places = np.asarray(wavelengths, dtype=np.float64)
+    low, high = _MICROMETERS
+    return 1e3 * places if places.size and ((places >= low) & (places < high)).all() else places
 
 
 def write_envi(
@@ -185,45 +211,3 @@ def write_envi(
     except OSError as error:
         raise OutputError(f"{path} could not be written: {error.strerror or error}.") from error
     return [path, path.with_suffix(".img")]
-
-
-NANOMETERS = {
-    "nm": 1.0, "nanometer": 1.0, "angstrom": 0.1,
-    "um": 1e3, "\N{MICRO SIGN}m": 1e3, "\N{GREEK SMALL LETTER MU}m": 1e3, "micrometer": 1e3, "micron": 1e3,
-    "mm": 1e6, "millimeter": 1e6, "cm": 1e7, "centimeter": 1e7, "m": 1e9, "meter": 1e9,
-}  # fmt: skip
-"""How many nanometers a unit of a header is, in the singular and in American spelling."""
-NO_LENGTHS = ("index", "ghz", "mhz")
-"""Units of a header under which numbers of bands or frequencies are listed."""
-MICROMETERS = (0.1, 100.0)
-"""No sensor has bands so near to zero in nanometers: numbers in this range are micrometers."""
-
-
-def in_nanometers(wavelengths: Any) -> FloatArray:
-    """Return wavelengths in nanometers, whichever of the two usual units they are in."""
-    places = np.asarray(wavelengths, dtype=np.float64)
-    low, high = MICROMETERS
-    return 1e3 * places if places.size and ((places >= low) & (places < high)).all() else places
-
-
-def listed_entries(listed: Any) -> list[Any]:
-    """Return the entries of a list in a header."""
-    entries = [listed] if isinstance(listed, str) else list(listed)
-    return entries[:-1] if entries and entries[-1] == "" else entries
-
-
-def wavelengths_of(metadata: Mapping[str, Any], n_bands: int) -> FloatArray | None:
-    """Return the wavelengths that a header lists."""
-    entries = listed_entries(metadata.get("wavelength") or [])
-    unit = str(metadata.get("wavelength units", "")).strip().lower()
-    if len(entries) != n_bands or unit in NO_LENGTHS:
-        return None
-    try:
-        places = np.asarray(entries, dtype=np.float64)
-    except ValueError:
-        return None
-    if unit == "wavenumber":
-        # Waves per centimeter.
-        return 1e7 / places if (places > 0).all() else None
-    factor = NANOMETERS.get(unit.removesuffix("s").replace("metre", "meter"))
-    return in_nanometers(places) if factor is None else places * factor
