@@ -1,4 +1,8 @@
-"""Command line: `nonneg COMMAND`. Each command is a file that is loaded when it is asked for."""
+"""Command line: `nonneg COMMAND`. Each command is a file that is loaded when it is asked for.
+
+It has the options, as the help shows them, and a function that imports what it needs, so that help does not
+wait for NumPy and scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -193,8 +197,7 @@ def build_parser(
         if name == wanted or every:
             # Only this command's file is imported, so that help comes at once.
             module = importlib.import_module(f"nonneg.cli.{name.replace('-', '_')}")
-            arguments.declare(command, module.OPTIONS, getattr(module, "KINDS", {}))
-            _add_common_arguments(command, name)
+            arguments.declare(command, _options(name, module.OPTIONS), getattr(module, "KINDS", {}))
             examples = "\n".join(["examples:", *(f"  {line}" for line in EXAMPLES[name])])
             command.epilog = "\n\n".join(filter(None, [examples, command.epilog]))
             command.set_defaults(run=module.run)
@@ -202,16 +205,18 @@ def build_parser(
     return parser, asked
 
 
-def _add_common_arguments(command: argparse.ArgumentParser, name: str) -> None:
-    if name == "completion":
-        return
-    command.add_argument("--open", action="store_true", help="open the report in a browser")
-    if name not in ("demo", "report"):
-        command.add_argument(
-            "--json",
-            action="store_true",
-            help="write the result as JSON to standard output and everything else to standard error",
-        )
+def _options(name: str, own: str) -> str:
+    """Return the options of a command, with those that all have at their end."""
+    common = {
+        "-o/--output DIR: output folder (default: named after the first file)": ("completion", "report"),
+        "-q/--quiet: do not show progress": ("completion", "report"),
+        "--open: open the report in a browser": ("completion",),
+        "--json: write the result as JSON to standard output and everything else to standard error": (
+            "completion", "demo", "report",
+        ),
+    }  # fmt: skip
+    lines = [option for option, without in common.items() if name not in without]
+    return "\n".join([own.strip(), *([] if "[output]" in own else ["[output]"]), *lines])
 
 
 def _suggestion(word: str, command: argparse.ArgumentParser) -> str:

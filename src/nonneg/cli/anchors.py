@@ -9,7 +9,6 @@ from nonneg.cli import arguments, tables, terminal
 OPTIONS = f"""
 file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder
 -k/--anchors K [auto]: number of anchors, or 'auto' (default): where the curve of the residual bends most
--o/--output DIR: output folder (default: name of FILE + -anchors)
 
 [search]
 --method NAME: auto (default), merit, merit-exact, fast-gradient, spa, snpa, xray, fast-anchor,
@@ -26,16 +25,11 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 
 [data]
 {tables.READING}
-
-[output]
---quiet
 """
-"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, search, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import SeparableNMF
     from nonneg.cli import files
     from nonneg.report import anchors

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nonneg.exceptions import OutputError
+
 
 def positive_number(text: str) -> float:
     """Read a number above zero."""
@@ -84,7 +86,6 @@ _COMMON = {
         "--device NAME: cuda (or cuda:1, ...): compute there; auto: use a GPU if it is faster "
         "(default: the CPU)"
     ),
-    "--quiet": "-q/--quiet: do not show progress",
     "--missing": "--missing error|mask: mask: ignore NaN and empty cells",
 }
 """Options that mean the same in several commands, which name them only."""
@@ -164,8 +165,6 @@ def number_or_name(text: str) -> float | str:
 
 def check_output_folder(folder: str | os.PathLike[str]) -> None:
     """Make sure before a long run that its results can be written."""
-    from nonneg.exceptions import OutputError
-
     place = Path(folder).absolute()
     existing = next(path for path in (place, *place.parents) if path.exists())
     if not existing.is_dir():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
+from nonneg.exceptions import InvalidParameterError, MissingDependencyError
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML cannot hold
 EXAMPLES = ("lesmis", "karate", "southern-women")
@@ -20,7 +21,6 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
     (.mtx .npz .npy .mat), .graphml, .gexf or .gml
 --example lesmis|karate|southern-women: use a graph that comes with networkx
 -k/--communities K: number of communities, or auto: the widest gap of the eigenvalues, with its reason
--o/--output DIR: output folder (default: name of EDGES + -communities)
 
 [search]
 --method NAME: auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc
@@ -43,9 +43,7 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 
 [output]
 --export FORMAT: also write the graph with memberships for Gephi: gexf, graphml
---quiet
 """
-"""The options, as the help shows them."""
 KINDS: dict[str, Any] = {
     "communities": {"required": True},
     "export": {"choices": ["gexf", "graphml"], "nargs": "+", "default": []},
@@ -54,11 +52,9 @@ KINDS: dict[str, Any] = {
 
 def run(options: argparse.Namespace) -> None:
     """Read, search, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg._optional import import_optional
     from nonneg.applications import MixedMembership
     from nonneg.cli import files
-    from nonneg.exceptions import InvalidParameterError, MissingDependencyError
     from nonneg.report import communities
 
     if (options.edges is None) == (options.example is None):
@@ -114,7 +110,6 @@ def _read(options: argparse.Namespace) -> Any:
 def _labels(options: argparse.Namespace, graph: Any) -> Any:
     """Return the labels to compare with: one per node, or by name."""
     from nonneg.applications.communities.files import node_labels, read_node_labels
-    from nonneg.exceptions import InvalidParameterError
 
     if options.nodes is not None:
         return read_node_labels(options.nodes, options.labels, options.delimiter)

@@ -9,7 +9,6 @@ from nonneg.cli import terminal
 OPTIONS = """
 shell bash|zsh|tcsh: the shell
 """
-"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> None:

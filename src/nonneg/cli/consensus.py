@@ -19,7 +19,6 @@ RESTARTS = """
 """What `consensus` and `signatures` share."""
 OPTIONS = f"""
 file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parquet; counts
--o/--output DIR: output folder (default: name of FILE + -consensus)
 
 [restarts]
 -k/--ranks K [5:15]: a number, a range such as 5:15 (default), or a list such as 5,7,9
@@ -37,9 +36,7 @@ file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parque
 
 [output]
 {tables.H5AD}
---quiet
 """
-"""The options, as the help shows them."""
 
 
 def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:
@@ -49,7 +46,6 @@ def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> None:
     """Read, factorize, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
     import numpy as np
 
     from nonneg import ConsensusNMF

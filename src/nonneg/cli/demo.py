@@ -6,11 +6,7 @@ import argparse
 
 from nonneg.cli import arguments, terminal
 
-OPTIONS = """
--o/--output DIR: output folder (default: ./nonneg-demo)
---quiet
-"""
-"""The options, as the help shows them."""
+OPTIONS = ""
 N_COMPONENTS = 16
 
 

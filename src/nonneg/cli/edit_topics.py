@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 OPTIONS = """
 model DIR: the folder that `nonneg topics -o DIR` wrote
@@ -17,12 +18,7 @@ files FILES*: the documents, unless they are in DIR or were those of --stdlib
 --split A[:N]+: divide a topic into N (default: 2); may be repeated
 --rename A=NAME+: name a topic; nothing after = removes its name; may be repeated
 --cut N: merge topics along the tree of the report until N are left
-
-[output]
--o/--output DIR: output folder (default: DIR-edited)
---quiet
 """
-"""The options, as the help shows them."""
 KINDS: dict[str, Any] = {name: {"default": []} for name in ("merge", "split", "rename")}
 
 
@@ -53,7 +49,6 @@ def run(options: argparse.Namespace) -> None:
 def _opened(folder: Path) -> tuple[Any, Any]:
     """Return the model and the record of its run, if there is one."""
     from nonneg.cli.transform import opened_model
-    from nonneg.exceptions import FileFormatError
     from nonneg.report.record import RESULT, read_record
 
     saved = opened_model(folder)
@@ -67,8 +62,6 @@ def _opened(folder: Path) -> tuple[Any, Any]:
 
 
 def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:
-    from nonneg.exceptions import InvalidParameterError
-
     merge = [[_topic(part) for part in group.split(",")] for group in options.merge]
     for given, group in zip(options.merge, merge, strict=True):
         if len(set(group)) < 2:
@@ -89,8 +82,6 @@ def _topic(text: str) -> Any:
 
 
 def _split(text: str) -> tuple[Any, int]:
-    from nonneg.exceptions import InvalidParameterError
-
     topic, colon, parts = text.rpartition(":")
     if not colon:
         return _topic(text), 2
@@ -102,8 +93,6 @@ def _split(text: str) -> tuple[Any, int]:
 
 
 def _name(text: str) -> tuple[Any, str | None]:
-    from nonneg.exceptions import InvalidParameterError
-
     topic, equals, name = text.partition("=")
     if not equals:
         raise InvalidParameterError(
@@ -114,8 +103,6 @@ def _name(text: str) -> tuple[Any, str | None]:
 
 def _inputs(options: argparse.Namespace, record: Any) -> dict[str, Any]:
     """Say where the documents are: where the user says, or where they were."""
-    from nonneg.exceptions import InvalidParameterError
-
     known = dict(record.details["inputs"] or {}) if record else {}
     if known:
         known["vocabulary"] = None  # the model has its words

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, tables, terminal
+from nonneg.exceptions import InvalidDataError, ShapeError, UnsupportedInputError
 
 if TYPE_CHECKING:
     from nonneg.io import Table
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 OPTIONS = f"""
 file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10x folder
 -k/--components K [auto]: number of components, or 'auto' (default) to estimate it
--o/--output DIR: output folder (default: name of FILE + -nmf)
 
 [model]
 --loss NAME: frobenius (default), kullback-leibler, itakura-saito, or a number: beta of a beta divergence
@@ -44,16 +44,13 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10
 [output]
 --image-shape RxC: show components as images
 {tables.H5AD}
---quiet
 """
-"""The options, as the help shows them."""
 KINDS: dict[str, Any] = {"loss": arguments.number_or_name, "image_shape": arguments.image_shape}
 _MAX_CLASSES = 50  # a column with more different labels is not one of classes
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, factorize, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import NMF
     from nonneg.cli import files
     from nonneg.report import fits
@@ -129,7 +126,6 @@ def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
     if options.uncertainty is None:
         return None
     from nonneg.data import DataMatrix
-    from nonneg.exceptions import InvalidDataError, UnsupportedInputError
 
     if isinstance(table.X, DataMatrix) or options.scheduler is not None:
         raise UnsupportedInputError("--uncertainty needs data that fit in memory, on this machine.")
@@ -149,8 +145,6 @@ def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
 
 def _check_table(options: argparse.Namespace, table: Table) -> None:
     """Reject an impossible shape of images and labels that are no classes, before any work."""
-    from nonneg.exceptions import InvalidDataError, ShapeError
-
     shape = options.image_shape
     if shape is not None and shape[0] * shape[1] != table.X.shape[1]:
         raise ShapeError(

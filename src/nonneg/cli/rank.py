@@ -9,7 +9,6 @@ from nonneg.cli import arguments, tables, terminal
 
 OPTIONS = f"""
 file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder
--o/--output DIR: output folder (default: name of FILE + -rank)
 
 [search]
 --method NAME+: singular-value-ratio or cross-validation; may be repeated (default: both)
@@ -28,17 +27,12 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 {tables.READING}
 {tables.LABEL}
 {tables.MEMORY}
-
-[output]
---quiet
 """
-"""The options, as the help shows them."""
 KINDS = {"candidates": arguments.numbers}
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg import compare_ranks
     from nonneg.cli import files
     from nonneg.report import fits, ranks

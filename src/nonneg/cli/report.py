@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 
 from nonneg.cli import terminal
+from nonneg.exceptions import FileFormatError
 
 OPTIONS = """
 folder DIR: the folder that a command wrote with -o DIR
 """
-"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> None:
     """Read the results and write report.html beside them."""
-    from nonneg.exceptions import FileFormatError
     from nonneg.report.page import build_page, restored
     from nonneg.report.record import REPORT, RESULT, clean, read_record, replaced_folder
 

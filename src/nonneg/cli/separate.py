@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, terminal
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, OutputError
 
 if TYPE_CHECKING:
     from nonneg._typing import FloatArray
@@ -26,7 +27,6 @@ files FILE+: sound files: .wav .flac .ogg ...; several are recordings of the sam
     itself
 --group NAME=N,N,...+: components of a source by hand, numbered from 1 as in the report; repeat for each
     source. Components that are not listed form a source called rest
--o/--output DIR: output folder (default: name of the first FILE + -sources)
 
 [sound]
 --rate N: resample to this rate first, in hertz
@@ -50,17 +50,12 @@ files FILE+: sound files: .wav .flac .ogg ...; several are recordings of the sam
 --seed
 --n-jobs
 --checkpoint
-
-[output]
---quiet
 """
-"""The options, as the help shows them."""
 KINDS: dict[str, Any] = {"group": {"type": arguments.named_counts}, "train": {"type": str}}
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, separate, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import SourceSeparation
     from nonneg.report import sounds
 
@@ -86,7 +81,6 @@ def run(options: argparse.Namespace) -> None:
 def _read_recordings(options: argparse.Namespace) -> list[Sound]:
     """Read the recordings, and of each the part that was asked for."""
     from nonneg.applications.audio import read_sound
-    from nonneg.exceptions import InvalidDataError
 
     sounds = [read_sound(path, channel="all", rate=options.rate) for path in options.files]
     rates = sorted({sound.rate for sound in sounds})
@@ -109,8 +103,6 @@ def _read_recordings(options: argparse.Namespace) -> list[Sound]:
 
 def _read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return the training recordings of each source at a rate, and the names of their files."""
-    from nonneg.exceptions import InvalidDataError, InvalidParameterError
-
     signals: dict[str, Any] = {}
     files: dict[str, list[str]] = {}
     for text in options.train or ():
@@ -149,8 +141,6 @@ def _note_of(sound: Sound, more: str) -> None:
 
 def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[int]]:
     """Return the components of each source, from 0 as in Python; on the command line they begin at 1."""
-    from nonneg.exceptions import InvalidParameterError
-
     names = [name for name, _ in groups]
     for name in names:
         if names.count(name) > 1:
@@ -162,8 +152,6 @@ def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `SourceSeparation`."""
-    from nonneg.exceptions import InvalidParameterError
-
     said = arguments.parameters(
         options, "frame_length", "method", "max_iter", "tol", "checkpoint", "grouping",
         n_components="components",
@@ -194,7 +182,6 @@ def _by_recording(sources: Any, sounds: Sequence[Sound]) -> list[FloatArray]:
 
 def check_sound_folder(folder: Path) -> None:
     """Check before any work that no sounds would be replaced but those of an earlier run."""
-    from nonneg.exceptions import OutputError
     from nonneg.report.record import earlier_files
 
     strangers = sorted({path.name for path in folder.glob("*.wav")} - earlier_files(folder))

@@ -8,10 +8,10 @@ from typing import Any
 
 from nonneg.cli import arguments, terminal
 from nonneg.cli.consensus import RESTARTS, add_tables, restart_parameters
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 OPTIONS = f"""
 file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or transposed
--o/--output DIR: output folder (default: name of FILE + -signatures)
 
 [restarts]
 -k/--ranks K [2:15]: a number, a range such as 2:15 (default), or a list such as 5,7,9
@@ -21,11 +21,7 @@ file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or
 --reference FILE: table of known signatures to compare with, such as COSMIC's, which nonneg does not contain
 --assign: extract no signatures, but find those of --reference that are active in each tumor
 --n-bootstrap N [100]: draws for the intervals of the exposures (default: 100)
-
-[output]
---quiet
 """
-"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> None:
@@ -83,7 +79,6 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
     """Assign known signatures, and write the exposures."""
     from nonneg.applications.signatures import assign_signatures
     from nonneg.cli import files
-    from nonneg.exceptions import InvalidParameterError
     from nonneg.report.record import Record, table_facts
 
     if reference is None:
@@ -131,7 +126,6 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
 def _read(path: Path) -> tuple[Any, Any]:
     """Read a table, and make a data frame of it, whose names are checked."""
     from nonneg._optional import import_optional
-    from nonneg.exceptions import FileFormatError
     from nonneg.io import Table, read_table
 
     pandas = import_optional("pandas", extra="formats", purpose="Reading a catalog of mutations")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import terminal
+from nonneg.exceptions import InvalidParameterError, NegativeDataError, NonFiniteDataError
 
 if TYPE_CHECKING:
     from nonneg.io import Table
@@ -49,7 +50,6 @@ def check_h5ad(options: argparse.Namespace) -> None:
     if options.write_h5ad is None:
         return
     from nonneg._optional import import_optional
-    from nonneg.exceptions import InvalidParameterError
     from nonneg.integrations.anndata import check_target
 
     check_target(options.file, options.write_h5ad)
@@ -101,7 +101,6 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
 
 def _known_columns(options: argparse.Namespace, names: Sequence[str]) -> Table | None:
     """Read only the columns of these names, so that others may contain text; None if the file lacks some."""
-    from nonneg.exceptions import InvalidParameterError
     from nonneg.io import read_table
     from nonneg.io.read import format_of
     from nonneg.io.table import Selection
@@ -120,7 +119,6 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
     import numpy as np
 
     from nonneg.data.door import Request, wrap
-    from nonneg.exceptions import InvalidParameterError
     from nonneg.io.memory import checked_memory, written_bytes
     from nonneg.io.read import format_of, open_stored
     from nonneg.io.table import ReadOptions, Table
@@ -203,8 +201,6 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
     columns = _listed(options.columns)
     variable = options.variable
     if options.layer is not None:
-        from nonneg.exceptions import InvalidParameterError
-
         if variable is not None or options.file.suffix != ".h5ad":
             raise InvalidParameterError(
                 "--layer names a layer of an .h5ad file. Name other arrays with --variable; "
@@ -231,8 +227,6 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
     """Reject missing, infinite and negative entries by line and column, before any work."""
     import numpy as np
     from scipy import sparse
-
-    from nonneg.exceptions import NegativeDataError, NonFiniteDataError
 
     values = table.X.data if sparse.issparse(table.X) else table.X
     masked = getattr(options, "missing", None) == "mask"

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nonneg.exceptions import MissingDependencyError
+
 if TYPE_CHECKING:
     from nonneg.report.record import Record
 
@@ -164,7 +166,6 @@ def finish(
     others: Sequence[Path] = (),
 ) -> None:
     """Write the results of a run, then say what came out, with its table, and where it is."""
-    from nonneg.exceptions import MissingDependencyError
     from nonneg.iteration.progress import phase
     from nonneg.report.page import build_page, failures, main_table
     from nonneg.report.record import REPORT, write_run

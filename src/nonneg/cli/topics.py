@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 OPTIONS = """
 files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files with a column of texts, or a
@@ -15,7 +16,6 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --stdlib: use the docstrings of Python's standard library
 -k/--topics K: number of topics; auto: recommend one; 5,10,20: recommend one of these (default: auto, or the
     number of --anchors)
--o/--output DIR: output folder (default: name of the first file + -topics)
 
 [documents]
 --text-column NAME: column of a table, or key of JSON lines, that contains the texts
@@ -33,18 +33,12 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --seed
 --device
 --n-jobs
-
-[output]
---quiet
 """
-"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, find topics, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
     from nonneg.applications import TopicModel
-    from nonneg.exceptions import InvalidParameterError
     from nonneg.report.elements import counted
 
     if bool(options.files) == options.stdlib:
@@ -133,8 +127,6 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
 
 
 def _lines(path: Path, option: str) -> list[str]:
-    from nonneg.exceptions import FileFormatError
-
     try:
         return [line.strip() for line in path.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
@@ -142,8 +134,6 @@ def _lines(path: Path, option: str) -> list[str]:
 
 
 def _seed_words(path: Path) -> dict[str, list[str]]:
-    from nonneg.exceptions import FileFormatError
-
     topics: dict[str, list[str]] = {}
     for number, line in enumerate(_lines(path, "--seed-words"), 1):
         if not line or line.startswith("#"):

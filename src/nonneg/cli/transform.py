@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, tables, terminal
 from nonneg.cli.unmix import PIXELS
+from nonneg.exceptions import (
+    FileFormatError,
+    InvalidParameterError,
+    OutputError,
+    ShapeError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from nonneg.io import Table
@@ -53,7 +60,6 @@ OPTIONS = f"""
 model MODEL: saved model, or a folder of results that contains model.npz
 files FILE+: new data: a table as for `nonneg fit`, texts as for `nonneg topics` (also several files or
     folders), a cube as for `nonneg unmix`, or sounds as for `nonneg separate`
--o/--output DIR: output folder (default: name of FILE + -weights, or -sources for sounds)
 
 [data]
 {tables.READING}
@@ -75,15 +81,12 @@ files FILE+: new data: a table as for `nonneg fit`, texts as for `nonneg topics`
 {tables.H5AD}
 --device
 --n-jobs
---quiet
 """
-"""The options, as the help shows them."""
 KINDS: dict[str, Any] = {"group": {"type": arguments.named_counts}}
 
 
 def run(options: argparse.Namespace) -> None:
     """Load, read, transform, write."""
-    from nonneg.exceptions import OutputError
     from nonneg.report.record import MODEL
 
     saved = opened_model(options.model)
@@ -107,7 +110,6 @@ def run(options: argparse.Namespace) -> None:
 def opened_model(given: Path) -> SavedModel:
     """Load a model."""
     from nonneg.applications.saved_models import load
-    from nonneg.exceptions import FileFormatError, UnsupportedError
     from nonneg.report.record import MODEL
 
     path = given / MODEL if given.is_dir() else given
@@ -134,8 +136,6 @@ def opened_model(given: Path) -> SavedModel:
 
 
 def _check_options(saved: SavedModel, options: argparse.Namespace) -> None:
-    from nonneg.exceptions import InvalidParameterError
-
     takes = f"{saved.path} contains a model of class {saved.class_name}, which takes {_KINDS[saved.kind]}"
     foreign = {name for names in _OPTIONS.values() for name in names}.difference(_OPTIONS[saved.kind])
     for name in sorted(foreign):
@@ -168,7 +168,6 @@ def _feature_names(saved: SavedModel) -> list[str] | None:
 def _in_model_order(table: Table, saved: SavedModel, names: Sequence[str] | None) -> Table:
     """Bring the columns of a table into the order of the model, and leave out those it does not know."""
     from nonneg.data.streamed import StreamedMatrix
-    from nonneg.exceptions import ShapeError
 
     columns, source, n_features = table.column_names, tables.table_name(table), saved.model.n_features_in_
     if names is None or columns is None:
@@ -270,7 +269,6 @@ def _of_table(saved: SavedModel, options: argparse.Namespace, folder: Path) -> O
 def _of_texts(saved: SavedModel, options: argparse.Namespace, folder: Path) -> Outcome:
     from nonneg.applications.topics.files import read_documents
     from nonneg.cli.files import array_file, proportions_file
-    from nonneg.exceptions import InvalidParameterError
     from nonneg.report.elements import counted
 
     documents = read_documents(options.files, column=options.text_column, lines=options.lines, at_least=1)

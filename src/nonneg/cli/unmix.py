@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, terminal
+from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
 
 if TYPE_CHECKING:
     from nonneg.io.cube import Cube
@@ -30,7 +31,6 @@ cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or {REAL}, 
     downloaded if necessary
 --example: use a generated image
 -k/--endmembers K: number of endmembers, or 'auto' to estimate it (default: auto; known for the named images)
--o/--output DIR: output folder (default: name of CUBE + -unmixed)
 
 [search]
 --method NAME: auto (default), smoothed-spa, snpa, spa, vca, fast-anchor, xray,
@@ -49,14 +49,11 @@ cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or {REAL}, 
 
 [output]
 --maps npy|envi [npy]: format of the abundance maps (default: npy)
---quiet
 """
-"""The options, as the help shows them."""
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, unmix, write."""
-    # Imported here, so that --help does not wait for NumPy and scikit-learn.
     import numpy as np
 
     from nonneg.applications import Unmixing
@@ -122,7 +119,6 @@ def _opened_scene(options: argparse.Namespace) -> Scene:
     """Open the scene that was asked for."""
     from nonneg.applications.hyperspectral import read_library
     from nonneg.applications.hyperspectral.library import known_spectra
-    from nonneg.exceptions import InvalidParameterError, UnknownNameError
     from nonneg.io.envi import in_nanometers
     from nonneg.report.cubes import Scene
 
@@ -155,8 +151,6 @@ def _opened_scene(options: argparse.Namespace) -> Scene:
 
 def _numbers(path: Path) -> Any:
     import numpy as np
-
-    from nonneg.exceptions import FileFormatError
 
     try:
         if path.suffix.lower() == ".npy":
