@@ -123,7 +123,7 @@ def _texts(
     ending = _ending(path)
     plain = path.is_dir() or ending in TEXTS
     if (lines and not plain) or (time_column is not None and plain):
-        option, needed = ("--lines", "texts") if lines else ("--time-column", "tables and JSON lines")
+        option, needed = ("--time-column", "tables and JSON lines") if plain else ("--lines", "texts")
         raise InvalidParameterError(f"{option} belongs to {needed}, but {path} is none. Leave it out.")
     if path.is_dir():
         files = sorted(entry for entry in path.rglob("*") if entry.is_file() and _ending(entry) in TEXTS)
