@@ -17,7 +17,7 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     ShapeError,
 )
-from nonneg.transforms import covariances, covariances_of, frame_covariances
+from nonneg.transforms import covariances_of, frame_covariances
 from nonneg.transforms.certificate import covariance_statement
 from nonneg.transforms.rotations.group import random_orthogonal
 
@@ -96,35 +96,6 @@ def test_rounding_of_symmetric_matrices_is_evened_out(dtype: Any, off: float, ac
     assert virtual.dtype == dtype
     expected = 0.5 * (given + np.swapaxes(given, 1, 2))
     np.testing.assert_allclose(np.einsum("rni,rnj->nij", virtual, virtual), expected, atol=1e-6)
-
-
-def test_shapes_of_what_is_kept() -> None:
-    data = covariances_of(np.stack([np.diag([3.0, 1.0, 0.0, 2.0]), np.diag([1.0, 0.0, 0.0, 0.0])]))
-    assert (data.rank, data.n_frames, data.frame_length) == (3, 2, 4)
-    assert data.rows.shape == (6, 4)
-    np.testing.assert_array_equal(data.rows[1::2], data.virtual[:, 1])
-    assert data.row_ranges == (None, None)
-    np.testing.assert_array_equal(data.discarded, 0.0)
-    np.testing.assert_allclose(np.square(data.virtual).sum(axis=2), [[3.0, 1.0], [2.0, 0.0], [1.0, 0.0]])
-
-
-@pytest.mark.parametrize("rank", [2, 3])
-def test_without_eps0_every_frame_needs_full_rank(rank: int) -> None:
-    data = covariances_of(np.stack([np.eye(3), np.diag([1.0] * rank + [0.0] * (3 - rank))]))
-    covariances.check_eps0(data, 1e-9)
-    if rank == 3:
-        covariances.check_eps0(data, 0.0)
-        return
-    with pytest.raises(InvalidParameterError, match="full rank 3, that of matrix 1 has rank 2"):
-        covariances.check_eps0(data, 0.0)
-
-
-@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int64, np.float16])
-def test_other_numbers_become_double_precision(dtype: Any) -> None:
-    Y = (composite_frames(2, 6, 5, 2) > 0).astype(dtype)
-    data = frame_covariances(Y)
-    assert data.virtual.dtype == np.float64
-    np.testing.assert_allclose(data.variances(np.eye(5)), np.mean(Y.astype(float) ** 2, axis=0))
 
 
 @pytest.mark.torch
@@ -226,26 +197,3 @@ def test_the_certificate_bounds_what_was_left_out(discarded, eps0, bound):
     statement = covariance_statement(data, eps0)
     assert f"change L by at most {bound} for any transform" in statement.sentence
     assert statement.holds
-
-
-@pytest.mark.parametrize(("S", "M"), [(4, 6), (9, 6)])
-def test_the_error_is_the_largest_over_frames_and_entries(S: int, M: int, monkeypatch: Any) -> None:
-    # Half of the largest eigenvalue counts as rounding here, so that much is left out.
-    monkeypatch.setattr(covariances, "NEGLIGIBLE", 0.5 / min(S, M))
-    Y = np.random.default_rng(7).standard_normal((S, 5, M))
-    Y[:, 2] *= 10.0
-    data = frame_covariances(Y)
-    sigma = np.einsum("sni,snj->nij", Y, Y) / S
-    virtual = np.einsum("rni,rnj->nij", data.virtual, data.virtual)
-    found = np.abs(np.diagonal(virtual - sigma, axis1=1, axis2=2)).max(axis=1)
-    expected = (found / np.diagonal(sigma, axis1=1, axis2=2).max(axis=1)).max()
-    assert data.error == pytest.approx(expected, rel=1e-9)
-    assert data.error > 0.05
-    values = np.linalg.eigvalsh(sigma)
-    kept = values > 0.5 * values[:, -1:]
-    np.testing.assert_allclose(data.discarded, np.where(kept, 0.0, values).sum(axis=1), rtol=1e-9)
-    assert data.rank == kept.sum(axis=1).max()
-    # The largest first, zeros where a frame has fewer.
-    sizes = np.square(data.virtual).sum(axis=2)
-    expected_sizes = np.where(kept, values, 0.0)[:, ::-1][:, : data.rank].T
-    np.testing.assert_allclose(sizes, expected_sizes, rtol=1e-9, atol=1e-12)

@@ -8,7 +8,6 @@ from reproduction.data import gaussian_composite
 
 from nonneg._compiled import core
 from nonneg._threads import threads
-from nonneg.kernels import transforms as kernels
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step, compiled_step
 from nonneg.transforms.initialization import initial_state
@@ -135,23 +134,3 @@ def test_threads_and_batches_do_not_change_a_bit():
     alone, _ = advance(part_of(state, slice(1, 2)))
     np.testing.assert_array_equal(one.transform, two.transform)
     np.testing.assert_array_equal(one.activations[1], alone.activations[0])
-
-
-def test_what_the_kernels_do_not_serve():
-    data, _ = problem(2)
-    assert compiled_step("tl", data, method_options("tl", eps0=1e-8)) is not None
-    for options in (
-        method_options("tl", eps0=1e-8, line_search="backtracking"),
-        method_options("tl", eps0=1e-200),
-    ):
-        assert compiled_step("tl", data, options) is None
-    assert not kernels.is_supported(data.virtual.astype(np.float32), 1e-8)
-    assert not kernels.is_supported(np.zeros((1, 3, kernels.LONGEST + 1)), 1e-8)
-    assert not kernels.is_supported(np.zeros((1, kernels.LARGEST, 2)), 1e-8)
-    assert not kernels.is_supported(data.virtual, 1e-8, kernels.MOST_COMPONENTS + 1)
-    # Up to the limits.
-    assert kernels.is_supported(
-        np.zeros((1, 3, kernels.LONGEST)), kernels.LEAST_EPS0, kernels.MOST_COMPONENTS
-    )
-    assert kernels.is_supported(np.broadcast_to(0.0, (1, kernels.LARGEST // 2, 2)))
-    assert not kernels.is_supported([[0.0]])

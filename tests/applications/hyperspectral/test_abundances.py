@@ -41,37 +41,6 @@ def test_abundances_are_those_of_least_squares(constraint, rng):
         np.testing.assert_allclose(row, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("constraint", sorted(CONSTRAINTS))
-def test_blocks_of_pixels_add_up(constraint, rng):
-    spectra = rng.random((9, 4)) + 0.05
-    spectra[4] = 0.0
-    mixtures = Mixtures.of(20, 3, 4, np.float64)
-    places = np.array([0, 2, 3, 5, 8, 9, 10, 15, 19])
-    mixtures.add(places[:4], spectra[:4], ENDMEMBERS, constraint)
-    mixtures.add(places[4:], spectra[4:], ENDMEMBERS, constraint)
-    weights = weights_of(spectra, ENDMEMBERS, constraint)
-    left = np.linalg.norm(spectra - weights @ ENDMEMBERS, axis=1)
-    norms = np.linalg.norm(spectra, axis=1)
-    np.testing.assert_allclose(mixtures.residuals[places], left / np.where(norms > 0, norms, 1.0), atol=1e-12)
-    np.testing.assert_allclose(mixtures.gram, spectra.T @ spectra)
-    assert mixtures.squared_residual == pytest.approx(np.sum(left**2))
-    assert mixtures.squared_norm == pytest.approx(np.sum(norms**2))
-    assert mixtures.n_pixels == 9
-    sums = weights.sum(axis=1, keepdims=True)
-    sums = np.where(sums > 0, sums, 1.0) if constraint == "normalized" else 1.0
-    np.testing.assert_allclose(mixtures.maps[places], weights / sums)
-    unused = np.setdiff1d(np.arange(20), places)
-    assert np.isnan(mixtures.maps[unused]).all()
-    assert np.isnan(mixtures.residuals[unused]).all()
-
-
-def test_pixels_that_leave_far_more_than_others_are_unexplained():
-    mixtures = Mixtures.of(9, 1, 2, np.float64)
-    assert not mixtures.unexplained().any()  # none is used
-    mixtures.residuals[:8] = [0.01, 0.012, 0.011, 0.02, 0.5, 0.013, 0.01, 0.009]
-    assert np.flatnonzero(mixtures.unexplained()).tolist() == [4]
-
-
 def image(energies, squared_residual):
     mixtures = Mixtures.of(10, 2, len(energies), np.float64)
     mixtures.gram[:] = np.diag(energies)

@@ -227,3 +227,14 @@ def test_datasets_of_open_files(tmp_path, planted, dtype):
     np.testing.assert_allclose(again, model.abundances_, atol=1e-5)
     plain = Unmixing(K, method="snpa").fit(values, bands=KEPT)
     np.testing.assert_array_equal(model.abundances_, plain.abundances_)
+
+
+def test_warnings_name_the_line_that_fits(rng):
+    values = rng.dirichlet(np.ones(3), 60).reshape(6, 10, 3) @ rng.random((3, 8))
+    values[0, 0] = 0.0
+    values[0, 1, 0] = -1e-3
+    values[0, 2, 0] = 99.0
+    with pytest.warns(NonnegWarning) as caught:
+        Unmixing(2, method="snpa").fit(values, no_data=99.0)
+    assert len(caught) == 3
+    assert {entry.filename for entry in caught} == {__file__}

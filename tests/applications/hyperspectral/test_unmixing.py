@@ -18,7 +18,6 @@ from nonneg.exceptions import (
     NegativeDataError,
     NonFiniteDataError,
     ShapeError,
-    UnknownNameError,
     UnsupportedError,
 )
 from nonneg.io.cube import as_cube
@@ -76,16 +75,6 @@ def test_the_cube_is_neither_changed_nor_copied(cube):
     assert np.shares_memory(scene.gathered(), cube)
     Unmixing(K).fit(cube)
     np.testing.assert_array_equal(cube, before)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int32])
-def test_types_of_numbers(planted, dtype):
-    values = planted.X.reshape(ROWS, COLUMNS, BANDS)
-    values = values if np.dtype(dtype).kind == "f" else np.round(1000 * values)
-    model = Unmixing(K, method="snpa").fit(values.astype(dtype))
-    expected = np.float64 if dtype in (np.float64, np.int32) else np.float32
-    assert model.abundances_.dtype == model.endmembers_.dtype == expected
-    assert set(map(tuple, model.pure_pixels_.tolist())) == places(planted)
 
 
 @pytest.mark.parametrize("order", ["bip", "bsq", "mapped"])
@@ -211,19 +200,6 @@ def test_the_number_is_found_by_merit(cube):
     assert Unmixing(method="merit").fit(cube).n_endmembers_ == K
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"constraint": "sum"}, UnknownNameError, "constraint='sum'"),
-        ({"method": "nfindr"}, UnknownNameError, "method='nfindr'"),
-        ({"normalize": "max"}, InvalidParameterError, "normalize must be"),
-    ],
-)
-def test_wrong_parameters_are_named(cube, options, error, message):
-    with pytest.raises(error, match=message):
-        Unmixing(K, **options).fit(cube)
-
-
 def test_wrong_scenes_are_named(cube):
     with pytest.raises(ShapeError, match=r"mask of the shape of the image, \(12, 15\)"):
         Unmixing(K).fit(cube, mask=np.ones((3, 3), bool))
@@ -343,6 +319,9 @@ def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
         ({"n_endmembers": 22}, "20 bands distinguish at most 21 spectra"),
         ({"n_endmembers": 2, "negative_tol": "small"}, "negative_tol must be a number"),
         ({"n_endmembers": 2, "negative_tol": -1}, "negative_tol must be a number"),
+        ({"n_endmembers": 2, "constraint": "sum"}, "constraint='sum'"),
+        ({"n_endmembers": 2, "method": "nfindr"}, "method='nfindr'"),
+        ({"n_endmembers": 2, "normalize": "max"}, "normalize must be"),
     ],
 )
 def test_parameters_that_are_wrong_are_named(cube, parameters, message):

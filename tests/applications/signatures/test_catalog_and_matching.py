@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse
 
 from nonneg.applications import MutationalSignatures
-from nonneg.applications.signatures import model as module
 from nonneg.applications.signatures.catalog import CHANNELS, read_catalog, read_signatures
 from nonneg.applications.signatures.matching import match_signatures
 from nonneg.exceptions import (
@@ -174,24 +173,6 @@ def test_levels_lie_between_zero_and_one(options, refused, fitted):
         assert model.exposure_intervals(counts, **options)[0].shape == (12, 2)
 
 
-def test_intervals_are_quantiles_of_the_draws(fitted, monkeypatch):
-    model, counts = fitted
-    drawn = iter(np.arange(5.0))
-    seen = []
-
-    def exposures(self, counts, signatures):
-        seen.append(signatures)
-        return np.full((12, 2), next(drawn))
-
-    monkeypatch.setattr(MutationalSignatures, "_exposures", exposures)
-    low, high = model.exposure_intervals(counts, level=0.5, n_bootstrap=5)
-    np.testing.assert_allclose(low, 1.0)
-    np.testing.assert_allclose(high, 3.0)
-    # Three restarts take turns.
-    assert len({one.tobytes() for one in seen[:3]}) == 3
-    np.testing.assert_array_equal(seen[3], seen[0])
-
-
 def test_models_without_draws_warn_the_caller(fitted, monkeypatch):
     model, counts = fitted
     monkeypatch.setattr(
@@ -200,37 +181,6 @@ def test_models_without_draws_warn_the_caller(fitted, monkeypatch):
     with pytest.warns(NonnegWarning, match="of the counts alone") as caught:
         model.exposure_intervals(counts, n_bootstrap=2)
     assert caught[0].filename == __file__
-
-
-def test_parameters_reach_the_consensus(monkeypatch):
-    seen = {}
-
-    class Stop(Exception):
-        pass
-
-    class Consensus:
-        def __init__(self, ranks, **options):
-            seen.update(options, ranks=ranks)
-
-        def fit(self, X):
-            seen["X"] = X
-            raise Stop
-
-    monkeypatch.setattr(module, "ConsensusNMF", Consensus)
-    counts = COUNTS.copy()
-    counts[:, 4] = 0
-    counts[1] = 0
-    given = {
-        "n_init": 7, "resample": None, "clustering": "kmeans", "max_iter": 11, "tol": 0.5, "random_state": 3,
-        "device": "cpu", "n_jobs": 2, "verbose": 1, "checkpoint": "folder",
-    }  # fmt: skip
-    with pytest.raises(Stop):
-        MutationalSignatures([2, 4], **given).fit(counts)
-    assert {name: seen[name] for name in given} == given
-    assert (seen["ranks"], seen["beta_loss"]) == ([2, 4], "kullback-leibler")
-    # Neither tumors without mutations nor channels without counts.
-    kept = (counts.sum(axis=1) > 0, counts.sum(axis=0) > 0)
-    np.testing.assert_array_equal(seen["X"], counts[kept[0]][:, kept[1]])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
