@@ -331,7 +331,8 @@ class Statistics(NamedTuple):
     @classmethod
     def of(cls, sums: FloatArray, limits: list[tuple[float, float]]) -> Statistics:
         """Join what `block_statistics` returns for the blocks."""
-        return cls(*map(float, sums), float(np.min(limits)), float(np.max(limits)))  # NaN, if one of them is
+        # The extremes are NaN if one of them is.
+        return cls._make([*map(float, sums), float(np.min(limits)), float(np.max(limits))])
 
 
 def block_statistics(block: LocalMatrix) -> tuple[tuple[()], tuple[FloatArray, list[tuple[float, float]]]]:
