@@ -178,7 +178,8 @@ def test_compressed_data(form, X, rng):
     blocks = [plain(block.dense_rows(0, block.shape[0])) for block in data.local_blocks()]
     np.testing.assert_allclose(np.concatenate(blocks), 2 * low, atol=1e-9)
     hidden = matrix(low, form, mask=np.arange(X.size).reshape(X.shape) > 0)
-    assert compressed(hidden, 3, dtype=np.float64) is None
+    for other in (hidden, matrix(low, "csr")):
+        assert compressed(other, 3, dtype=np.float64) is None
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -12,7 +12,13 @@ from nonneg.data import as_data_matrix
 from nonneg.data import eckart_young as bound_module
 from nonneg.data import spectral as spectral_module
 from nonneg.data.eckart_young import eckart_young_bound
-from nonneg.data.spectral import block_lanczos, leading_singular_values, leading_vectors, numerical_noise
+from nonneg.data.spectral import (
+    block_lanczos,
+    leading_singular_values,
+    leading_vectors,
+    numerical_noise,
+    resolve_small_singular_values,
+)
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -282,3 +288,18 @@ def test_small_values_of_many_columns_are_as_exact_as_those_of_few(rng, lanczos)
     true = np.geomspace(1.0, 1e-5, 30)
     found = leading_singular_values(as_data_matrix((left * true) @ right.T), 30)
     np.testing.assert_allclose(found, true, rtol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_small_singular_values_are_resolved_in_order(weighted, rng):
+    U, V = (np.linalg.qr(rng.standard_normal((n, 5)))[0] for n in (30, 8))
+    sizes = np.array([3.0, 1.0, 1e-9, 5e-10, 1e-10])
+    weights = rng.random(30) + 0.5 if weighted else None
+    A = U * sizes @ V.T
+    X = A if weights is None else A / np.sqrt(weights)[:, None]
+    # As the Gram matrix gives them: those of small values turned among themselves, and in any order.
+    turned = V[:, [1, 0, 2, 3, 4]].copy()
+    turned[:, 2:] = turned[:, 2:] @ np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    found, values = resolve_small_singular_values(as_data_matrix(X, weights=weights), turned)
+    np.testing.assert_allclose(values, sizes, rtol=1e-5)
+    np.testing.assert_allclose(np.abs(np.sum(found * V, axis=0)), 1.0, rtol=1e-5)
