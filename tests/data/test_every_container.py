@@ -8,10 +8,9 @@ import scipy.sparse as sp
 from tests.references.containers import SPARSE_TENSOR, TORCH, as_container, plain
 
 from nonneg.data import as_data_matrix, device_stream
-from nonneg.data.compressed import compressed
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
-from nonneg.data.spectral import apply_gram, gram_matrix
+from nonneg.data.spectral import apply_gram, compressed, gram_matrix
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.data.views import ScaledMatrix, can_be_transposed, scaled_rows, transposed
 from nonneg.exceptions import UnsupportedInputError

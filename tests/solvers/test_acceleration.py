@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 from nonneg import NMF, _threads, factorize
 from nonneg.data import as_data_matrix
-from nonneg.data.compressed import compressed, leading_range
+from nonneg.data.spectral import compressed, leading_range
 from nonneg.solvers import acceleration
 
 EMBEDDED = {

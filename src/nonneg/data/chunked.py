@@ -17,6 +17,7 @@ import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 from array_api_compat import numpy as array_api_numpy
 from dask.highlevelgraph import HighLevelGraph
 
@@ -207,7 +208,10 @@ class ChunkedMatrix(BlockedMatrix):
             for at, chunk in enumerate(part)
         }
         graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
-        meta = _empty(self.library, columns, dtype)
+        # What tells Dask the library and the dtype of the rows: of sparse chunks that of their values.
+        meta = self.array._meta
+        xp = array_namespace(meta.data if hasattr(meta, "nnz") else meta)
+        meta = xp.empty((0, columns), dtype=getattr(xp, np.dtype(dtype).name))
         array = da.Array(graph, name, (self.row_chunks, (columns,)), meta=meta)
         array._nonneg_rows = (cluster, rows, index)
         return array
@@ -259,19 +263,6 @@ class ChunkedMatrix(BlockedMatrix):
         order = np.argsort(chunk_of, kind="stable")
         rows = np.concatenate(dask.compute(*parts))
         return rows[np.argsort(order, kind="stable")]
-
-
-def _empty(library: str, columns: int, dtype: Any) -> Any:
-    """Return what tells Dask of which library, form and dtype chunks are."""
-    if library == "torch":
-        import torch
-
-        return torch.empty((0, columns), dtype=getattr(torch, np.dtype(dtype).name))
-    if library == "cupy":
-        import cupy
-
-        return cupy.empty((0, columns), dtype=dtype)
-    return np.empty((0, columns), dtype=dtype)
 
 
 def chunk_advice(

@@ -21,13 +21,13 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import on_gpu, to_device, to_float64, to_numpy
 from nonneg._random import Seed, generator
-from nonneg._threads import parallel_for
 from nonneg._ties import REPEATED, fixed_vectors
 from nonneg._typing import Array
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 from nonneg.data.sparse import SparseRows
-from nonneg.data.views import ScaledMatrix, can_be_transposed, transposed
+from nonneg.data.views import BlockView, CompressedMatrix, ScaledMatrix, can_be_transposed, transposed
 from nonneg.exceptions import InvalidParameterError
+from nonneg.kernels.rows import gram_of
 
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -57,25 +57,17 @@ def gram_matrix(data: DataMatrix) -> Float64Array:
 
 
 def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
-    xp, (n_rows, n_columns) = block.xp, block.shape
-    step = rows_per_block(n_columns, 1 << 20)
+    xp, gram = block.xp, 0.0
+    for start, stop in block.row_blocks(1 << 20):
+        gram = gram + _gram(xp, block.dense_rows(start, stop), block.weights, slice(start, stop))
+    return (), (gram,)
 
-    def work(start: int, stop: int) -> Any:
-        gram: Any = 0.0
-        for first in range(start, stop, step):
-            last = min(first + step, stop)
-            rows = xp.astype(block.dense_rows(first, last), xp.float64)
-            if block.weights is not None:
-                rows = rows * xp.sqrt(xp.astype(block.weights[first:last], xp.float64))[:, None]
-            gram = gram + rows.T @ rows
-        return gram
 
-    # Each thread holds a sum of its own: as many as fit in half a gigabyte.
-    most = max(1, (1 << 26) // n_columns**2)
-    chunk_size = step * -(-n_rows // (step * most))
-    on_threads = isinstance(block.to_device(np.zeros(1)), np.ndarray)
-    small = 0.1 * n_rows * n_columns**2 if on_threads else 0.0
-    return (), (sum(parallel_for(work, n_rows, chunk_size=chunk_size, operations=small)),)
+def _gram(xp: Any, rows: Array, weights: Array | None, places: slice) -> Array:
+    rows = xp.astype(rows, xp.float64)
+    if weights is not None:
+        rows = rows * xp.sqrt(xp.astype(weights[places], xp.float64))[:, None]
+    return gram_of(rows)
 
 
 def apply_gram(data: DataMatrix, V: Array) -> Array:
@@ -107,14 +99,10 @@ def resolve_small_singular_values(data: DataMatrix, V: Float64Array) -> tuple[Fl
 
 def _projected_gram(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:
     # Block by block: there may be as many vectors as columns, and X V would be as large as X.
-    xp, gram = block.xp, 0.0
-    step = rows_per_block(V.shape[1], 1 << 20)
+    gram, step = 0.0, rows_per_block(V.shape[1], 1 << 20)
     for start in range(0, block.shape[0], step):
         part = block.select(slice(start, min(start + step, block.shape[0])))
-        XV = xp.astype(part.times(V), xp.float64)
-        if part.weights is not None:
-            XV = XV * xp.sqrt(xp.astype(part.weights, xp.float64))[:, None]
-        gram = gram + XV.T @ XV
+        gram = gram + _gram(block.xp, part.times(V), part.weights, slice(None))
     return (), (gram,)
 
 
@@ -293,3 +281,34 @@ def most_equal(values: Float64Array) -> int:
     edges = np.flatnonzero(-np.diff(positive) > _EQUAL * values[0])
     runs = np.diff(np.concatenate([[-1], edges, [positive.size - 1]]))
     return int(runs.max())
+
+
+def leading_range(data: DataMatrix, width: int) -> Float64Array:
+    """Return orthonormal columns that nearly span the leading right singular vectors, from one pass."""
+    # Halko, Martinsson & Tropp (2011), SIAM Review 53(2), Algorithm 4.3 with one power iteration, on X'. The
+    # draw depends on the number of columns alone: neither the order of rows nor the container matters.
+    n_columns = data.shape[1]
+    drawn = np.random.default_rng([n_columns, width]).standard_normal((n_columns, width))
+    return np.linalg.qr(apply_gram(data, drawn))[0]
+
+
+def compressed(data: DataMatrix, width: int, *, dtype: Any, scale: float = 1.0) -> DataMatrix | None:
+    """Return `scale` X V V' in another dtype, from two passes; None where the container has no such form."""
+    # A product costs l (n_rows + n_columns) operations per column instead of n_rows n_columns, and a pass
+    # over compressed data does not read X: for data out of memory it costs no pass over the disk. V nearly
+    # spans the leading right singular vectors, so that X V V' is little worse than the best one of rank l.
+    if data.has_missing:
+        return None
+    V = leading_range(data, width)
+    (rows,), _ = data.map_reduce_rows(_project, V=data.to_device(V), dtype=dtype, scale=scale)
+    projected = data.sample_matrix(rows)
+    if projected is None:
+        return None
+    held = data.xp.astype(data.to_device(V), dtype)
+    if isinstance(projected, LocalMatrix):
+        return CompressedMatrix(projected, held)
+    return BlockView(projected, CompressedMatrix, n_columns=data.shape[1], V=held)
+
+
+def _project(block: LocalMatrix, *, V: Array, dtype: Any, scale: float) -> tuple[tuple[Array], tuple[()]]:
+    return (block.xp.astype(block.times(V) * scale, dtype),), ()

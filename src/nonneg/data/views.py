@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import computed
+from nonneg._arrays import computed, to_device
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
@@ -39,16 +39,22 @@ class ScaledMatrix(LocalMatrix):
     def _rows(self, W: Array) -> Array:
         return W if self.row_scale is None else W * self.row_scale
 
-    def _columns(self, Ht: Array) -> Array:
+    def _to_base(self, Ht: Array) -> Array:
         return Ht if self.column_scale is None else Ht * self.column_scale[:, None]
+
+    def _from_base(self, product: Array) -> Array:
+        return self._to_base(product)
+
+    def _expanded(self, rows: Array) -> Array:
+        return rows if self.column_scale is None else rows * self.column_scale[None, :]
 
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""
-        return self._rows(self.base.times(self._columns(Ht)))
+        return self._rows(self.base.times(self._to_base(Ht)))
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
-        return self._columns(self.base.transposed_times(self._rows(W)))
+        return self._from_base(self.base.transposed_times(self._rows(W)))
 
     def materialized(self) -> LocalMatrix:
         """Return the same matrix with scaled entries stored."""
@@ -83,22 +89,49 @@ class ScaledMatrix(LocalMatrix):
         """Return the given rows, scaled."""
         taken = self.base.take_rows(rows)
         if self.row_scale is not None:
-            index = np.asarray(rows, dtype=np.int64)
-            if not isinstance(self.row_scale, np.ndarray):
-                index = self.xp.asarray(index, device=self.row_scale.device)
+            index = to_device(np.asarray(rows, dtype=np.int64), self.row_scale)
             taken = taken * self.xp.take(self.row_scale, index, axis=0)
-        return taken if self.column_scale is None else taken * self.column_scale[None, :]
+        return self._expanded(taken)
 
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows, scaled and dense."""
         rows = self.base.dense_rows(start, stop)
-        rows = rows if self.row_scale is None else rows * self.row_scale[start:stop, :]
-        return rows if self.column_scale is None else rows * self.column_scale[None, :]
+        return self._expanded(rows if self.row_scale is None else rows * self.row_scale[start:stop, :])
 
     def select(self, rows: Any) -> ScaledMatrix:
         """Return a view of some rows."""
         scale = None if self.row_scale is None else self.row_scale[rows, :]
         return ScaledMatrix(self.base.select(rows), row_scale=scale, column_scale=self.column_scale)
+
+
+class CompressedMatrix(ScaledMatrix):
+    """The matrix X V V' for a few orthonormal columns V, held as X V, or one block of it."""
+
+    def __init__(self, projected: LocalMatrix, V: Array) -> None:
+        super().__init__(projected, column_scale=V)
+        self._V = DenseMatrix(V, projected.xp)
+        self.container, self.shape = projected.container, (projected.shape[0], int(V.shape[0]))
+
+    def _to_base(self, Ht: Array) -> Array:
+        return self._V.transposed_times(Ht)
+
+    def _from_base(self, product: Array) -> Array:
+        return self._V.times(product)
+
+    def _expanded(self, rows: Array) -> Array:
+        return rows @ self._V.array.T
+
+    def squared_norm(self) -> float:
+        """Return the weighted sum of the squared entries; V is orthonormal."""
+        return self.base.squared_norm()
+
+    def count_nonzero(self) -> int:
+        """Return the number of entries that a product reads."""
+        return self._V.shape[1] * (self.shape[0] + self.shape[1])
+
+    def select(self, rows: Any) -> CompressedMatrix:
+        """Return some rows."""
+        return CompressedMatrix(self.base.select(rows), self._V.array)
 
 
 def transposed(data: LocalMatrix) -> LocalMatrix:

@@ -19,9 +19,9 @@ import numpy as np
 from nonneg._threads import BLAS
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.compressed import compressed
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseMatrix
+from nonneg.data.spectral import compressed
 from nonneg.iteration.loop import changed
 from nonneg.kernels.rows import converted
 from nonneg.losses.penalties import Penalties
