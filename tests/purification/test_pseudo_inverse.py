@@ -31,7 +31,9 @@ def test_least_infinity_norm(features, method):
     plain = smallest_infinity_norm(features.T)
     norms = np.abs(found.inverse).sum(axis=1)
     np.testing.assert_allclose(norms, np.abs(plain).sum(axis=1), rtol=1e-5)
-    assert found.infinity_norm < pseudo_inverse(features).infinity_norm
+    assert (
+        np.abs(found.inverse).sum(axis=1).max() < np.abs(pseudo_inverse(features).inverse).sum(axis=1).max()
+    )
     warm = pseudo_inverse(1.001 * features, method, found.bases)
     np.testing.assert_allclose(1.001 * warm.inverse, found.inverse, rtol=1e-6, atol=1e-8)
     assert warm.n_pivots == 0
@@ -47,10 +49,6 @@ def test_highs_takes_over_where_the_simplex_method_gives_up(features, monkeypatc
 def test_dependent_features_are_found(features):
     assert dependent_feature(features) is None
     assert dependent_feature(np.vstack([features[:4], features[:4].sum(axis=0)])) is not None
-
-
-def test_the_infinity_norm_is_that_of_the_largest_row():
-    assert module.PseudoInverse(np.array([[1.0, -2.0], [0.5, 0.25]])).infinity_norm == 3.0
 
 
 def test_a_row_whose_dual_solution_proves_nothing_is_computed_again(features, monkeypatch):

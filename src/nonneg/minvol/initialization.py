@@ -26,11 +26,6 @@ MAX_SAMPLES = 20_000
 MAX_ITER, TOL = 60, 1e-2
 # Objectives that differ by less than this share of the weight are tied, so that rounding does not choose.
 TIED = 1e-3
-# Two descents that agree to this share of the weight have found one simplex, and no third one is needed.
-AGREE = 2e-2
-# Up to this number of components, samples whose largest weights are near 2 / k fill a simplex and, nearly,
-# its reflection: both searches ended in the reflected one in 1 of 24 generated scenes with three components.
-REFLECTED = 4
 
 
 @dataclass(frozen=True)
@@ -139,16 +134,18 @@ def _regular(points: FloatArray, vertices: FloatArray) -> FloatArray:
 
 def best(reduced: Reduced, rng: Seed = None) -> FloatArray:
     """Return the result with the smallest objective of MV-Dual and of descents from anchors."""
-    # Descents from anchors, which lie inside the simplex, may end in another simplex about as large; MV-Dual
-    # starts outside, and fails where noise makes the first one flat. The objective says which one is better.
+    # Descents from anchors, which lie inside the simplex, may end in another simplex about as large, such as
+    # its reflection, which samples with largest weights near 2 / k nearly fill as well; MV-Dual starts
+    # outside, and fails where noise makes the first one flat. The objective says which one is better.
     problem = reduced.problem()
     first = anchors(reduced)
-    runs = [_descended(problem, first), _descended(problem, dual_from(reduced, first))]
-    if abs(runs[0][0] - runs[1][0]) > AGREE * problem.lam:
-        runs.append(_descended(problem, dual_from(reduced, runs[0][1], regular=False)))
-    if reduced.k <= REFLECTED:
-        center = runs[0][1].mean(axis=0)
-        runs.append(_descended(problem, 2.0 * center - runs[0][1]))
+    found = _descended(problem, first)
+    proposals = (
+        dual_from(reduced, first),
+        dual_from(reduced, found[1], regular=False),
+        2.0 * found[1].mean(axis=0) - found[1],
+    )
+    runs = [found, *(_descended(problem, H) for H in proposals)]
     lowest = min(loss for loss, _ in runs)
     return next(H for loss, H in runs if loss <= lowest + TIED * problem.lam)
 

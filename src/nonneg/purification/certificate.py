@@ -1,4 +1,4 @@
-"""The certificate of a purification: statements on init, decoding, mixing, conditioning and weights."""
+"""The certificate of a purification: statements on init, decoding, mixing and weights."""
 
 from __future__ import annotations
 
@@ -66,17 +66,15 @@ def purification_certificate(
     init_H: FloatArray,
 ) -> Certificate:
     """Return the certificate of a run."""
-    n, m = H.shape
+    n = len(H)
     values = samples @ decoder.inverse.T
     weights = np.where(values > decoder.threshold, values, 0.0)
     total = float(np.sum(values**2))
     removed = float(np.sum((values - weights) ** 2)) / total if total > 0 else 0.0
-    norm = float(np.abs(decoder.inverse).sum(axis=1).max())
     statements = [
         warm_start_statement(init.level, init.sentence, silent=len(init.silent)),
         decode_statement(removed, len(samples)),
         _mixing_of_halves(H, halves),
-        conditioning_statement(norm, n, m),
         weights_statement(weight_constants(weights), n),
         correlation_statement(weights),
         noise_statement(noise),
@@ -136,18 +134,6 @@ def halves_statement(e_norm: float, diagonal: float, n_norm: float) -> Statement
     quantities = {"diagonal_off_one": diagonal, "outside": n_norm}
     verdict = _verdict(e_norm, ALLOWED_MIXING)
     return Statement("mixing-on-halves", sentence, e_norm, ALLOWED_MIXING, verdict, quantities)
-
-
-def conditioning_statement(infinity_norm: float, n: int, m: int) -> Statement:
-    """State by how much the pseudo-inverse can amplify noise."""
-    allowed = 1.0 / max(m, n * infinity_norm)
-    sentence = (
-        f"||A^+||_inf = {infinity_norm:.4g}: adversarial noise of at most c G times {allowed:.2g} in each "
-        "entry, or unbiased noise of sqrt(n) times that, keeps the error below c by Theorems 1 and 2, whose "
-        "constant G is not known."
-    )
-    quantities = {"noise_unit": allowed}
-    return Statement("conditioning", sentence, infinity_norm, None, Verdict.NOT_VERIFIABLE, quantities)
 
 
 def weights_statement(constants: WeightConstants, n: int) -> Statement:

@@ -26,11 +26,6 @@ class PseudoInverse:
     bases: IntArray | None = None
     n_pivots: int = 0  # pivots of the simplex method, over all rows
 
-    @property
-    def infinity_norm(self) -> float:
-        """The largest l1 norm of a row: the largest amplification of entrywise noise."""
-        return float(np.abs(self.inverse).sum(axis=1).max())
-
 
 def chosen_method(name: str, update: str) -> str:
     """Return the pseudo-inverse that "auto" stands for."""
