@@ -82,7 +82,7 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "separate",
         f"Sources of {title}",
         f"{html.counted(len(names), 'source')} of {title}: {html.listed(energies)} of the energy.",
-        f"{html.seconds(data['seconds'])} of sound at {html.number(rate)} Hz from {', '.join(data['files'])} "
+        f"{html.seconds(data['seconds'])} of sound at {html.number(rate)} Hz from {', '.join(data['files'])}, "
         f"separated by {model.method}{trained}. The fit took {html.ending(result)}.",
         {name: result[name] for name in ("n_sources", "n_components", "divergence", "seconds")},
         data,

@@ -62,8 +62,6 @@ def describe(
         "n_words": model.n_features_in_,
         "n_used": len(model.word_indices_),
         "n_empty": int((~(proportions.sum(axis=1) > 0)).sum()),
-        "n_copies": int((model.duplicate_of_ != np.arange(len(model.duplicate_of_))).sum()),
-        "n_set_aside": len(model.set_aside_),
     }
     result = {
         **picked(model, "method", "n_topics_", "n_iter_"),
@@ -71,11 +69,7 @@ def describe(
         "coherence": float(model.coherence_.mean()),
         "seconds": seconds,
     }
-    left_out = html.noted(
-        (data["n_empty"], "document", "without topic words"),
-        (data["n_copies"], "document", "took no part in the search as copies"),
-        (data["n_set_aside"], "document", "in groups too small for a topic"),
-    )
+    empty = html.noted((data["n_empty"], "document", "without topic words"))
     largest = max(topics, key=lambda entry: entry["proportion"])
     return Record(
         "topics",
@@ -83,7 +77,7 @@ def describe(
         f"{html.counted(k, 'topic')} in {html.counted(n_documents, 'document')}; the largest "
         f"({largest['label']}) makes up {html.percent(largest['proportion'])}.",
         f"{html.counted(n_documents, 'document')} ({data['kind']}) from {documents.source}, "
-        f"{html.number(data['n_used'])} of {html.number(data['n_words'])} words used.{left_out} Topics by "
+        f"{html.number(data['n_used'])} of {html.number(data['n_words'])} words used.{empty} Topics by "
         f"{model.method}, in {html.seconds(seconds)}.",
         {name: (data | result)[name] for name in ("n_topics", "n_documents", "mean_npmi", "seconds")},
         data,

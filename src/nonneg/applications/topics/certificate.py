@@ -109,11 +109,14 @@ def _supported(support: Support) -> Statement:
 
 def _left_out(support: Support, n: int) -> Statement:
     took_part = n - support.n_copies - support.n_set_aside
+    reasons = {
+        "with the same words as an earlier one": support.n_copies,
+        "in groups too small for a topic": support.n_set_aside,
+    }
+    left_out = " and ".join(f"{count} {why}" for why, count in reasons.items() if count)
     return Statement(
         "documents-used",
-        f"Topics were found from {took_part} of {n} documents: {support.n_copies} have the same words as an "
-        f"earlier one, and {support.n_set_aside} resemble one another and no others, in groups too small for "
-        "a topic.",
+        f"Topics were found from {took_part} of {n} documents, without {left_out}.",
         took_part / n, None, Verdict.NOT_VERIFIABLE,
         {"n_copies": support.n_copies, "n_set_aside": support.n_set_aside},
     )  # fmt: skip
