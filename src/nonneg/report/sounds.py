@@ -45,8 +45,9 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
     model, sounds, shares = separated.model, separated.sounds, separated.energy_shares()
     fit, rate, names = model.model_, sounds[0].rate, model.source_names_
     choice, restarts = getattr(fit, "choice_", None), getattr(fit.result_, "restarts", None)
+    files = [sound.source for sound in sounds]
     data = {
-        "files": [sound.source for sound in sounds],
+        "files": files,
         "rate": rate,
         "n_samples": [sound.samples.shape[-1] for sound in sounds],
         "n_channels": [sound.n_channels for sound in sounds],
@@ -82,7 +83,7 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "separate",
         f"Sources of {title}",
         f"{html.counted(len(names), 'source')} of {title}: {html.listed(energies)} of the energy.",
-        f"{html.seconds(data['seconds'])} of sound at {html.number(rate)} Hz from {', '.join(data['files'])}, "
+        f"{html.seconds(data['seconds'])} of sound at {html.number(rate)} Hz from {', '.join(files)}, "
         f"separated by {model.method}{trained}. The fit took {html.ending(result)}.",
         {name: result[name] for name in ("n_sources", "n_components", "divergence", "seconds")},
         data,
