@@ -25,7 +25,7 @@ def path(tmp_path):
 def limited(monkeypatch, n_bytes):
     monkeypatch.setenv(limits.MAX_EXPANSION, "0")
     monkeypatch.setattr(limits, "_ALWAYS", n_bytes)
-    monkeypatch.setattr(limits, "_STEP", 7)
+    monkeypatch.setattr(limits, "_BUFFER", 7)
 
 
 READERS = {

@@ -17,7 +17,7 @@ MAX_EXPANSION = "NONNEG_MAX_EXPANSION"
 _RATIO = 200.0
 # So much is read of any file: it fits into memory.
 _ALWAYS = 1 << 30
-_STEP = 1 << 20
+_BUFFER = 1 << 20
 
 
 def expansion_limit(path: Path) -> float:
@@ -45,41 +45,34 @@ def check_rows(n_rows: int, path: Path) -> None:
         raise too_large(path)
 
 
-def open_gzip(path: Path) -> Any:
+def open_gzip(path: Path) -> io.BufferedReader:
     """Open a compressed file for reading, with a limit on what it expands to."""
-    return _LimitedGzip(path)
+    return io.BufferedReader(_LimitedGzip(path), _BUFFER)
 
 
 def open_gzip_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
     """Open a compressed text for reading, with a limit on what it expands to."""
-    return io.TextIOWrapper(_LimitedGzip(path), encoding=encoding, newline=newline)
+    return io.TextIOWrapper(open_gzip(path), encoding=encoding, newline=newline)
 
 
-class _LimitedGzip(gzip.GzipFile):
+class _LimitedGzip(io.RawIOBase):
     def __init__(self, path: Path) -> None:
-        super().__init__(path, "rb")
-        self._path, self._limit, self._n_bytes = path, expansion_limit(path), 0
+        self._path, self._stream = path, gzip.GzipFile(path, "rb")
+        self._rest = expansion_limit(path)
 
-    def _counted(self, data: bytes) -> bytes:
-        self._n_bytes += len(data)
-        if self._n_bytes > self._limit:
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n_bytes = self._stream.readinto(buffer)
+        self._rest -= n_bytes
+        if self._rest < 0:
             raise too_large(self._path)
-        return data
+        return n_bytes
 
-    def read(self, size: int | None = -1) -> bytes:
-        if size is not None and size >= 0:
-            return self._counted(super().read(size))
-        parts = []
-        while part := self.read(_STEP):
-            parts.append(part)
-        return b"".join(parts)
-
-    def read1(self, size: int = -1) -> bytes:
-        return self._counted(super().read1(size))
-
-    def readline(self, size: Any = -1) -> bytes:
-        # One line may be all of the file.
-        return self._counted(super().readline(_ALWAYS if size is None or size < 0 else size))
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def too_large(path: Path) -> FileFormatError:
