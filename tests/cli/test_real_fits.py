@@ -71,28 +71,6 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
     assert main(["report", str(folder)]) == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "words", "said"),
-    [
-        ((2, 3, -1.0), [], "row 2 (from 0), column 3: the entry is -1"),
-        ((2, 3, np.nan), [], "missing"),
-        (None, ["--loss", "frobenus"], "frobenius"),
-        (None, ["--tol", "-3"], "tol"),
-    ],
-    ids=str,
-)
-def test_bad_input_is_one_line(change, words, said, X, tmp_path, capsys):
-    if change is not None:
-        X[change[:2]] = change[2]
-    np.save(tmp_path / "x.npy", X)
-    assert fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", *words) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("nonneg: error: ")
-    assert error.count("\n") == 1
-    assert said in error
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_an_interrupted_fit_keeps_the_best_so_far(name, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 40)))

@@ -83,10 +83,3 @@ def test_new_data_may_have_further_columns_of_text(tmp_path):
     np.testing.assert_allclose(
         W @ np.load(fitted / "H.npy"), np.load(fitted / "W.npy") @ np.load(fitted / "H.npy"), atol=1e-2
     )
-
-
-def test_the_help_lists_what_users_type_alone(capsys):
-    assert main(["--help"]) == 0
-    shown = capsys.readouterr().out
-    assert "reproduce" not in shown
-    assert "bench" not in shown

@@ -209,13 +209,6 @@ def test_selections_that_make_no_sense(words, said, wine, tmp_path, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_a_short_row_is_found_among_chosen_columns(tmp_path, capsys):
-    path = tmp_path / "t.csv"
-    path.write_text("a,b,c\n1,2,x\n3,4\n5,6,y\n")
-    assert main(["fit", str(path), "-o", str(tmp_path / "out"), "--drop", "c"]) == 2
-    assert "line 3: expected 3 cells, got 2" in capsys.readouterr().err
-
-
 def test_the_number_of_components_comes_with_its_reason(wine, tmp_path, capsys):
     words = ["fit", str(wine), "--columns", "alcohol,ash,hue,magnesium", "--max-iter", "50", "--tol", "0"]
     assert main([*words, "-o", str(tmp_path / "out")]) == 0

@@ -177,17 +177,6 @@ def test_entries_below_zero_are_clipped_as_far_as_is_said(planted, tmp_path, cap
     assert "note: 1 entry below zero in 1 of 108 pixels" in capsys.readouterr().err
 
 
-def test_maps_take_over_where_the_scene_lies(planted, tmp_path, capsys):
-    spectral = pytest.importorskip("spectral")
-    place = ["UTM", "1", "1", "500000", "4200000", "30", "30", "10", "North", "WGS-84"]
-    cube = planted.X.reshape(ROWS, COLUMNS, BANDS).astype(np.float32)
-    spectral.envi.save_image(str(tmp_path / "scene.hdr"), cube, ext="img", metadata={"map info": place})
-    words = ["unmix", str(tmp_path / "scene.hdr"), "-k", "3", "--maps", "envi", "--quiet"]
-    assert main([*words, "-o", str(tmp_path / "out")]) == 0
-    capsys.readouterr()
-    assert read_cube(tmp_path / "out" / "abundances.hdr").georeference == {"map info": place}
-
-
 def test_pixels_without_data_do_not_look_like_pixels_without_a_material(planted, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
@@ -272,17 +261,6 @@ def test_bands_keep_their_numbers_where_others_are_left_out(flagged, planted, tm
     capsys.readouterr()
     record = json.loads((out / "result.json").read_text())
     assert max(entry["angle"] for entry in record["endmembers"]) < 1e-2
-
-
-def test_a_list_of_bad_bands_that_does_not_fit_has_a_way_out(flagged, tmp_path, capsys):
-    path = flagged(bbl=[1, 0])
-    words = ["unmix", str(path), "-k", "3", "--quiet", "-o", str(tmp_path / "out")]
-    assert main(words) == 2
-    said = capsys.readouterr().err
-    assert "2 entries, but there are 15 bands" in said
-    assert "--all-bands" in said
-    assert main([*words, "--all-bands"]) == 0
-    capsys.readouterr()
 
 
 def test_minimum_volume_and_its_report(tmp_path, capsys):

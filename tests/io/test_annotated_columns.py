@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.exceptions import FileFormatError
-from nonneg.integrations.anndata import _record, _statements, _writable
 from nonneg.io import read_table
 from nonneg.io.hdf5 import read_cell_column
 
@@ -113,15 +109,6 @@ def test_files_without_names_and_of_the_raw_counts(file):
         read_table(file, variable="Y")
 
 
-def test_files_from_before_anndata_0_7_are_refused(tmp_path):
-    path = tmp_path / "old.h5ad"
-    with h5py.File(path, "w") as h5:
-        h5["obs"] = np.array([(b"c0", 1), (b"c1", 2)], dtype=[("index", "S2"), ("n", int)])
-        h5["X"] = np.ones((2, 2))
-    with pytest.raises(FileFormatError, match=r"before version 0\.7.*write it again"):
-        read_table(path)
-
-
 @pytest.mark.parametrize("marks", [[False] * 4, None])
 def test_without_highly_variable_genes_there_is_nothing_to_choose(marks, file):
     with h5py.File(file, "r+") as h5:
@@ -138,47 +125,3 @@ def test_matrices_that_there_are_not(file):
         FileFormatError, match=r"contains no 'Y'. It contains: X, layers/columns, layers/rows"
     ):
         read_table(file, variable="Y")
-
-
-def test_parameters_are_written_as_numbers_words_and_lists():
-    class Thing:
-        def __str__(self):
-            return "thing"
-
-    found = _writable(
-        {
-            "none": None, "count": 3, "flag": True, "word": "x", "list": [1, 2.5], "range": range(3),
-            "mixed": [1, "a"],
-            "array": np.array([1.0]), "texts": np.array(["a"]), "inner": {"a": None, 1: (2, 3)},
-            "thing": Thing(), "last": 0.5,
-        }
-    )  # fmt: skip
-    assert list(found) == [
-        "count", "flag", "word", "list", "range", "mixed", "array", "texts", "inner", "thing", "last",
-    ]  # fmt: skip
-    assert (found["count"], found["flag"], found["word"], found["last"]) == (3, True, "x", 0.5)
-    np.testing.assert_array_equal(found["list"], [1, 2.5])
-    np.testing.assert_array_equal(found["range"], [0, 1, 2])
-    assert (found["mixed"], found["texts"], found["thing"]) == ("[1, 'a']", "['a']", "thing")
-    np.testing.assert_array_equal(found["array"], [1.0])
-    assert list(found["inner"]) == ["1"]
-    np.testing.assert_array_equal(found["inner"]["1"], [2, 3])
-
-
-def test_a_fit_is_recorded_with_its_statements():
-    model = SimpleNamespace(
-        get_params=lambda deep: {"a": 1, "b": None, "deep": deep}, n_iter_=7,
-        certificate_=[
-            Statement("one", "Said.", 0.5, None, Verdict.HOLDS),
-            Statement("two", "Not.", None, 2.0, Verdict.FAILS),
-        ],
-    )  # fmt: skip
-    assert _statements(model) == {
-        "one": {"sentence": "Said.", "verdict": str(Verdict.HOLDS), "number": 0.5},
-        "two": {"sentence": "Not.", "verdict": str(Verdict.FAILS), "threshold": 2.0},
-    }
-    found = _record(model, {"a": 2})
-    assert found["params"] == {"a": 2, "deep": False}
-    assert (found["n_iter"], found["estimator"]) == (7, "SimpleNamespace")
-    assert "reconstruction_err" not in found
-    assert _statements(SimpleNamespace()) == {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import pickle
 import re
 import zipfile
@@ -14,7 +12,7 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from nonneg.exceptions import DataTypeError, FileFormatError, UnsafeFileError
-from nonneg.io import Table, known_suffixes, read_table
+from nonneg.io import known_suffixes, read_table
 
 
 @pytest.fixture
@@ -41,11 +39,6 @@ def test_npy_keeps_its_type(dtype, tmp_path, X):
 def test_truth_values_become_numbers(tmp_path, X):
     np.save(tmp_path / "x.npy", X > 0.5)
     assert read_table(tmp_path / "x.npy").X.dtype == np.uint8
-
-
-def test_npz_with_one_array(tmp_path, X):
-    np.savez_compressed(tmp_path / "x.npz", X)
-    np.testing.assert_array_equal(read_table(tmp_path / "x.npz").X, X)
 
 
 def test_npz_takes_the_only_matrix_beside_vectors(tmp_path, X):
@@ -124,13 +117,6 @@ def test_headers_may_declare_as_much_as_there_is(tmp_path):
         read_table(path)
 
 
-def test_sparse_npz_with_impossible_indices_is_refused(tmp_path, S):
-    S.indices[3] = 999
-    sparse.save_npz(tmp_path / "s.npz", S)
-    with pytest.raises(FileFormatError, match="impossible indices"):
-        read_table(tmp_path / "s.npz")
-
-
 class Bomb:
     def __reduce__(self):
         return pytest.fail, ("the file ran code",)
@@ -154,19 +140,6 @@ def test_objects_beside_numbers_are_left_alone(tmp_path, X):
         read_table(tmp_path / "x.npz", variable="notes")
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_matrix_market(compressed, tmp_path, S, X):
-    for matrix, name in ((S, "s.mtx"), (X, "x.mtx")):
-        stream = io.BytesIO()
-        scipy_io.mmwrite(stream, matrix)
-        path = tmp_path / (name + ".gz" * compressed)
-        path.write_bytes(gzip.compress(stream.getvalue()) if compressed else stream.getvalue())
-        table = read_table(path)
-        assert sparse.issparse(table.X) == sparse.issparse(matrix)
-        dense = table.X.toarray() if sparse.issparse(table.X) else table.X
-        np.testing.assert_allclose(dense, S.toarray() if matrix is S else X)
-
-
 def test_matlab_dense_and_sparse(tmp_path, S, X):
     scipy_io.savemat(tmp_path / "x.mat", {"X": X, "k": 3, "words": "text"}, do_compression=True)
     np.testing.assert_array_equal(read_table(tmp_path / "x.mat").X, X)
@@ -182,26 +155,6 @@ def test_matlab_with_several_variables_asks_which(tmp_path, X):
     scipy_io.savemat(tmp_path / "t.mat", {"words": "text"})
     with pytest.raises(FileFormatError, match="no numeric array"):
         read_table(tmp_path / "t.mat")
-
-
-def test_matlab_73(tmp_path, S, X):
-    h5py = pytest.importorskip("h5py")
-    path = tmp_path / "x.mat"
-    with h5py.File(path, "w", userblock_size=512) as file:
-        file.create_dataset("X", data=X.T).attrs["MATLAB_class"] = np.bytes_("double")
-        file.create_dataset("words", data=np.zeros((4, 1), "u2")).attrs["MATLAB_class"] = np.bytes_("char")
-        group = file.create_group("S")
-        group.attrs["MATLAB_sparse"] = S.shape[0]
-        group.attrs["MATLAB_class"] = np.bytes_("double")
-        C = S.tocsc()
-        for name, part in (("data", C.data), ("ir", C.indices), ("jc", C.indptr)):
-            group.create_dataset(name, data=part)
-    with path.open("r+b") as stream:
-        stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512))
-    with pytest.raises(FileFormatError, match=r"S \(30 x 20\), X \(6 x 4\)"):
-        read_table(path)
-    np.testing.assert_array_equal(read_table(path, variable="X").X, X)
-    np.testing.assert_array_equal(read_table(path, variable="S").X.toarray(), S.toarray())
 
 
 def written(kind, path, X):
@@ -274,13 +227,3 @@ def test_what_is_no_table_of_numbers_is_refused(array, error, said, tmp_path):
     np.save(tmp_path / "x.npy", array)
     with pytest.raises(error, match=said):
         read_table(tmp_path / "x.npy")
-
-
-def test_a_table_prints_its_shape_and_turns_over(X):
-    table = Table(X, tuple("abcdef"), None, "x.csv", "csv")
-    assert repr(table) == "Table(6 x 4 float64, row names, from 'x.csv')"
-    turned = table.transposed()
-    np.testing.assert_array_equal(turned.X, X.T)
-    assert turned.X.flags.c_contiguous
-    assert turned.column_names == tuple("abcdef")
-    assert turned.row_names is None

@@ -14,30 +14,6 @@ from nonneg.io import stored
 from nonneg.io.stored import ArrayRows, CompressedColumns, CompressedRows, FileRows, by_rows
 
 
-def compressed(counts, memory, block, monkeypatch):
-    """A matrix with so many entries in its rows, in blocks of at most so many entries of twelve bytes."""
-    monkeypatch.setattr(stored, "_BLOCK_BYTES", 12 * block)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    n = int(indptr[-1])
-    indices = np.concatenate([np.arange(count) for count in counts]).astype(np.int32)
-    return CompressedRows(np.ones(n), indices, indptr, (len(counts), 50), "file", memory)
-
-
-def test_a_row_of_which_two_do_not_fit_is_refused(monkeypatch):
-    assert compressed([10, 1], 360, 99, monkeypatch).cuts()[-1] == 2
-    with pytest.raises(FileFormatError, match="a row with 10 entries: two rows of that size do not fit"):
-        compressed([10, 1], 359, 99, monkeypatch).cuts()
-
-
-def test_rows_of_a_sparse_matrix(rng):
-    X = sp.random_array((7, 5), density=0.5, random_state=rng, format="csr")
-    matrix = CompressedRows(X.data, X.indices, X.indptr, X.shape, "file")
-    for start, stop in ((0, 7), (2, 5), (3, 3)):
-        np.testing.assert_array_equal(matrix.read_rows(start, stop).toarray(), X.toarray()[start:stop])
-    matrix.select(np.array([4, 1]))
-    np.testing.assert_array_equal(matrix.read_rows(1, 6).toarray(), X.toarray()[1:6, [4, 1]])
-
-
 @pytest.mark.parametrize("columns", [None, np.array([3, 0])])
 @pytest.mark.parametrize("listed", [False, True])
 def test_rows_are_read_into_memory(columns, listed, rng):
@@ -58,29 +34,6 @@ def test_rows_are_read_into_memory(columns, listed, rng):
     with ThreadPoolExecutor(2) as writers:
         matrix.read_into(out, 3, 9, writers)
     np.testing.assert_array_equal(out, X[3:9] if columns is None else X[3:9][:, columns])
-
-
-@pytest.mark.parametrize(
-    ("size", "wanted", "edges"),
-    [(3, 3, [0, 3, 6, 9, 10]), (3, 6, [0, 6, 10]), (3, 2, [0, 3, 6, 9, 10]), (3, 99, [0, 10])],
-)
-def test_blocks_of_row_groups(size, wanted, edges, tmp_path, monkeypatch, rng):
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    from nonneg.io.parquet import ParquetRows
-    from nonneg.io.table import ReadOptions
-
-    X = rng.random((10, 4))
-    table = pa.table({f"c{at}": X[:, at] for at in range(4)})
-    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=size)
-    monkeypatch.setattr(stored, "_BLOCK_BYTES", 32 * wanted)
-    matrix = ParquetRows(tmp_path / "x.parquet", ReadOptions(), 10**6)
-    assert matrix.cuts().tolist() == edges
-    assert matrix.chunk_rows == 3
-    for start, stop in ((0, 10), (3, 6), (2, 8), (9, 10)):
-        np.testing.assert_array_equal(matrix.read_rows(start, stop), X[start:stop])
-    matrix.close()
 
 
 @pytest.mark.parametrize("memory", [1, 200, 500, 10**6])

@@ -10,7 +10,6 @@ from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
     FileFormatError,
-    InvalidParameterError,
     NonnegWarning,
     ShapeError,
     UnsafeFileError,
@@ -142,12 +141,6 @@ def test_a_library_of_envi(tmp_path):
         read_cube(tmp_path / "library.hdr")
 
 
-def test_an_empty_numpy_file(tmp_path):
-    (tmp_path / "empty.npy").touch()
-    with pytest.raises(FileFormatError, match="is empty"):
-        read_cube(tmp_path / "empty.npy")
-
-
 @pytest.mark.parametrize(("old", "new"), [(b"(2, 3, 4)", b"(2, 3, 4("), (b"(2, 3, 4)", b"(2, 3,-4)")])
 def test_a_damaged_header_of_a_numpy_file(tmp_path, values, old, new):
     np.save(tmp_path / "cube.npy", values)
@@ -202,10 +195,6 @@ def test_bands_that_a_header_flags_as_bad_are_told_and_not_copied(tmp_path, valu
     assert read_cube(path, bands=[0, 1, 1, 1]).kept.tolist() == [False, True, True, True]
     assert as_cube(cube, bands="all").bands is None
     assert as_cube(cube, no_data=3).kept.tolist() == [True, False, True, False]
-
-
-def test_a_list_of_bad_bands_that_flags_none_says_nothing(tmp_path, values):
-    assert read_cube(envi(tmp_path / "c.hdr", values, bbl=["1.0"] * 4)).bands is None
 
 
 @pytest.mark.parametrize(
@@ -283,15 +272,6 @@ def test_the_scale_of_reflectances(tmp_path, values):
         read_cube(path)
 
 
-def test_a_choice_of_an_array_is_refused_where_there_is_one(tmp_path, values):
-    np.save(tmp_path / "c.npy", values)
-    for path in (tmp_path / "c.npy", envi(tmp_path / "c.hdr", values)):
-        with pytest.raises(
-            InvalidParameterError, match=r"--variable\) chooses .* and contains only one: leave it out"
-        ):
-            read_cube(path, variable="X")
-
-
 def test_a_library_of_envi_with_values_that_are_none(tmp_path):
     spectral = pytest.importorskip("spectral")
     listed = {
@@ -347,11 +327,6 @@ def test_matrices_of_pixels_with_their_numbers_of_rows_and_columns(tmp_path, val
         read_cube(tmp_path / "c.mat")
 
 
-def test_an_image_is_no_library(tmp_path, values):
-    with pytest.raises(FileFormatError, match="is an image, not a library of spectra"):
-        read_envi_library(envi(tmp_path / "c.hdr", values))
-
-
 @pytest.mark.parametrize("ending", ["", ".raw", ".RAW", ".dat", ".bsq"])
 def test_files_of_numbers_by_their_endings(tmp_path, values, ending):
     header = envi(tmp_path / "c.hdr", values)
@@ -374,19 +349,3 @@ def test_an_order_of_numbers_that_is_not_known(tmp_path, values):
         read_cube(header)
     header.write_text(header.read_text().replace("interleave = Bip", "interleave = BIP"))
     np.testing.assert_array_equal(read_cube(header).values, values)
-
-
-def test_maps_are_written_over_older_ones(tmp_path):
-    pytest.importorskip("spectral")
-    for value in (1.0, 2.0):
-        header, numbers = write_envi(tmp_path / "maps.hdr", np.full((2, 3, 1), value), ["a"])
-        assert (header.name, numbers.name) == ("maps.hdr", "maps.img")
-        np.testing.assert_array_equal(read_cube(header).values, value)
-
-
-@pytest.mark.parametrize(("count", "axis"), [(2, 0), (3, 1)])
-def test_wavelengths_of_another_axis_are_told(count, axis, values):
-    with pytest.raises(ShapeError, match=rf"Axis {axis} of the cube.*np\.moveaxis\(array, {axis}, 2\)"):
-        Cube(values, np.arange(float(count)))
-    with pytest.raises(ShapeError, match=r"Expected 4 wavelengths.*shape \(7,\)\.$"):
-        Cube(values, np.arange(7.0))

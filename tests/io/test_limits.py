@@ -30,14 +30,8 @@ def limited(monkeypatch, n_bytes):
 
 READERS = {
     "read": lambda stream: stream.read(),
-    "read(-1)": lambda stream: stream.read(-1),
-    "read(None)": lambda stream: stream.read(None),
     "read(1000)": lambda stream: stream.read(1000),
     "read1": lambda stream: b"".join(iter(stream.read1, b"")),
-    "readline": lambda stream: b"".join(iter(stream.readline, b"")),
-    "readline(-1)": lambda stream: b"".join(iter(lambda: stream.readline(-1), b"")),
-    "readline(None)": lambda stream: b"".join(iter(lambda: stream.readline(None), b"")),
-    "readline(4)": lambda stream: b"".join(iter(lambda: stream.readline(4), b"")),
     "lines": lambda stream: b"".join(stream),
 }
 
@@ -50,18 +44,6 @@ def test_files_are_read_up_to_the_limit_and_not_beyond(reader, path, monkeypatch
     limited(monkeypatch, len(TEXT) - 1)
     with limits.open_gzip(path) as stream, pytest.raises(FileFormatError, match="expands to more than"):
         READERS[reader](stream)
-
-
-def test_parts_are_as_long_as_was_asked_for(path):
-    with limits.open_gzip(path) as stream:
-        assert stream.read(0) == b""
-        assert stream.readline(0) == b""
-        assert stream.read(3) == TEXT[:3]
-        assert stream.readline(4) == TEXT[3:7]
-        assert stream.readline() == b"ine\n"
-        assert 0 < len(stream.read1(2)) <= 2
-    with limits.open_gzip_text(path) as text:
-        assert text.read() == TEXT.decode()
 
 
 def test_the_limit_is_a_multiple_of_the_size_of_the_file_but_never_small(path, monkeypatch):

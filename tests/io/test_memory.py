@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from nonneg.io import memory
@@ -35,22 +33,3 @@ def test_the_least_of_all_limits_counts(tmp_path, monkeypatch):
         monkeypatch.setattr(memory, "_limit_files", lambda names=names: (tmp_path / name for name in names))
         assert memory_limit() == expected
     assert checked_memory(None) == 617
-
-
-def test_limits_are_those_of_the_group_and_all_around_it(monkeypatch):
-    lines = "12:cpu,memory:/a/b\n3:cpuset:/c\n0::/x/y\n"
-    monkeypatch.setattr(Path, "read_text", lambda self, encoding: lines)
-    first, second = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
-    found = [place.as_posix() for place in memory._limit_files()]
-    assert found == [
-        *(f"{first}{inner}/memory.limit_in_bytes" for inner in ("/a/b", "/a", "")),
-        *(f"{second}{inner}/memory.max" for inner in ("/x/y", "/x", "")),
-    ]
-
-
-def test_a_system_without_control_groups_has_no_such_limit(monkeypatch):
-    def missing(self, encoding):
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "read_text", missing)
-    assert list(memory._limit_files()) == []

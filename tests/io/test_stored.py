@@ -9,7 +9,7 @@ from tests.references.stored import FORMATS, SPARSE, write
 
 from nonneg import open_matrix
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegWarning, UnsafeFileError
-from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
+from nonneg.io.memory import checked_memory, temporary_array
 from nonneg.io.read import as_stored
 from nonneg.io.stored import ArrayRows, FileRows
 
@@ -99,14 +99,6 @@ def test_memory_mapped_arrays_are_read_from_their_file(X, tmp_path):
     assert as_stored(sp.csr_array(X)) is None
 
 
-def test_direct_reads_give_the_same_rows(X, tmp_path, monkeypatch):
-    np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("nonneg.io.stored.memory_limit", lambda: 100)
-    stored = open_matrix(tmp_path / "X.npy")
-    for start, stop in ((0, 60), (1, 2), (13, 60)):
-        np.testing.assert_array_equal(stored.read_rows(start, stop), X[start:stop])
-
-
 def test_open_arrays_of_the_libraries_are_taken(X, tmp_path):
     h5py, zarr, anndata = (pytest.importorskip(name) for name in ("h5py", "zarr", "anndata"))
     with h5py.File(write(X, "chunked hdf5", tmp_path)[0]) as file:
@@ -154,14 +146,6 @@ def test_other_memory_is_refused(given):
         checked_memory(given)
 
 
-def test_the_default_is_half_of_what_the_process_may_have():
-    assert checked_memory(None) == memory_limit() // 2
-    assert 1e8 < memory_limit() < 1e15
-    assert [written_bytes(n) for n in (999, 2000, 1.5e6, 2e9, 1e13)] == [
-        "999 bytes", "2 kB", "1.5 MB", "2 GB", "10 TB"
-    ]  # fmt: skip
-
-
 def test_temporary_arrays_leave_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     array = temporary_array((5, 3), np.float32)
@@ -207,11 +191,3 @@ def test_which_files_can_be_read_block_by_block(X, tmp_path):
         open_matrix(tmp_path / "x.csv")
     with pytest.raises(InvalidParameterError, match="contains only one"):
         open_matrix(tmp_path / "x.npy", variable="X")
-
-
-def test_at_most_three_near_names_are_offered(tmp_path):
-    for name in ("data1", "data2", "data3", "data4"):
-        (tmp_path / f"{name}.npy").touch()
-    with pytest.raises(FileFormatError, match="Did you mean") as caught:
-        open_matrix(tmp_path / "data5.npy")
-    assert str(caught.value).count(" or ") == 2

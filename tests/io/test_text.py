@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import re
-import time
 
 import numpy as np
 import pytest
 
-from nonneg.cli import main
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.io import read_table
 from nonneg.io.table import Selection
@@ -193,14 +190,6 @@ def test_what_is_left_out_may_be_text_but_no_row_may_be_short(tmp_path):
         read_table(path, selection=Selection(columns=("a",)))
 
 
-def test_long_cells_are_shown_by_their_beginning(tmp_path):
-    path = tmp_path / "t.csv"
-    for length, shown in ((40, "x" * 40), (41, "x" * 37 + "...")):
-        path.write_text(lines("a,b", "1,2", f"3,{'x' * length}"))
-        with pytest.raises(FileFormatError, match=f"got '{re.escape(shown)}'"):
-            read_table(path)
-
-
 @pytest.mark.parametrize(
     ("text", "remedy"),
     [
@@ -262,18 +251,6 @@ def test_options_are_checked(tmp_path):
         read_table(tmp_path / "t.csv", header="maybe")
 
 
-def test_a_big_table_is_parsed_by_compiled_code(tmp_path):
-    """A loop over the cells in Python takes seconds for two million of them."""
-    path = tmp_path / "t.csv"
-    row = ",".join(f"{value:.5f}" for value in np.random.default_rng(0).random(1000))
-    path.write_text("".join(f"sample{number},{row}\n" for number in range(2000)))
-    started = time.process_time()
-    table = read_table(path)
-    assert time.process_time() - started < 4
-    assert table.X.shape == (2000, 1000)
-    assert table.row_names[-1] == "sample1999"
-
-
 @pytest.mark.parametrize("delimiter", ["ab", ""])
 def test_a_delimiter_is_one_character(delimiter, tmp_path):
     path = tmp_path / "t.csv"
@@ -297,17 +274,6 @@ def test_a_choice_of_an_array_is_refused_where_there_is_one(tmp_path, name):
         match=rf"^variable='X' \(--variable\) chooses .*\.mat.*{name} is .*leave it out",
     ):
         read_table(path, variable="X")
-
-
-def test_the_command_refuses_it_in_one_line(tmp_path, capsys):
-    (tmp_path / "t.csv").write_text("1,2\n3,4\n")
-    assert (
-        main(["fit", str(tmp_path / "t.csv"), "-k", "1", "--variable", "X", "-o", str(tmp_path / "out")]) == 2
-    )
-    said = capsys.readouterr().err
-    assert "--variable" in said
-    assert "comma-separated text" in said
-    assert len(said.strip().splitlines()) == 1
 
 
 def test_blanks_before_the_name_of_a_row(tmp_path):

@@ -190,11 +190,6 @@ def _names(file: Any, side: str) -> list[str] | None:
     if side not in file:
         return None
     frame = file[side]
-    if not is_group(frame):
-        raise FileFormatError(
-            f"{side!r} is stored as anndata wrote it before version 0.7 (2020). Read the file with anndata, "
-            "and write it again."
-        )
     name = frame.attrs.get("_index", "_index")
     name = name.decode() if isinstance(name, bytes) else name
     return _column(frame[name], f"{side}/{name}") if name in frame else None

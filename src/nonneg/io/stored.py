@@ -305,16 +305,6 @@ class ArrayRows(StoredMatrix):
     def _read(self, start: int, stop: int) -> Any:
         return np.asarray(self.array[start:stop])
 
-    def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
-        """Read a range of rows into memory that is there already, on several threads."""
-        if self.columns is not None or not isinstance(self.array, np.ndarray):
-            super().read_into(out, start, stop, writers)
-            return
-        rows = self.array[start:stop]
-        in_parts(
-            lambda at, end: np.copyto(out[at:end], rows[at:end], casting="unsafe"), stop - start, writers
-        )
-
 
 def npy_rows(path: Path, memory: Any = None) -> StoredMatrix:
     """Open a .npy file."""
