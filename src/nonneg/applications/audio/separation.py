@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from math import inf
 from os import PathLike
 from typing import Any, ClassVar
@@ -43,6 +44,7 @@ from nonneg.iteration import Progress
 MASK_EXPONENT = 2.0
 
 
+@dataclass(eq=False, repr=False)
 class SourceSeparation(SavableEstimator):
     """Separate a recording into sources by NMF of its spectrogram.
 
@@ -82,14 +84,7 @@ class SourceSeparation(SavableEstimator):
         others as in `TransformNMF`.
     random_state : int, RandomState, Generator or None
         The seed of the initializations.
-    verbose : int, default 0
-        1 shows progress, with the rate and the time left.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
-    callback : callable or None
-        Called with a `Progress` after each iteration; True stops.
-    checkpoint : str, path or None
-        A folder from which an interrupted run resumes.
+    {verbose, n_jobs, callback, checkpoint}
 
     Attributes
     ----------
@@ -133,6 +128,25 @@ class SourceSeparation(SavableEstimator):
     True
     """
 
+    n_sources: int | None = None
+    _: KW_ONLY
+    method: str = "stft"
+    n_components: int | None = None
+    grouping: Any = "auto"
+    frame_length: int | None = None
+    hop: int | None = None
+    window: Any = None
+    init: Any = None
+    n_init: int | None = None
+    max_iter: int | None = None
+    tol: float | None = None
+    method_params: dict[str, Any] | None = None
+    random_state: Seed = None
+    verbose: int = 0
+    n_jobs: int | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     _stored: ClassVar[Fields] = {
         "model_": Model(NMF, TransformNMF),
         "framing_": FRAMING,
@@ -144,45 +158,6 @@ class SourceSeparation(SavableEstimator):
         "divergences_": StoredArray("number of models", nonnegative=True, optional=True),
         "source_names_": Names("number of sources", container=tuple, optional=True),
     }
-
-    def __init__(
-        self,
-        n_sources: int | None = None,
-        *,
-        method: str = "stft",
-        n_components: int | None = None,
-        grouping: Any = "auto",
-        frame_length: int | None = None,
-        hop: int | None = None,
-        window: Any = None,
-        init: Any = None,
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        method_params: dict[str, Any] | None = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_sources = n_sources
-        self.method = method
-        self.n_components = n_components
-        self.grouping = grouping
-        self.frame_length = frame_length
-        self.hop = hop
-        self.window = window
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.method_params = method_params
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def fit(self, signals: Any, rate: int | None = None, *, training: Any = None) -> SourceSeparation:
         """Learn components from a recording, or from several.
@@ -287,8 +262,9 @@ class SourceSeparation(SavableEstimator):
             Itself, with new `groups_`, `source_names_` and `energy_shares_`.
         """
         check_is_fitted(self)
+        groups, names = grouped_by_hand(grouping, len(self.groups_))
         self.proposals_ = np.array([])
-        return self._set_groups(*grouped_by_hand(grouping, len(self.groups_)))
+        return self._set_groups(groups, names)
 
     @property
     def history_(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -37,6 +37,7 @@ ROWS = 1 << 14
 """Number of pixels that are unmixed at a time."""
 
 
+@dataclass(eq=False, repr=False)
 class Unmixing(SavableEstimator):
     """Find the endmembers of a hyperspectral image and map their abundances.
 
@@ -71,8 +72,7 @@ class Unmixing(SavableEstimator):
         The seed of methods that draw random numbers.
     verbose : int, default 0
         1 shows the progress of convex methods and of the mapping.
-    n_jobs : int or None
-        Number of threads; None uses all cores.
+    {n_jobs}
     callback : callable, optional
         Convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
@@ -141,6 +141,21 @@ class Unmixing(SavableEstimator):
     (20, 30, 3)
     """
 
+    n_endmembers: int | str | None = "auto"
+    _: KW_ONLY
+    method: str = "auto"
+    constraint: str = "normalized"
+    normalize: str | None = "auto"
+    negative_tol: float = 0.05
+    tol: float | None = None
+    max_iter: int | None = None
+    method_params: dict[str, Any] | None = None
+    random_state: Seed = None
+    verbose: int = 0
+    n_jobs: int | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     _stored: ClassVar[Fields] = {
         "n_endmembers_": Value(int),
         "n_features_in_": Value(int),
@@ -163,37 +178,6 @@ class Unmixing(SavableEstimator):
         "n_endmembers_estimate_": Record(EndmemberCount.from_dict, optional=True),
     }
 
-    def __init__(
-        self,
-        n_endmembers: int | str | None = "auto",
-        *,
-        method: str = "auto",
-        constraint: str = "normalized",
-        normalize: str | None = "auto",
-        negative_tol: float = 0.05,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        method_params: dict[str, Any] | None = None,
-        random_state: Seed = None,
-        verbose: int = 0,
-        n_jobs: int | None = None,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_endmembers = n_endmembers
-        self.method = method
-        self.constraint = constraint
-        self.normalize = normalize
-        self.negative_tol = negative_tol
-        self.tol = tol
-        self.max_iter = max_iter
-        self.method_params = method_params
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.checkpoint = checkpoint
-
     def fit(
         self,
         cube: Any,
@@ -211,8 +195,7 @@ class Unmixing(SavableEstimator):
         cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
             The hyperspectral image, never modified. The default reads it in blocks, several times, so that a
             memory-mapped file need not fit in memory; named methods gather its pixels.
-        y : Any
-            Ignored.
+        {y}
         mask : array of bool of shape (n_rows, n_columns), optional
             True for pixels to use.
         bands : "all" or array of bool of shape (n_bands,), optional
@@ -274,8 +257,7 @@ class Unmixing(SavableEstimator):
         ----------
         cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
             The hyperspectral image.
-        y : Any
-            Ignored.
+        {y}
         **options : Any
             As in `fit`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 
 
+@dataclass(eq=False, repr=False)
 class MutationalSignatures(SavableEstimator):
     """Extract mutational signatures from counts of single base substitutions.
 
@@ -107,11 +109,20 @@ class MutationalSignatures(SavableEstimator):
     (2, (40, 2))
     """
 
-    consensus_: ConsensusNMF
-    signatures_: FloatArray
-    exposures_: FloatArray
-    sample_names_: list[str]
-    channels_found_: Any
+    n_signatures: int | Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+    _: KW_ONLY
+    n_init: int = 100
+    resample: str | None = "poisson"
+    clustering: str = "matched"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: Seed = None
+    device: str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable[[Progress], bool | None] | None = None
+    checkpoint: str | PathLike[str] | None = None
+
     _stored: ClassVar[Fields] = {
         "consensus_": Model(ConsensusNMF),
         "signatures_": StoredArray("n_signatures_", 96, nonnegative=True),
@@ -119,35 +130,6 @@ class MutationalSignatures(SavableEstimator):
         "sample_names_": Names("samples", container=list, optional=True),
         "channels_found_": StoredArray(96, kind="b", optional=True),
     }
-
-    def __init__(
-        self,
-        n_signatures: int | Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 9, 10),
-        *,
-        n_init: int = 100,
-        resample: str | None = "poisson",
-        clustering: str = "matched",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-        device: str | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable[[Progress], bool | None] | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_signatures = n_signatures
-        self.n_init = n_init
-        self.resample = resample
-        self.clustering = clustering
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> MutationalSignatures:
         """Extract the signatures.
@@ -157,8 +139,7 @@ class MutationalSignatures(SavableEstimator):
         X : data frame or array of counts
             96 mutation types x n tumors (COSMIC's layout) or n x 96. A data frame names its channels, such as
             A[C>A]A, in any order; an array has them in COSMIC's order. Never modified.
-        y : Any
-            Ignored.
+        {y}
 
         Returns
         -------
@@ -184,7 +165,7 @@ class MutationalSignatures(SavableEstimator):
             raise InvalidParameterError(str(error).replace("n_components", "n_signatures")) from error
         self.consensus_ = model
         single = getattr(X, "dtype", None) == np.float32
-        self.signatures_ = np.zeros(0, dtype=np.float32 if single else np.float64)
+        self.signatures_: FloatArray = np.zeros(0, dtype=np.float32 if single else np.float64)
         self.sample_names_ = names or [str(at) for at in range(len(counts))]
         self._take(counts, found)
         return self
