@@ -114,18 +114,6 @@ class Request:
         weights = None if self.sample_weight is None else _checked_weights(self.sample_weight, shape[0])
         return weights, mask
 
-    def check_entries(self, data: DataMatrix, labels: Labels, advice: Any, first_row: int = 0) -> None:
-        """Reject entries that the caller does not accept."""
-        if self.negative not in (None, "error", "keep"):
-            raise UnknownNameError.of("negative", self.negative, ("error", "keep"))
-        signed = self.signed or self.negative == "keep"
-        if advice is None and self.negative:
-            advice = lambda: KEEP  # noqa: E731
-        check_entries(
-            data, positive=self.positive, signed=signed, who=self.who, masks=self.masks, labels=labels,
-            advice=advice, first_row=first_row,
-        )  # fmt: skip
-
 
 def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
     """Check type, shape and entries of X once, and wrap it; what is wrapped already was checked.
@@ -154,7 +142,7 @@ def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
     advice = None
     annotated = annotated_matrix(X)
     if annotated is not None:
-        X, advice = annotated.entries, annotated.source.advice
+        X, advice = annotated.entries, annotated.source.advice()
         labels = annotated.row_names, annotated.column_names
     stored, device = as_stored(X), request.device
     if stored is not None and not stored.fits():
@@ -175,11 +163,11 @@ def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
         mask = observed_mask(X, mask)
     data = as_data_matrix(X, weights=weights, mask=mask)
     data.numpy_out = device is not None
-    request.check_entries(data, labels, advice)
+    check_entries(data, request, labels, advice)
     return data if request.sparse_arrays or device is not None else on_host(data)
 
 
-def _streamed(stored: StoredMatrix, request: Request, labels: Labels, advice: Any) -> StreamedMatrix:
+def _streamed(stored: StoredMatrix, request: Request, labels: Labels, advice: str | None) -> StreamedMatrix:
     """Check what does not fit in memory, in its first pass."""
     _check_form(stored, request.who)
     if labels is None and stored.row_names is not None and stored.column_names is not None:
@@ -187,8 +175,8 @@ def _streamed(stored: StoredMatrix, request: Request, labels: Labels, advice: An
     weights, mask = request.rows(stored.shape)
     options = {"weights": weights, "mask": mask, "missing": request.missing, "verbose": request.verbose}
     data = StreamedMatrix(stored, device=request.device, **options)
-    data.examine(lambda block, first_row: request.check_entries(block, labels, advice, first_row))
-    request.check_entries(data, labels, advice)  # what only the whole matrix shows
+    data.examine(lambda block, first_row: check_entries(block, request, labels, advice, first_row))
+    check_entries(data, request, labels, advice)  # what only the whole matrix shows
     return data
 
 
@@ -311,17 +299,15 @@ def _checked_weights(weights: Any, n_rows: int) -> Array:
 
 
 def check_entries(
-    data: DataMatrix,
-    *,
-    positive: bool = False,
-    signed: bool = False,
-    who: str = "factorize",
-    masks: bool = True,
-    labels: tuple[Any, Any] | None = None,
-    advice: Callable[[], str] | None = None,
-    first_row: int = 0,
+    data: DataMatrix, request: Request, labels: Labels = None, advice: str | None = None, first_row: int = 0
 ) -> None:
-    """Reject NaN and infinity, negative entries and zeros unless accepted, and squares that overflow."""
+    """Reject NaN and infinity, negative entries and zeros unless accepted, and squares that overflow.
+
+    `advice` says what to do about negative entries, `labels` are the names of rows and columns.
+    """
+    if request.negative not in (None, "error", "keep"):
+        raise UnknownNameError.of("negative", request.negative, ("error", "keep"))
+    who = request.who
     low, high = data.extremes()
 
     def place(i: int, j: int) -> str:
@@ -335,21 +321,25 @@ def check_entries(
         if np.isnan(value):
             remedy = (
                 "pass missing='mask' (--missing mask) to treat NaN as missing"
-                if masks
+                if request.masks
                 else "replace it by a number, or leave that sample or feature out"
             )
         raise NonFiniteDataError(
             f"Input X contains {what}: entry {place(i, j)} is {value}. {who} needs finite entries; {remedy}."
         )
-    if low < 0 and not signed:
+    if low < 0 and not (request.signed or request.negative == "keep"):
         i, j, value = locate(data, lambda xp, block: block < 0)
-        remedy = "Shift or clip the data, for example X - X.min() or numpy.maximum(X, 0)."
+        remedy = (
+            KEEP
+            if request.negative
+            else "Shift or clip the data, for example X - X.min() or numpy.maximum(X, 0)."
+        )
         raise NegativeDataError(
             f"Negative values in data passed to {who} (input X): entry {place(i, j)} is {value}. "
-            + (remedy if advice is None else advice())
+            + (advice or remedy)
         )
     _check_size(data, max(high, -low), who)
-    if positive and low == 0:
+    if request.positive and low == 0:
         with contextlib.suppress(LookupError):  # zeros only where entries are missing
             i, j, _ = locate(data, lambda xp, block: block == 0)
             raise ZeroDataError(

@@ -28,6 +28,7 @@ from nonneg.data.spectral import DENSE_COLUMNS
 from nonneg.io.memory import temporary_array, written_bytes
 from nonneg.io.stored import StoredMatrix
 from nonneg.iteration.progress import PassReporter
+from nonneg.kernels.sparse_products import row_sums
 
 # A solver holds about six arrays of the size of W; beyond this part of the budget each they go to disk.
 _SAMPLE_PART = 12
@@ -229,18 +230,20 @@ def _checksum(block: LocalMatrix, first_row: int) -> int:
     """Return the sum of the bits of the entries, each times odd numbers for its row and its column."""
     # Modulo 2^64, so that it depends neither on the blocks nor on the device. It tells other data from the
     # same, and other orders of rows or columns; it does not detect a forgery.
-    xp = block.xp
+    xp, total = block.xp, 0
     bits = xp.int32 if numpy_dtype(block.dtype) == np.float32 else xp.int64
     if isinstance(block, SparseMatrix):
-        rows = np.repeat(np.arange(block.shape[0]), np.diff(block.csr.indptr)) + first_row
-        values = block.csr.data.view(bits).astype(np.int64)
-        return int(np.sum(values * (2 * rows + 1) * (2 * block.csr.indices.astype(np.int64) + 1)))
-    total = 0
+        values = block.csr.data.view(bits) * (2 * block.csr.indices.astype(np.int64) + 1)
+        return int(row_sums(block.csr.indptr, values) @ (2 * np.arange(block.shape[0]) + 2 * first_row + 1))
     for start, stop in block.row_blocks(1 << 20):
-        values = block.dense_rows(start, stop)
+        values = block.dense_rows(start, stop).view(bits)
         rows, columns = (
             2 * xp.arange(first, first + n, dtype=xp.int64, device=values.device) + 1
             for first, n in ((first_row + start, stop - start), (0, block.shape[1]))
         )
-        total += int(xp.sum(xp.astype(values.view(bits), xp.int64) * columns * rows[:, None]))
+        if isinstance(values, np.ndarray):
+            sums = np.einsum("ij,j->i", values, columns, dtype=np.int64)
+        else:
+            sums = xp.sum(xp.astype(values, xp.int64) * columns, axis=1)
+        total += int(xp.sum(sums * rows))
     return total

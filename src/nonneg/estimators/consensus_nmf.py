@@ -28,7 +28,7 @@ from nonneg.consensus.resampling import RESAMPLING
 from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
-from nonneg.data.door import check_entries
+from nonneg.data.door import Request, check_entries
 from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import beta_loss_of
 from nonneg.estimators.saving import Fields, Part, Parts, StoredArray, Value
@@ -262,7 +262,7 @@ class ConsensusNMF(FactorizingEstimator):
         n_iter = likely_iterations(self.max_iter, self.n_init, beta_loss_of(self))
         data = input_data(self, X, reset=reset, sample_weight=sample_weight, signed=True, n_iter=n_iter)
         check_sign(data, type(self).__name__)
-        check_entries(data, positive=beta_loss_of(self) <= 0, who=type(self).__name__, masks=False)
+        check_entries(data, Request(positive=beta_loss_of(self) <= 0, who=type(self).__name__, masks=False))
         return data
 
     def _take(self, k: int) -> None:

@@ -201,7 +201,7 @@ def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:
 
 
 def _check_entries(batch: DataMatrix) -> None:
-    check_entries(batch, signed=True, who="purify", masks=False)
+    check_entries(batch, Request(signed=True, who="purify", masks=False))
 
 
 def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:

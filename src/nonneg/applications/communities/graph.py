@@ -17,7 +17,7 @@ from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
 from nonneg._warnings import warn_user
 from nonneg.data import as_data_matrix
 from nonneg.data.csr_arrays import scipy_matrix
-from nonneg.data.door import check_entries
+from nonneg.data.door import Request, check_entries
 from nonneg.estimators.saving import Names, Part, Sparse, StoredArray, Value
 from nonneg.exceptions import (
     DataChangedWarning,
@@ -278,13 +278,10 @@ def _check_weights(adjacency: SparseMatrix, names: tuple[str, ...] | None) -> No
         raise InvalidDataError("The graph has no edges, and thus no communities. Check the weights.")
     check_entries(
         as_data_matrix(adjacency),
-        who="MixedMembership",
-        masks=False,
-        labels=None if names is None else (names, names),
-        advice=lambda: (
-            "The graph is signed, but communities need nonnegative weights: drop the negative edges "
-            "(A.multiply(A > 0)), or take absolute values (abs(A))."
-        ),
+        Request(who="MixedMembership", masks=False),
+        None if names is None else (names, names),
+        "The graph is signed, but communities need nonnegative weights: drop the negative edges "
+        "(A.multiply(A > 0)), or take absolute values (abs(A)).",
     )
 
 

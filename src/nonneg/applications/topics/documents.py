@@ -14,7 +14,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.data import as_data_matrix
 from nonneg.data.csr_arrays import scipy_matrix
-from nonneg.data.door import check_entries
+from nonneg.data.door import Request, check_entries
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
@@ -109,7 +109,7 @@ def checked_counts(X: Any) -> Any:
     counts.sum_duplicates()
     if 0 in counts.shape:
         raise InvalidDataError(f"Expected at least one document and one word, got {counts.shape}.")
-    check_entries(as_data_matrix(counts), who="TopicModel", masks=False)
+    check_entries(as_data_matrix(counts), Request(who="TopicModel", masks=False))
     counts.eliminate_zeros()
     return counts
 
