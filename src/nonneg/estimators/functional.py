@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._devices import ENCODING_ITERATIONS, chosen_device, device_work, likely_iterations
+from nonneg._arrays import is_float32
 from nonneg._random import Seed
-from nonneg.data.door import Request, wrap
+from nonneg._warnings import warn_user
 from nonneg.estimators.documentation import documented
 from nonneg.estimators.nmf import NMF
-from nonneg.estimators.preparation import beta_loss_of, given_factors, penalties_of, warn_unless_converged
+from nonneg.estimators.preparation import beta_loss_of
 from nonneg.exceptions import DataTypeError
 from nonneg.initializers.given import check_factor
-from nonneg.losses.beta import objective
-from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import run_factorization
 
 
 @documented
@@ -92,61 +88,41 @@ def non_negative_factorization(
     >>> W, H, n_iter = non_negative_factorization(X, n_components=2, init="random", random_state=0)
     """
     model = NMF(
-        n_components, init=init, solver=solver, beta_loss=beta_loss, tol=tol, max_iter=max_iter,
+        init=init, solver=solver, beta_loss=beta_loss, tol=tol, max_iter=max_iter,
         random_state=random_state, alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio, verbose=verbose,
-        shuffle=shuffle,
+        shuffle=shuffle, device=device,
     )  # fmt: skip
     model._validate_params()
-    beta = beta_loss_of(model)
-    if sp.issparse(X) and not 1 <= beta <= 2:
+    if sp.issparse(X) and not 1 <= beta_loss_of(model) <= 2:
         # scikit-learn writes W H out for these losses, and so do our solvers X.
         X = X.toarray()
-    n_iter = likely_iterations(max_iter, beta=beta) if update_H else ENCODING_ITERATIONS
-    found = chosen_device(device, X, n_components, n_iter=n_iter)
-    who = "non_negative_factorization"
-    data = wrap(X, Request(positive=beta <= 0, who=who, device=found, sparse_arrays=True))
-    penalties = penalties_of(model, data)
+    X = X if hasattr(X, "dtype") else np.asarray(X)
     if not update_H:
         if W is not None:
-            warnings.warn(
-                "When update_H=False, the provided initial W is not used.", RuntimeWarning, stacklevel=2
-            )
-        H = _same_dtype(H, data.dtype, "H")
+            warn_user("When update_H=False, the provided initial W is not used.", RuntimeWarning)
+        H = _same_dtype(H, X, "H")
         k = n_components if isinstance(n_components, int) else np.shape(H)[0]
-        Ht = data.to_device(check_factor(H, (k, data.shape[1]), "H", zeros=True).T.copy())
-        with device_work(data, k):
-            return data.to_caller(encode(data, Ht, beta=beta, penalties=penalties)[0]), H, 1
+        model.components_ = check_factor(H, (k, X.shape[1]), "H", zeros=True)
+        model.n_features_in_ = X.shape[1]
+        return model.transform(X), H, 1
     if init == "custom":
-        W, H = _same_dtype(W, data.dtype, "W"), _same_dtype(H, data.dtype, "H")
-    else:
+        W, H = _same_dtype(W, X, "W"), _same_dtype(H, X, "H")
+    elif W is not None or H is not None:
         model.init = init or "random"  # given factors are ignored, with a warning
-        W, H = given_factors(model, W, H)
-    k = n_components if isinstance(n_components, int) else data.shape[1]
+    k = n_components if isinstance(n_components, int) else X.shape[1]
     if n_components == "auto" and init == "custom":
         k = next((n for n in (np.shape(H)[:1], np.shape(W)[1:]) if n), (k,))[0]
-    convex = 1 <= beta <= 2
-    result = run_factorization(
-        data, k, beta=beta, penalties=penalties, solver=solver, init=init, W=W, H=H, max_iter=max_iter,
-        tol=tol, rng=random_state, shuffle=shuffle, verbose=verbose, final_encoding=convex,
-        caller="non_negative_factorization",
-    )  # fmt: skip
-    warn_unless_converged(model, result.stop_reason, result.certificate["stationarity"], stacklevel=3)
-    W = result.W
-    if not convex:
-        # Another local minimum over W may lie lower than that of the iterations, or higher.
-        encoded, _ = encode(data, result.H.T, beta=beta, penalties=penalties)
-        if objective(data, encoded, result.H.T, beta=beta, penalties=penalties) < result.loss:
-            W = encoded
-    W, H = data.to_caller(W), data.to_caller(result.H)
-    return W, np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H, result.n_iter
+    result = model.set_params(n_components=k)._fit(X, W, H)
+    return result.W, model.components_, result.n_iter
 
 
-def _same_dtype(factor: Any, dtype: Any, name: str) -> Any:
+def _same_dtype(factor: Any, X: Any, name: str) -> Any:
     if factor is None:
         return None
     factor = factor if hasattr(factor, "dtype") else np.asarray(factor)
-    if str(factor.dtype).removeprefix("torch.") != str(dtype).removeprefix("torch."):
+    expected = "float32" if is_float32(X.dtype) else "float64"
+    if str(factor.dtype).removeprefix("torch.") != expected:
         raise DataTypeError(
-            f"{name} should have the same dtype as X, {dtype}, got {factor.dtype}. Convert one of them."
+            f"{name} should have the same dtype as X, {expected}, got {factor.dtype}. Convert one of them."
         )
     return factor

@@ -297,7 +297,7 @@ class IntegrativeNMF(FactorizingEstimator):
         self.batch_names_ = ["0"] if sets.names == [NEW] else sets.names
         self.batch_scale_ = np.stack([to_numpy(one.scale)[:, 0] for one in data])
         self.reconstruction_err_ = math.sqrt(2.0 * result.loss)
-        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
+        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
         return sets, result.W
 
     def _place(self, name: str) -> int | None:

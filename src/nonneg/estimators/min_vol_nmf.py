@@ -151,7 +151,7 @@ class MinVolNMF(FactorizingEstimator):
         result = self._call(
             minimum_volume, data, rank_of(self, data), rng=self.random_state, caller=type(self).__name__
         )
-        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
+        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
         self._name(result, result.H)
         self.lam_, self.noise_level_, self.purity_ = result.lam, result.noise.sigma, result.purity
         self.reconstruction_err_ = result.error

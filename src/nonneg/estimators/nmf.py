@@ -328,7 +328,7 @@ class NMF(FactorizingEstimator):
         ).W  # fmt: skip
 
     def _fit(
-        self, X: Any, W: Any, H: Any, frozen: Sequence[int] | None, **weights: Any
+        self, X: Any, W: Any, H: Any, frozen: Sequence[int] | None = None, **weights: Any
     ) -> FactorizationResult:
         beta = beta_loss_of(self)
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
@@ -364,7 +364,7 @@ class NMF(FactorizingEstimator):
         self.result_ = result
         # For `partial_fit`, to which these samples are the past.
         self._online = OnlineState(n_samples=data.total_weight())
-        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"], stacklevel=5)
+        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
         return result
 
     def _scaled(self, data: DataMatrix, *, reset: bool = False) -> DataMatrix:

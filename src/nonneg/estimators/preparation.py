@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, eckart_young_statement
 from nonneg.data import DataMatrix
@@ -43,21 +43,19 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
         return W, H
     takes_factors = model.init != ANCHORS and INITS.find(model.init, also=(ANCHORS,)).takes_factors
     if model.solver in SOLVERS and SOLVERS[model.solver].positive_init and model.init == "nndsvd":
-        warnings.warn(
+        warn_user(
             f"The multiplicative update ({model.solver!r}) solver cannot update zeros present in the "
             "initialization, and so leads to poorer results when used jointly with init='nndsvd'. You may "
             "try init='nndsvd-scaled' (the default) or init='nndsvda' instead.",
             UserWarning,
-            stacklevel=5,
         )
     if takes_factors or (W is None and H is None):
         return W, H
     if W is not None or not frozen:
-        warnings.warn(
+        warn_user(
             "When init!='custom', provided W or H are ignored. Set init='custom' to use them as "
             "initialization.",
             RuntimeWarning,
-            stacklevel=5,
         )
     return None, H if frozen else None
 
@@ -120,15 +118,14 @@ def _shape(factor: Any) -> tuple[int, ...]:
     return tuple(factor.shape) if hasattr(factor, "shape") else np.asarray(factor).shape
 
 
-def warn_unless_converged(model: Any, reason: StopReason, statement: Statement, *, stacklevel: int) -> None:
+def warn_unless_converged(model: Any, reason: StopReason, statement: Statement) -> None:
     """Warn, as scikit-learn does, that `max_iter` ended the run; not if it is stationary all the same."""
     # A tolerance that was met is no surprise: the certificate says how far from stationary the result is.
     if reason is StopReason.MAX_ITER and model.tol > 0 and model.max_iter and not statement.holds:
-        warnings.warn(
+        warn_user(
             f"Maximum number of iterations {model.max_iter} reached before the tolerance tol was reached. "
             f"{statement.sentence} Raise max_iter (now {model.max_iter}).",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )
 
 
