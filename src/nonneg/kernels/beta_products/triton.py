@@ -20,8 +20,8 @@ except ImportError:
 
 # Entries of a program, 8 for each of 128 threads.
 TILE = 1024
-# Rows whose divergences a program adds to those of their columns.
-ROWS = 64
+# Rows and columns of a program that adds the divergences of columns: small, so that all processors have work.
+ROWS, COLUMNS = 32, 128
 # Divergences with formulas of their own; all others have powers.
 OTHER = 3
 
@@ -236,8 +236,8 @@ def _summed(
     like, x, v, weighted = v, _rows(x), _rows(v), weights is not None
     weights, stride = _weights(weights, v)
     n_rows, n_columns = v.shape
-    rows = 1 if of_rows else ROWS
-    grid = triton.cdiv(n_rows, rows), triton.cdiv(n_columns, TILE)
+    rows, tile = (1, TILE) if of_rows else (ROWS, COLUMNS)
+    grid = triton.cdiv(n_rows, rows), triton.cdiv(n_columns, tile)
     shape = (grid[1], n_rows) if of_rows else (grid[0], n_columns)
     sums = torch.empty(shape, dtype=torch.float64, device=v.device)
     if v.numel():
@@ -245,7 +245,7 @@ def _summed(
             x, v, weights, v if row_weights is None else to_torch(row_weights).contiguous(), sums,
             _numbers(beta, lower_bound, 0.0, v.device), n_rows, n_columns, x.stride(0), v.stride(0), stride,
             OF_ROWS=of_rows, B=_kind(beta), WEIGHTED=weighted, WEIGHTED_ROWS=row_weights is not None,
-            ROWS=rows, TILE=TILE,
+            ROWS=rows, TILE=tile,
         )  # fmt: skip
     return from_torch(sums.sum(dim=0), like)
 
