@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-floors coverage axe picture check budget quick static bench docs links package reproduce downstream sanitize core-coverage fuzz mutants soak clean
+.PHONY: help demo test test-all test-floors coverage axe picture check budget quick tidy static bench docs links package reproduce downstream sanitize core-coverage fuzz mutants soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -61,7 +61,7 @@ coverage: $(TESTED) $(VENV)/.ready-coverage ## all tests, and the statements tha
 
 axe: $(VENV)/.ready-axe ## fetch axe-core, with which tests check the accessibility of reports; skipped without it
 
-check: $(DEV) static ## formatting, lint, types, layers, docstrings, repository rules
+check: $(DEV) static $(if $(wildcard $(BIN)/clang-tidy),tidy) ## formatting, lint, types, layers, docstrings, repository rules
 	$(BIN)/python -m pytest -q tests/repository
 
 budget: ## lines per room of the repository beside what is allowed and the goal (ARGS=--lower after a cut)
@@ -76,6 +76,13 @@ quick: $(DEV)
 	@$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	@$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[bf]*.yml
 	@$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+tidy: $(DEV) $(VENV)/.ready-tidy ## defects that clang-tidy finds in src/core; two minutes
+	$(BIN)/clang-tidy --quiet src/core/kernels.cpp src/core/module.cpp -- -std=c++20 -O1 \
+	  -DNONNEG_TABLE='""' -DNONNEG_MODULE=_kernels_baseline -DNONNEG_NAME='"_kernels_baseline"' \
+	  -isystem $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('include'))") \
+	  -isystem $$($(BIN)/python -m nanobind --include_dir) \
+	  -isystem $$($(BIN)/python -m nanobind --include_dir)/../ext/robin_map/include
 
 static: quick
 	$(BIN)/mypy
@@ -174,6 +181,10 @@ $(VENV)/.ready-coverage: $(DEV)
 # axe-core is one file of JavaScript under the MPL, which this package contains; what it depends on is not needed.
 $(VENV)/.ready-axe: $(DEV)
 	$(INSTALL) --no-deps axe-playwright-python==0.1.8
+	@touch $@
+
+$(VENV)/.ready-tidy: $(DEV)
+	$(INSTALL) clang-tidy==23.1.4 nanobind
 	@touch $@
 
 $(VENV)/.ready-package-tools: $(DEV)

@@ -630,7 +630,7 @@ void transform_step_(Cube<const double> v, double eps0, Cube<double> transforms,
   step.v = v.data(), step.batch = batch, step.n_realizations = n_realizations, step.m = m, step.n = n, step.eps0 = eps0;
   step.n_nmf_updates = n_nmf_updates, step.n_rotations = n_rotations, step.max_trials = max_trials;
   step.transforms = transforms.data(), step.frames = frames.data(), step.new_frames = new_frames.data();
-  if (factors) {
+  if (factors && new_moments) {
     const auto& [w, h] = *factors;
     expect(rows(w) == batch && columns(w) == m && rows(h) == batch && columns(h) == depth(w) && depth(h) == n,
            "factors have another shape");
