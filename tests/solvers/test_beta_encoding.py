@@ -11,8 +11,8 @@ from nonneg.data import as_data_matrix
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import gradients, objective
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import beta_encoding
-from nonneg.solvers.beta_encoding import encode_beta
+from nonneg.solvers import encoding
+from nonneg.solvers.encoding import encode_beta
 
 NONE = Penalties()
 SOME = Penalties(l1_W=0.3, l2_W=0.2)
@@ -121,13 +121,6 @@ def test_missing_entries_are_left_out(kind, low_rank, components, rng):
         np.testing.assert_allclose(W[i], alone[0], rtol=1e-5, atol=1e-7)
 
 
-def test_a_warm_start_ends_at_the_same_place(low_rank, components, rng):
-    data = as_data_matrix(low_rank)
-    cold = encode_beta(data, components, beta=1.0, penalties=NONE)
-    warm = encode_beta(data, components, beta=1.0, penalties=NONE, start=rng.random((60, 4)))
-    np.testing.assert_allclose(warm, cold, rtol=1e-6, atol=1e-8)
-
-
 @pytest.mark.parametrize("beta", [0.0, 1.0, 1.5])
 def test_single_precision_stays_and_is_near(beta, low_rank, components):
     exact = encode_beta(as_data_matrix(low_rank), components, beta=beta, penalties=NONE)
@@ -170,13 +163,8 @@ def test_rows_are_solved_in_a_few_rounds_where_components_nearly_repeat(gap, rng
     assert residuals.max() <= 1e-9
 
 
-@pytest.mark.parametrize(("more", "stored"), [(0, True), (-1, False)])
-def test_products_of_pairs_are_stored_up_to_a_number(more, stored, low_rank, components, monkeypatch):
-    monkeypatch.setattr(beta_encoding, "MAX_PAIRS", 40 * 4 * 5 // 2 + more)
-    made = []
-    make = beta_encoding.Pairs.of
-    monkeypatch.setattr(beta_encoding.Pairs, "of", lambda other: made.append(1) or make(other))
+def test_rows_reach_their_minimum_where_products_of_pairs_do_not_fit(low_rank, components, monkeypatch):
+    monkeypatch.setattr(encoding, "MAX_PAIRS", 0)
     data = as_data_matrix(low_rank)
     W = encode_beta(data, components, beta=1.0, penalties=NONE)
-    assert bool(made) == stored
     assert residual(data, W, components, 1.0, NONE) < 1e-7

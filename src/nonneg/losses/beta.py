@@ -7,6 +7,7 @@ the squared difference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -156,12 +157,17 @@ def _add(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def over_blocks(
-    block: LocalMatrix, visit: Callable[[int, int], Any], *, add: Callable[[Any, Any], Any] | None = None
+    block: LocalMatrix,
+    visit: Callable[[int, int], Any],
+    *,
+    add: Callable[[Any, Any], Any] | None = None,
+    rows: int | None = None,
+    operations: float = math.inf,
 ) -> list[Any]:
     """Call `visit(start, stop)` on ranges of rows of a local container, on the pool's threads for NumPy."""
     n_rows, n_columns = block.shape
     local = block.container in ("dense", "sparse")
-    rows = rows_per_block(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
+    rows = rows or rows_per_block(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
 
     def work(start: int, stop: int) -> list[Any]:
         results: list[Any] = []
@@ -173,7 +179,10 @@ def over_blocks(
                 results.append(result)
         return results
 
-    parts = parallel_for(work, n_rows, chunk_size=rows) if local else [work(0, n_rows)]
+    if local:
+        parts = parallel_for(work, n_rows, chunk_size=rows, operations=operations)
+    else:
+        parts = [work(0, n_rows)]
     flat = [result for part in parts for result in part]
     if add is None:
         return flat

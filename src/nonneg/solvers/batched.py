@@ -39,8 +39,8 @@ from nonneg.solvers import alternating, newton
 from nonneg.solvers.extrapolation import LOWEST_FRACTION
 from nonneg.solvers.hals import SHRINK, inner_passes
 from nonneg.solvers.mu import update_ratio
+from nonneg.solvers.newton import DAMPING, SHORTEST_STEP, correlations_of, shared_correlations
 from nonneg.solvers.registry import choose_solver
-from nonneg.solvers.row_newton import DAMPING, SHORTEST_STEP
 
 # Arrays of the size of X, and of the size of the factors, that a restart takes.
 ARRAYS = {"hals": (0, 24), "newton": (9, 40)}
@@ -433,7 +433,9 @@ class BatchedNewton(BatchedProblem):
         slope, curvature = batched_kl.newton_terms(X, v, bounds)
         squares = H * H + DAMPING * torch.mean(H, dim=2, keepdim=True) ** 2
         gradient, diagonal = H @ slope.mT, squares @ curvature.mT
-        direction, slopes = batched_targets(start.mT, gradient.mT, diagonal.mT, shared_correlations(H, means))
+        direction, slopes = batched_targets(
+            start.mT, gradient.mT, diagonal.mT, shared_correlations(1.0, H.mT, means)
+        )
         del slope, curvature
         steps = batched_kl.line_search(X, v, direction @ H, slopes, bounds)[:, None, :]
         sums = torch.sum(H, dim=2, keepdim=True)
@@ -552,21 +554,3 @@ def _bounded(new: Array, old: Array, momentum: Array) -> Array:
     """Return new + momentum (new - old), bounded below by a fraction of `new`; a momentum per restart."""
     out, lowest = new + momentum * (new - old), LOWEST_FRACTION * new
     return array_namespace(new).where(out < lowest, lowest, out)
-
-
-def correlations_of(gram: Array) -> Array:
-    """Return Gram matrices scaled to a unit diagonal."""
-    xp = array_namespace(gram)
-    eye = xp.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
-    diagonal = xp.linalg.diagonal(gram)
-    root = xp.sqrt(xp.where(diagonal > 0, diagonal, xp.ones_like(diagonal)))
-    return gram / root[:, :, None] / root[:, None, :] * (1 - eye) + eye
-
-
-def shared_correlations(H: Array, means: Array) -> Array:
-    """Return the correlations of H diag(1 / means) H' of every restart."""
-    xp = array_namespace(H)
-    top = xp.max(means, axis=1, keepdims=True)
-    scale = 1 / xp.clip(means / xp.where(top > 0, top, xp.ones_like(top)), min=1e-6)
-    rows = H * xp.sqrt(scale / xp.max(scale, axis=1, keepdims=True))[:, None, :]
-    return correlations_of(rows @ rows.mT)

@@ -1,52 +1,69 @@
-"""Encode samples: the minimizing W for a given H, each row on its own."""
+"""Encode samples: the minimizing W for a given H, each row on its own.
+
+For the Frobenius loss the rows are exact minimizers, by block pivoting. Under other beta-divergences every
+row starts from the best multiple of equal coefficients and stops by its own residual: the result does not
+depend on other rows, on chunks or on threads. Sparse rows under the Kullback-Leibler divergence are swept
+over their nonzeros one after another; on a GPU many take Newton steps at once.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace
 
-from nonneg._arrays import row_major
+from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, row_major, tensor_view
+from nonneg._blas import single_threaded_blas
 from nonneg._precision import chosen_products
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.kernels.beta_products import kl_passes
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of, map_rows, product_sum
+from nonneg.kernels.sparse_products import row_sums
 from nonneg.leastsquares import nonnegative_least_squares
+from nonneg.losses.beta import BetaLoss, over_blocks
+from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
+from nonneg.solvers.newton import Pairs, capped_squares, newton_step, nonzero_step, shared_correlations
 
 # Coordinate passes that guess the supports before the exact solve; vectorized over rows they cost less than
 # the exchanges of supports they save.
 GUESS_PASSES, GUESS_SHRINK = 20, 0.02
+# Steps with shared correlations before those with a Hessian per row, which converge quadratically.
+SHARED_STEPS = 2
+# The same for nonzeros on a GPU, and entries of these Hessians at a time.
+NONZERO_SHARED_STEPS, HESSIANS = 4, 1 << 26
+# Below this residual a row of a divergence that is not convex uses true second derivatives.
+NEAR = 0.05
+# Maximum number of stored products of pairs of components; beyond it, all steps use shared correlations.
+MAX_PAIRS = 1 << 23
+# Sweeps over the nonzeros of a row per full gradient.
+SWEEPS, SHRINK = 6, 0.1
+# Dense rows with fewer columns take Newton steps even where most entries are zero.
+NARROW = 100
+# Newton steps of a row at most.
+MAX_ITER = 500
+# Residuals at which rows are done, in float64 and float32.
+TOL, SINGLE_TOL = 1e-9, 1e-5
 
 
 def encode(
-    data: DataMatrix,
-    Ht: Array,
-    *,
-    beta: float,
-    penalties: Penalties,
-    tol: float = 0.0,
-    max_iter: int | None = None,
+    data: DataMatrix, Ht: Array, *, beta: float, penalties: Penalties, max_iter: int | None = None
 ) -> tuple[SampleArray, float | None]:
-    """Minimize the penalized loss of every row over W >= 0, with Ht fixed."""
-    # For the Frobenius loss the rows are exact minimizers (block pivoting). For 1 <= beta <= 2 the problem is
-    # convex and solved to tolerance; otherwise it is a descent from initial coefficients that depend on this
-    # row of X alone.
+    """Minimize the penalized loss of every row over W >= 0, with Ht fixed; return W and its loss or None."""
+    # For 1 <= beta <= 2 the problem is convex and solved to tolerance; otherwise it is a descent from initial
+    # coefficients that depend on this row of X alone.
     if beta == 2.0:
         gram = None if data.has_missing else SharedGram(Ht.T @ Ht)
         with chosen_products():
             (W,), (loss,) = data.map_reduce_rows(_encode_rows, Ht=Ht, gram=gram, penalties=penalties)
         return row_major(W), max(0.5 * data.squared_norm() + float(loss), 0.0)
-    from nonneg.solvers.beta_encoding import encode_beta
-
-    options: dict[str, Any] = {}
-    if tol:
-        options["tol"] = tol
-    if max_iter is not None:
-        options["max_iter"] = max_iter
-    return encode_beta(data, Ht, beta=beta, penalties=penalties, **options), None
+    return encode_beta(data, Ht, beta=beta, penalties=penalties, max_iter=max_iter), None
 
 
 def _encode_rows(
@@ -75,3 +92,258 @@ def _encode_rows(
         quadratic = quadratic_form(W * root[:, None], gram)
     loss = 0.5 * quadratic - product_sum(block.weighted(W), cross) + penalties.of_W(W, block.weights)
     return (W,), (loss,)
+
+
+def encode_beta(
+    data: DataMatrix,
+    Ht: Array,
+    *,
+    beta: float,
+    penalties: Penalties,
+    max_iter: int | None = None,
+    offset: float = 0.0,
+) -> SampleArray:
+    """Minimize the penalized divergence of every row over W >= 0, with Ht fixed."""
+    with single_threaded_blas():
+        (W,), _ = data.map_reduce_rows(
+            _encode_block, Ht=Ht, loss=BetaLoss.of(data, beta, offset), penalties=penalties,
+            tol=SINGLE_TOL if is_float32(data.dtype) else TOL,
+            max_iter=MAX_ITER if max_iter is None else max_iter,
+        )  # fmt: skip
+    return W
+
+
+def _encode_block(
+    block: LocalMatrix, *, Ht: Array, loss: BetaLoss, penalties: Penalties, tol: float, max_iter: int
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+    local, options = isinstance(Ht, np.ndarray), (penalties, tol, max_iter)
+    if local and loss.beta == 1 and (block.container == "sparse" or block.observed is not None):
+        csr = sp.csr_array(block.products)  # type: ignore[attr-defined]
+        return (_encode_nonzeros(csr, Ht, sums_for_W(block, Ht), *options),), ()
+    if loss.at_nonzeros(block):
+        return (_encode_sparse_array(block, Ht, loss, *options),), ()
+    by_nonzeros = local and loss.beta == 1 and not loss.offset and block.container == "dense"
+    own = None
+    if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
+        own = Pairs.of(Ht)
+    shared = shared_correlations(loss.beta, Ht, block.xp.sum(Ht, axis=1))
+    squares = capped_squares(Ht)
+
+    def visit(begin: int, end: int) -> Array:
+        x = block.dense_rows(begin, end)
+        mask = None if block.observed is None else block.observed.dense_rows(begin, end)
+        factor = _best_multiple(x, Ht, loss, mask)
+        rows = _DenseRows(loss, penalties, mask, Ht, squares, shared, own, tol, x)
+        if by_nonzeros and (few := _few_nonzeros(x)).any():
+            out, many = np.array(factor), ~few
+            out[few] = _encode_nonzeros(sp.csr_array(x[few]), Ht, Ht.sum(axis=0), *options)
+            out[many] = _solve(rows.take(np.flatnonzero(many)), factor[many], max_iter)
+            return out
+        return _solve(rows, factor, max_iter)
+
+    return (block.xp.concat(over_blocks(block, visit), axis=0),), ()
+
+
+def _encode_sparse_array(
+    block: Any, Ht: Array, loss: BetaLoss, penalties: Penalties, tol: float, max_iter: int
+) -> Array:
+    sums = sums_for_W(block, Ht)
+    if is_cpu_tensor(Ht):
+        factors = numpy_view(Ht.contiguous()), numpy_view(sums)
+        return tensor_view(_encode_nonzeros(block.csr.to_scipy(), *factors, penalties, tol, max_iter))
+    xp, csr, k = block.xp, block.csr, int(Ht.shape[1])
+    totals, scale = row_sums(csr.indptr, csr.data, plan=csr.plan), xp.sum(sums, axis=-1)
+    multiple = xp.where(scale > 0, totals / xp.where(scale > 0, scale, xp.ones_like(scale)), 0 * totals)
+    first = multiple[:, None] * xp.ones((1, k), dtype=Ht.dtype, device=Ht.device)
+    correlations = shared_correlations(1.0, Ht, xp.sum(Ht, axis=1))
+    parts = []
+    for begin, end in _ranges(csr, max(1, HESSIANS // (k * k))):
+        rows = slice(begin, end)
+        own = sums if sums.ndim == 1 else sums[rows, :]
+        problem = _NonzeroRows(csr[rows], Ht, own, loss.lower_bound, penalties, correlations, tol)
+        parts.append(_solve(problem, first[rows, :], max_iter))
+    return xp.concat(parts, axis=0)
+
+
+def _ranges(csr: Any, step: int) -> list[tuple[int, int]]:
+    blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
+    return [(at, min(at + step, last)) for first, last in blocks for at in range(first, last, step)]
+
+
+def _few_nonzeros(x: Any) -> Any:
+    # Where a row's nonzeros are so few, sweeps over them take less time than Newton steps with all columns,
+    # for 8 to 40 components. Rows of the digits (64 columns) gain nothing.
+    if x.shape[1] < NARROW:
+        return np.zeros(x.shape[0], dtype=bool)
+    return np.count_nonzero(x, axis=1) <= x.shape[1] // 4 + 40
+
+
+def _encode_nonzeros(
+    csr: Any, Ht: Array, sums: Array, penalties: Penalties, tol: float, max_iter: int
+) -> Array:
+    totals = np.asarray(csr.sum(axis=1)).ravel()
+    scale = np.broadcast_to(sums, (len(totals), Ht.shape[1])).sum(axis=1)
+    multiple = np.where(scale > 0, totals / np.where(scale > 0, scale, 1), 0)
+    start = np.repeat(multiple[:, None], Ht.shape[1], axis=1).astype(Ht.dtype)
+    W, _, _ = kl_passes(
+        (csr.indptr, csr.indices, csr.data),
+        start,
+        Ht,
+        sums,
+        l1=penalties.l1_W,
+        l2=penalties.l2_W,
+        max_rounds=max(1, max_iter // 2),
+        max_sweeps=SWEEPS,
+        shrink=SHRINK,
+        tol=tol,
+    )
+    return W
+
+
+def _best_multiple(x: Array, Ht: Array, loss: BetaLoss, mask: Array | None) -> Array:
+    # The scale s that minimizes the divergence of x from s Ht 1: sum x b^(beta - 1) / sum b^beta.
+    xp = array_namespace(x, Ht)
+    model = xp.clip(xp.sum(Ht, axis=1), min=loss.lower_bound)
+    power = xp.ones_like(model) if loss.beta == 1 else model ** (loss.beta - 1)
+    whole = xp.sum(power * model) if mask is None else mask @ (power * model)
+    multiple = ((x if mask is None else x * mask) @ power) / xp.clip(whole, min=loss.lower_bound)
+    return multiple[:, None] * xp.ones((1, Ht.shape[1]), dtype=Ht.dtype, device=Ht.device)
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """Where the rows of a block stand: residual, and below which of them true second derivatives are used."""
+
+    residuals: Array
+    near: Array
+    used: Array
+    going: Array
+
+    @classmethod
+    def begin(cls, factor: Array) -> _Progress:
+        xp = array_namespace(factor)
+        residuals = xp.full(factor.shape[:1], float("inf"), dtype=factor.dtype, device=factor.device)
+        yes = xp.ones(factor.shape[0], dtype=xp.bool, device=factor.device)
+        return cls(residuals, xp.full_like(residuals, NEAR), xp.logical_not(yes), yes)
+
+    def take(self, rows: Array) -> _Progress:
+        return _Progress(self.residuals[rows], self.near[rows], self.used[rows], self.going[rows])
+
+
+@dataclass(frozen=True)
+class _DenseRows:
+    """Newton steps on a block of rows until each meets the tolerance."""
+
+    loss: BetaLoss
+    penalties: Penalties
+    mask: Array | None
+    Ht: Array
+    squares: Array
+    shared: Array
+    own: Pairs | None
+    tol: float
+    x: Array
+
+    @property
+    def leaving(self) -> float:
+        """The part of the rows, at most, that stays when those that are done leave."""
+        # On a GPU none leave: to gather the others takes as long as a step.
+        return 1.0 if isinstance(self.x, np.ndarray) else 0.0
+
+    def step(self, number: int, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
+        """Move all rows."""
+        # Far from a minimum of a divergence that is not convex the true second derivatives mislead: a row
+        # where they did not help waits until it is ten times nearer.
+        x = self.x
+        xp = array_namespace(x, factor)
+        shared = number < SHARED_STEPS or self.own is None
+        guarded = not self.loss.convex and not shared
+        exact = before.residuals < before.near if guarded else None
+        model = self.shared if self.own is None or shared else self.own
+        v = factor @ self.Ht.T
+        if self.loss.offset:
+            x, v = x + self.loss.offset, v + self.loss.offset
+        problem = self.loss, self.penalties, self.mask
+        new, _, residuals = newton_step(*problem, x, v, factor, self.Ht, self.squares, model, exact)
+        going = residuals > self.tol
+        near, used = before.near, before.used
+        if not shared:
+            # The step squares the residual.
+            quick = residuals <= self.tol**0.5 / 30
+            quick = quick if exact is None else xp.logical_and(quick, exact)
+            going = xp.logical_and(going, xp.logical_not(quick))
+        if exact is not None:
+            failed = xp.logical_and(used, residuals > 0.5 * before.residuals)
+            near, used = xp.where(failed, 0.1 * residuals, near), exact
+        return new, _Progress(residuals, near, used, xp.logical_and(before.going, going))
+
+    def take(self, rows: Array) -> _DenseRows:
+        """Return the same for some of the rows, with their own observed entries."""
+        mask = None if self.mask is None else self.mask[rows, ...]
+        return replace(self, x=self.x[rows, ...], mask=mask)
+
+
+@dataclass(frozen=True)
+class _NonzeroRows:
+    """The same for the nonzeros of rows on a GPU, under the Kullback-Leibler divergence."""
+
+    csr: Any
+    Ht: Array
+    sums: Array  # of the columns of Ht, over the observed entries
+    lower_bound: float
+    penalties: Penalties
+    correlations: Array
+    tol: float
+    leaving: ClassVar[float] = 0.5  # to gather rows takes time as well
+
+    def step(self, number: int, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
+        """Move all rows."""
+        shared = number < NONZERO_SHARED_STEPS
+        new, residuals = nonzero_step(
+            self.csr,
+            factor,
+            self.Ht,
+            self.sums,
+            self.lower_bound,
+            self.penalties,
+            self.correlations if shared else None,
+        )
+        if shared:
+            # The damped diagonals of these steps may make a row look converged.
+            return new, before
+        # The step squares the residual.
+        going = residuals > max(self.tol, self.tol**0.5 / 30)
+        return new, replace(before, going=array_namespace(factor).logical_and(before.going, going))
+
+    def take(self, rows: Array) -> _NonzeroRows:
+        """Return the same for some of the rows."""
+        sums = self.sums if self.sums.ndim == 1 else self.sums[rows, :]
+        return replace(self, csr=self.csr[rows], sums=sums)
+
+
+def _solve(problem: _DenseRows | _NonzeroRows, factor: Array, max_iter: int) -> Array:
+    """Move all rows until each meets the tolerance; those that are done stay as they are, or leave."""
+    xp = array_namespace(factor)
+    out, places = factor, None  # where the rows in work are among all; None for all of them
+    now = _Progress.begin(factor)
+    for number in range(max_iter):
+        new, after = problem.step(number, factor, now)
+        factor = xp.where(now.going[:, None], new, factor)
+        now = after
+        n_going = int(xp.count_nonzero(now.going))
+        if n_going == 0:
+            break
+        if n_going < factor.shape[0] and n_going <= problem.leaving * factor.shape[0]:
+            out = _placed(out, places, factor)
+            rows = xp.nonzero(now.going)[0]
+            places = rows if places is None else places[rows]
+            problem, factor, now = problem.take(rows), factor[rows, ...], now.take(rows)
+    return _placed(out, places, factor)
+
+
+def _placed(out: Array, places: Array | None, rows: Array) -> Array:
+    if places is None:
+        return rows
+    out = array_namespace(out).asarray(out, copy=True)
+    out[places, ...] = rows
+    return out

@@ -20,6 +20,7 @@ from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.dense import DenseMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
@@ -269,6 +270,8 @@ def run_factorization(
         data, scale = with_rank_one_weights(data, beta)
         if scale is not None and H is not None:
             H = check_factor(H, (np.shape(H)[0], data.shape[1]), "H") * to_float64(scale)
+    if beta != 2.0:
+        data = _by_rows(data)
     k = checked_rank(n_components, data.shape, caller)
     if signed_components:
         solver = _checked_semi(data, solver, penalties, frozen_components)
@@ -374,6 +377,14 @@ def checked_negative(negative: Any, beta: float, *, signed_components: bool) -> 
             "for negative entries. Use beta_loss='frobenius'."
         )
     return negative
+
+
+def _by_rows(data: DataMatrix) -> DataMatrix:
+    """Return a NumPy array by rows: blocks of one by columns would be copied in every iteration."""
+    if not isinstance(data, DenseMatrix) or data.container != "dense" or data.array.flags.c_contiguous:
+        return data
+    array = np.ascontiguousarray(data.array)
+    return DenseMatrix(array, data.xp, weights=data.weights, observed=data.observed)
 
 
 def _checked_semi(data: DataMatrix, solver: str, penalties: Penalties, frozen: Sequence[int] | None) -> str:

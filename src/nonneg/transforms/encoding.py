@@ -11,7 +11,7 @@ from nonneg._typing import Array
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidParameterError
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.beta_encoding import encode_beta
+from nonneg.solvers.encoding import encode_beta
 from nonneg.transforms.covariances import check_unit
 
 # eps0="auto", in units of the mean variance of a coefficient. Sounds lie in few atoms, each far above the

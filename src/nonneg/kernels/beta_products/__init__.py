@@ -72,16 +72,15 @@ def newton_terms(
     *,
     curvature_bound: float = 0.0,
     exact: Any = None,
-    out: Any = None,
 ) -> tuple[Any, Any]:
     """Return first and second derivatives of the divergence with respect to v, times the weights.
 
     Where the divergence is not convex the second derivative is v^(beta - 2), its expectation under the model,
     except in rows that `exact` names. Between 1 and 2, v is at least `curvature_bound` in the part of it that
-    does not depend on x. `out` is memory that may be used for both.
+    does not depend on x.
     """
     terms = _implementation(x).newton_terms
-    return terms(x, v, weights, beta, lower_bound, curvature_bound, exact, out)
+    return terms(x, v, weights, beta, lower_bound, curvature_bound, exact)
 
 
 def line_search(

@@ -90,7 +90,6 @@ def newton_terms(
     lower_bound: float,
     curvature_bound: float = 0.0,
     exact: Any = None,
-    out: Any = None,
 ) -> tuple[Any, Any]:
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
     xp = array_namespace(x, v)

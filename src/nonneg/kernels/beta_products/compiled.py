@@ -44,11 +44,10 @@ def newton_terms(
     lower_bound: float,
     curvature_bound: float = 0.0,
     exact: Any = None,
-    out: Any = None,
 ) -> tuple[Any, Any]:
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
     v = np.ascontiguousarray(v)
-    slope, curvature = (np.empty_like(v), np.empty_like(v)) if out is None else out
+    slope, curvature = np.empty_like(v), np.empty_like(v)
     if exact is None or 1 <= beta <= 2:
         exact = np.full(x.shape[0], 1 <= beta <= 2)
     bounds = beta, lower_bound, curvature_bound

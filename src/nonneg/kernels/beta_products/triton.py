@@ -271,7 +271,7 @@ def column_losses(
 
 def newton_terms(
     x: Any, v: Any, weights: Any, beta: float, lower_bound: float,
-    curvature_bound: float = 0.0, exact: Any = None, out: Any = None,
+    curvature_bound: float = 0.0, exact: Any = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
     convex = 1 <= beta <= 2
