@@ -1,0 +1,1 @@
+"""Benchmarks for asv, in the form of scikit-learn's own suite."""
