@@ -5,6 +5,7 @@
     python -m benchmarks.consensus speed [--restarts N] [--cnmf-restarts N] [--ranks 5:12] [--device cuda]
     python -m benchmarks.consensus memory [--restarts N] [--ranks 5:12]
     python -m benchmarks.consensus signatures [--restarts N]
+    python -m benchmarks.consensus large [--restarts N] [--cells N]
 
 cNMF (PyPI `cnmf`, with scanpy) has to be importable; without it, parity and speed fail with an ImportError.
 `parity` runs cNMF's own steps (prepare, factorize, combine, consensus) unchanged, then again with
@@ -14,7 +15,8 @@ compares matched programs. `seeds` asks where a difference comes from: it compar
 cNMF's `factorize_multi_process` with two workers on a few restarts per rank, from which the time of all
 follows, and the whole of `ConsensusNMF.fit` (restarts, clusters, refits of all ranks) with two threads.
 `memory` measures the peak of all restarts, each of which ends after a few iterations: what is kept does not
-depend on how many there are. BLAS has one thread. Each line of output is a record; --write adds it to
+depend on how many there are. `large` times one rank on 100,000 cells and measures its peak. BLAS has one
+thread. Each line of output is a record; --write adds it to
 docs/benchmarks/records/consensus.jsonl and remakes docs/benchmarks/consensus.md from all records there.
 """
 
@@ -58,6 +60,22 @@ def planted_counts(n: int, m: int, k: int, density: float, seed: int) -> Any:
         low, high = (depth, high) if found < density else (low, depth)
     counts = sp.csr_matrix(rng.poisson(depth * rates).astype(np.float64))
     return counts[:, np.asarray((counts > 0).sum(axis=0)).ravel() >= 3]
+
+
+def many_counts(n: int, m: int, k: int, density: float, seed: int) -> Any:
+    """Draw as `planted_counts` does, in blocks of cells; the first m genes seen in three cells."""
+    rng = np.random.default_rng(seed)
+    H = rng.gamma(0.2, size=(k, 2 * m)) * rng.gamma(0.6, size=(1, 2 * m))
+    H /= H.sum(axis=1, keepdims=True)
+    W = rng.dirichlet(np.full(k, 0.2), size=n) * rng.lognormal(0.0, 0.4, size=(n, 1))
+    few = W[:2000] @ H
+    low, high = 1.0, 1e7
+    for _ in range(40):
+        depth = np.sqrt(low * high)
+        low, high = (depth, high) if np.mean(-np.expm1(-depth * few)) < density else (low, depth)
+    blocks = (rng.poisson(depth * W[at : at + 2000] @ H).astype(np.float64) for at in range(0, n, 2000))
+    counts = sp.vstack([sp.csr_matrix(block) for block in blocks], format="csr")
+    return counts[:, np.flatnonzero(counts.getnnz(axis=0) >= 3)[:m]]
 
 
 def pbmc3k() -> Any:
@@ -317,6 +335,31 @@ def memory(ranks: list[int], restarts: int) -> dict[str, Any]:
     }
 
 
+def large(n_cells: int, restarts: int) -> dict[str, Any]:
+    """Time the consensus of one rank on many cells, and measure the peak of the whole process."""
+    from nonneg import ConsensusNMF
+
+    k = 10
+    counts = many_counts(n_cells, 2000, k, 0.1, SEED)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    started, used = time.perf_counter(), time.process_time()
+    model = ConsensusNMF(k, n_init=restarts, random_state=SEED, n_jobs=N_JOBS).fit(counts)
+    return {
+        "what": "large",
+        "shape": list(counts.shape),
+        "nonzeros": round(counts.nnz / np.prod(counts.shape), 4),
+        "ranks": [k],
+        "restarts": restarts,
+        "threads": N_JOBS,
+        "s": round(time.perf_counter() - started, 1),
+        "s of all cores together": round(time.process_time() - used, 1),
+        "GB before the fit": round(before / 1e9, 3),
+        "GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 3),
+        "stability": round(float(np.mean(model.stability_)), 3),
+        "iterations": int(model.n_iter_),
+    }
+
+
 def _cnmf_losses(model: Any, k: int, n_iter: int) -> list[float]:
     """Return half the squared error of cNMF's restarts, with the exact usages for their spectra."""
     import anndata
@@ -364,7 +407,8 @@ def signatures(restarts: int) -> dict[str, Any]:
 def main() -> None:
     """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parity", "seeds", "speed", "memory", "signatures"])
+    parser.add_argument("what", choices=["parity", "seeds", "speed", "memory", "signatures", "large"])
+    parser.add_argument("--cells", type=int, default=100_000)
     parser.add_argument("--data", choices=["planted", "pbmc3k"], default="planted")
     parser.add_argument("--components", type=int, default=8)
     parser.add_argument("--ranks", default="5:12")
@@ -382,6 +426,7 @@ def main() -> None:
         "speed": lambda: speed(ranks, n or 100, options.cnmf_restarts, options.device),
         "memory": lambda: memory(ranks, n or 100),
         "signatures": lambda: signatures(n or 100),
+        "large": lambda: large(options.cells, n or 20),
     }
     found = run[options.what]()
     records = found if isinstance(found, list) else [found]

@@ -9,9 +9,9 @@ from benchmarks.tables import markdown, number
 
 HEAD = """# Consensus NMF and cNMF
 
-Made by `python -m benchmarks.consensus WHAT --write` with `parity`, `seeds`, `speed`, `memory` and
-`signatures`. Peers are cNMF 1.7.1 and scanpy 1.11.5 from PyPI; BLAS has one thread. The records are in
-[`records/consensus.jsonl`](records/consensus.jsonl).
+Made by `python -m benchmarks.consensus WHAT --write` with `parity`, `seeds`, `speed`, `memory`,
+`signatures` and `large`. Peers are cNMF 1.7.1 and scanpy 1.11.5 from PyPI; BLAS has one thread. The records
+are in [`records/consensus.jsonl`](records/consensus.jsonl).
 {where}"""
 
 PARITY = """## The same programs
@@ -46,6 +46,13 @@ on a few restarts of every rank, and the time of all restarts is extrapolated fr
 
 {verdict}"""
 
+LARGE = """## Many cells
+
+Generated counts, as many components as planted, two threads. The whole of `ConsensusNMF.fit` is timed; the
+peak is that of the process, which also made the counts. The bound is 24 GB.
+
+{table}"""
+
 SIGNATURES = """## Mutational signatures
 
 500 simulated tumors with six planted signatures, counts of 96 types, ranks 2 to 15, Poisson resampling,
@@ -57,7 +64,7 @@ two threads. The whole of `MutationalSignatures.fit` is timed. The goal is a min
 def page(records: list[dict[str, Any]]) -> str:
     """Return the page of the newest records."""
     records = latest(records, "what", "data", "k", "restarts", "who", "device", "machine", "repeat")
-    kinds = ("parity", "seeds", "speed", "memory", "signatures")
+    kinds = ("parity", "seeds", "speed", "memory", "large", "signatures")
     by_kind = {kind: [record for record in records if record["what"] == kind] for kind in kinds}
     parts = [HEAD.format(where=_where(records))]
     if by_kind["parity"]:
@@ -66,6 +73,8 @@ def page(records: list[dict[str, Any]]) -> str:
         parts.append(_seeds(by_kind["seeds"]))
     if by_kind["speed"]:
         parts.append(_speed(by_kind["speed"], by_kind["memory"]))
+    if by_kind["large"]:
+        parts.append(LARGE.format(table=_large(by_kind["large"])))
     if by_kind["signatures"]:
         head = ("machine", "restarts per rank", "s", "s of all cores together", "signatures found")
         rows = [
@@ -80,6 +89,18 @@ def page(records: list[dict[str, Any]]) -> str:
         ]
         parts.append(SIGNATURES.format(table=markdown(head, rows)))
     return "\n\n".join(parts) + "\n"
+
+
+def _large(records: list[dict[str, Any]]) -> str:
+    head = ("cells x genes", "nonzeros", "machine", "components", "restarts", "s", "s of all cores together",
+            "GB before the fit", "peak GB", "mean silhouette")  # fmt: skip
+    rows = []
+    for one in records:
+        shape = f"{one['shape'][0]:,} x {one['shape'][1]:,}"
+        numbers = [number(one[key], 4) for key in ("s", "s of all cores together", "GB before the fit", "GB")]
+        rows.append([shape, f"{one['nonzeros']:.1%}", one["machine"], str(one["ranks"][0]),
+                     str(one["restarts"]), *numbers, f"{one['stability']:.2f}"])  # fmt: skip
+    return markdown(head, rows)
 
 
 def _where(records: list[dict[str, Any]]) -> str:

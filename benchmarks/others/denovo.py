@@ -1,0 +1,169 @@
+"""Signatures extracted de novo from planted catalogs of eight cancers.
+
+    python -m benchmarks.others.denovo [--sizes 2000,50000] [--sigprofiler PYTHON] [--write]
+
+The catalogs are those of `benchmarks.others.sigfittest`: 100 tumors with the exposures of real tumors,
+mutations drawn from the profiles of COSMIC. Planted are the signatures active in a tumor of the cohort. As in
+the benchmark of Islam et al. (2022), Cell Genomics 2(11), an extracted signature is true if its cosine
+similarity with a planted one, matched one to one, is at least 0.9; F1 is the harmonic mean of precision and
+recall. `--sigprofiler` names an interpreter with SigProfilerExtractor, which then runs on the same catalogs;
+`--methods` and `--tissues` choose some. `--write` replaces the rows of the record that were run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.others.records import merge
+from benchmarks.others.sigfittest import TISSUES, cohorts, signatures
+from benchmarks.tables import markdown
+from nonneg.applications import MutationalSignatures
+from nonneg.applications.signatures import CHANNELS
+
+COSINE, N_JOBS, N_INIT, MOST = 0.9, 2, 20, 25  # SigProfilerExtractor tries 1 to 25 signatures by default
+SIGPROFILER = """
+import sys
+from SigProfilerExtractor import sigpro
+if __name__ == "__main__":
+    catalog, folder, most = sys.argv[1:]
+    sigpro.sigProfilerExtractor(
+        "matrix", folder, catalog, minimum_signatures=1, maximum_signatures=int(most), nmf_replicates=20,
+        min_nmf_iterations=1000, max_nmf_iterations=10_000, nmf_test_conv=1000, cpu=2,
+        make_decomposition_plots=False)
+"""
+
+Extraction = Callable[[pd.DataFrame, int], np.ndarray]
+
+
+def scores(extracted: np.ndarray, planted: np.ndarray) -> dict[str, float]:
+    """Return how many signatures are extracted and true, precision, recall and F1."""
+    first, second = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (extracted, planted))
+    cosines = first @ second.T
+    true = int((cosines[linear_sum_assignment(cosines, maximize=True)] >= COSINE).sum())
+    f1 = 2 * true / (len(extracted) + len(planted))
+    return {
+        "planted": len(planted), "extracted": len(extracted), "true": true,
+        "P": true / len(extracted), "R": true / len(planted), "F1": f1,
+    }  # fmt: skip
+
+
+def ours(counts: pd.DataFrame, n_signatures: Any, n_init: int) -> np.ndarray:
+    """Return the signatures of nonneg, their number by its own rule unless it is fixed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = {} if n_signatures is None else {"n_signatures": n_signatures}
+        model = MutationalSignatures(n_init=n_init, random_state=0, n_jobs=N_JOBS, **options).fit(counts.T)
+    return np.asarray(pd.DataFrame(model.signatures_, columns=CHANNELS)[counts.columns])
+
+
+def scikit_learn(counts: pd.DataFrame, k: int, n_init: int) -> np.ndarray:
+    """Return the components of scikit-learn's best restart (Kullback-Leibler, multiplicative updates)."""
+    best, H = np.inf, np.empty(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for seed in range(n_init):
+            model = NMF(
+                k, beta_loss="kullback-leibler", solver="mu", init="random", max_iter=1000, random_state=seed
+            ).fit(counts.to_numpy(float))
+            if model.reconstruction_err_ < best:
+                best, H = model.reconstruction_err_, model.components_
+    return H
+
+
+def sigprofiler(counts: pd.DataFrame, python: str, k: int) -> np.ndarray:
+    """Return the suggested solution of SigProfilerExtractor among 1 to k + 3 signatures, 20 restarts each."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        counts.T.rename_axis("MutationType").to_csv(place / "catalog.tsv", sep="\t")
+        (place / "run.py").write_text(SIGPROFILER, encoding="utf-8")
+        words = [str(place / each) for each in ("run.py", "catalog.tsv", "out")]
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        command = [python, *words, str(k + 3)]
+        subprocess.run(command, check=True, capture_output=True, env=environment, cwd=place)
+        (path,) = (place / "out").rglob("Suggested_Solution/*De-Novo_Solution/Signatures/*Signatures.txt")
+        return pd.read_csv(path, sep="\t", index_col=0).loc[counts.columns].to_numpy().T
+
+
+def race(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Score every method on every catalog."""
+    methods: dict[str, Extraction] = {
+        "nonneg, 2 to 10 (default)": lambda counts, k: ours(counts, None, N_INIT),
+        f"nonneg, 2 to {MOST}": lambda counts, k: ours(counts, range(2, MOST + 1), N_INIT),
+        "nonneg, planted number": lambda counts, k: ours(counts, k, N_INIT),
+        "scikit-learn, planted number": lambda counts, k: scikit_learn(counts, k, N_INIT),
+        "SigProfilerExtractor": lambda counts, k: sigprofiler(counts, options.sigprofiler, k),
+    }
+    if options.sigprofiler is None:
+        methods.pop("SigProfilerExtractor")
+    chosen = [name for name in methods if options.methods in name]
+    profiles = signatures("v3.3.1")
+    rows = []
+    for tissue in options.tissues.split(","):
+        for _, size, counts, truth in cohorts(tissue, 1):
+            if str(size) not in options.sizes.split(","):
+                continue
+            planted = profiles[truth.columns[(truth > 0).any()]].loc[counts.columns].to_numpy().T
+            for name in chosen:
+                started = time.perf_counter()
+                extracted = methods[name](counts, len(planted))
+                seconds = time.perf_counter() - started
+                row = {"tissue": tissue, "mutations": size, "method": name}
+                rows.append(row | scores(extracted, planted) | {"seconds": seconds})
+                sys.stdout.write(json.dumps(rows[-1]) + "\n")
+                sys.stdout.flush()
+    return rows
+
+
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Return means over the cancers, and the catalogs on which SigProfilerExtractor ran."""
+    frame = pd.DataFrame(rows)
+    rival = frame.method == "SigProfilerExtractor"
+    shared = frame.merge(frame[rival][["tissue", "mutations"]], on=["tissue", "mutations"])
+    head = ("mutations", "method", "planted", "extracted", "true", "precision", "recall", "F1", "seconds")
+    parts = []
+    for part in (frame[~rival], shared):
+        lines = []
+        for (size, name), group in part.groupby(["mutations", "method"]):
+            mean = group.mean(numeric_only=True)
+            counts = [f"{mean[each]:.1f}" for each in ("planted", "extracted", "true")]
+            shares = [f"{mean[each]:.2f}" for each in ("P", "R", "F1")]
+            lines.append((f"{size:,}", str(name), *counts, *shares, f"{mean.seconds:.0f}"))
+        parts.append(markdown(head, lines))
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    """Run and print, or also write the record."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tissues", default=",".join(TISSUES), help="cancers, separated by commas")
+    parser.add_argument("--sizes", default="2000,50000", help="mutations per tumor")
+    parser.add_argument("--methods", default="", help="run only methods with this in their name")
+    parser.add_argument("--sigprofiler", metavar="PYTHON", help="an interpreter with SigProfilerExtractor")
+    parser.add_argument("--write", action="store_true", help="write the record under docs/")
+    options = parser.parse_args()
+    rows = race(options)
+    if options.write:
+        rows = merge("denovo", rows, ("tissue", "mutations", "method"))
+    sys.stdout.write(tables(rows) + "\n")
+
+
+if __name__ == "__main__":
+    main()
