@@ -83,3 +83,29 @@ def test_cdlib_scores_our_communities():
     sides = [[node for node in nodes if graph.nodes[node]["club"] == club] for club in ("Mr. Hi", "Officer")]
     truth = cdlib.NodeClustering(sides, graph, "clubs", overlap=True)
     assert evaluation.overlapping_normalized_mutual_information_LFK(found, truth).score > 0.5
+
+
+def test_pyliger_normalizes_our_weights():
+    pyliger = pytest.importorskip("pyliger")
+    anndata = pytest.importorskip("anndata")
+    from nonneg import IntegrativeNMF
+
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(4 * planted(240, 60)).astype(np.float64)
+    parts = [
+        anndata.AnnData(part, uns={"sample_name": name})
+        for part, name in zip((counts[:120], counts[120:]), "ab", strict=True)
+    ]
+    for part in parts:
+        part.obs_names = [f"{part.uns['sample_name']}{at}" for at in range(120)]
+        part.obs.index.name, part.var.index.name = "barcodes", "genes"
+    liger = pyliger.create_liger(parts)
+    pyliger.normalize(liger)
+    pyliger.select_genes(liger, var_thresh=0.0)
+    pyliger.scale_not_center(liger)
+    sets = [each.layers["scale_data"] for each in liger.adata_list]
+    weights = IntegrativeNMF(3, lam=5.0, scale=False).fit_transform(sets)
+    for each, W in zip(liger.adata_list, weights, strict=True):
+        each.obsm["H"] = W
+    pyliger.quantile_norm(liger)
+    assert all(np.isfinite(each.obsm["H_norm"]).all() for each in liger.adata_list)
