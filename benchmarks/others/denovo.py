@@ -6,8 +6,8 @@ The catalogs are those of `benchmarks.others.sigfittest`: 100 tumors with the ex
 mutations drawn from the profiles of COSMIC. Planted are the signatures active in a tumor of the cohort. As in
 the benchmark of Islam et al. (2022), Cell Genomics 2(11), an extracted signature is true if its cosine
 similarity with a planted one, matched one to one, is at least 0.9; F1 is the harmonic mean of precision and
-recall. `--sigprofiler` names an interpreter with SigProfilerExtractor, which then runs on the same catalogs;
-`--methods` and `--tissues` choose some. `--write` replaces the rows of the record that were run again.
+recall. `--sigprofiler` names an interpreter with SigProfilerExtractor; it and nonneg then extract up to four
+signatures with three restarts. `--write` replaces the rows of the record that were run again.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.others.records import merge
 from benchmarks.others.sigfittest import TISSUES, cohorts, signatures
-from benchmarks.tables import markdown
+from benchmarks.tables import markdown, number
 from nonneg.applications import MutationalSignatures
 from nonneg.applications.signatures import CHANNELS
 
-COSINE, N_JOBS, N_INIT, MOST = 0.9, 2, 20, 25  # SigProfilerExtractor tries 1 to 25 signatures by default
+COSINE, N_JOBS, N_INIT, MOST, FEW = 0.9, 2, 20, 25, 4  # SigProfilerExtractor tries 1 to 25
 SIGPROFILER = """
 import sys
 from SigProfilerExtractor import sigpro
 if __name__ == "__main__":
     catalog, folder, most = sys.argv[1:]
     sigpro.sigProfilerExtractor(
-        "matrix", folder, catalog, minimum_signatures=1, maximum_signatures=int(most), nmf_replicates=20,
-        min_nmf_iterations=1000, max_nmf_iterations=10_000, nmf_test_conv=1000, cpu=2,
+        "matrix", folder, catalog, minimum_signatures=1, maximum_signatures=int(most), nmf_replicates=3,
+        min_nmf_iterations=100, max_nmf_iterations=1000, nmf_test_conv=100, cpu=2,
         make_decomposition_plots=False)
 """
 
@@ -86,15 +86,15 @@ def scikit_learn(counts: pd.DataFrame, k: int, n_init: int) -> np.ndarray:
     return H
 
 
-def sigprofiler(counts: pd.DataFrame, python: str, k: int) -> np.ndarray:
-    """Return the suggested solution of SigProfilerExtractor among 1 to k + 3 signatures, 20 restarts each."""
+def sigprofiler(counts: pd.DataFrame, python: str, most: int) -> np.ndarray:
+    """Return the suggested solution of SigProfilerExtractor: few restarts, as it takes long."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         counts.T.rename_axis("MutationType").to_csv(place / "catalog.tsv", sep="\t")
         (place / "run.py").write_text(SIGPROFILER, encoding="utf-8")
         words = [str(place / each) for each in ("run.py", "catalog.tsv", "out")]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        command = [python, *words, str(k + 3)]
+        command = [python, *words, str(most)]
         subprocess.run(command, check=True, capture_output=True, env=environment, cwd=place)
         (path,) = (place / "out").rglob("Suggested_Solution/*De-Novo_Solution/Signatures/*Signatures.txt")
         return pd.read_csv(path, sep="\t", index_col=0).loc[counts.columns].to_numpy().T
@@ -107,11 +107,12 @@ def race(options: argparse.Namespace) -> list[dict[str, Any]]:
         f"nonneg, 2 to {MOST}": lambda counts, k: ours(counts, range(2, MOST + 1), N_INIT),
         "nonneg, planted number": lambda counts, k: ours(counts, k, N_INIT),
         "scikit-learn, planted number": lambda counts, k: scikit_learn(counts, k, N_INIT),
-        "SigProfilerExtractor": lambda counts, k: sigprofiler(counts, options.sigprofiler, k),
     }
-    if options.sigprofiler is None:
-        methods.pop("SigProfilerExtractor")
-    chosen = [name for name in methods if options.methods in name]
+    if options.sigprofiler:
+        methods = {
+            f"nonneg, 2 to {FEW}": lambda counts, k: ours(counts, range(2, FEW + 1), 3),
+            "SigProfilerExtractor": lambda counts, k: sigprofiler(counts, options.sigprofiler, FEW),
+        }
     profiles = signatures("v3.3.1")
     rows = []
     for tissue in options.tissues.split(","):
@@ -119,7 +120,7 @@ def race(options: argparse.Namespace) -> list[dict[str, Any]]:
             if str(size) not in options.sizes.split(","):
                 continue
             planted = profiles[truth.columns[(truth > 0).any()]].loc[counts.columns].to_numpy().T
-            for name in chosen:
+            for name in methods:
                 started = time.perf_counter()
                 extracted = methods[name](counts, len(planted))
                 seconds = time.perf_counter() - started
@@ -131,19 +132,26 @@ def race(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """Return means over the cancers, and the catalogs on which SigProfilerExtractor ran."""
+    """Return means over the cancers, and beside SigProfilerExtractor on one catalog."""
     frame = pd.DataFrame(rows)
-    rival = frame.method == "SigProfilerExtractor"
-    shared = frame.merge(frame[rival][["tissue", "mutations"]], on=["tissue", "mutations"])
+    small = frame.method.isin(["SigProfilerExtractor", f"nonneg, 2 to {FEW}"])
     head = ("mutations", "method", "planted", "extracted", "true", "precision", "recall", "F1", "seconds")
     parts = []
-    for part in (frame[~rival], shared):
+    for part in (frame[~small], frame[small]):
         lines = []
         for (size, name), group in part.groupby(["mutations", "method"]):
             mean = group.mean(numeric_only=True)
             counts = [f"{mean[each]:.1f}" for each in ("planted", "extracted", "true")]
             shares = [f"{mean[each]:.2f}" for each in ("P", "R", "F1")]
-            lines.append((f"{size:,}", str(name), *counts, *shares, f"{mean.seconds:.0f}"))
+            lines.append(
+                (
+                    f"{size:,}",
+                    str(name),
+                    *counts,
+                    *shares,
+                    number(None if np.isnan(mean.seconds) else mean.seconds, 2),
+                )
+            )
         parts.append(markdown(head, lines))
     return "\n\n".join(parts)
 
@@ -155,7 +163,6 @@ def main() -> None:
     )
     parser.add_argument("--tissues", default=",".join(TISSUES), help="cancers, separated by commas")
     parser.add_argument("--sizes", default="2000,50000", help="mutations per tumor")
-    parser.add_argument("--methods", default="", help="run only methods with this in their name")
     parser.add_argument("--sigprofiler", metavar="PYTHON", help="an interpreter with SigProfilerExtractor")
     parser.add_argument("--write", action="store_true", help="write the record under docs/")
     options = parser.parse_args()
