@@ -6,13 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.others import bench_plot_nmf, denovo, distributed, kotliar, liger
+from benchmarks.others import denovo, kotliar, liger
 from benchmarks.others.records import FOLDER
 
-PAGES = {
-    "bench_plot_nmf": bench_plot_nmf, "denovo": denovo, "distributed": distributed, "kotliar": kotliar,
-    "liger": liger,
-}  # fmt: skip
+PAGES = {"denovo": denovo, "kotliar": kotliar, "liger": liger}
 
 
 @pytest.mark.parametrize("name", PAGES)
