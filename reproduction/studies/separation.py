@@ -14,8 +14,7 @@ import numpy as np
 from nonneg._optional import is_installed
 from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
-from nonneg.applications.audio import group_components
-from nonneg.applications.audio.grouping import GROUPINGS, PROPOSALS
+from nonneg.applications.audio.grouping import GROUPINGS, PROPOSALS, group_components
 from nonneg.applications.audio.methods import bin_frequencies
 from nonneg.metrics import separation_scores
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict

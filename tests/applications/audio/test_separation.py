@@ -35,7 +35,7 @@ def notes(n_samples: int = 3000, phase: float = 0.0) -> np.ndarray:
 
 def separation(**changes):
     options = {"method": "tl", "frame_length": 40, "max_iter": 40, "random_state": 0}
-    return SourceSeparation(2, **(options | changes))
+    return SourceSeparation(**({"n_sources": 2} | options | changes))
 
 
 def ratio(true, found):
@@ -111,6 +111,12 @@ def test_what_is_refused():
         SourceSeparation(0).fit(sound)
     with pytest.raises(InvalidParameterError, match="grouping names 1 sources, but n_sources=2"):
         separation(grouping=[0, 0]).fit(sound)
+    with pytest.raises(InvalidParameterError, match="finds two sources, got n_sources=3"):
+        separation(n_sources=3, grouping="harmonic-percussive").fit(sound)
+    with pytest.raises(InvalidParameterError, match=r"without gaps; the groups name \[0, 2\]"):
+        separation(grouping=[0, 2]).fit(sound)
+    with pytest.raises(ShapeError, match="source of each of 3 components"):
+        separation(n_components=3, grouping=[0, 1]).fit(sound)
     with pytest.raises(UnknownNameError, match="grouping='activation' is not known"):
         separation(grouping="activation").fit(sound)
     with pytest.raises(UnknownNameError, match="does not accept n_nmf_update"):

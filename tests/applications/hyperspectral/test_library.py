@@ -7,13 +7,12 @@ import pytest
 
 from nonneg.applications.hyperspectral import (
     SpectralLibrary,
-    match_library,
     read_cube,
     read_library,
     rgb_preview,
     write_maps,
 )
-from nonneg.applications.hyperspectral.library import known_spectra
+from nonneg.applications.hyperspectral.library import known_spectra, match_library
 from nonneg.exceptions import FileFormatError, InvalidParameterError, OutputError, ShapeError
 from nonneg.metrics import spectral_angles
 

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError
 
 PROPOSALS = ("timbre", "timbre-dynamics")
 GROUPINGS = ("auto", *PROPOSALS, "harmonic-percussive")
@@ -25,72 +25,33 @@ N_INIT = 32
 
 
 def group_components(
-    activations: Any, components: Any, n_groups: int, *, by: str = "auto", frequencies: Any = None
+    W: FloatArray, H: FloatArray, n_groups: int, *, by: str, frequencies: FloatArray
 ) -> IntArray:
-    """Group components that belong to the same source.
+    """Return the group of each component, in the order in which they appear; or 0 harmonic, 1 percussive.
 
-    Parameters
-    ----------
-    activations : array-like of shape (n_frames, n_components)
-        How much of each component is in each frame.
-    components : array-like of shape (n_components, n_bins)
-        What each component is made of.
-    n_groups : int
-        At most as many as components.
-    by : {"auto", "timbre", "timbre-dynamics", "harmonic-percussive"}, default "auto"
-        "timbre": components with similar spectral envelopes, by their mel-frequency cepstral coefficients.
-        "timbre-dynamics": the same, where the dynamics of the activations (how rough they are, and how much
-        faster they rise than fall) count as much as the envelopes. "auto": the one of these two whose groups
-        have the more equal energies. "harmonic-percussive": components with smooth and with rough
-        activations; two groups.
-    frequencies : array-like of shape (n_bins,), optional
-        The frequency of each bin in hertz; by default bins are equally spaced from 0 to 11025 Hz.
-
-    Returns
-    -------
-    array of int of shape (n_components,)
-        The group of each component, numbered in the order in which they appear; with "harmonic-percussive"
-        0 is harmonic and 1 percussive.
-
-    Notes
-    -----
-    Groups are found by k-means of the descriptors, in which a component counts by its magnitude. Roughness is
-    the total variation of an activation over its sum.
-
-    References
-    ----------
-    .. [1] Spiertz & Gnann (2009), Source-filter based clustering for monaural blind source separation.
-    .. [2] Virtanen (2007), Monaural sound source separation by nonnegative matrix factorization with temporal
-       continuity and sparseness criteria.
+    Groups are those of k-means of descriptors, in which a component counts by its magnitude: of the spectral
+    envelopes (Spiertz & Gnann 2009, Source-filter based clustering for monaural blind source separation), of
+    envelopes and dynamics, or of the roughness of the activations alone.
     """
-    W, H = checked_factors(activations, components)
-    if by not in GROUPINGS:
-        raise UnknownNameError.of("by", by, GROUPINGS)
-    k = H.shape[0]
-    if not 1 <= n_groups <= k:
-        raise InvalidParameterError(
-            f"n_groups must be from 1 to the number of components {k}, got {n_groups}."
-        )
     if by == "harmonic-percussive" and n_groups != 2:
         raise InvalidParameterError(
-            f"by='harmonic-percussive' finds two groups, got n_groups={n_groups}. Pass 2, or another `by`."
+            f"grouping='harmonic-percussive' finds two sources, got n_sources={n_groups}. Pass 2, or another "
+            "grouping."
         )
-    bins = np.linspace(0, 11025, H.shape[1]) if frequencies is None else np.asarray(frequencies, np.float64)
-    if by != "auto":
-        return _grouped(W, H, n_groups, by, bins)
-    labels = {name: _grouped(W, H, n_groups, name, bins) for name in PROPOSALS}
-    return labels[best_proposal({name: energy_shares(W, H, one).max() for name, one in labels.items()})]
-
-
-def checked_factors(activations: Any, components: Any) -> tuple[FloatArray, FloatArray]:
-    """Return activations and components as arrays that go together."""
-    W, H = np.asarray(activations), np.asarray(components)
-    if W.ndim != 2 or H.ndim != 2 or W.shape[1] != H.shape[0]:
-        raise ShapeError(
-            f"Expected activations of shape (n_frames, n_components) and components of shape (n_components, "
-            f"n_bins), got {W.shape} and {H.shape}."
-        )
-    return W, H
+    if n_groups == H.shape[0] and by != "harmonic-percussive":
+        return np.arange(n_groups, dtype=np.intp)
+    envelopes, dynamics, weights = _features(W, H, frequencies)
+    if by == "harmonic-percussive":
+        rough = _standardized(dynamics, weights)[:, :1]
+        labels = _means(rough, weights, 2)
+        smooth = int(np.argmin([rough[labels == at].mean() for at in (0, 1)]))
+        return np.where(labels == smooth, 0, 1).astype(np.intp)
+    points = envelopes
+    if by == "timbre-dynamics":
+        # Both parts have the same total variance.
+        parts = (_standardized(part, weights) / np.sqrt(part.shape[1]) for part in (envelopes, dynamics))
+        points = np.concatenate(list(parts), axis=1)
+    return _in_order(_means(points, weights, n_groups))
 
 
 def best_proposal(shares: Mapping[str, float]) -> str:
@@ -145,23 +106,6 @@ def _filled(labels: IntArray, distances: FloatArray) -> IntArray:
             several = np.bincount(labels, minlength=distances.shape[1])[labels] > 1
             labels[np.argmin(np.where(several, distances[:, at], np.inf))] = at
     return labels
-
-
-def _grouped(W: FloatArray, H: FloatArray, n_groups: int, by: str, frequencies: FloatArray) -> IntArray:
-    if n_groups == H.shape[0] and by != "harmonic-percussive":
-        return np.arange(n_groups, dtype=np.intp)
-    envelopes, dynamics, weights = _features(W, H, frequencies)
-    if by == "harmonic-percussive":
-        rough = _standardized(dynamics, weights)[:, :1]
-        labels = _means(rough, weights, 2)
-        smooth = int(np.argmin([rough[labels == at].mean() for at in (0, 1)]))
-        return np.where(labels == smooth, 0, 1).astype(np.intp)
-    points = envelopes
-    if by == "timbre-dynamics":
-        # Both parts have the same total variance.
-        parts = (_standardized(part, weights) / np.sqrt(part.shape[1]) for part in (envelopes, dynamics))
-        points = np.concatenate(list(parts), axis=1)
-    return _in_order(_means(points, weights, n_groups))
 
 
 def _features(W: Any, H: Any, frequencies: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from math import inf
 from os import PathLike
@@ -22,7 +22,6 @@ from nonneg.applications.audio.grouping import (
     group_by_solos,
     group_components,
 )
-from nonneg.applications.audio.masks import channel_masks
 from nonneg.applications.audio.methods import FRAMING, METHODS
 from nonneg.applications.audio.recordings import check_sound, checked_recordings, checked_training
 from nonneg.applications.audio.sources import (
@@ -42,6 +41,8 @@ from nonneg.iteration import Progress
 
 # The spectrogram is modeled as a sum of magnitudes; the masks are ratios of their squares, powers.
 MASK_EXPONENT = 2.0
+# Multiplicative updates of the gains of a channel, a problem with one unknown per component.
+GAIN_UPDATES = 30
 
 
 @dataclass(eq=False, repr=False)
@@ -61,10 +62,13 @@ class SourceSeparation(SavableEstimator):
     n_components : int or None
         The total number of components. None: with "stft" eight per source, with the other methods one.
     grouping : str, dict or array-like of shape (n_components,), default "auto"
-        Which components belong to the same source: found by `group_components` with this `by` ("auto",
-        "timbre", "timbre-dynamics" or "harmonic-percussive"); the components of each source by its name, as
-        in ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest"; or the
-        source of each component, numbered from 0.
+        Which components belong to the same source. "timbre": those with similar spectral envelopes, by their
+        mel-frequency cepstral coefficients. "timbre-dynamics": the same, where the dynamics of the
+        activations (how rough they are, and how much faster they rise than fall) count as much. "auto": the
+        one of these two whose sources have the more equal energies. "harmonic-percussive": two sources, of
+        smooth and of rough activations. Or the components of each source by its name, as in
+        ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest"; or the source
+        of each component, numbered from 0.
     frame_length, hop, window : int or None, int or None, str, tuple, array or None
         How signals are cut into frames; see `Framing`. None: with "stft" frames of 46, 93, 186 or
         372 ms, whichever concentrates the energy of the recording in the fewest coefficients, a quarter of
@@ -360,3 +364,63 @@ class SourceSeparation(SavableEstimator):
                 f"the components belong to {n_found} sources, but {len(self.source_names_)} are named. "
                 "The file is damaged."
             )
+
+
+def channel_masks(
+    coefficients: Array,
+    activations: FloatArray,
+    components: FloatArray,
+    groups: Any,
+    *,
+    floor: float,
+    exponent: float,
+    with_gains: bool,
+) -> Iterator[FloatArray]:
+    """Yield the masks of each source, (n_channels, n_frames, n_bins), or one mask for all channels."""
+    W, H = activations, components
+    gains = np.ones((1, W.shape[1]), W.dtype)
+    if with_gains and len(coefficients) > 1:
+        gains = channel_gains(np.abs(coefficients), W, H)
+    # One iterator of masks per channel, because all masks of all sources need much memory.
+    channels = (_source_masks(W * gain, H, groups, floor, exponent) for gain in gains)
+    yield from map(np.stack, zip(*channels, strict=True))
+
+
+def _source_masks(
+    W: FloatArray, H: FloatArray, groups: IntArray, floor: float, exponent: float
+) -> Iterator[FloatArray]:
+    """Yield the share of each source in every coefficient; equal shares where nothing is known."""
+    n_sources = int(groups.max()) + 1
+
+    def part(source: int) -> FloatArray:
+        own = groups == source
+        return (W[:, own] @ H[own] + floor / n_sources) ** exponent
+
+    # The parts are made twice, rather than kept.
+    total = sum(map(part, range(1, n_sources)), part(0))
+    unknown = total <= 0
+    total[unknown] = 1.0
+    for source in range(n_sources):
+        mask = part(source) / total
+        mask[unknown] = 1.0 / n_sources
+        yield mask
+
+
+def channel_gains(magnitudes: FloatArray, activations: FloatArray, components: FloatArray) -> FloatArray:
+    """Return the gain of every component in every channel, (n_channels, n_components).
+
+    The factors model all channels together; where a component is panned, it is louder in one of them. This is
+    the nonnegative tensor factorization of FitzGerald, Cranitch & Coyle (2005), fitted in two steps.
+    """
+    W, H, small = activations, components, np.finfo(activations.dtype).tiny
+    weights = np.maximum(W.sum(axis=0) * H.sum(axis=1), small)
+    gains = []
+    for channel in magnitudes:
+        mean = float(channel.mean(dtype=np.float64))
+        V = (channel / (mean if mean > 0 else 1.0)).astype(W.dtype, copy=False)
+        gain = np.ones(W.shape[1], W.dtype)
+        for _ in range(GAIN_UPDATES):
+            ratio = V / np.maximum((W * gain) @ H, small)
+            gain *= np.einsum("kb,kb->k", W.T @ ratio, H) / weights
+        gains.append(gain)
+    return np.stack(gains)

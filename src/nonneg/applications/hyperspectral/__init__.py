@@ -5,7 +5,6 @@ from __future__ import annotations
 from nonneg.applications.hyperspectral.library import (
     LibraryMatch,
     SpectralLibrary,
-    match_library,
     read_library,
 )
 from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estimate_n_endmembers
@@ -20,7 +19,6 @@ __all__ = [
     "SpectralLibrary",
     "Unmixing",
     "estimate_n_endmembers",
-    "match_library",
     "read_cube",
     "read_library",
     "rgb_preview",

@@ -114,24 +114,7 @@ class LibraryMatch:
 def match_library(
     spectra: Any, library: SpectralLibrary, *, wavelengths: Any = None, bands: Any = None
 ) -> LibraryMatch:
-    """Assign spectra to the materials of a library that match best, each material once.
-
-    Parameters
-    ----------
-    spectra : array of shape (n_found, n_bands)
-        The endmembers of an image.
-    library : SpectralLibrary
-        Known spectra.
-    wavelengths : array of shape (n_bands,), optional
-        Wavelengths of these spectra; used if the library has other ones.
-    bands : array of bool, optional
-        Which bands of the image these spectra have; by default all.
-
-    Returns
-    -------
-    LibraryMatch
-        The pairs with the smallest sum of angles.
-    """
+    """Assign spectra to materials, each material once: the pairs with the smallest sum of angles."""
     endmembers = np.asarray(spectra, dtype=np.float64)
     used = np.ones(endmembers.shape[1], dtype=bool) if bands is None else bands
     known, covered = known_spectra(library, wavelengths, used)
