@@ -39,6 +39,23 @@ file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parque
 """
 
 
+TABLES = {
+    "top_genes.tsv": "the genes with the largest scores of each program",
+    "gene_scores.tsv": "scores of all genes: coefficients of z-scored TPM on the usages",
+    "gene_tpm.tsv": "what a program adds to each gene, in TPM",
+    "spectra.tsv": "consensus spectra of the factorized features, in the unit of the data",
+    "usages.tsv": "usage of each program in each sample",
+    "usage_by_group.tsv": "mean usage by group",
+    "signatures.tsv": "the signatures: shares of the 96 mutation types",
+    "exposures.tsv": "number of mutations of each tumor that each signature explains",
+    "exposure_intervals.tsv": "95% bootstrap intervals of these numbers, for uncertain counts and signatures",
+    "matches.tsv": "the most similar known signatures",
+    "ranks.tsv": "stability and error of every number of components",
+    "restarts.tsv": "seed, loss and number of iterations of every restart",
+}
+"""Tables of `consensus` and `signatures`, as the report explains them."""
+
+
 def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of the estimator that both commands share."""
     return arguments.parameters(options, "max_iter", "tol", "device", "checkpoint", n_init="restarts")
@@ -87,35 +104,17 @@ def run(options: argparse.Namespace) -> None:
     groups = consensus.usage_by_group(W, labels, options.group_by or "")
     numbers = [f"program_{at}" for at in range(model.n_components_)]
     top = zip(*([name for name, _ in each["top"]] for each in programs), strict=True)
-    spectra = to_float64(model.components_).T
-    written = {
-        "top_genes.tsv": (
-            "the genes with the largest scores of each program",
-            files.tsv_rows(("rank", *numbers), [[at + 1, *row] for at, row in enumerate(top)]),
-        ),
-        "gene_scores.tsv": (
-            "scores of all genes: coefficients of z-scored TPM on the usages",
-            files.tsv(("gene", *numbers), known, scores.T),
-        ),
-        "gene_tpm.tsv": (
-            "what a program adds to each gene, in TPM",
-            files.tsv(("gene", *numbers), known, tpm.T),
-        ),
-        "spectra.tsv": (
-            "consensus spectra of the factorized features, in the unit of the data",
-            files.tsv(("gene", *numbers), factorized, spectra),
-        ),
-        "usages.tsv": (
-            "usage of each program in each sample",
-            files.tsv(("sample", *numbers), samples, W),
-        ),
+    gene = ("gene", *numbers)
+    written: dict[str, Any] = {
+        "top_genes.tsv": (("rank", *numbers), [[at + 1, *row] for at, row in enumerate(top)]),
+        "gene_scores.tsv": (gene, files.named_rows(known, scores.T)),
+        "gene_tpm.tsv": (gene, files.named_rows(known, tpm.T)),
+        "spectra.tsv": (gene, files.named_rows(factorized, to_float64(model.components_).T)),
+        "usages.tsv": (("sample", *numbers), files.named_rows(samples, W)),
     }
     if groups:
         rows = [[each["name"], each["n"], *each["usage"].tolist()] for each in groups["entries"]]
-        heading = (options.group_by, "samples", *numbers)
-        written["usage_by_group.tsv"] = (
-            f"mean usage by {options.group_by}", files.tsv_rows(heading, rows)
-        )  # fmt: skip
+        written["usage_by_group.tsv"] = (options.group_by, "samples", *numbers), rows
     record = consensus.describe(
         model,
         table,
@@ -125,28 +124,19 @@ def run(options: argparse.Namespace) -> None:
         groups=groups,
         n_genes=len(genes),
     )
-    add_tables(record, model, written, "programs")
+    add_tables(record, model, written)
     copies = tables.write_h5ad(options, model, W, factorized)
     terminal.finish(folder, record, model.rank_reason_, others=copies)
 
 
-def add_tables(record: Any, model: Any, written: dict[str, tuple[str, Any]], many: str) -> None:
-    """Add tables to the files of a record, each a sentence and a writer, with ranks and restarts."""
-    from nonneg.cli.files import tsv_rows
+def add_tables(record: Any, model: Any, written: dict[str, Any]) -> None:
+    """Add tables to the files of a record, each a heading and rows, with those of ranks and restarts."""
+    from nonneg.cli.files import tsv
 
     ranks, restarts = [each.row() for each in model.ranks_], model.restarts_
     names = ("n_components", "number", "seed", "loss", "n_iter", "converged")
     columns = zip(*(getattr(restarts, name).tolist() for name in names), strict=True)
-    heading = ["restart" if name == "number" else name for name in names]
-    written = written | {
-        "ranks.tsv": (
-            f"stability and error of every number of {many}",
-            tsv_rows(ranks[0], [row.values() for row in ranks]),
-        ),
-        "restarts.tsv": (
-            "seed, loss and number of iterations of every restart",
-            tsv_rows(heading, list(columns)),
-        ),
-    }
-    record.details["tables"] = {name: sentence for name, (sentence, _) in written.items()}
-    record.files = {name: write for name, (_, write) in written.items()}
+    written["ranks.tsv"] = ranks[0], [row.values() for row in ranks]
+    written["restarts.tsv"] = ["restart" if name == "number" else name for name in names], list(columns)
+    record.details["tables"] = {name: TABLES[name] for name in written}
+    record.files = {name: tsv(*table) for name, table in written.items()}

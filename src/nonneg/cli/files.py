@@ -78,15 +78,13 @@ def names_file(rows: Sequence[str] | None, columns: Sequence[str] | None) -> dic
     return {NAMES: text_file(as_json({"rows": rows, "columns": columns}))}
 
 
-def tsv(heading: Iterable[Any], names: Sequence[Any], values: Any) -> Writer:
-    """Return a writer of tab-separated values, a name before each row; numbers with six digits."""
-    return tsv_rows(
-        heading, ([name, *row] for name, row in zip(names, np.asarray(values).tolist(), strict=True))
-    )
+def named_rows(names: Sequence[Any], values: Any) -> list[list[Any]]:
+    """Return the rows of a table, a name before each."""
+    return [[name, *row] for name, row in zip(names, np.asarray(values).tolist(), strict=True)]
 
 
-def tsv_rows(heading: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Writer:
-    """Return a writer of tab-separated values."""
+def tsv(heading: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Writer:
+    """Return a writer of tab-separated values; numbers with six digits."""
     cells = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
     return table_file(heading, cells, "\t")
 

@@ -49,29 +49,18 @@ def run(options: argparse.Namespace) -> None:
         for i, name in enumerate(samples)
         for at in range(model.n_signatures_)
     ]
-    written = {
-        "signatures.tsv": (
-            "the signatures: shares of the 96 mutation types",
-            files.tsv(("type", *numbers), CHANNELS, model.signatures_.T),
-        ),
-        "exposures.tsv": (
-            "number of mutations of each tumor that each signature explains",
-            files.tsv(("sample", *numbers), samples, model.exposures_),
-        ),
-        "exposure_intervals.tsv": (
-            "95% bootstrap intervals of these numbers, for the uncertainty of counts and signatures",
-            files.tsv_rows(("sample", "signature", "exposure", "low", "high"), intervals),
-        ),
+    heading = ("sample", "signature", "exposure", "low", "high")
+    written: dict[str, Any] = {
+        "signatures.tsv": (("type", *numbers), files.named_rows(CHANNELS, model.signatures_.T)),
+        "exposures.tsv": (("sample", *numbers), files.named_rows(samples, model.exposures_)),
+        "exposure_intervals.tsv": (heading, intervals),
     }
     if matches is not None:
         rows = [asdict(each) for each in matches]
-        written["matches.tsv"] = (
-            "the most similar known signatures",
-            files.tsv_rows(rows[0], [row.values() for row in rows]),
-        )
+        written["matches.tsv"] = rows[0], [row.values() for row in rows]
     title = f"Mutational signatures of {options.file.name}"
     record = consensus.describe(model, table, seconds, title=title, programs=programs)
-    add_tables(record, model.consensus_, written, "signatures")
+    add_tables(record, model.consensus_, written)
     terminal.finish(folder, record, model.rank_reason_)
 
 
@@ -109,8 +98,8 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
     names = ("sample", *(answer.names[at] for at in used))
     heading = ("sample", "signature", "exposure", "low", "high", "evidence")
     record.files = {
-        "exposures.tsv": files.tsv(names, answer.sample_names, answer.exposures[:, used]),
-        "exposure_intervals.tsv": files.tsv_rows(heading, intervals),
+        "exposures.tsv": files.tsv(names, files.named_rows(answer.sample_names, answer.exposures[:, used])),
+        "exposure_intervals.tsv": files.tsv(heading, intervals),
     }
     rows = [
         {

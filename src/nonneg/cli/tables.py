@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -143,27 +144,20 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
             f"{path.name} ({written_bytes(stored.n_bytes)}) does not fit in {written_bytes(memory)}: it is "
             "read block by block"
         )
-    for given, name in (
-        (options.transpose, "--transpose"),
-        (getattr(options, "label_column", None), "--label-column"),
-    ):
-        if given:
-            raise InvalidParameterError(
-                f"{name} needs the whole table in memory, and {path.name} does not fit in "
-                f"{written_bytes(memory)}. Leave it out, or allow more with --memory."
-            )
+    if options.transpose or getattr(options, "label_column", None):
+        raise InvalidParameterError(
+            f"{'--transpose' if options.transpose else '--label-column'} needs the whole table in memory, "
+            f"and {path.name} does not fit in {written_bytes(memory)}. Leave it out, or allow more with "
+            "--memory."
+        )
     if options.dtype is not None:
         stored.converted_dtype = np.dtype(options.dtype)
     beta = beta_of(getattr(options, "loss", None) or "frobenius")
     request = Request(
         missing=getattr(options, "missing", None) or "error", signed=signed, positive=beta <= 0,
-        who="a nonnegative factorization", verbose=0 if options.quiet else 1,
+        who="a nonnegative factorization", verbose=int(not options.quiet),
     )  # fmt: skip
-    data = wrap(stored, request)
-    rows, columns = (
-        None if names is None else tuple(names) for names in (stored.row_names, stored.column_names)
-    )
-    return Table(data, rows, columns, str(path), form.kind)
+    return Table(wrap(stored, request), stored.row_names, stored.column_names, str(path), form.kind)
 
 
 def stored_reader(options: argparse.Namespace) -> Any:
@@ -177,12 +171,9 @@ def _read_stored(path: Path, reading: dict[str, Any], dtype: str | None, start: 
     from nonneg.io.read import open_stored
     from nonneg.io.table import ReadOptions
 
-    stored = open_stored(path, ReadOptions(**reading), None)
-    stored.converted_dtype = None if dtype is None else numpy.dtype(dtype)
-    try:
+    with open_stored(path, ReadOptions(**reading), None) as stored:
+        stored.converted_dtype = None if dtype is None else numpy.dtype(dtype)
         return stored.read_rows(start, stop)
-    finally:
-        stored.close()
 
 
 def largest_entry(table: Table) -> float:
@@ -240,9 +231,9 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
     value = float(values[bad][0])
     names = [str(at) if table.column_names is None else table.column_names[at] for at in np.unique(columns)]
     several = f" ({len(rows)} such entries in all)" if len(rows) > 1 else ""
-    where = f"{_named(table, (int(rows[0]), int(columns[0])))}"
+    where = _named(table, int(rows[0]), int(columns[0]))
     plural = "s" * (len(names) > 1)
-    drop = f"or leave the column{plural} out with --drop {','.join(names[:20])}"
+    drop = f"or leave the column{plural} out with --drop {shlex.quote(','.join(names[:20]))}"
     if lost.any():
         masks = np.isnan(value) and hasattr(options, "missing")
         remedy = "Fill it in, ignore missing entries with --missing mask" if masks else "Correct it"
@@ -265,8 +256,7 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
     )
 
 
-def _named(table: Table, place: tuple[int, int]) -> str:
-    row, column = place
+def _named(table: Table, row: int, column: int) -> str:
     where = f"row {row} (from 0)" if table.lines is None else f"line {table.lines[row]}"
     if table.row_names is not None:
         where += f" ({table.row_names[row]!r})"

@@ -127,10 +127,8 @@ def _opened_scene(options: argparse.Namespace) -> Scene:
             f"Give one of: a file with a cube, the name of a real image ({REAL}), or --example."
         )
     number = None if options.endmembers == "auto" else options.endmembers
-    if options.example:
-        scene = _generated(number or 4, options.seed)
-    elif options.cube == REAL and not Path(options.cube).exists():
-        scene = _real()
+    if options.example or (options.cube == REAL and not Path(options.cube).exists()):
+        scene = _known_scene(number or 4, options)
     else:
         path = Path(options.cube)
         if not path.suffix and not path.exists():
@@ -165,41 +163,24 @@ def _numbers(path: Path) -> Any:
         ) from error
 
 
-def _generated(n_materials: int, seed: int) -> Scene:
+def _known_scene(n_materials: int, options: argparse.Namespace) -> Scene:
+    """Generate an image, or load the real one, with the spectra of its materials."""
     import numpy as np
 
     from nonneg.applications.hyperspectral import Cube, SpectralLibrary
-    from nonneg.datasets import scene_like
+    from nonneg.datasets import load_samson, scene_like
     from nonneg.report.cubes import Scene
 
-    rows, columns, bands = _SIZE
-    made = scene_like(rows, columns, bands, n_materials, noise=0.01, rng=seed)
-    wavelengths = np.linspace(400.0, 2400.0, bands)
-    names = tuple(f"material {at}" for at in range(n_materials))
-    return Scene(
-        Cube(made.X.reshape(rows, columns, bands), wavelengths, source="a generated image"),
-        f"a generated image of {n_materials} materials",
-        n_materials,
-        library=SpectralLibrary(names, made.H, wavelengths),
-    )
-
-
-def _real() -> Scene:
-    import numpy as np
-
-    from nonneg.applications.hyperspectral import Cube, SpectralLibrary
-    from nonneg.datasets import load_samson
-    from nonneg.report.cubes import Scene
-
-    image = load_samson()
-    rows, columns = image.sample_shape or (1, len(image.y))
-    values = np.asarray(image.X).reshape(rows, columns, -1)
-    wavelengths = np.linspace(*_RANGE, values.shape[2])
-    spectra = image.extras["endmembers"]
-    names = image.names or tuple(f"endmember {at}" for at in range(len(spectra)))
-    return Scene(
-        Cube(values, wavelengths, source=REAL),
-        REAL,
-        len(spectra),
-        library=SpectralLibrary(names, spectra, wavelengths),
-    )
+    names: Sequence[str]
+    if options.example:
+        made, title = scene_like(*_SIZE, n_materials, noise=0.01, rng=options.seed), "a generated image"
+        X, spectra, shape, limits = made.X, made.H, _SIZE, (400.0, 2400.0)
+        names = [f"material {at}" for at in range(n_materials)]
+    else:
+        image, title = load_samson(), REAL
+        X, spectra, names = image.X, image.extras["endmembers"], image.names
+        shape, limits = (*(image.sample_shape or (1, -1)), X.shape[1]), _RANGE
+    values = np.asarray(X).reshape(shape)
+    wavelengths = np.linspace(*limits, values.shape[2])
+    library = SpectralLibrary(tuple(names), spectra, wavelengths)
+    return Scene(Cube(values, wavelengths, source=title), title, len(spectra), library=library)
