@@ -122,7 +122,6 @@ def run(options: argparse.Namespace) -> None:
         title=f"Consensus programs of {tables.table_name(table)}",
         programs=programs,
         groups=groups,
-        n_genes=len(genes),
     )
     add_tables(record, model, written)
     copies = tables.write_h5ad(options, model, W, factorized)

@@ -38,7 +38,6 @@ def describe(
     title: str,
     programs: Sequence[Mapping[str, Any]],
     groups: Mapping[str, Any] | None = None,
-    n_genes: int | None = None,
 ) -> Record:
     """Return the record of a consensus, or of mutational signatures."""
     consensus, best, about = getattr(model, "consensus_", model), _best(model), table_facts(data)
@@ -54,7 +53,6 @@ def describe(
         "n_found": len(best.density),
         "n_restarts": len(restarts),
         "converged": float(np.mean(restarts.converged[restarts.of(k)])),
-        "n_genes": n_genes,
     } | ({} if seconds is None else {"seconds": seconds})
     recommended = "" if len(consensus.ranks_) == 1 else " is recommended" if k == 1 else " are recommended"
     rows, columns = about["shape"]
@@ -62,8 +60,6 @@ def describe(
     if command == "signatures":
         tumors = html.counted(columns if rows == len(CHANNELS) else rows, "tumor")
         lead = f"{tumors} with 96 mutation types from {about['source']}"
-    elif n_genes not in (None, columns):
-        lead += f"; {html.number(n_genes)} of the features were factorized"
     tiles = ("mean_stability", "n_restarts", "seconds")
     return Record(
         command,
@@ -173,8 +169,8 @@ def sections(record: Record) -> list[Any]:
         ),
         html.section(
             "Do the restarts agree?",
-            f"All {html.counted(result['n_found'], one)} of all restarts are compared. Dark squares are "
-            f"clusters that many restarts found.{html.noted(outliers)}",
+            f"All {html.counted(result['n_found'], one)} of all restarts are compared. Squares along the "
+            f"diagonal are clusters that many restarts found.{html.noted(outliers)}",
             html.side_by_side([clustergram]),
         ),
         html.section(f"The {one}s", html.cards(_program(entry, one) for entry in details["programs"])),

@@ -158,7 +158,7 @@ def sections(record: Record) -> list[Any]:
     known = "" if record.shown["match"] is None else known
     hatched = ["pixels without data"] * bool(data["n_left_out"])
     hatched += ["pixels that the endmembers do not explain"] * bool(data["n_unexplained"])
-    told = "Abundance of each endmember in every pixel; the darkest shade is an abundance of one"
+    told = "Abundance of each endmember in every pixel; the strongest shade is an abundance of one"
     told += f"; {' and '.join(hatched)} are hatched." if hatched else "."
     image = _marked(rgb_preview(cube, mask=model.mask_)[::step, ::step], model, colors)
     caption = f"Red, green and blue are {', '.join(shown)}. Numbers mark the {pixels}."
@@ -220,6 +220,6 @@ def _marked(image: Any, model: Any, colors: Sequence[str]) -> Raw:
     for number, ((row, column), color) in enumerate(zip(model.pure_pixels_.tolist(), colors, strict=True)):
         box = {"facecolor": "#ffffff", "edgecolor": color, "linewidth": 2.5, "boxstyle": "circle,pad=0.2"}
         axes.text(
-            column, row, str(number), ha="center", va="center", fontsize=10, color="#111111", bbox=box
+            column, row, str(number), ha="center", va="center", fontsize=14, color="#111111", bbox=box
         )  # fmt: skip
     return drawings.drawing(figure, "The image with its pure pixels")
