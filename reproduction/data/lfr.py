@@ -100,7 +100,9 @@ def _assigned(
     # The nodes with most edges inside a community choose first: they fit into few.
     order = np.repeat(np.arange(len(counts)), counts)
     for node in order[np.argsort(-inner[order], kind="stable")]:
-        fitting = [at for at in np.flatnonzero((free > 0) & (limit > inner[node])) if node not in members[at]]
+        fitting = [
+            int(at) for at in np.flatnonzero((free > 0) & (limit > inner[node])) if node not in members[at]
+        ]
         if not fitting:
             # No room is left where the node is not: it takes the place of a member elsewhere that moves on.
             fitting = _exchanged(node, inner, free, limit, members, rng)
