@@ -51,9 +51,6 @@ from nonneg.exceptions import (
 from nonneg.iteration import Progress
 from nonneg.metrics import clustering_accuracy, normalized_mutual_information
 
-# A node also belongs to the communities in which it has at least this membership.
-ALSO = 0.25
-
 
 def compare_labels(main: IntArray, n_communities: int, names: Sequence[str], labels: Any) -> dict[str, Any]:
     """Compare the main communities with labels, one per node or by name; None and "" mean unknown."""
@@ -409,14 +406,15 @@ class MixedMembership(SavableEstimator):
         check_is_fitted(self)
         return compare_labels(self.labels_, self.memberships_.shape[1], self.node_names_, labels)
 
-    def communities(self, threshold: float = ALSO) -> list[list[str]]:
+    def communities(self, threshold: float | None = None) -> list[list[str]]:
         """Return the nodes of each community, as lists of names.
 
         Parameters
         ----------
-        threshold : float
+        threshold : float, optional
             A node is in the community with its largest membership, and in every other one in which its
-            membership is at least this; above 0.5 no node is in two.
+            membership is at least this. By default half of the sum of its squared memberships: a node with m
+            equal memberships has the sum 1 / m, and a membership counts if it is nearer to that than to zero.
 
         Returns
         -------
@@ -425,10 +423,11 @@ class MixedMembership(SavableEstimator):
             nodes are in none.
         """
         check_is_fitted(self)
-        if not 0 < threshold <= 1:
+        if threshold is not None and not 0 < threshold <= 1:
             raise InvalidParameterError(f"threshold must be above 0 and at most 1, got {threshold!r}.")
         shares = np.nan_to_num(self.memberships_, nan=0.0)
-        inside = shares >= threshold
+        least = 0.5 * np.sum(shares**2, axis=1, keepdims=True) if threshold is None else threshold
+        inside = (shares >= least) & (shares > 0)
         known = np.flatnonzero(self.labels_ >= 0)
         inside[known, self.labels_[known]] = True
         found = []
