@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.applications.communities.eigenvectors import Eigenpairs
@@ -56,117 +57,74 @@ def symnmf(
     ||X - W H'||^2 is minimized, with X the block of S where the sides meet.
     """
     degrees = np.asarray(matrix.sum(axis=1)).ravel()
-    H = np.ascontiguousarray(start * np.sqrt(np.maximum(degrees, 0.0))[:, None])
-    cross = matrix @ H
-    square = float(np.sum((H.T @ H) ** 2))
-    H *= np.sqrt(max(float(np.sum(cross * H)), 0.0) / square) if square > 0 else 0.0
-    half_norm = 0.5 * float(np.sum(matrix.data**2))
-    sides = None if n_first is None else (slice(0, n_first), slice(n_first, len(H)))
-    step = _symmetric_step(matrix, half_norm) if sides is None else _two_sided_step(matrix, half_norm, sides)
-    run = iterate(
-        step,
-        _Factors(H, H, matrix @ H),
-        max_iter=max_iter,
-        stop=RelativeDecrease(tol),
-        callback=callback,
-    )
-    factor = run.state.H
-    return SymNMFResult(
-        factor, Certificate((_error_statement(factor, matrix, pairs, half_norm, sides),)), run
-    )
+    factor = np.ascontiguousarray(start * np.sqrt(np.maximum(degrees, 0.0))[:, None])
+    square = float(np.sum((factor.T @ factor) ** 2))
+    factor *= np.sqrt(max(float(np.sum((matrix @ factor) * factor)), 0.0) / square) if square > 0 else 0.0
+    symmetric = n_first is None
+    X = matrix if symmetric else sp.csr_array(matrix[:n_first, n_first:])
+    back = X if symmetric else sp.csr_array(X.T)
+    weight = SYMMETRY if symmetric else 0.0
 
-
-def _symmetric_step(matrix: SparseMatrix, half_norm: float) -> Callable[[_Factors], Any]:
     def step(state: _Factors) -> tuple[_Factors, dict[str, float]]:
-        W = _updated(state.W, state.H, state.cross)
-        H = _updated(state.H, W, matrix @ W)
-        cross = matrix @ H
-        loss = half_norm - float(np.sum(cross * H)) + 0.5 * float(np.sum((H.T @ H) ** 2))
-        return _Factors(W, H, cross), {"loss": max(loss, 0.0)}
+        W = _updated(state.W, state.H, state.cross, weight)
+        H = _updated(state.H, W, back @ W, weight)
+        cross = X @ H
+        # Of equal factors where S is symmetric.
+        return _Factors(W, H, cross), {"loss": 0.5 * _square_error(X, H if symmetric else W, H, cross)}
 
-    return step
+    W, H = (factor, factor) if symmetric else (factor[:n_first], factor[n_first:])
+    run = iterate(
+        step, _Factors(W, H, X @ H), max_iter=max_iter, stop=RelativeDecrease(tol), callback=callback
+    )
+    W, H = run.state.H if symmetric else run.state.W, run.state.H
+    statement = _error_statement(
+        _square_error(X, W, H, run.state.cross), float(np.sum(X.data**2)), pairs, symmetric
+    )
+    return SymNMFResult(H if symmetric else _balanced(W, H), Certificate((statement,)), run)
 
 
-def _updated(factor: FloatArray, other: FloatArray, cross: FloatArray) -> FloatArray:
+def _updated(factor: FloatArray, other: FloatArray, cross: FloatArray, weight: float) -> FloatArray:
     gram = other.T @ other
-    gram[np.diag_indices_from(gram)] += SYMMETRY
-    rows, _ = hals_passes(factor, SharedGram(gram), cross + SYMMETRY * other, max_passes=N_PASSES)
+    gram[np.diag_indices_from(gram)] += weight
+    target = np.ascontiguousarray(cross if weight == 0 else cross + weight * other)
+    rows, _ = hals_passes(np.ascontiguousarray(factor), SharedGram(gram), target, max_passes=N_PASSES)
     return np.asarray(rows)
 
 
-def _two_sided_step(
-    matrix: SparseMatrix, half_norm: float, sides: tuple[slice, slice]
-) -> Callable[[_Factors], Any]:
-    def step(state: _Factors) -> tuple[_Factors, dict[str, float]]:
-        factor, cross = state.H.copy(), state.cross
-        for mine, others in (sides, sides[::-1]):
-            gram = factor[others].T @ factor[others]
-            rows, _ = hals_passes(
-                np.ascontiguousarray(factor[mine]),
-                SharedGram(gram),
-                np.ascontiguousarray(cross[mine]),
-                max_passes=N_PASSES,
-            )
-            factor[mine] = np.asarray(rows)
-            cross = matrix @ factor
-        factor, scales = _balanced(factor, sides)
-        cross = cross / scales
-        cross[sides[0]] *= scales**2
-        first, second = factor[sides[0]], factor[sides[1]]
-        fit = np.sum((first.T @ first) * (second.T @ second))
-        loss = half_norm - float(np.sum(cross * factor)) + float(fit)
-        return _Factors(factor, factor, cross), {"loss": max(loss, 0.0)}
-
-    return step
+def _square_error(X: SparseMatrix, W: FloatArray, H: FloatArray, cross: FloatArray) -> float:
+    fit = float(np.sum((W.T @ W) * (H.T @ H)))
+    return max(float(np.sum(X.data**2)) - 2.0 * float(np.sum(cross * W)) + fit, 0.0)
 
 
-def _balanced(factor: FloatArray, sides: tuple[slice, slice]) -> tuple[FloatArray, FloatArray]:
-    """Give both sides of every community the same norm; return what the second was multiplied by."""
-    first, second = (np.linalg.norm(factor[side], axis=0) for side in sides)
+def _balanced(W: FloatArray, H: FloatArray) -> FloatArray:
+    """Return both sides in one factor, with the same norm of every community on both."""
+    first, second = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=0)
     both = (first > 0) & (second > 0)
     scales = np.sqrt(np.where(both, first, 1.0) / np.where(both, second, 1.0))
-    factor = factor * scales
-    factor[sides[0]] /= scales**2
-    return factor, scales
+    return np.vstack([W / scales, H * scales])
 
 
-def _error_statement(
-    factor: FloatArray,
-    matrix: SparseMatrix,
-    pairs: Eigenpairs,
-    half_norm: float,
-    sides: tuple[slice, slice] | None,
-) -> Statement:
-    square = 2.0 * half_norm
-    # Widened by the residuals, so that the bound is one.
+def _error_statement(error: float, square: float, pairs: Eigenpairs, symmetric: bool) -> Statement:
+    # The eigenvalues of a bipartite graph above zero are the singular values of X. Widened by the residuals,
+    # so that the bound is one.
     above = np.maximum(pairs.values, 0.0) + pairs.residual * float(np.abs(pairs.values).max())
-    explained = float(np.sum(above**2)) * (1.0 if sides is None else 2.0)
-    bound = np.sqrt(max(square - explained, 0.0) / square)
-    if sides is None:
-        left = (
-            square - 2.0 * float(np.sum((matrix @ factor) * factor)) + float(np.sum((factor.T @ factor) ** 2))
-        )
-    else:
-        first, second = factor[sides[0]], factor[sides[1]]
-        fit = float(np.sum((first.T @ first) * (second.T @ second)))
-        left = square - 2.0 * float(np.sum((matrix @ factor) * factor)) + 2.0 * fit
-    error = float(np.sqrt(max(left, 0.0) / square))
-    k = factor.shape[1]
-    others = "positive semidefinite matrix" if sides is None else "matrix"
+    bound = float(np.sqrt(max(square - float(np.sum(above**2)), 0.0) / square))
+    error = float(np.sqrt(error / square))
+    others = "positive semidefinite matrix" if symmetric else "matrix"
     sentence = (
-        f"The relative error of the normalized adjacency matrix is {error:.4g}; no {others} of rank {k} has "
-        f"one below {bound:.4g}."
+        f"The relative error of the normalized adjacency matrix is {error:.4g}; no {others} of rank "
+        f"{len(pairs.values)} has one below {bound:.4g}."
     )
-    quantities = {"relative_error": error, "lower_bound": float(bound)}
+    quantities = {"relative_error": error, "lower_bound": bound}
     # Both are differences of sums, of which rounding leaves half the digits.
-    if error < bound * (1.0 - 1e-6):
+    wrong = error < bound * (1.0 - 1e-6)
+    if wrong:
         sentence = (
             f"The relative error of the normalized adjacency matrix is {error:.4g}, below the computed lower "
             f"bound of {bound:.4g}: the bound is wrong, and nothing is claimed."
         )
+    if wrong or bound < 1e-7:
         return Statement("symnmf-error", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE, quantities)
-    if bound < 1e-7:
-        return Statement("symnmf-error", sentence, None, DEFAULT_FACTOR, Verdict.NOT_VERIFIABLE, quantities)
-    ratio = error / float(bound)
+    ratio = error / bound
     verdict = Verdict.HOLDS if ratio <= DEFAULT_FACTOR else Verdict.FAILS
     return Statement("symnmf-error", sentence, ratio, DEFAULT_FACTOR, verdict, quantities)

@@ -1,0 +1,109 @@
+"""LFR graphs with overlapping communities (Lancichinetti & Fortunato, 2009): two scores of what is found.
+
+    python -m benchmarks.others.lfr [--nodes 1000] [--draws 1] [--cdlib]
+
+Mean degree 20, largest 50, exponents 2 (degrees) and 1 (sizes), communities of 20 to 100 nodes. Overlapping
+normalized mutual information by McDaid et al. and the omega index, both of `nonneg.metrics`. `--cdlib` runs
+SLPA, DEMON and BigClam of cdlib beside it with their defaults, where they are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+from reproduction.data.lfr import OverlappingGraph, lfr_graph
+
+from benchmarks.tables import markdown
+from nonneg.applications import MixedMembership
+from nonneg.metrics import omega_index, overlapping_nmi
+
+MIXING, OVERLAPPING, MEMBERSHIPS = (0.1, 0.3), (0.1, 0.5), (2, 4, 8)
+
+
+def ours(graph: OverlappingGraph, seed: int, n_communities: int | str) -> list[list[int]]:
+    """Return the communities that the default finds; names are numbers of nodes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nodes without edges
+        model = MixedMembership(n_communities, random_state=seed).fit(graph.adjacency)
+    return [[int(name) for name in community] for community in model.communities() if community]
+
+
+def cdlib_method(name: str, **options: Any) -> Callable[[OverlappingGraph, int], list[list[int]]]:
+    """Return a method of cdlib, which takes a networkx graph."""
+
+    def run(graph: OverlappingGraph, seed: int) -> list[list[int]]:
+        import random
+
+        import networkx
+        from cdlib import algorithms
+
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002 (what the peers draw from)
+        known = {"dimensions": len(graph.communities)} if name == "big_clam" else {}
+        found = getattr(algorithms, name)(
+            networkx.from_scipy_sparse_array(graph.adjacency), **options, **known
+        )
+        return [list(community) for community in found.communities]
+
+    return run
+
+
+METHODS: dict[str, Callable[[OverlappingGraph, int], list[list[int]]]] = {
+    "nonneg, number known": lambda graph, seed: ours(graph, seed, len(graph.communities)),
+    "nonneg, number estimated": lambda graph, seed: ours(graph, seed, "auto"),
+}
+PEERS = {
+    "SLPA": cdlib_method("slpa"),
+    "DEMON": cdlib_method("demon", epsilon=0.25),
+    "BigClam, number known": cdlib_method("big_clam"),
+}
+
+
+def main() -> None:
+    """Print a table per score."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--cdlib", action="store_true")
+    options = parser.parse_args()
+    methods = METHODS | (PEERS if options.cdlib else {})
+    scores: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
+    seconds = dict.fromkeys(methods, 0.0)
+    cases = list(product(MIXING, OVERLAPPING, MEMBERSHIPS))
+    for (mixing, share, many), seed in product(cases, range(options.draws)):
+        graph = lfr_graph(
+            options.nodes, mixing=mixing, overlapping=share, n_memberships=many, rng=seed
+        )  # fmt: skip
+        for name, run in methods.items():
+            started = time.perf_counter()
+            found = run(graph, seed)
+            seconds[name] += time.perf_counter() - started
+            pair = (overlapping_nmi(graph.communities, found), omega_index(graph.communities, found))
+            scores.setdefault((mixing, share, many, name), []).append(pair)
+            sys.stderr.write(f"{mixing} {share} {many} {seed} {name} {pair[0]:.3f} {pair[1]:.3f}\n")
+    for at, title in enumerate(("overlapping NMI", "omega index")):
+        rows = [
+            [f"{mixing}", f"{share:.0%}", str(many), *(
+                f"{np.mean([pair[at] for pair in scores[mixing, share, many, name]]):.2f}" for name in methods
+            )]
+            for mixing, share, many in cases
+        ]  # fmt: skip
+        mean = [np.mean([pair[at] for key, pairs in scores.items() if key[3] == name for pair in pairs])
+                for name in methods]  # fmt: skip
+        rows.append(["mean", "", "", *(f"{value:.2f}" for value in mean)])
+        head = ("mixing", "overlapping nodes", "memberships", *methods)
+        sys.stdout.write(f"{title}\n\n{markdown(head, rows)}\n\n")
+    sys.stdout.write(", ".join(f"{name} {value:.0f} s" for name, value in seconds.items()) + "\n")
+
+
+if __name__ == "__main__":
+    main()
