@@ -3,7 +3,7 @@
     python -m benchmarks.others.octis [--topics 20] [--seeds 2] [--gensim]
 
 Terragni et al. (2021), "OCTIS: Comparing and optimizing topic models is simple", EACL. The collections are
-counts of words without their order (`bbc`, `cluto_classic` and `reuters21578` under NONNEG_DATA), so that
+counts of words without their order (`cluto_re0`, `bbc` and `hitech_bmme` under NONNEG_DATA), so that
 words co-occur in documents, not in windows of ten words. Words in fewer than five documents or in more than
 half of them are left out for every method. `--gensim` runs gensim's models beside it, where it is installed.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from reproduction.data import load_bbc, load_cluto, load_reuters21578
+from reproduction.data import load_bbc, load_cluto, load_hitech
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -29,9 +29,9 @@ from nonneg.applications import TopicModel
 from nonneg.metrics import normalized_mutual_information, npmi_coherence, top_words, topic_diversity
 
 CORPORA: dict[str, Callable[[], Any]] = {
+    "re0": lambda: load_cluto("re0"),
     "BBC": load_bbc,
-    "Classic": lambda: load_cluto("classic"),
-    "Reuters-21578": load_reuters21578,
+    "hitech": load_hitech,
 }
 N_WORDS = 10
 # The probability of looking at the next word, as in OCTIS.

@@ -47,13 +47,6 @@ def test_without_noise_every_method_finds_pure_nodes_and_memberships():
         assert model.certificate_["eigenvectors"].holds
 
 
-def test_simplex_recovery_agrees_inside_the_simplex():
-    A, shares, _ = expected_graph()
-    model = MixedMembership(3, method="spa", recovery="simplex", self_loops="keep").fit(A)
-    order = np.argsort(model.pure_nodes_)
-    np.testing.assert_allclose(model.memberships_[:, order], shares, atol=1e-7)
-
-
 def test_noisy_graphs_are_recovered_better_than_by_chance():
     planted = mixed_membership_graph(800, 3, mean_degree=60, n_pure=10, rng=3)
     before = planted.adjacency.copy()
@@ -208,8 +201,6 @@ def test_choices_that_do_not_go_together_are_refused():
         MixedMembership(3, method="spoc", method_params={"threshold": 0.1}, self_loops="keep").fit(A)
     with pytest.raises(InvalidParameterError, match="threshold"):
         MixedMembership(3, method="symnmf", method_params={"threshold": 1.0}, self_loops="keep").fit(A)
-    with pytest.raises(InvalidParameterError, match="recovery"):
-        MixedMembership(3, recovery="magic").fit(A)
     with pytest.raises(InvalidParameterError, match="12 nodes"):
         MixedMembership(13, self_loops="keep").fit(A)
 

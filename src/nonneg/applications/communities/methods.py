@@ -20,15 +20,12 @@ from nonneg.applications.communities.eigenvectors import (
 from nonneg.applications.communities.judge import hide_edges
 from nonneg.applications.communities.symnmf import symnmf
 from nonneg.applications.method_entries import ApplicationMethod
-from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
-from nonneg.separable.weights import anchor_weights
 
-RECOVERIES = ("least-squares", "simplex")
 UNREACHED = ("auto", "mean", "uniform", "zero", "nan")
 # MERIT on graphs as its authors run it, in the unit of the paper's objective (18), which has half the
 # squared error: their weight 1e-6 and gap 0.5 belong to the whole.
@@ -49,7 +46,6 @@ class Problem:
     # Bipartite graphs: how many nodes are on the first side; they come first.
     n_first: int | None = None
     energy: float = 0.99  # the share of the squared norm that the kept nodes hold
-    recovery: str = "least-squares"  # how memberships follow from pure nodes
     # Parameters of the method and of its iterations that the user set.
     params: Mapping[str, Any] = field(default_factory=dict)
     rng: Seed = None  # for methods that draw
@@ -141,14 +137,10 @@ def coordinates(vectors: FloatArray, corners: FloatArray) -> FloatArray:
     return np.ascontiguousarray(np.linalg.solve(corners.T, vectors.T).T)
 
 
-def recover(vectors: FloatArray, corners: FloatArray, recovery: str = "least-squares") -> Memberships:
+def recover(vectors: FloatArray, corners: FloatArray) -> Memberships:
     """Return the memberships as coordinates between the pure nodes."""
     memberships = coordinates(vectors, corners)
     clipped = _clipped_fraction(memberships)
-    if recovery == "simplex":
-        reached = np.abs(memberships).max(axis=1) >= ROUNDING
-        memberships = np.asarray(anchor_weights(as_data_matrix(vectors), corners, sum_to_one=True))
-        return Memberships(memberships, reached, clipped)
     memberships[memberships < ROUNDING] = 0.0
     sums = memberships.sum(axis=1)
     return Memberships(memberships / np.where(sums > 0, sums, 1.0)[:, None], sums > 0, clipped)
@@ -182,7 +174,7 @@ def _by_anchors(name: str) -> Callable[[Problem], Search]:
             keywords = {"lam": MERIT_LAM, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
         selected, kept = _anchors(name, pairs, problem, keywords)
         corners = pairs.vectors[selected.anchors]
-        memberships = recover(pairs.vectors, corners, problem.recovery)
+        memberships = recover(pairs.vectors, corners)
         return Search(name, pairs, selected, memberships, _ties(pairs.values, corners), kept)
 
     return run
@@ -214,7 +206,7 @@ def _by_regularized_spa(problem: Problem) -> Search:
     """Find pure nodes in the eigenvectors of the normalized adjacency matrix."""
     pairs = problem.pairs("magnitude", normalized_adjacency(problem.adjacency))
     selected, kept = _anchors("spa", pairs, problem, problem.params)
-    memberships = recover(pairs.vectors, pairs.vectors[selected.anchors], problem.recovery)
+    memberships = recover(pairs.vectors, pairs.vectors[selected.anchors])
     ties = fitted_connectivity(problem.adjacency, memberships.values, problem.n_first)
     selected = replace(selected, method="regularized-spa")
     return Search("regularized-spa", pairs, selected, memberships, ties, kept)

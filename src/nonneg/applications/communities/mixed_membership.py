@@ -32,7 +32,6 @@ from nonneg.applications.communities.graph import (
 )
 from nonneg.applications.communities.methods import (
     METHODS,
-    RECOVERIES,
     UNREACHED,
     Problem,
     fill_unreached,
@@ -103,10 +102,6 @@ class MixedMembership(SavableEstimator):
         "auto" proposes "symnmf" and "regularized-spa" (pure nodes in eigenvectors of the normalized matrix).
         "spa", "merit", "fast-gradient" and "spoc" search for pure nodes in the eigenvectors of the adjacency
         matrix, as published.
-    recovery : {"least-squares", "simplex"}, default "least-squares"
-        How memberships follow from pure nodes: by a linear system, with negative values set to zero and rows
-        divided by their sum, as MERIT's authors do, or by fully constrained least squares. "symnmf" and
-        "spoc" have their own.
     energy : float, default 0.99
         Pure nodes are searched for among the nodes with the largest rows that account for this fraction of
         the squared norm. Not for "symnmf" and "spoc".
@@ -208,7 +203,6 @@ class MixedMembership(SavableEstimator):
     n_communities: int | str
     _: KW_ONLY
     method: str = "auto"
-    recovery: str = "least-squares"
     energy: float = 0.99
     unreached: str = "auto"
     weight: str | None = "weight"
@@ -227,7 +221,6 @@ class MixedMembership(SavableEstimator):
         **SHARED_VALUES,
         "n_communities": [*COUNT, StrOptions({"auto"})],
         "method": [str],
-        "recovery": [StrOptions(set(RECOVERIES))],
         "energy": [Interval(Real, 0, 1, closed="right")],
         "unreached": [StrOptions(set(UNREACHED))],
         "weight": [str, None],
@@ -293,14 +286,13 @@ class MixedMembership(SavableEstimator):
             parts = joined(graph, k)
             search = METHODS[name].run(
                 Problem(
-                    parts.adjacency, k, parts.n_first, energy=float(self.energy), recovery=self.recovery,
+                    parts.adjacency, k, parts.n_first, energy=float(self.energy),
                     params=params, rng=self.random_state, n_jobs=self.n_jobs,
                 )
             )  # fmt: skip
         # float32 in, float32 out; the eigenvectors are found in float64.
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-        usual = None if self.recovery == "simplex" else METHODS[search.method].unreached
-        filled = fill_unreached(search.memberships, self.unreached, usual)
+        filled = fill_unreached(search.memberships, self.unreached, METHODS[search.method].unreached)
         self._keep(graph, parts, np.asarray(filled, dtype=dtype), search.pairs.vectors)
         self.method_ = search.method
         self.pure_nodes_ = parts.nodes[search.selection.anchors]
