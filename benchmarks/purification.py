@@ -66,8 +66,8 @@ def measure_iteration(threads: int) -> dict[str, Any]:
     start = perturbed_features(data.H, 0.1, rng=SEED)
     options = completed_options()
     samples = FullBatch(as_data_matrix(data.X))
-    step = Iteration(samples, options, "moore-penrose")
-    state = initial_state(samples.subsample(), start, pseudo_inverse(start), options)
+    step = Iteration(samples, options)
+    state = initial_state(samples.subsample(), start, options)
     products = bare_products(data.X, N_COMPONENTS, threads)
     ours: list[float] = []
     yardstick: list[float] = []

@@ -33,7 +33,7 @@ from nonneg.purification.decode import Decoder, decode
 from nonneg.purification.initialization import initial_features
 from nonneg.purification.iteration import PurificationState, final_decoder
 from nonneg.purification.moments import Moments
-from nonneg.purification.online import BATCH_SIZE, OnlineState, begin_online, online_method, take_in
+from nonneg.purification.online import BATCH_SIZE, OnlineState, begin_online, take_in
 from nonneg.purification.options import DECODES, UPDATES, completed_options
 from nonneg.separable import select_anchors
 
@@ -272,18 +272,17 @@ class PurificationNMF(FactorizingEstimator):
         data = input_data(self, X, reset=first, sample_weight=sample_weight, signed=True)
         params = self._parameters()
         params.pop("balance", None)
-        method = online_method(params.pop("pseudo_inverse", "auto"))
+        if params.get("pseudo_inverse", "auto") == "auto":
+            params["pseudo_inverse"] = "moore-penrose"  # linear programs would cost more than a batch
         options = completed_options(update=self.update, **params)
         batch_size = BATCH_SIZE if self.batch_size is None else self.batch_size
         with threads(self.n_jobs):
             if first:
-                online = begin_online(data, self._init(data), options, method)
+                online = begin_online(data, self._init(data), options)
             else:
                 online = self._online_state
-            online = take_in(
-                online, data, options, method, batch_size=batch_size, forget_factor=self.forget_factor
-            )
-            decoder = final_decoder(online.state, options, method)
+            online = take_in(online, data, options, batch_size=batch_size, forget_factor=self.forget_factor)
+            decoder = final_decoder(online.state, options)
         self._online_state, self._decoder = online, decoder
         self.components_ = data.to_device(online.state.H)
         self.n_components_ = len(online.state.H)

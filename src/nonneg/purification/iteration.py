@@ -14,7 +14,7 @@ from nonneg.iteration.loop import Stalled
 from nonneg.purification.decode import MIDPOINT, NOISE_FACTOR, Decoder, weight_scales
 from nonneg.purification.moments import Moments, covariance_target, regression_target
 from nonneg.purification.options import Options
-from nonneg.purification.pseudo_inverse import PseudoInverse, pseudo_inverse
+from nonneg.purification.pseudo_inverse import pseudo_inverse
 from nonneg.purification.samples import Samples, SamplesExhausted
 
 # A feature that shrinks below this share of its l1 norm is lost to rounding.
@@ -60,10 +60,9 @@ def effective_threshold(state: PurificationState, rule: str) -> FloatArray:
     return np.maximum(state.threshold, noise_level(state)) if rule == "unshifted" else state.threshold
 
 
-def initial_state(
-    samples: FloatArray, H: FloatArray, inverse: PseudoInverse, options: Options
-) -> PurificationState:
+def initial_state(samples: FloatArray, H: FloatArray, options: Options) -> PurificationState:
     """Return the state before the first iteration, with what is chosen from decoded values."""
+    inverse = pseudo_inverse(H, options.pseudo_inverse)
     values = samples @ inverse.inverse.T
     scales = weight_scales(values)
     threshold = MIDPOINT * scales
@@ -82,9 +81,9 @@ def balancing_scales(weights: FloatArray) -> FloatArray:
     return np.where(squares > 0, np.sqrt(squares / (largest or 1.0)), 1.0)
 
 
-def final_decoder(state: PurificationState, options: Options, method: str) -> Decoder:
+def final_decoder(state: PurificationState, options: Options) -> Decoder:
     """Return how samples are decoded once the features are found."""
-    inverse = pseudo_inverse(state.H, method, state.bases).inverse
+    inverse = pseudo_inverse(state.H, options.pseudo_inverse, state.bases).inverse
     threshold = noise_level(state) if options.decode == "unshifted" else state.threshold
     return Decoder(inverse, threshold, options.decode)
 
@@ -118,10 +117,9 @@ def updated_features(
 class Iteration:
     """The step of the loop."""
 
-    def __init__(self, samples: Samples, options: Options, method: str, *, converged: float = 1e-10) -> None:
+    def __init__(self, samples: Samples, options: Options, *, converged: float = 1e-10) -> None:
         self.samples = samples
         self.options = options
-        self.method = method
         self.converged = converged  # a smaller change ends the threshold decay
         self.exhausted = False  # whether the stream ended
 
@@ -129,7 +127,7 @@ class Iteration:
         rule = self.options.decode
         threshold = effective_threshold(state, rule)
         try:
-            found = pseudo_inverse(state.H, self.method, state.bases)
+            found = pseudo_inverse(state.H, self.options.pseudo_inverse, state.bases)
             decoder = Decoder(found.inverse, threshold, rule)
             moments = self.samples.moments(decoder, state.reference, state.iteration)
         except SamplesExhausted:

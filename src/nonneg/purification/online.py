@@ -32,28 +32,17 @@ class OnlineState:
     pending: Moments | None = None  # moments of samples that have not yet led to an update
 
 
-def online_method(pseudo_inverse: str) -> str:
-    """Return the pseudo-inverse that "auto" stands for: linear programs would cost more than a batch."""
-    return "moore-penrose" if pseudo_inverse == "auto" else pseudo_inverse
-
-
-def begin_online(data: DataMatrix, init: FloatArray, options: Options, method: str) -> OnlineState:
+def begin_online(data: DataMatrix, init: FloatArray, options: Options) -> OnlineState:
     """Return the state before the first batch."""
-    return OnlineState(initial_state(spread_rows(data), init, pseudo_inverse(init, method), options))
+    return OnlineState(initial_state(spread_rows(data), init, options))
 
 
 def take_in(
-    online: OnlineState,
-    data: DataMatrix,
-    options: Options,
-    method: str,
-    *,
-    batch_size: int,
-    forget_factor: float,
+    online: OnlineState, data: DataMatrix, options: Options, *, batch_size: int, forget_factor: float
 ) -> OnlineState:
     """Decode a batch and add its moments; update the features when `batch_size` samples are pending."""
     state = online.state
-    found = pseudo_inverse(state.H, method, state.bases)
+    found = pseudo_inverse(state.H, options.pseudo_inverse, state.bases)
     decoder = Decoder(found.inverse, effective_threshold(state, options.decode), options.decode)
     batch = moments_of(data, decoder, state.reference)
     pending = batch if online.pending is None else online.pending + batch

@@ -12,6 +12,7 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError, Unsupport
 
 UPDATES = ("regression", "covariance", "published")
 DECODES = ("auto", "unshifted", "shifted", "linear")
+PSEUDO_INVERSES = ("auto", "moore-penrose", "min-infinity")
 # A threshold that decays is halved: the leakage of a warm start into other weights shrinks by more than that
 # in an iteration of the regression update.
 THRESHOLD_DECAY = 0.5
@@ -30,6 +31,7 @@ class Options:
     step_size: float
     scale: float | None  # of the covariance update; None keeps the diagonal of the mixing at one
     threshold_decay: float  # factor of the threshold after each iteration
+    pseudo_inverse: str  # "moore-penrose" or "min-infinity"
 
 
 def completed_options(
@@ -40,11 +42,15 @@ def completed_options(
     step_size: Any = "auto",
     scale: Any = "auto",
     threshold_decay: Any = "auto",
+    pseudo_inverse: Any = "auto",
 ) -> Options:
     """Check the parameters and fill in those that do not depend on the data."""
     check_name("update", update, UPDATES)
     check_name("decode", decode, DECODES)
+    check_name("pseudo_inverse", pseudo_inverse, PSEUDO_INVERSES)
     # Algorithm 1 of the paper; its pseudo-inverse is chosen with it.
+    if pseudo_inverse == "auto":
+        pseudo_inverse = "min-infinity" if update == "published" else "moore-penrose"
     update = "covariance" if update == "published" else update
     if decode == "auto":
         decode = "shifted" if update == "covariance" else "unshifted"
@@ -71,6 +77,7 @@ def completed_options(
         step_size=float(step_size),
         scale=scaling,
         threshold_decay=float(threshold_decay),
+        pseudo_inverse=pseudo_inverse,
     )
 
 

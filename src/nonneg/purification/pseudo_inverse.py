@@ -9,10 +9,9 @@ from scipy.optimize import linprog
 
 from nonneg._ties import first_largest
 from nonneg._typing import FloatArray, IntArray
-from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.l1_simplex import minimum_l1_rows
 
-METHODS = ("auto", "moore-penrose", "min-infinity")
 # A matrix whose smallest singular value is below this share of the largest has dependent features.
 DEPENDENT = 1e-10
 
@@ -25,15 +24,6 @@ class PseudoInverse:
     # Where the rows of a linear program's solution may be nonzero: the initial basis of the next one.
     bases: IntArray | None = None
     n_pivots: int = 0  # pivots of the simplex method, over all rows
-
-
-def chosen_method(name: str, update: str) -> str:
-    """Return the pseudo-inverse that "auto" stands for."""
-    if not isinstance(name, str) or name not in METHODS:
-        raise UnknownNameError.of("pseudo_inverse", name, METHODS)
-    if name != "auto":
-        return name
-    return "min-infinity" if update == "published" else "moore-penrose"
 
 
 def pseudo_inverse(

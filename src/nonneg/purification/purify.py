@@ -35,13 +35,12 @@ from nonneg.purification.iteration import (
 )
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import (
-    UPDATES,
     Options,
     check_name,
     checked_tolerance,
     completed_options,
 )
-from nonneg.purification.pseudo_inverse import chosen_method, pseudo_inverse
+from nonneg.purification.pseudo_inverse import pseudo_inverse as left_inverse
 from nonneg.purification.samples import BatchStream, FullBatch, Samples, samples_of
 
 
@@ -234,27 +233,19 @@ def purify(
     shape = getattr(init, "shape", None) or (len(init) if hasattr(init, "__len__") else 1,)
     samples = samples_of(X, size, int(shape[0]), sample_weight)
     H = checked_init(init, samples.n_columns)
-    check_name("update", update, UPDATES)
-    method = chosen_method(pseudo_inverse, update)
     options = completed_options(
-        update=update,
-        decode=decode,
-        threshold=threshold,
-        step_size=step_size,
-        scale=scale,
-        threshold_decay=threshold_decay,
-    )
+        update=update, decode=decode, threshold=threshold, step_size=step_size, scale=scale,
+        threshold_decay=threshold_decay, pseudo_inverse=pseudo_inverse,
+    )  # fmt: skip
     stop = FeaturesConverged(checked_tolerance(tol, samples.dtype))
     with threads(n_jobs):
-        state, quality = _initialized(samples, H, options, method, balance)
+        state, quality = _initialized(samples, H, options, balance)
         if check_init == "error" and not quality.usable:
             raise InvalidParameterError(
                 f"{quality.sentence} Use a better init (nonneg.PurificationNMF computes one by name), or "
                 "check_init='report' in nonneg.purify, which continues anyway."
             )
-        step = Iteration(
-            samples, options, method, converged=stop.tol or checked_tolerance(None, samples.dtype)
-        )
+        step = Iteration(samples, options, converged=stop.tol or checked_tolerance(None, samples.dtype))
         run = iterate(
             step,
             state,
@@ -262,7 +253,7 @@ def purify(
             stop=stop,
             callback=callback,
             progress=reporter("purification", verbose),
-            checkpoint=_checkpoint(folder, samples, H, vars(options), method, balance, size),
+            checkpoint=_checkpoint(folder, samples, H, vars(options), balance, size),
         )
         if step.exhausted:
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
@@ -283,16 +274,15 @@ def _warn_of_a_short_stream(n_iter: int, samples: Samples) -> None:
 
 
 def _initialized(
-    samples: Samples, H: FloatArray, options: Options, method: str, balance: bool
+    samples: Samples, H: FloatArray, options: Options, balance: bool
 ) -> tuple[PurificationState, InitQuality]:
     some = samples.subsample()
     quality = init_quality(some, H, float(np.finfo(numpy_dtype(samples.dtype)).eps))
     if not balance:
-        return initial_state(some, H, pseudo_inverse(H, method), options), quality
-    values = some @ pseudo_inverse(H, "moore-penrose").inverse.T
+        return initial_state(some, H, options), quality
+    values = some @ left_inverse(H, "moore-penrose").inverse.T
     scales = balancing_scales(np.where(values > quality.threshold, values, 0.0))
-    H = H * scales[:, None]
-    return replace(initial_state(some, H, pseudo_inverse(H, method), options), balancing=scales), quality
+    return replace(initial_state(some, H * scales[:, None], options), balancing=scales), quality
 
 
 def _result(
@@ -310,7 +300,7 @@ def _result(
     elif balancing is not None:
         state = state.rescaled(1.0 / balancing)
     H = state.H
-    decoder = final_decoder(state, options, step.method)
+    decoder = final_decoder(state, options)
     noise = float(np.max(noise_level(state) / np.where(state.weight_scale > 0, state.weight_scale, np.inf)))
     certificate = purification_certificate(
         H, decoder, samples.subsample(), _halves(samples, decoder), quality, balancing, noise, init_H
@@ -318,7 +308,7 @@ def _result(
     parameters = {
         "update": options.update,
         "decode": options.decode,
-        "pseudo_inverse": step.method,
+        "pseudo_inverse": options.pseudo_inverse,
         "threshold": threshold if options.threshold is None else options.threshold,
         "threshold_decay": options.threshold_decay,
         "step_size": options.step_size,
