@@ -59,7 +59,6 @@ def measure_iteration(threads: int) -> dict[str, Any]:
     from nonneg.datasets import purification_data
     from nonneg.purification.iteration import Iteration, initial_state
     from nonneg.purification.options import completed_options
-    from nonneg.purification.pseudo_inverse import pseudo_inverse
     from nonneg.purification.samples import FullBatch
 
     data = purification_data(N_SAMPLES, N_FEATURES, N_COMPONENTS, sparsity=5, rng=SEED)
