@@ -6,10 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.others import denovo, kotliar, liger
+from benchmarks.others import bench_plot_nmf, denovo, distributed, kotliar, liger
 from benchmarks.others.records import FOLDER
 
-PAGES = {"denovo": denovo, "kotliar": kotliar, "liger": liger}
+PAGES = {
+    "bench_plot_nmf": bench_plot_nmf, "denovo": denovo, "distributed": distributed, "kotliar": kotliar,
+    "liger": liger,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PAGES)
