@@ -62,10 +62,9 @@ def test_a_source_without_training_is_the_rest():
     assert all(
         np.corrcoef(one, other)[0, 1] > 0.8 for one, other in zip([TRUE[0], burst], found, strict=True)
     )
-    unnamed = SourceSeparation(n_components=8, **FAST)
-    single = unnamed.fit_separate(MIXTURE.astype(np.float32), RATE, training=list(SOLOS.values()))
-    assert unnamed.source_names_ == ("source 1", "source 2")
-    assert single.dtype == unnamed.model_.components_.dtype == np.float32
+    model = SourceSeparation(n_components=8, **FAST)
+    single = model.fit_separate(MIXTURE.astype(np.float32), RATE, training=SOLOS)
+    assert single.dtype == model.model_.components_.dtype == np.float32
     further = SourceSeparation(4, n_components=9, **FAST).fit(MIXTURE + burst, RATE, training=SOLOS)
     assert further.source_names_ == ("low", "high", "source 3", "source 4")
 
@@ -108,7 +107,8 @@ def test_what_training_refuses():
     refused("leave grouping .--group. out", grouping=[0, 1])
     refused("need method='stft', got 'dct'", method="dct")
     refused("expected solo recordings by the names of their sources", training=SOLOS["low"])
-    refused("training contains no recordings", training={})
+    refused("expected solo recordings .* got none", training={})
+    refused("expected solo recordings .* got list", training=list(SOLOS.values()))
     refused("expected the name of a source, got ''", training={"": SOLOS["low"]})
 
 

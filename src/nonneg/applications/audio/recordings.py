@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.applications.audio.frames import as_recordings
-from nonneg.applications.audio.sources import checked_names, default_names
+from nonneg.applications.audio.sources import checked_names
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError
 
 
@@ -36,21 +36,15 @@ def checked_training(training: Any) -> dict[str, list[FloatArray]]:
     """Return the solo recordings of each source, by its name."""
     if training is None:
         return {}
-    if not isinstance(training, Mapping) and not _is_list(training):
+    if not isinstance(training, Mapping) or not training:
         raise InvalidParameterError(
             "training: expected solo recordings by the names of their sources, such as {'drums': signal, "
-            f"'bass': signal}}, or a list of signals, got {type(training).__name__}."
+            f"'bass': signal}}, got {'none' if isinstance(training, Mapping) else type(training).__name__}."
         )
-    if isinstance(training, Mapping):
-        solos = dict(training)
-    else:
-        solos = dict(zip(default_names(len(training)), training, strict=True))
-    if not solos:
-        raise InvalidParameterError("training contains no recordings. Give one per source, or leave it out.")
-    checked_names(list(solos), "training")
+    checked_names(list(training), "training")
     return {
         name: [checked_recordings(one) for one in (solo if _is_list(solo) else [solo])]
-        for name, solo in solos.items()
+        for name, solo in training.items()
     }
 
 

@@ -174,17 +174,17 @@ class SourceSeparation(SavableEstimator):
         rate : int, optional
             Sampling rate in hertz: for the length of the frames, and for what is reported in seconds and
             hertz.
-        training : dict or list, optional
+        training : dict, optional
             Solo recordings: a signal per source by its name, or several as a list, at the rate of `signals`.
-            A list of signals has no names. A component of the recording belongs to the source whose solo
-            recordings have the most similar component.
+            A component of the recording belongs to the source whose solo recordings have the most similar
+            component, or the components are templates of the solos, if these fit better.
 
         Returns
         -------
         SourceSeparation
             The fitted estimator.
         """
-        METHODS.find(self.method)
+        run = METHODS.find(self.method).run
         METHODS.check_options(self.method, self.method_params or {})
         solos = checked_training(training)
         n_sources = checked_n_sources(self.n_sources, self.n_components, self.grouping, tuple(solos))
@@ -195,7 +195,6 @@ class SourceSeparation(SavableEstimator):
         n_components = self.n_components
         if n_components is None and not isinstance(self.grouping, str | Mapping):
             n_components = int(np.size(self.grouping))
-        run = METHODS.find(self.method).run
         self.framing_, self.model_, self.activations_ = run(self, recordings, n_sources, n_components, rate)
         self.rate_ = rate
         self.proposals_ = self.divergences_ = np.array([])
@@ -335,7 +334,7 @@ class SourceSeparation(SavableEstimator):
             The recording. Never modified.
         rate : int, optional
             Sampling rate in hertz.
-        training : dict or list, optional
+        training : dict, optional
             Solo recordings of the sources, as for `fit`.
 
         Returns

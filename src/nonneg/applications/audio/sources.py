@@ -34,12 +34,10 @@ def completed_names(named: Sequence[str], n_sources: int) -> tuple[str, ...]:
 
 
 def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Reject names that cannot be distinguished or read."""
+    """Reject names that cannot be read."""
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise InvalidParameterError(f"{where}: expected the name of a source, got {name!r}.")
-        if list(names).count(name) > 1:
-            raise InvalidParameterError(f"{where} names the source {name!r} twice. Use different names.")
     return tuple(names)
 
 
