@@ -20,7 +20,6 @@ from nonneg.io.memory import checked_memory
 from nonneg.io.parquet import ParquetRows
 from nonneg.io.stored import (
     ArrayRows,
-    CompressedColumns,
     CompressedRows,
     FileRows,
     StoredMatrix,
@@ -249,8 +248,9 @@ def _node_rows(node: Any, source: str, memory: int, file: Any = None) -> StoredM
     if is_group(node):
         rows_first, shape = sparse_layout(node, source)
         data, indices, indptr = (node[name] for name in ("data", "indices", "indptr"))
-        kind = CompressedRows if rows_first else CompressedColumns
-        return kind(data, indices, indptr, shape, source, memory, file=file)
+        return CompressedRows(
+            data, indices, indptr, shape, source, memory, by_columns=not rows_first, file=file
+        )
     offset = node.id.get_offset() if hasattr(node, "id") and getattr(node, "chunks", 1) is None else None
     if offset is not None and len(node.shape) == 2 and node.dtype.kind in "biuf" and not node.external:
         # Rows that lie one after another: read without the lock that HDF5 holds for all of Python.

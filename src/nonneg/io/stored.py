@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._lazy import cached_property
 from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
 from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
@@ -332,21 +331,32 @@ def memmap_rows(array: Any, memory: Any = None) -> StoredMatrix:
 
 
 class CompressedRows(StoredMatrix):
-    """The arrays of a CSR matrix; of data and indices only what a block needs is read."""
+    """The arrays of a CSR matrix, of which only what a block needs is read, or of a CSC matrix.
+
+    A CSC matrix is read whole where it fits, else rewritten by rows before the first block.
+    """
 
     is_sparse = True
 
     def __init__(
         self, data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: Any = None,
-        *, file: Any = None,
+        *, by_columns: bool = False, file: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(source, shape, memory)
         self.dtype = np.dtype(data.dtype)
-        self._data, self._indices, self._file = data, indices, file
-        self._indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], shape, source)
-        self.nnz = int(self._indptr[-1])
+        length = shape[1] if by_columns else shape[0]
+        indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], length, source)
+        self._parts, self._by_columns, self._file = (data, indices, indptr), by_columns, file
+        self.nnz = int(indptr[-1])
         self._index_bytes = np.dtype(indices.dtype).itemsize
-        self.n_bytes = self.nnz * (self.dtype.itemsize + self._index_bytes) + self._indptr.nbytes
+        self.n_bytes = self.nnz * (self.dtype.itemsize + self._index_bytes) + indptr.nbytes
+
+    def _rows(self) -> tuple[Any, Any, Any]:
+        """Return the arrays by rows."""
+        if self._by_columns:
+            self._parts = by_rows(*self._parts, self._stored_shape, self.source, self.memory)
+            self._by_columns = False
+        return self._parts
 
     def row_bytes(self) -> float:
         """Return the bytes of a row in memory, on average."""
@@ -360,8 +370,8 @@ class CompressedRows(StoredMatrix):
         """Return the rows at which blocks begin, and the number of rows."""
         # By the number of entries: rows may differ a thousandfold. Of arrays in one dimension a block reads
         # at most one chunk more at either end.
-        most = max(1, self.block_bytes() // self._entry_bytes())
-        longest = int(np.diff(self._indptr).max(initial=0))
+        most, indptr = max(1, self.block_bytes() // self._entry_bytes()), self._rows()[2]
+        longest = int(np.diff(indptr).max(initial=0))
         if 3 * longest * self._entry_bytes() > self.memory:
             raise FileFormatError(
                 f"{self.source} has a row with {longest} entries: two rows of that size do not fit in "
@@ -370,76 +380,39 @@ class CompressedRows(StoredMatrix):
         edges = [0]
         while edges[-1] < self.shape[0]:
             begin = edges[-1]
-            stop = int(np.searchsorted(self._indptr, self._indptr[begin] + most, side="right")) - 1
+            stop = int(np.searchsorted(indptr, indptr[begin] + most, side="right")) - 1
             edges.append(min(max(stop, begin + 1), self.shape[0]))
         return np.asarray(edges)
 
     def _read(self, start: int, stop: int) -> Any:
-        indptr = self._indptr[start : stop + 1]
+        shape = stop - start, self._stored_shape[1]
+        if self._by_columns and shape == self._stored_shape:
+            data, indices, indptr = (part[:] for part in self._parts)
+            return compressed_matrix(data, indices, indptr, shape, by_rows=False, source=self.source).tocsr()
+        data, indices, indptr = self._rows()
+        indptr = indptr[start : stop + 1]
         first, last = int(indptr[0]), int(indptr[-1])
-        indptr = indptr - first
-        small = max(last - first, self._stored_shape[1]) <= np.iinfo(np.int32).max
-        index = np.int32 if small else np.int64
+        small = max(last - first, shape[1]) <= np.iinfo(np.int32).max
         # Indices are converted after they are checked: a wild one could wrap around to a sound one.
         return compressed_matrix(
-            np.asarray(self._data[first:last]),
-            np.asarray(self._indices[first:last]),
-            indptr.astype(index),
-            (stop - start, self._stored_shape[1]),
+            np.asarray(data[first:last]),
+            np.asarray(indices[first:last]),
+            (indptr - first).astype(np.int32 if small else np.int64),
+            shape,
             by_rows=True,
             source=self.source,
         )
 
 
-class CompressedColumns(StoredMatrix):
-    """The arrays of a CSC matrix: read whole where it fits, else rewritten by rows before the first block."""
-
-    is_sparse = True
-
-    def __init__(
-        self, data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: Any = None,
-        *, file: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(source, shape, memory)
-        self.dtype = np.dtype(data.dtype)
-        self._parts, self._file = (data, indices, indptr), file
-        self._index_bytes = max(4, np.dtype(indices.dtype).itemsize)
-        self.nnz = int(data.shape[0])
-        self.n_bytes = self.nnz * (self.dtype.itemsize + self._index_bytes)
-
-    def row_bytes(self) -> float:
-        """Return the bytes of a row in memory, on average."""
-        return self.nnz * (self.working_dtype.itemsize + self._index_bytes) / max(1, self.shape[0])
-
-    @cached_property
-    def _rows(self) -> CompressedRows:
-        parts = by_rows(*self._parts, self._stored_shape, self.source, self.memory)
-        rows = CompressedRows(*parts, self._stored_shape, self.source, self.memory)
-        rows.converted_dtype = self.converted_dtype
-        return rows
-
-    def cuts(self) -> IntArray:
-        """Return the rows at which blocks begin, and the number of rows."""
-        return self._rows.cuts()
-
-    def _read(self, start: int, stop: int) -> Any:
-        if "_rows" not in vars(self) and (start, stop) == (0, self.shape[0]):
-            data, indices, indptr = (part[:] for part in self._parts)
-            return compressed_matrix(
-                data, indices, indptr, self._stored_shape, by_rows=False, source=self.source
-            ).tocsr()
-        return self._rows._read(start, stop)
-
-
-def _checked_indptr(indptr: Any, n_data: int, n_indices: int, shape: tuple[int, int], source: str) -> Any:
+def _checked_indptr(indptr: Any, n_data: int, n_indices: int, length: int, source: str) -> Any:
     if (
-        indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) != shape[0] + 1
+        indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) != length + 1
         or n_data != n_indices or indptr[0] != 0 or indptr[-1] > n_indices
         or bool((indptr[1:] < indptr[:-1]).any())
     ):  # fmt: skip
         raise FileFormatError(
             f"{source} contains a sparse matrix with impossible indices: indptr must rise from 0 to "
-            f"{n_indices} in {shape[0] + 1} entries. Write it again from its source."
+            f"{n_indices} in {length + 1} entries. Write it again from its source."
         )
     return indptr.astype(np.int64, copy=False)
 
@@ -448,7 +421,6 @@ def by_rows(
     data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: int
 ) -> tuple[Any, Any, Any]:
     """Rewrite a CSC matrix by rows, into temporary files that vanish with the arrays."""
-    indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], shape[::-1], source)
     (n_rows, n_columns), nnz = shape, int(indptr[-1])
     column_type = np.dtype(np.int32 if n_columns <= np.iinfo(np.int32).max else np.int64)
     value_type = np.dtype(data.dtype)
