@@ -9,12 +9,12 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_numpy, to_torch
 from nonneg._lazy import cached_property
-from nonneg._threads import BLAS, SMALL_PRODUCT, parallel_for
+from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
 from nonneg.data.observed import ArrayObserved, Observed
 from nonneg.kernels.products import multiply
-from nonneg.kernels.rows import converted, map_rows, nonzero_count
+from nonneg.kernels.rows import converted, nonzero_count
 
 # Entries of another namespace than NumPy's that are read at once: 32 MB of float64.
 BLOCK_ENTRIES = 1 << 22
@@ -57,45 +57,18 @@ class DenseMatrix(LocalMatrix):
         if self.container != "dense":
             return X @ Ht
         out = np.empty((self.shape[0], Ht.shape[1]), dtype=self.dtype)
-        if self._multiply(X, Ht, out):
-            return out
-
-        def work(start: int, stop: int) -> None:
-            np.matmul(X[start:stop], Ht, out=out[start:stop])
-
-        parallel_for(work, self.shape[0], chunk_size=64, operations=self._operations(Ht))
-        return out
-
-    def _operations(self, factor: Array) -> float:
-        # Small products are not cut: no digit may depend on the number of threads.
-        found = 2.0 * BLAS * self.shape[0] * self.shape[1] * factor.shape[1]
-        return found if found >= SMALL_PRODUCT else 0.0
-
-    def _multiply(self, factor: Array, other: Array, out: Array) -> bool:
-        """Write a product in parts; False where NumPy is to do it."""
-        if not self._operations(other):
-            return False
-        return multiply(factor, other, out)
+        return out if multiply(X, Ht, out) else X @ Ht
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
         W, X = self.weighted(W), self.products
-        if self.container == "dense":
-            out = np.empty((self.shape[1], W.shape[1]), dtype=self.dtype)
-            if self._multiply(X.T, W, out):
-                return out
-            # The same product with its transpose as the result: BLAS writes it faster by a tenth, in
-            # float32 by a third, because the long side is the contiguous one.
-            out = np.empty((W.shape[1], self.shape[1]), dtype=self.dtype)
-
-            def work(start: int, stop: int) -> None:
-                np.matmul(W.T, X[:, start:stop], out=out[:, start:stop])
-
-            parallel_for(work, self.shape[1], chunk_size=16, operations=self._operations(W))
-            return map_rows(lambda rows: rows, out.T)
         if is_cuda_tensor(X):
             return (W.T @ X).T
-        return X.T @ W
+        if self.container != "dense":
+            return X.T @ W
+        out = np.empty((self.shape[1], W.shape[1]), dtype=self.dtype)
+        # Else its transpose: BLAS writes that faster, because the long side is the contiguous one.
+        return out if multiply(X.T, W, out) else np.ascontiguousarray((W.T @ X).T)
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
