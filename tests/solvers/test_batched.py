@@ -13,7 +13,7 @@ from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_init, random_inits
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import batched, newton
+from nonneg.solvers import batched
 from nonneg.solvers.restarts import run_restarts
 
 pytestmark = pytest.mark.torch
@@ -85,19 +85,6 @@ def test_restarts_that_go_on_do_so_in_a_smaller_batch(data, monkeypatch, beta):
         np.testing.assert_allclose(a.history.loss, b.history.loss, rtol=1e-9)
         np.testing.assert_allclose(a.state.Ht.cpu(), b.state.Ht.cpu(), rtol=1e-6, atol=1e-8)
         assert a.history.seconds == sorted(a.history.seconds)
-
-
-def test_restarts_that_rounding_has_stopped_try_once_per_iteration(data, torch, monkeypatch):
-    # As if no step were too short to gain anything.
-    monkeypatch.setattr(newton, "NOTHING", {"float32": 0.0})
-    turns, commit = [], batched.Batch.commit
-    monkeypatch.setattr(batched.Batch, "commit", lambda *given: turns.append(1) or commit(*given))
-    monkeypatch.setattr(batched, "WARM_UP", 1000)  # turns of a graph are not counted
-    single = as_data_matrix(data.array.to(torch.float32))
-    runs = run_restarts(single, 3, spawn(0, 3), beta=1.0, max_iter=150, tol=0)
-    assert runs[0].history.loss[-1] == runs[0].history.loss[-20]
-    # Eight tries in every iteration would be some hundred more.
-    assert 150 <= sum(turns) < 300
 
 
 @pytest.mark.parametrize("beta", [2.0, 1.0])

@@ -11,7 +11,6 @@ from nonneg.data import as_data_matrix
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import History, Run, StopReason
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import restarts
 from nonneg.solvers.registry import SOLVERS
 from nonneg.solvers.restarts import run_restarts
 
@@ -95,16 +94,3 @@ def made_run(losses, n_iter=None, reason=StopReason.MAX_ITER):
     numbers = list(range(1, len(losses) + 1)) if n_iter is None else n_iter
     history = History({"n_iter": numbers, "seconds": [0.1] * len(numbers), "loss": losses})
     return Run(None, numbers[-1] if numbers else 0, reason, history, reason.value)
-
-
-def test_the_final_loss_is_the_last_or_infinite():
-    assert restarts.final_loss(made_run([3.0, 2.0])) == 2.0
-    assert restarts.final_loss(made_run([])) == restarts.final_loss(made_run([3.0, np.nan])) == np.inf
-
-
-def test_the_first_of_equal_restarts_is_the_best(monkeypatch):
-    runs = [made_run([loss]) for loss in (4.0, 2.0, 2.0, np.nan)]
-    monkeypatch.setattr(
-        restarts, "run_restarts", lambda data, k, rngs, *, finish: [finish(i, runs[i]) for i in (3, 2, 0, 1)]
-    )
-    assert restarts.best_run(None, 3, []) is runs[1]

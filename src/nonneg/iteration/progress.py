@@ -54,6 +54,17 @@ def _in_notebook() -> bool:
     return type(sys.stderr).__module__.startswith("ipykernel.")
 
 
+def _show(line: str, *, ends: bool = False) -> None:
+    """Rewrite the line of a terminal, which `ends` here or goes on; elsewhere write a line."""
+    sys.stderr.write(f"{line_start()}{line}" + "\n" * ends if is_live() else f"{line}\n")
+    sys.stderr.flush()
+
+
+def _usual_interval() -> float:
+    """Return the seconds between two lines."""
+    return 0.2 if is_live() else 10.0
+
+
 def _first_shown(interval: float, now: float) -> float:
     """Return when a line was shown last, as it were: outside a terminal short work has its last line only."""
     return -math.inf if is_live() else now - interval + min(PATIENCE, interval)
@@ -79,7 +90,7 @@ class LineReporter(Reporter):
 
     def __init__(self, name: str, interval: float | None = None) -> None:
         self.name = name
-        self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
+        self.interval = _usual_interval() if interval is None else interval
         self._started = time.perf_counter()
         self._shown = _first_shown(self.interval, time.monotonic())
         self._line = ""
@@ -88,8 +99,7 @@ class LineReporter(Reporter):
     def resume(self, n_iter: int) -> None:
         """Say where the run continues."""
         self._first = n_iter
-        sys.stderr.write(f"{self.name}: resumed at iteration {n_iter}\n")
-        sys.stderr.flush()
+        _show(f"{self.name}: resumed at iteration {n_iter}", ends=True)
 
     def update(self, progress: Progress, max_iter: int) -> None:
         """Rewrite the line."""
@@ -107,16 +117,13 @@ class LineReporter(Reporter):
         if now - self._shown < self.interval:
             return
         self._shown = now
-        sys.stderr.write(line_start() + self._line if is_live() else self._line + "\n")
-        sys.stderr.flush()
+        _show(self._line)
 
     def close(self, sentence: str) -> None:
         """End the line."""
         PassReporter.prefix = ""
-        start = line_start() if is_live() else ""
         line = f"{self._line};" if self._line else f"{self.name}:"
-        sys.stderr.write(f"{start}{line} stopped because {sentence}.\n")
-        sys.stderr.flush()
+        _show(f"{line} stopped because {sentence}.", ends=True)
 
 
 def reporter(name: str, verbose: int) -> Reporter:
@@ -141,8 +148,7 @@ def phase(what: str, verbose: int) -> Iterator[None]:
 
     def show() -> None:
         shown.set()
-        sys.stderr.write(f"{line_start()}{what} ..." if is_live() else f"{what} ...\n")
-        sys.stderr.flush()
+        _show(f"{what} ...")
 
     timer = threading.Timer(PATIENCE, show)
     timer.daemon = True
@@ -168,7 +174,7 @@ class PassReporter:
         self.name = Path(name).name or name
         self.n_bytes = n_bytes
         self.verbose = checked_verbose(verbose)
-        self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
+        self.interval = _usual_interval() if interval is None else interval
         self.n_pass = 0
         self.seconds = 0.0  # of the last pass
         self._started = self._shown = time.monotonic()
@@ -190,8 +196,7 @@ class PassReporter:
             f"{self.name}: pass {self.n_pass}, {part * self.n_bytes / 1e9:.3g} of "
             f"{self.n_bytes / 1e9:.3g} GB read, {rate / 1e9:.2g} GB/s"
         )
-        sys.stderr.write(f"{line_start()}{line}" if is_live() else f"{line}\n")
-        sys.stderr.flush()
+        _show(line)
 
 
 class StepCounter:
@@ -201,7 +206,7 @@ class StepCounter:
         self.name = name
         self.n_steps = n_steps
         self.verbose = checked_verbose(verbose)
-        self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
+        self.interval = _usual_interval() if interval is None else interval
         self.n_done = 0
         self._lock = threading.Lock()
         self._started = time.monotonic()
@@ -217,6 +222,4 @@ class StepCounter:
             self._shown = now
             left = (now - self._started) / self.n_done * (self.n_steps - self.n_done)
             line = f"{self.name}: {self.n_done} of {self.n_steps} ({what}), about {left:.0f} s left"
-            end = "\n" if self.n_done == self.n_steps else ""
-            sys.stderr.write(f"{line_start()}{line}{end}" if is_live() else f"{line}\n")
-            sys.stderr.flush()
+            _show(line, ends=self.n_done == self.n_steps)

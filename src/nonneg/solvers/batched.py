@@ -263,19 +263,18 @@ def run_turns(turn: Callable[[Batch], None], batch: Batch, max_iter: int, outcom
 
 
 class BatchedProblem:
-    """The problem of all restarts of a batch."""
+    """What the problems of a batch share; `begin(data, W, H)` of a method returns the first arrays."""
 
     measures: tuple[str, ...]  # of an iteration
     state: Callable[..., Any]  # in which a run ends
+    # Tries one iteration of every restart, given the arrays and which restarts are active. Returns arrays,
+    # changed for active restarts alone, numbers of all of them, and which of them have ended an iteration.
+    attempt: Callable[..., tuple[dict[str, Any], dict[str, Any], Any]]
 
     def __init__(self, data: Sequence[Any], max_iter: int, tol: float) -> None:
         shared = all(each is data[0] for each in data)
         self.X: Any = data[0].array if shared else None  # of all restarts; None if each has its own
         self.n_rows, self.max_iter, self.tol = data[0].shape[0], max_iter, tol
-
-    def begin(self, data: Sequence[Any], W: Array, H: Array) -> dict[str, Any]:
-        """Return the first arrays."""
-        raise NotImplementedError
 
     def numbers(self, n: int, device: Any, **first: Any) -> dict[str, Any]:
         """Return the numbers of every restart at its beginning."""
@@ -287,14 +286,6 @@ class BatchedProblem:
         numbers = {name: zero.clone() for name in names} | {"ceiling": zero + 1.0}
         numbers["history"] = zero.new_zeros((n, ROWS, len(self.measures)))
         return numbers | {name: zero + value for name, value in first.items()}
-
-    def attempt(self, now: dict[str, Any], active: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
-        """Try one iteration of every restart.
-
-        Returns arrays, changed for active restarts alone, numbers of all of them, and which of them have
-        ended an iteration.
-        """
-        raise NotImplementedError
 
     def turn(self, batch: Batch) -> None:
         """Try one iteration of every restart; those that have ended stay as they are."""
