@@ -55,7 +55,7 @@ def _in_notebook() -> bool:
 
 
 def _show(line: str, *, ends: bool = False) -> None:
-    """Rewrite the line of a terminal, which `ends` here or goes on; elsewhere write a line."""
+    """Rewrite the line of a terminal, which `ends` here or is rewritten; elsewhere write a line."""
     sys.stderr.write(f"{line_start()}{line}" + "\n" * ends if is_live() else f"{line}\n")
     sys.stderr.flush()
 
