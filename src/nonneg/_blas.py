@@ -7,15 +7,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass
 class _Hold:
-    library: Any
-    before: int  # number of its threads
-    n_users: int = 0
+    """A library that is held, its number of threads before, and by how many blocks."""
+
+    def __init__(self, library: Any) -> None:
+        self.library, self.before, self.n_users = library, library.get_num_threads(), 0
 
 
 _lock = threading.RLock()
@@ -61,7 +60,7 @@ def single_threaded_blas() -> Iterator[None]:
             own = getattr(library, "threading_layer", None) == "openmp"
             keys.append((path, threading.get_ident() if own else 0))
             if keys[-1] not in _holds:
-                _holds[keys[-1]] = _Hold(library, library.get_num_threads())
+                _holds[keys[-1]] = _Hold(library)
                 _set(library, 1)
             _holds[keys[-1]].n_users += 1
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -59,10 +58,6 @@ class RankComparison:
     reason: str
     estimates: Mapping[str, RankResult]
     left_out: Mapping[str, str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "estimates", MappingProxyType(dict(self.estimates)))
-        object.__setattr__(self, "left_out", MappingProxyType(dict(self.left_out)))
 
     def table(self) -> list[dict[str, Any]]:
         """Return one record per candidate.
@@ -121,9 +116,6 @@ class RankComparison:
         """
         estimates = {name: RankResult.from_dict(each) for name, each in values["estimates"].items()}
         return cls(int(values["rank"]), str(values["reason"]), estimates, values["left_out"])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rank, self.reason, dict(self.estimates), dict(self.left_out))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}: {estimate.rank}" for name, estimate in self.estimates.items())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -134,7 +133,7 @@ class RankResult:
     as_good: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scores", MappingProxyType(dict(self.scores)))
+        object.__setattr__(self, "scores", dict(self.scores))
         object.__setattr__(self, "curves", tuple(self.curves))
         object.__setattr__(self, "as_good", tuple(self.as_good))
 
@@ -189,12 +188,6 @@ class RankResult:
             **rest,
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only view of a dict cannot be pickled or copied.
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        values["scores"] = dict(self.scores)
-        return _rebuild, (type(self), values)
-
     def __repr__(self) -> str:
         return f"RankResult(rank={self.rank}, method={self.method!r}: {self.reason})"
 
@@ -205,10 +198,6 @@ class RankResult:
         chosen = self.curve.candidates.index(self.rank) if self.rank in self.curve.candidates else None
         rows = zip(self.curve.candidates, self.curve.mean.tolist(), self.curve.spread.tolist(), strict=True)
         return said + table(["components", self.curve.name, "spread"], rows, strong=chosen)
-
-
-def _rebuild(kind: type[RankResult], values: dict[str, Any]) -> RankResult:
-    return kind(**values)
 
 
 def scores_of(curve: RankCurve) -> dict[int, float]:
