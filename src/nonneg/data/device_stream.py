@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from nonneg._devices import PART_FOR_DATA, free_memory
 from nonneg._threads import available_threads
 from nonneg.exceptions import DeviceMemoryError
-from nonneg.io.memory import memory_limit, written_bytes
+from nonneg.io.memory import written_bytes
 from nonneg.io.stored import ArrayRows, StoredMatrix
 
 # Blocks are so large that launching their work takes no time beside copying them, and take at most this part
@@ -28,28 +28,18 @@ BLOCK_BYTES, BLOCK_PART = 256 << 20, 12
 WRITERS = 12
 
 
-def fits(n_bytes: float, device: Any) -> bool:
-    """Tell whether data of this size fit on the device, with room for what a fit adds to them."""
-    return n_bytes <= PART_FOR_DATA * free_memory(device)
-
-
-def host_bytes(X: Any) -> float:
-    """Return the bytes that an array or sparse matrix takes on the device."""
-    single = X.dtype == np.float32
-    if sp.issparse(X):
-        # Products with X' keep the transpose.
-        return 2.0 * X.nnz * (8 if single else 12)
-    return float(X.shape[0] * X.shape[1] * (4 if single else 8))
-
-
-def host_rows(X: Any) -> StoredMatrix:
-    """Return an array in host memory as blocks of rows."""
-    if sp.issparse(X):
+def fits_on(X: Any, device: Any) -> bool:
+    """Tell whether an array or sparse matrix fits on the device, with room for what a fit adds to it."""
+    itemsize = 4 if X.dtype == np.float32 else 8
+    # Sparse: indices besides, and products with X' keep the transpose.
+    n_bytes = 2.0 * X.nnz * (itemsize + 4) if sp.issparse(X) else float(X.shape[0] * X.shape[1] * itemsize)
+    enough = n_bytes <= PART_FOR_DATA * free_memory(device)
+    if sp.issparse(X) and not enough:
         raise DeviceMemoryError(
-            f"The sparse X and its transpose take {written_bytes(host_bytes(X))}, more than the GPU has "
-            "free. Sparse data are not streamed through a GPU; use float32, or leave device out."
+            f"The sparse X and its transpose take {written_bytes(n_bytes)}, more than the GPU has free. "
+            "Sparse data are not streamed through a GPU; use float32, or leave device out."
         )
-    return ArrayRows(X, "X", memory_limit())
+    return enough
 
 
 def copied(X: Any, device: Any) -> Any:

@@ -32,8 +32,9 @@ from nonneg.exceptions import (
     UnsupportedInputError,
     ZeroDataError,
 )
+from nonneg.io.memory import memory_limit
 from nonneg.io.read import as_stored
-from nonneg.io.stored import StoredMatrix
+from nonneg.io.stored import ArrayRows, StoredMatrix
 
 Labels = tuple[Any, Any] | None
 KEEP = (
@@ -153,10 +154,11 @@ def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
         labels = frame_labels(X, unique=request.convert is not None)
     X = _checked_array(X, request)
     if device is not None:
-        from nonneg.data.device_stream import copied, fits, host_bytes, host_rows
+        from nonneg.data.device_stream import copied, fits_on
 
-        if not fits(host_bytes(X), device):
-            return _streamed(host_rows(X) if stored is None else stored, request, labels, advice)
+        if not fits_on(X, device):
+            stored = ArrayRows(X, "X", memory_limit()) if stored is None else stored
+            return _streamed(stored, request, labels, advice)
         X = copied(X, device)
     weights, mask = request.rows(X.shape)
     if request.missing == "mask" and has_nan(X):  # complete data keep the solvers for complete data
