@@ -106,7 +106,6 @@ def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch):
         scene[row] = np.random.default_rng(row).dirichlet(np.full(3, 0.2), shape[1]) @ spectra
     scene.flush()
     del scene
-    # Without averages of neighbors, of which there are nine times as many as pixels that are searched.
     model = Unmixing(3, random_state=0)
     model.fit(read_cube(tmp_path / "big.npy"))  # what is loaded once is loaded
     tracemalloc.start()
