@@ -77,6 +77,7 @@ def test_damaged_matrix_market_files(old, new, match, packed, tmp_path):
 WILD = {
     "indptr": {"indptr": np.array([0, 2, 2**40])},
     "falling": {"indptr": np.array([0, 3, 2])},
+    "falling to zero": {"indptr": np.array([0, 2**24, 0])},  # which SciPy does not check
     "negative": {"indptr": np.array([0, -5, 3])},
     "index": {"indices": np.array([0, 7, 1])},
     "long": {"indices": np.array([0, 2**33, 1])},

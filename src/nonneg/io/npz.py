@@ -15,7 +15,7 @@ from scipy import sparse
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import FileFormatError, UnsafeFileError
 from nonneg.io.limits import check_archive, check_rows
-from nonneg.io.table import ReadOptions, StoredArray, Table, choose_array
+from nonneg.io.table import ReadOptions, StoredArray, Table, check_format, choose_array
 
 _PICKLE_MARK = b"\x80"  # protocols 2 and later begin with this byte
 
@@ -81,9 +81,7 @@ def _read_sparse(path: Path, dtypes: Mapping[str, np.dtype[Any]]) -> SparseMatri
         with np.load(path, allow_pickle=False) as stored:
             check_rows(int(np.ravel(stored["shape"])[0]), path)
         matrix = sparse.load_npz(path)
-        if hasattr(matrix, "check_format"):
-            # Before it is converted: compiled loops trust the indices.
-            matrix.check_format(full_check=True)
+        check_format(matrix)  # before it is converted
         if matrix.format == "bsr" and any(np.mod(matrix.shape, matrix.blocksize)):
             raise ValueError(f"blocks of shape {matrix.blocksize} in a matrix of shape {matrix.shape}")
     except FileFormatError:

@@ -242,11 +242,18 @@ def compressed_matrix(
         if len(indptr) and indptr[-1] > len(indices):
             raise ValueError(f"indptr must rise from 0 to {len(indices)}")
         matrix = build((np.asarray(data), indices, indptr), shape=shape)
-        # SciPy's constructor trusts some of them, and compiled loops trust all: a wild one ends the process.
-        matrix.check_format(full_check=True)
+        check_format(matrix)
     except (ValueError, TypeError) as error:
         raise _impossible(source, error) from error
     return matrix
+
+
+def check_format(matrix: Any) -> None:
+    """Raise ValueError if a sparse matrix has impossible indices: compiled loops trust them, and crash."""
+    if hasattr(matrix, "indptr") and bool((matrix.indptr[1:] < matrix.indptr[:-1]).any()):
+        raise ValueError("indptr must not fall")  # which SciPy asks only where the last one is not zero
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
 
 
 def _impossible(source: str, error: Exception) -> FileFormatError:
@@ -259,8 +266,7 @@ def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
     if X.format not in ("csr", "csc"):
         X = X.tocsr()
     try:
-        # Compiled loops trust the indices, so that those of a damaged file must not reach them.
-        X.check_format(full_check=True)
+        check_format(X)
     except ValueError as error:
         raise _impossible(source, error) from error
     if not X.has_canonical_format:
