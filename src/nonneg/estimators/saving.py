@@ -33,6 +33,7 @@ from nonneg.exceptions import (
     UnsafeFileError,
 )
 from nonneg.io.limits import check_archive
+from nonneg.io.table import check_format
 
 FORMAT, FORMAT_VERSION = "nonneg-model", 3
 # Parameters that belong to a process or a machine rather than to the model.
@@ -185,7 +186,7 @@ class Sparse(Field):
         indptr = StoredArray(f"{name}.indptr", kind="i").read(f"{name}.indptr", content)
         try:
             matrix = self.matrix((data, indices, indptr), shape=tuple(shape))
-            matrix.check_format(full_check=True)
+            check_format(matrix)
         except ValueError as error:
             raise damaged(f"the arrays of {content.prefix}{name} do not match each other ({error})") from None
         return matrix
