@@ -16,8 +16,8 @@ def merge(name: str, rows: list[dict[str, Any]], keys: Sequence[str]) -> list[di
     """Write rows to the record `name`, in place of those with the same keys; return all of its rows."""
     path = FOLDER / f"{name}.json"
     older = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
-    again = {tuple(row[key] for key in keys) for row in rows}
-    rows = [row for row in older if tuple(row[key] for key in keys) not in again] + rows
+    again = [[row[key] for key in keys] for row in rows]
+    rows = [row for row in older if [row[key] for key in keys] not in again] + rows
     lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
     text = f'{{"machine": {json.dumps(describe())},\n "rows": [\n{lines}\n ]}}\n'
     path.write_text(text, encoding="utf-8")

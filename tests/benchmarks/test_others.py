@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from benchmarks.others import bench_plot_nmf, denovo, distributed, kotliar, liger
-from benchmarks.others.records import FOLDER
+from benchmarks.others.records import FOLDER, merge
 
 PAGES = {
     "bench_plot_nmf": bench_plot_nmf, "denovo": denovo, "distributed": distributed, "kotliar": kotliar,
@@ -62,3 +62,12 @@ def test_data_sets_that_are_mixed_are_aligned_and_separate_ones_are_not():
     assert liger.alignment(far) < 0.01
     alone = [liger.neighbors(each, liger.NEIGHBORS) for each in (first, second)]
     assert liger.agreement([first, 3 * second], alone) == 1.0
+
+
+def test_rows_that_were_run_again_replace_those_of_the_record(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.others.records.FOLDER", tmp_path)
+    first = [{"shape": [2, 3], "method": name, "loss": 1.0} for name in ("a", "b")]
+    merge("some", first, ("shape", "method"))
+    rows = merge("some", [first[1] | {"loss": 0.5}], ("shape", "method"))
+    assert [(row["method"], row["loss"]) for row in rows] == [("a", 1.0), ("b", 0.5)]
+    assert json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))["rows"] == rows
