@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._threads import threads
+from nonneg.kernels import batched_kl
 from nonneg.kernels import beta_products as kernels
 from nonneg.kernels.beta_products import array_api as portable
 
@@ -269,3 +270,17 @@ def test_kernels_on_a_gpu_equal_portable(beta, weighted, block, rng, torch, devi
                 assert one is None
             else:
                 np.testing.assert_allclose(one.cpu().numpy(), other, rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shared", [True, False])
+def test_many_models_on_a_gpu_equal_those_of_numpy(shared, rng, torch, device):
+    v = rng.gamma(1.0, size=(3, 7, 20)) * (rng.random((3, 7, 20)) < 0.8)
+    x = rng.poisson(1.0, size=v.shape[shared:]).astype(float)
+    bounds = np.array([1e-9, 1e-3, 1e-2])
+    d, slopes = -0.3 * v * rng.random(v.shape), -rng.random((3, 7)) * (rng.random((3, 7)) < 0.8)
+    arrays = [torch.asarray(array, device=device) for array in (x, v, d, slopes, bounds)]
+    found = *batched_kl.newton_terms(*arrays[:2], arrays[4]), batched_kl.line_search(*arrays)
+    wanted = *batched_kl.newton_terms(x, v, bounds), batched_kl.line_search(x, v, d, slopes, bounds)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one.cpu().numpy(), other, rtol=1e-10, atol=1e-12)

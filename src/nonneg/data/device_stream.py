@@ -1,12 +1,14 @@
 """Data of the host for a GPU: whether they fit there, copies, and blocks of rows on their way there.
 
-A block is written to page-locked memory by several threads and copied from there on a stream of its own,
-while the next one is written and the GPU works on the last one.
+A block is copied on a stream of its own while the GPU works on the last one: from where it is, if the array
+can be locked in memory, or else from page-locked memory to which several threads write it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ from nonneg.io.stored import ArrayRows, StoredMatrix
 BLOCK_BYTES, BLOCK_PART = 256 << 20, 12
 # Threads that write a block: more than saturate the memory of most machines.
 WRITERS = 12
+# An array is locked in memory if it takes at most this part of it.
+LOCKED_PART = 0.6
 
 
 def fits_on(X: Any, device: Any) -> bool:
@@ -89,7 +93,7 @@ def read_ahead(read: Callable[[int, int], Any], ranges: Sequence[tuple[int, int]
 class _Slot:
     """Memory for a block on both sides, and events that say when it may be used again."""
 
-    host: Any  # page-locked, where the device is a GPU
+    host: Any  # page-locked, where the device is a GPU; None where the array is locked itself
     device: Any
     copied: Any = None  # the copy to the device has ended
     used: Any = None  # the work on the device has ended
@@ -110,8 +114,29 @@ class DeviceBlocks:
         # Whole chunks: one that is cut in two would be read twice.
         step = min(max(1, wanted // stored.chunk_rows) * stored.chunk_rows, stored.shape[0])
         self.edges = [*range(0, stored.shape[0], step), stored.shape[0]]
+        self._locked = self._lock()
         self._slots: list[_Slot] = []
         self._stream: Any = None
+
+    def _lock(self) -> Any:
+        """Lock an array in memory, so that blocks can be copied from where they are; None if it cannot be."""
+        import torch
+
+        array: Any = getattr(self.stored, "array", None)
+        plain = isinstance(array, np.ndarray) and not isinstance(array, np.memmap) and array.base is None
+        if self.device.type != "cuda" or not plain or self.stored.columns is not None:
+            return None
+        if array.dtype != self.stored.working_dtype or not array.flags.c_contiguous:
+            return None
+        runtime = torch.cuda.cudart()
+        small = array.nbytes <= LOCKED_PART * memory_limit()
+        if not small or int(runtime.cudaHostRegister(array.ctypes.data, array.nbytes, 0)) != 0:
+            # The next call reports a failure once more, whatever it is.
+            with contextlib.suppress(RuntimeError):
+                torch.zeros(1, device=self.device)
+            return None
+        weakref.finalize(self, lambda: runtime.cudaHostUnregister(array.ctypes.data))
+        return array
 
     def _prepare(self) -> None:
         import torch
@@ -121,7 +146,7 @@ class DeviceBlocks:
         gpu = self.device.type == "cuda"
         shape, dtype = (self.edges[1], self.stored.shape[1]), tensor_dtype(self.stored.working_dtype)
         for _ in range(min(2, len(self.edges) - 1)):
-            host = torch.empty(shape, dtype=dtype, pin_memory=gpu)
+            host = None if self._locked is not None else torch.empty(shape, dtype=dtype, pin_memory=gpu)
             slot = _Slot(host, torch.empty(shape, dtype=dtype, device=self.device))
             if gpu:
                 slot.copied, slot.used = torch.cuda.Event(), torch.cuda.Event()
@@ -139,13 +164,18 @@ class DeviceBlocks:
 
             def load(start: int, stop: int) -> _Slot:
                 slot = self._slots[self.edges.index(start) % len(self._slots)]
-                host, device = slot.host[: stop - start], slot.device[: stop - start]
+                device = slot.device[: stop - start]
+                if self._locked is not None:
+                    host = torch.from_numpy(self._locked[start:stop])
+                else:
+                    host = slot.host[: stop - start]
                 if current is None:
                     self.stored.read_into(host.numpy(), start, stop, writers)
                     device.copy_(host)
                     return slot
-                slot.copied.synchronize()  # the last copy from here
-                self.stored.read_into(host.numpy(), start, stop, writers)
+                if self._locked is None:
+                    slot.copied.synchronize()  # the last copy from here
+                    self.stored.read_into(host.numpy(), start, stop, writers)
                 with torch.cuda.stream(self._stream):
                     self._stream.wait_event(slot.used)
                     device.copy_(host, non_blocking=True)

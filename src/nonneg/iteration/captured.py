@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -46,7 +47,9 @@ def record(launch: Callable[[], Any], pool: Any = None) -> tuple[Any, Any]:
     collects = gc.isenabled()
     gc.disable()  # graphs of earlier fits must not be freed meanwhile
     try:
-        with torch.cuda.stream(stream):
+        with torch.cuda.stream(stream), warnings.catch_warnings():
+            # What only passes on its arguments is recorded, too.
+            warnings.filterwarnings("ignore", message="The CUDA Graph is empty")
             try:
                 graph.capture_begin(pool=pool, capture_error_mode="thread_local")
                 try:

@@ -1,4 +1,4 @@
-"""Newton steps for the Kullback-Leibler divergence of data from many models at once, in array operations.
+"""Newton steps for the Kullback-Leibler divergence of data from many models at once.
 
 The data x have shape (n_rows, n_columns), or (batch, n_rows, n_columns) where models have data of their own;
 the models v have shape (batch, n_rows, n_columns). A model is clipped to its lower bound, of shape (batch,)
@@ -11,8 +11,9 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from nonneg._arrays import on_gpu
 from nonneg.kernels.batched_hals import batched_hals
-from nonneg.kernels.beta_products import TRIES
+from nonneg.kernels.beta_products import TRIES, triton
 from nonneg.kernels.newton_targets.array_api import (
     LARGEST_FALL,
     LEAST_DIAGONAL,
@@ -28,6 +29,8 @@ def _bounds(bounds: Any, v: Any) -> Any:
 
 def newton_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
     """Return first and second derivatives with respect to the models."""
+    if on_gpu(v) and triton.is_supported(v):
+        return triton.batched_kl_terms(x, v, bounds)
     xp = array_namespace(x, v)
     v = xp.maximum(v, _bounds(bounds, v))
     inverse = 1 / v
@@ -36,6 +39,8 @@ def newton_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
 
 def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any) -> Any:
     """Return a step between 0 and 1 along d for every row of every model, given the derivatives along d."""
+    if on_gpu(v) and triton.is_supported(v):
+        return triton.batched_kl_steps(x, v, d, slopes, bounds, TRIES)
     xp = array_namespace(x, v)
     down = -slopes
     able = down > 0

@@ -20,13 +20,14 @@ from nonneg._blas import single_threaded_blas
 from nonneg._precision import chosen_products
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of, map_rows, product_sum
 from nonneg.kernels.sparse_products import row_sums
 from nonneg.leastsquares import nonnegative_least_squares
-from nonneg.losses.beta import BetaLoss, over_blocks
+from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, over_blocks
 from nonneg.losses.nonzeros import sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.newton import Pairs, capped_squares, newton_step, nonzero_step, shared_correlations
@@ -141,7 +142,9 @@ def _encode_block(
             return out
         return _solve(rows, factor, max_iter)
 
-    return (block.xp.concat(over_blocks(block, visit), axis=0),), ()
+    # On a GPU every row of a block has its own Hessian besides its entries.
+    size = None if local else rows_per_block(block.shape[1] + 4 * Ht.shape[1] ** 2, ARRAY_ENTRIES)
+    return (block.xp.concat(over_blocks(block, visit, rows=size), axis=0),), ()
 
 
 def _encode_sparse_array(

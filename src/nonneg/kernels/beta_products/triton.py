@@ -70,16 +70,17 @@ if triton is not None:
 
     @triton.jit
     def _terms(
-        x, v, weights, first, second, numbers, n_columns, x_stride, v_stride, stride,
+        x, v, weights, first, second, numbers, lowers, n_columns, x_rows, model_rows,
+        x_stride, v_stride, stride,
         NEWTON: tl.constexpr, SECOND: tl.constexpr, BOUNDED: tl.constexpr,
         B: tl.constexpr, WEIGHTED: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
         row = tl.program_id(0).to(tl.int64)
         at = tl.program_id(1) * TILE + tl.arange(0, TILE)
         inside = at < n_columns
-        data = tl.load(x + row * x_stride + at, mask=inside, other=1)
+        data = tl.load(x + (row % x_rows) * x_stride + at, mask=inside, other=1)
         model = tl.load(v + row * v_stride + at, mask=inside, other=1)
-        beta, lower = tl.load(numbers), tl.load(numbers + 1)
+        beta, lower = tl.load(numbers), tl.load(lowers + row // model_rows)
         model = tl.maximum(model, lower.to(model.dtype))
         raised = _weighted(_raised(model, beta, B), weights, row, at, inside, stride, WEIGHTED)
         place = row * n_columns + at
@@ -127,12 +128,13 @@ if triton is not None:
 
     @triton.jit
     def _search(
-        x, v, d, weights, linear, quadratic, slopes, out, steps, numbers, n_columns, tries,
-        x_stride, v_stride, d_stride, stride,
-        B: tl.constexpr, CONVEX: tl.constexpr, WEIGHTED: tl.constexpr, TILE: tl.constexpr,
+        x, v, d, weights, linear, quadratic, slopes, out, steps, numbers, lowers, n_columns, x_rows,
+        model_rows, tries, x_stride, v_stride, d_stride, stride,
+        B: tl.constexpr, CONVEX: tl.constexpr, WEIGHTED: tl.constexpr, MOVED: tl.constexpr,
+        TILE: tl.constexpr,
     ):  # fmt: skip
         row = tl.program_id(0).to(tl.int64)
-        beta, lower = tl.load(numbers), tl.load(numbers + 1)
+        beta, lower = tl.load(numbers), tl.load(lowers + row // model_rows)
         along, bend = tl.load(linear + row).to(tl.float64), tl.load(quadratic + row).to(tl.float64)
         down = -tl.load(slopes + row).to(tl.float64)
         t = tl.where(down > 0, 1.0, 0.0).to(tl.float64)
@@ -146,7 +148,7 @@ if triton is not None:
             for begin in range(0, n_columns, TILE):
                 at = begin + tl.arange(0, TILE)
                 inside = at < n_columns
-                data = tl.load(x + row * x_stride + at, mask=inside, other=1)
+                data = tl.load(x + (row % x_rows) * x_stride + at, mask=inside, other=1)
                 model = tl.load(v + row * v_stride + at, mask=inside, other=1)
                 step = tl.load(d + row * d_stride + at, mask=inside, other=0)
                 model = tl.maximum(model + length.to(model.dtype) * step, lower.to(model.dtype))
@@ -170,7 +172,7 @@ if triton is not None:
             tried += 1
         t = tl.where(found, t, 0.0)
         tl.store(steps + row, t.to(steps.dtype.element_ty))
-        for begin in range(0, n_columns, TILE):
+        for begin in range(0, n_columns if MOVED else 0, TILE):
             at = begin + tl.arange(0, TILE)
             inside = at < n_columns
             model = tl.load(v + row * v_stride + at, mask=inside, other=0)
@@ -210,18 +212,20 @@ def _kind(beta: float) -> int:
 
 def _entrywise(
     x: Any, v: Any, weights: Any, beta: float, lower_bound: float, *,
-    newton: bool, second: bool, curvature_bound: float = 0.0,
+    newton: bool, second: bool, curvature_bound: float = 0.0, bounds: Any = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     import torch
 
     x, v, weighted = _rows(x), _rows(v), weights is not None
+    numbers = _numbers(beta, lower_bound, curvature_bound, v.device)
+    lowers = numbers[1:] if bounds is None else bounds
     weights, stride = _weights(weights, v)
     first = torch.empty(v.shape, dtype=v.dtype, device=v.device)
     other = torch.empty_like(first) if second or newton else first
     if v.numel():
         _terms[v.shape[0], triton.cdiv(v.shape[1], TILE)](
-            x, v, weights, first, other, _numbers(beta, lower_bound, curvature_bound, v.device), v.shape[1],
-            x.stride(0), v.stride(0), stride,
+            x, v, weights, first, other, numbers, lowers, v.shape[1], x.shape[0],
+            v.shape[0] if bounds is None else v.shape[0] // len(bounds), x.stride(0), v.stride(0), stride,
             NEWTON=newton, SECOND=second, BOUNDED=curvature_bound > lower_bound,
             B=_kind(beta), WEIGHTED=weighted, TILE=TILE,
         )  # fmt: skip
@@ -287,16 +291,43 @@ def line_search(
     linear: Any, quadratic: Any, slopes: Any, tries: int,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Choose a step along d for every row; see `kernels.beta_products.line_search`."""
+    out, steps = _searched(x, v, d, weights, beta, lower_bound, (linear, quadratic, slopes), tries)
+    return from_torch(out, v), from_torch(steps, v)
+
+
+def _searched(
+    x: Any, v: Any, d: Any, weights: Any, beta: float, lower_bound: float, along: Any, tries: int, *,
+    bounds: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
     import torch
 
-    like, x, v, d, weighted = v, _rows(x), _rows(v), _rows(d), weights is not None
+    x, v, d, weighted = _rows(x), _rows(v), _rows(d), weights is not None
     weights, stride = _weights(weights, v)
-    out, steps = torch.empty(v.shape, dtype=v.dtype, device=v.device), v.new_empty(v.shape[0])
-    of_rows = (to_torch(values).contiguous() for values in (linear, quadratic, slopes))
+    numbers = _numbers(beta, lower_bound, 0.0, v.device)
+    lowers, n_models = (numbers[1:], 1) if bounds is None else (bounds, len(bounds))
+    out = torch.empty(v.shape, dtype=v.dtype, device=v.device) if bounds is None else v
+    steps = v.new_empty(v.shape[0])
+    of_rows = (to_torch(values).contiguous() for values in along)
     if v.shape[0]:
         _search[v.shape[0],](
-            x, v, d, weights, *of_rows, out, steps, _numbers(beta, lower_bound, 0.0, v.device), v.shape[1],
-            tries, x.stride(0), v.stride(0), d.stride(0), stride,
-            B=_kind(beta), CONVEX=1 <= beta <= 2, WEIGHTED=weighted, TILE=TILE,
+            x, v, d, weights, *of_rows, out, steps, numbers, lowers, v.shape[1], x.shape[0],
+            max(1, v.shape[0] // n_models), tries, x.stride(0), v.stride(0), d.stride(0), stride,
+            B=_kind(beta), CONVEX=1 <= beta <= 2, WEIGHTED=weighted, MOVED=bounds is None, TILE=TILE,
         )  # fmt: skip
-    return from_torch(out, like), from_torch(steps, like)
+    return out, steps
+
+
+def batched_kl_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
+    """Return the derivatives for many models; see `kernels.batched_kl.newton_terms`."""
+    flat = (to_torch(array).reshape(-1, v.shape[-1]) for array in (x, v))
+    terms = _entrywise(*flat, None, 1.0, 0.0, newton=True, second=True, bounds=to_torch(bounds))
+    return tuple(from_torch(term.reshape(v.shape), v) for term in terms)  # type: ignore[return-value]
+
+
+def batched_kl_steps(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) -> Any:
+    """Return a step for every row of every model; see `kernels.batched_kl.line_search`."""
+    flat = (to_torch(array).reshape(-1, v.shape[-1]) for array in (x, v, d))
+    down = to_torch(slopes).reshape(-1)
+    none = down.new_zeros(down.shape)
+    steps = _searched(*flat, None, 1.0, 0.0, (none, none, down), tries, bounds=to_torch(bounds))[1]
+    return from_torch(steps.reshape(slopes.shape), v)
