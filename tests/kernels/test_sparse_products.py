@@ -143,12 +143,15 @@ def test_triton_takes_single_rows_and_columns_and_empty_matrices(torch, device, 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_columns_do_not_depend_on_the_others_nor_on_threads(dtype):
+def test_products_do_not_depend_on_threads_nor_columns_on_the_others(dtype):
     csr = sparse(1100, 300, 0.2, dtype=dtype)
     right = np.random.default_rng(1).random((300, 37)).astype(dtype)
     whole = sparse_times(csr.indptr, csr.indices, csr.data, right)
-    np.testing.assert_allclose(whole, csr @ right, rtol=1e-5 if dtype == np.float32 else 1e-13)
+    bound = 1e-5 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(whole, csr @ right, rtol=bound)
     with threads(3):
+        np.testing.assert_array_equal(sparse_times(csr.indptr, csr.indices, csr.data, right), whole)
         for columns in (slice(5, 37), slice(16, 32)):
             part = sparse_times(csr.indptr, csr.indices, csr.data, right[:, columns])
-            np.testing.assert_array_equal(part, whole[:, columns])
+            # Compilers may contract the sums of the last columns of a tile otherwise.
+            np.testing.assert_allclose(part, whole[:, columns], rtol=bound)
