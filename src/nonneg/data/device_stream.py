@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from nonneg._devices import PART_FOR_DATA, free_memory
 from nonneg._threads import available_threads
 from nonneg.exceptions import DeviceMemoryError
-from nonneg.io.memory import written_bytes
+from nonneg.io.memory import memory_limit, written_bytes
 from nonneg.io.stored import ArrayRows, StoredMatrix
 
 # Blocks are so large that launching their work takes no time beside copying them, and take at most this part
