@@ -135,7 +135,7 @@ def test_another_version_on_the_workers_is_refused(dask_cluster, file, tmp_path,
     monkeypatch.setattr("nonneg.data.cluster.__version__", "9.9.9")
     assert fit(file, tmp_path / "out", "--scheduler", dask_cluster.scheduler.address) == 2
     told = capsys.readouterr().err
-    assert "Some processes of the Dask cluster have another version of nonneg than 9.9.9, or none" in told
+    assert "Some processes of the Dask cluster have a version of nonneg other than 9.9.9" in told
     assert all(name in told for name in (*dask_cluster.nthreads(), "the scheduler", "nonneg==9.9.9"))
 
 
@@ -154,7 +154,7 @@ def test_a_worker_without_nonneg_is_refused(process_cluster, file, tmp_path, cap
         process_cluster.wait_for_workers(len(before) + 1, timeout=120)
         (alone,) = set(process_cluster.nthreads()) - before
         assert fit(file, tmp_path / "out", "--scheduler", address) == 2
-        assert f", or none: {alone}. Install nonneg==" in capsys.readouterr().err
+        assert f"Some processes of the Dask cluster cannot import nonneg: {alone}." in capsys.readouterr().err
     finally:
         process.terminate()
         process.wait(60)

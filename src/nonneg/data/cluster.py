@@ -17,6 +17,7 @@ not in them: tasks get them by name.
 from __future__ import annotations
 
 import asyncio
+import pkgutil
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -303,15 +304,23 @@ def check_versions(client: Any) -> None:
     """Refuse a cluster, when it is first used, whose scheduler or workers have another `nonneg` or none."""
     if client in _checked:
         return
-    versions = client.get_versions(packages=["nonneg"])
-    found = {"the scheduler": versions["scheduler"], **versions["workers"]}
-    others = [place for place, one in found.items() if one["packages"].get("nonneg") != __version__]
-    if others:
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    # From the standard library, which every process can import.
+    asked = (pkgutil.resolve_name, "nonneg:__version__")
+    found = client.run(*asked, on_error="return")
+    try:
+        found["the scheduler"] = client.run_on_scheduler(*asked)
+    except ImportError as error:
+        found["the scheduler"] = error
+    without = [place for place, one in found.items() if isinstance(one, ImportError)]
+    others = [place for place, one in found.items() if isinstance(one, str) and one != __version__]
+    if without or others:
+        places = without or others
+        what = "cannot import nonneg" if without else f"have a version of nonneg other than {__version__}"
+        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
         raise NonnegError(
-            f"Some processes of the Dask cluster have another version of nonneg than {__version__}, or none: "
-            f"{', '.join(others[:NAMED])}{more}. Install nonneg=={__version__}, the version here, where the "
-            "scheduler and the workers run, and start them again."
+            f"Some processes of the Dask cluster {what}: {', '.join(places[:NAMED])}{more}. Install "
+            f"nonneg=={__version__}, the version here, where the scheduler and the workers run, and start "
+            "them again."
         )
     _checked.add(client)
 
