@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
+from nonneg._warnings import warn_user
 from nonneg.consensus.clustering import cluster, distances_of, local_density, unit_spectra
 from nonneg.consensus.restarts import Restart
 from nonneg.consensus.result import RankConsensus, RestartTable
@@ -121,12 +121,11 @@ def _kept(density: FloatArray, k: int, options: ConsensusOptions) -> IntArray:
         return kept
     if options.density_threshold < 2.0:
         lowest = float(np.sort(density)[: 2 * k].max())
-        warnings.warn(
+        warn_user(
             f"density_threshold={options.density_threshold:g} leaves {len(kept)} of {len(density)} "
             f"components for {k} clusters: no outliers were removed at n_components={k}. Its restarts hardly "
             f"agree; {2 * k} components have a density below {lowest:.2f}.",
             NonnegWarning,
-            stacklevel=6,
         )
     return np.arange(len(density))
 

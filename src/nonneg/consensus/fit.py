@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from nonneg._devices import device_work
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
+from nonneg._warnings import warn_user
 from nonneg.consensus.combine import ConsensusOptions, combine, table_of
 from nonneg.consensus.genes import check_columns
 from nonneg.consensus.resampling import check_resampling
@@ -126,10 +126,9 @@ def warn_unless_converged(restarts: RestartTable, k: int, max_iter: int, tol: fl
     """Warn if `max_iter` ended more than a tenth of the restarts of a rank."""
     share = float(np.mean(restarts.converged[restarts.of(k)]))
     if tol > 0 and share < 0.9:
-        warnings.warn(
+        warn_user(
             f"{100 * (1 - share):.0f}% of the restarts with {k} components reached the maximum number of "
             f"iterations before the tolerance tol was reached. Raise max_iter (now {max_iter}) or tol (now "
             f"{tol:g}).",
             ConvergenceWarning,
-            stacklevel=5,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 
 from nonneg._arrays import to_float64, to_numpy
 from nonneg._typing import FloatArray, IntArray
+from nonneg._warnings import warn_user
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.data.door import locate
@@ -58,12 +58,11 @@ def warn_of_logarithms(X: Any, data: DataMatrix, who: str) -> None:
     layers = [repr(name) for name in map(str, matrix.adata.layers) if "count" in name.lower()]
     places = [f"layer={name} of nonneg.integrations.anndata.matrix" for name in layers[:1]]
     places += ["adata.raw.X"] if getattr(matrix.adata, "raw", None) is not None else []
-    warnings.warn(
+    warn_user(
         f"{matrix.place} has entries that are not whole numbers"
         f"{', as after scanpy.pp.log1p' if 'log1p' in matrix.adata.uns else ''}, but {who} expects counts: "
         f"programs add up in counts, not in logarithms. Pass {' or '.join(places) or 'the counts'}.",
         NonnegWarning,
-        stacklevel=6,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from nonneg._arrays import numpy_dtype
 from nonneg._html import view_of_result
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, SampleArray
+from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
@@ -264,12 +264,11 @@ def purify(
 
 def _warn_of_a_short_stream(n_iter: int, samples: Samples) -> None:
     if n_iter == 0 and isinstance(samples, BatchStream):
-        warnings.warn(
+        warn_user(
             f"The stream ended after {samples.n_seen} samples, but an iteration takes "
             f"{samples.batch_size:.0f} (at the end of a stream at least half of them): the features are "
             "still those of init. Pass a smaller batch_size, or a stream that can be read again.",
             NonnegWarning,
-            stacklevel=3,
         )
 
 
