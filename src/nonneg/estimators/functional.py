@@ -96,7 +96,7 @@ def non_negative_factorization(
     if sp.issparse(X) and not 1 <= beta_loss_of(model) <= 2:
         # scikit-learn writes W H out for these losses, and so do our solvers X.
         X = X.toarray()
-    X = X if hasattr(X, "dtype") else np.asarray(X)
+    X = X if hasattr(X, "shape") else np.asarray(X)
     if not update_H:
         if W is not None:
             warn_user("When update_H=False, the provided initial W is not used.", RuntimeWarning)
@@ -120,7 +120,7 @@ def _same_dtype(factor: Any, X: Any, name: str) -> Any:
     if factor is None:
         return None
     factor = factor if hasattr(factor, "dtype") else np.asarray(factor)
-    expected = "float32" if is_float32(X.dtype) else "float64"
+    expected = "float32" if is_float32(getattr(X, "dtype", np.float64)) else "float64"
     if str(factor.dtype).removeprefix("torch.") != expected:
         raise DataTypeError(
             f"{name} should have the same dtype as X, {expected}, got {factor.dtype}. Convert one of them."
