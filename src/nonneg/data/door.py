@@ -368,7 +368,9 @@ def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[
     # Chunk by chunk, so that an error message does not need all data in memory.
     for block in data.local_blocks():
         xp = block.xp
-        if isinstance(block, SparseRows) and not bool(xp.any(condition(xp, xp.zeros_like(block.csr.data[:1])))):
+        if isinstance(block, SparseRows) and not bool(
+            xp.any(condition(xp, xp.zeros_like(block.csr.data[:1])))
+        ):
             # Entries that are not stored, which are zeros, do not meet it.
             places = xp.nonzero(condition(xp, block.csr.data))[0]
             if places.shape[0]:
