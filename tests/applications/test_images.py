@@ -58,13 +58,6 @@ def test_a_fitted_estimator_shows_its_own():
     assert show_components(model, (2, 3)).png == show_components(model.components_, (2, 3)).png
 
 
-def test_shapes_that_do_not_fit():
-    with pytest.raises(ShapeError, match="2 x 4 = 8 pixels"):
-        show_components(np.ones((3, 6)), (2, 4))
-    with pytest.raises(ShapeError, match="3 labels"):
-        show_components(np.ones((3, 6)), (2, 3), labels=["a"])
-
-
 def test_components_without_a_positive_entry_are_black():
     assert show_components([[-1.0, -2.0], [np.nan, np.nan]], (1, 2)).png.startswith(b"\x89PNG")
 

@@ -89,27 +89,6 @@ def test_the_number_of_topics_is_recommended(folder, tmp_path, capsys):
         assert "a list such as 5,7,9" in capsys.readouterr().err
 
 
-def test_tables_lines_and_json(tmp_path):
-    table = tmp_path / "posts.csv"
-    with table.open("w", newline="") as stream:
-        csv.writer(stream).writerows([["id", "body"], ["a", "one\ntwo"], ["b", "three, four"]])
-    found = read_documents([table], column="body")
-    assert found.names == ["a", "b"]
-    assert found.contents == ["one\ntwo", "three, four"]
-    lines = tmp_path / "notes.txt"
-    lines.write_bytes("first\n\nsecond caf\xe9\n".encode("latin-1"))
-    found = read_documents([lines], lines=True)
-    assert found.names == ["notes.txt:1", "notes.txt:3"]
-    assert found.contents[1] == "second caf\xe9"
-    records = tmp_path / "posts.jsonl"
-    records.write_text('{"text": "x y", "title": "T"}\n\n{"text": "z"}\n')
-    found = read_documents([records])
-    assert found.names == ["T", "line 3"]
-    both = read_documents([records, lines])
-    assert len(both.contents) == 3
-    assert both.source == "posts.jsonl and 1 more"
-
-
 def test_a_matrix_with_a_vocabulary(tmp_path, capsys):
     counts = np.kron(np.eye(2), np.ones((3, 4))) + np.eye(6, 8)
     sp.save_npz(tmp_path / "counts.npz", sp.csr_array(counts))

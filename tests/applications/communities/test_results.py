@@ -99,26 +99,6 @@ def test_lists_of_nodes_are_ordered_by_membership_and_degree(by_hand):
             by_hand.communities(wrong)
 
 
-def test_the_table_of_nodes(by_hand):
-    table = by_hand.node_table()
-    assert list(table) == ["node", "degree", "community_0", "community_1", "label", "pure", "reached"]
-    assert table["degree"].tolist() == [3, 2, 6, 5, 0]
-    assert table["pure"].tolist() == [False, True, False, True, False]
-    assert table["reached"].tolist() == [True, True, False, True, False]
-    np.testing.assert_array_equal(table["community_1"], by_hand.memberships_[:, 1])
-    networkx = pytest.importorskip("networkx")
-    graph = by_hand.to_networkx()
-    assert type(graph) is networkx.Graph
-    assert graph.nodes["e"] == {"degree": 0.0, "community": -1, "pure": False, "reached": False}
-    assert graph.nodes["b"]["community_0"] == 0.75
-    assert sorted(graph.edges(data="weight")) == [
-        ("a", "b", 1.0),
-        ("a", "c", 2.0),
-        ("b", "d", 1.0),
-        ("c", "d", 4.0),
-    ]
-
-
 def test_a_fit_passes_its_choices_on(rng):
     A = np.triu(rng.random((30, 30)) < 0.4, 1).astype(float)
     A = sp.csr_array(A + A.T)

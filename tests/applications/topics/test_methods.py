@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from nonneg.applications import TopicModel
 from nonneg.applications.topics.anchor_words import topics_of_anchors
-from nonneg.exceptions import DataChangedWarning, InvalidParameterError, UnsupportedError
+from nonneg.exceptions import UnsupportedError
 
 
 @pytest.fixture(scope="module")
@@ -19,36 +19,6 @@ def counts():
     return sp.csr_array(
         rng.multinomial(25, (topics / topics.sum(axis=1, keepdims=True))[np.arange(45) % 3]) * 1.0
     )
-
-
-def test_a_model_answers_for_documents_without_topics(counts):
-    model = TopicModel(3, random_state=0).fit(counts)
-    empty = sp.csr_array(sp.vstack([counts[:2], sp.csr_array((1, 18))], format="csr"))
-    with pytest.warns(DataChangedWarning, match="1 of 3 documents contain none"):
-        found = model.predict(empty)
-    assert found[2] == -1
-    np.testing.assert_array_equal(found[:2], np.argmax(model.transform(counts[:2]), axis=1))
-    assert [len(words) for words in model.top_words()] == [10] * 3
-    assert [len(words) for words in model.top_words(2)] == [2] * 3
-    assert all(model.components_[at, words].min() > 0 for at, words in enumerate(model.top_words(18)))
-    assert [len(rows) for rows in model.representative_documents(counts)] == [3] * 3
-    known = model.transform(counts)
-    best = model.representative_documents(counts, 2, proportions=known)
-    strength = known * np.sqrt(counts @ model.topics_.T)
-    assert [rows.tolist() for rows in best] == np.argsort(-strength, axis=0, kind="stable")[:2].T.tolist()
-    with pytest.raises(ValueError, match=r"Expected proportions of shape \(45, 3\), got \(3, 45\)"):
-        model.representative_documents(counts, proportions=known.T)
-    assert model.get_feature_names_out().tolist() == ["topicmodel0", "topicmodel1", "topicmodel2"]
-    with pytest.raises(UnsupportedError, match="does not use anchor words"):
-        TopicModel(3, method="kl", anchors=[0, 1, 2]).fit(counts)
-
-
-def test_a_model_needs_as_many_documents_and_words_as_topics(counts):
-    assert TopicModel(3, min_df=1, min_documents=0).fit(counts[:3]).n_topics_ == 3
-    with pytest.raises(InvalidParameterError, match="n_topics=4 is more than the 3 documents or the"):
-        TopicModel(4, min_df=1).fit(counts[:3])
-    with pytest.raises(InvalidParameterError, match="than the 45 documents or the 4 words"):
-        TopicModel(5, min_df=1).fit(counts[:, :4])
 
 
 def test_options_of_iterations_reach_the_method(counts):
