@@ -1,9 +1,9 @@
 """LFR graphs with overlapping communities (Lancichinetti & Fortunato, 2009): two scores of what is found.
 
-    python -m benchmarks.others.lfr [--nodes 1000] [--draws 1] [--cdlib]
+    python -m benchmarks.others.lfr [--nodes 1000] [--draws 1] [--memberships 2 4 8] [--peers SLPA DEMON]
 
 Mean degree 20, largest 50, exponents 2 (degrees) and 1 (sizes), communities of 20 to 100 nodes. Overlapping
-normalized mutual information by McDaid et al. and the omega index, both of `nonneg.metrics`. `--cdlib` runs
+normalized mutual information by McDaid et al. and the omega index, both of `nonneg.metrics`. `--peers` runs
 SLPA, DEMON and BigClam of cdlib beside it with their defaults, where they are installed.
 """
 
@@ -62,7 +62,7 @@ METHODS: dict[str, Callable[[OverlappingGraph, int], list[list[int]]]] = {
 PEERS = {
     "SLPA": cdlib_method("slpa"),
     "DEMON": cdlib_method("demon", epsilon=0.25),
-    "BigClam, number known": cdlib_method("big_clam"),
+    "BigClam": cdlib_method("big_clam"),
 }
 
 
@@ -73,12 +73,13 @@ def main() -> None:
     )
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=1)
-    parser.add_argument("--cdlib", action="store_true")
+    parser.add_argument("--memberships", type=int, nargs="+", default=MEMBERSHIPS)
+    parser.add_argument("--peers", nargs="*", default=[], choices=[*PEERS])
     options = parser.parse_args()
-    methods = METHODS | (PEERS if options.cdlib else {})
+    methods = METHODS | {name: PEERS[name] for name in options.peers}
     scores: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
     seconds = dict.fromkeys(methods, 0.0)
-    cases = list(product(MIXING, OVERLAPPING, MEMBERSHIPS))
+    cases = list(product(MIXING, OVERLAPPING, options.memberships))
     for (mixing, share, many), seed in product(cases, range(options.draws)):
         graph = lfr_graph(
             options.nodes, mixing=mixing, overlapping=share, n_memberships=many, rng=seed
