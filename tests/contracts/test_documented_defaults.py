@@ -23,8 +23,9 @@ def documented_and_actual(path: Path) -> list[tuple[str, object, object]]:
 
 
 def _fields(node: ast.AST) -> dict[str, ast.expr]:
-    """Return the parameters of an estimator, which is a data class."""
-    if not (isinstance(node, ast.ClassDef) and node.name.endswith("NMF") and node.decorator_list):
+    """Return the parameters of an estimator, which is a data class with scikit-learn's representation."""
+    decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
+    if not any(word.arg == "repr" for one in decorators for word in getattr(one, "keywords", [])):
         return {}
     fields = [part for part in node.body if isinstance(part, ast.AnnAssign) and part.value is not None]
     return {part.target.id: part.value for part in fields}

@@ -122,7 +122,7 @@ def as_graph(
     graph : sparse matrix, array or data frame of shape (n_nodes, n_nodes), networkx graph or Graph
         The graph; never changed. A sparse matrix stays sparse, a sparse tensor is copied to host memory. A
         table of shape (n_first, n_second) is a bipartite graph between its rows and its columns.
-    weight, self_loops, kind : str
+    weight, self_loops, kind : str, default "weight", "drop" and "auto"
         As for `MixedMembership`.
     names : sequence of str, optional
         Names of the nodes; those of the graph, or of a data frame's columns, by default. Of a table first

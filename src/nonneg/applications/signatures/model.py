@@ -284,7 +284,7 @@ class MutationalSignatures(SavableEstimator):
         ----------
         X : data frame or array of counts
             96 mutation types x n tumors, or n x 96.
-        level, n_bootstrap, rng : float, int, None or int or Generator or RandomState
+        level, n_bootstrap, rng : Any, default 0.95, 100 and 0
             As in `nonneg.applications.signatures.assign_signatures`.
 
         Returns
