@@ -64,7 +64,7 @@ def copied(X: Any, device: Any) -> Any:
             warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
             return torch.sparse_csr_tensor(indptr, indices, data, size=csr.shape, check_invariants=False)
     out = torch.empty(X.shape, dtype=tensor_dtype(X.dtype), device=device)
-    for start, stop, block in DeviceBlocks(ArrayRows(X, "X", 1 << 62), device):
+    for start, stop, block in DeviceBlocks(ArrayRows(X, "X", 1 << 62), device, lock=False):
         out[start:stop] = block
     return out
 
@@ -102,7 +102,7 @@ class _Slot:
 class DeviceBlocks:
     """Blocks of rows of a dense matrix on a device, each valid until the next one is asked for."""
 
-    def __init__(self, stored: StoredMatrix, device: Any) -> None:
+    def __init__(self, stored: StoredMatrix, device: Any, *, lock: bool = True) -> None:
         if stored.is_sparse:
             raise DeviceMemoryError(
                 f"{stored.source} is sparse and larger than memory. Sparse data are not streamed through a "
@@ -114,7 +114,7 @@ class DeviceBlocks:
         # Whole chunks: one that is cut in two would be read twice.
         step = min(max(1, wanted // stored.chunk_rows) * stored.chunk_rows, stored.shape[0])
         self.edges = [*range(0, stored.shape[0], step), stored.shape[0]]
-        self._locked = self._lock()
+        self._locked = self._lock() if lock else None  # which does not pay for a single pass
         self._slots: list[_Slot] = []
         self._stream: Any = None
 
