@@ -319,15 +319,18 @@ def _searched(
 
 def batched_kl_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
     """Return the derivatives for many models; see `kernels.batched_kl.newton_terms`."""
-    flat = (to_torch(array).reshape(-1, v.shape[-1]) for array in (x, v))
-    terms = _entrywise(*flat, None, 1.0, 0.0, newton=True, second=True, bounds=to_torch(bounds))
-    return tuple(from_torch(term.reshape(v.shape), v) for term in terms)  # type: ignore[return-value]
+    data, model = (to_torch(array).reshape(-1, v.shape[-1]) for array in (x, v))
+    slope, curvature = _entrywise(
+        data, model, None, 1.0, 0.0, newton=True, second=True, bounds=to_torch(bounds)
+    )
+    return from_torch(slope.reshape(v.shape), v), from_torch(curvature.reshape(v.shape), v)
 
 
 def batched_kl_steps(x: Any, v: Any, d: Any, slopes: Any, bounds: Any, tries: int) -> Any:
     """Return a step for every row of every model; see `kernels.batched_kl.line_search`."""
-    flat = (to_torch(array).reshape(-1, v.shape[-1]) for array in (x, v, d))
+    data, model, change = (to_torch(array).reshape(-1, v.shape[-1]) for array in (x, v, d))
     down = to_torch(slopes).reshape(-1)
     none = down.new_zeros(down.shape)
-    steps = _searched(*flat, None, 1.0, 0.0, (none, none, down), tries, bounds=to_torch(bounds))[1]
+    along = none, none, down
+    _, steps = _searched(data, model, change, None, 1.0, 0.0, along, tries, bounds=to_torch(bounds))
     return from_torch(steps.reshape(slopes.shape), v)
