@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
+from nonneg import factorize
 from nonneg.iteration.progress import Progress
 from reproduction.artifacts import WHOLE, Artifact, Measured, Table, Verdict
 from reproduction.cr1.algorithm_runs import run_from
 from reproduction.cr1.init_times import SET_NAMES, loaded, shape_record
 from reproduction.cr1.initializations import DETERMINISTIC, INITS, make_init, seeded
+from reproduction.cr1.plain_algorithms import relative_error
 from reproduction.cr1.real_sets import FILMS, FOLDERS, QUICK, timed_sets
 from reproduction.experiment import Experiment, Record, Setting
 from reproduction.grouping import grouped, mean_and_spread
@@ -33,6 +36,8 @@ LIMITS = {
 """Seconds after which a run ends, by set."""
 
 EARLY = (1, 2, 3, 5)
+DEFAULT = "default"
+"""The row of `factorize` with its own solver and initialization."""
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -48,15 +53,17 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         }
         for run in range(1 if quick else N_RUNS)
         for name in ((QUICK,) if quick else timed_sets())
-        for kind in INITS
-        if run == 0 or kind not in DETERMINISTIC
+        for kind in (*INITS, DEFAULT)
+        if run == 0 or kind not in (*DETERMINISTIC, DEFAULT)
     ]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
-    """Run nnlsb from an initialization and record errors and times."""
+    """Run nnlsb from an initialization, or the default, and record errors and times."""
     real, samples = loaded(setting)
     kind, limit = setting["init"], setting["limit"]
+    if kind == DEFAULT:
+        return [_default_run(samples.X, real.k, limit) | shape_record(real)]
     # A warm-up run loads the compiled code before the clock starts.
     warm = make_init(kind, samples, real.k, seeded(kind, setting["run"]))
     run_from("nnlsb", samples, warm, max_iter=1)
@@ -76,6 +83,24 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     ]
 
 
+def _default_run(X: Any, k: int, limit: float) -> dict[str, Any]:
+    factorize(X, k, max_iter=1, n_jobs=1)  # a warm-up run, as above
+    started, begun = time.perf_counter(), []
+
+    def is_late(progress: Progress) -> bool:
+        taken, iterating = time.perf_counter() - started, progress.history.seconds[-1]
+        begun.append(taken - iterating)
+        return taken > limit
+
+    history = factorize(X, k, max_iter=100_000, tol=0, n_jobs=1, callback=is_late).history
+    squared_norm = float((X * X).sum())
+    return {
+        "init seconds": begun[0],
+        "errors": [round(relative_error(loss, squared_norm), 7) for loss in history.loss],
+        "seconds": [round(seconds, 5) for seconds in history.seconds],
+    }
+
+
 def first_time(record: Record, error: float) -> float | None:
     """Return when a run first had an error."""
     for value, seconds in zip(record["errors"], record["seconds"], strict=True):
@@ -89,12 +114,13 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     rows: list[dict[str, Any]] = []
     winners: list[str] = []
     for (name,), group in grouped(records, "set").items():
-        best = min(error for record in group for error in record["errors"])
+        best = min(error for record in group if record["init"] != DEFAULT for error in record["errors"])
         levels = [level * best for level in LEVELS]
         rows.append({"set": SET_NAMES[name], "init": "ε"} | {str(i): level for i, level in enumerate(levels)})
         means: list[dict[str, float]] = [{} for _ in levels]
-        for kind in INITS:
-            runs = [record for record in group if record["init"] == kind]
+        for kind in (*INITS, DEFAULT):
+            if not (runs := [record for record in group if record["init"] == kind]):
+                continue
             row: dict[str, Any] = {"set": SET_NAMES[name], "init": kind}
             for i, level in enumerate(levels):
                 times = [time for record in runs if (time := first_time(record, level)) is not None]
@@ -102,7 +128,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
                 row[str(i)] = Measured(
                     mean, spread, remark="" if len(times) == len(runs) else f"({len(times)} of {len(runs)})"
                 )
-                if mean is not None and len(times) == len(runs):
+                if mean is not None and len(times) == len(runs) and kind != DEFAULT:
                     means[i][kind] = mean
             row["last"] = mean_and_spread([record["errors"][-1] for record in runs])[0]
             rows.append(row)
@@ -112,6 +138,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         "last": "error at the end"
     }
     counts = {kind: winners.count(kind) for kind in INITS}
+    behind = _behind_default(rows)
     return [
         Table("Seconds until an error is reached. ε: the error itself.", columns, rows, digits=3),
         _published(),
@@ -121,7 +148,25 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             None if _is_quick(records) else counts["cr1-nmf"] == len(winners),
             f"the first in {len(winners)} cases: " + ", ".join(f"{kind} {n}" for kind, n in counts.items()),
         ),
+        Verdict(
+            "the default of nonneg reaches every error no later than nnlsb from cr1-nmf",
+            None if _is_quick(records) or behind is None else not behind,
+            "later: " + ", ".join(behind) if behind else "",
+        ),
     ]
+
+
+def _behind_default(rows: Sequence[dict[str, Any]]) -> list[str] | None:
+    """Return where cr1-nmf is sooner than the default; None without records of it."""
+    times = {(row["set"], row["init"]): row for row in rows}
+    names = [name for name, init in times if init == DEFAULT]
+    late = []
+    for name in names:
+        for i, level in enumerate(LEVELS):
+            ours, theirs = (times[name, init][str(i)].value for init in (DEFAULT, "cr1-nmf"))
+            if theirs is not None and (ours is None or ours > theirs):
+                late.append(f"{name} at {level:g}")
+    return late if names else None
 
 
 def _early(records: Sequence[Record]) -> Table:
