@@ -10,8 +10,6 @@ from scipy.optimize import nnls
 from nonneg.consensus.genes import (
     check_columns,
     check_sign,
-    column_moments,
-    per_million,
     score_spectra,
     tpm_spectra,
     variable_genes,
@@ -45,12 +43,32 @@ def test_scores_are_regressions_of_z_scores(table):
         np.testing.assert_allclose(score_spectra(form, W), expected, rtol=1e-7, atol=1e-9)
 
 
-def test_moments_of_sparse_columns(table):
-    counts, _ = table
+@pytest.mark.parametrize("spectra", [score_spectra, tpm_spectra])
+def test_spectra_do_not_depend_on_how_counts_are_stored(table, spectra):
+    """Counts in small integers, repeated and unsorted entries, a gene without counts."""
+    counts, W = table
     counts[:, 3] = 0.0
-    dense = per_million(counts)
-    for one, other in zip(column_moments(dense), column_moments(sp.csr_array(dense)), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10)
+    rows, columns = np.nonzero(counts)
+    order = np.random.default_rng(1).permutation(2 * len(rows))
+    halves = np.concatenate([np.floor(counts[rows, columns] / 2), np.ceil(counts[rows, columns] / 2)])
+    rows, columns = np.tile(rows, 2)[order], np.tile(columns, 2)[order]
+    twice = sp.coo_array((halves[order], (rows, columns)), shape=counts.shape)
+    raw = sp.csr_array((halves[order][np.argsort(rows)], columns[np.argsort(rows)],
+                        np.searchsorted(np.sort(rows), np.arange(51))), shape=counts.shape)  # fmt: skip
+    copies = raw.data.copy(), raw.indices.copy()
+    expected = spectra(counts, W)
+    small = sp.csc_matrix(counts.astype(np.uint8))
+    for form in (
+        sp.csr_array(counts),
+        small,
+        small.toarray(),
+        sp.csr_matrix(counts, dtype=np.float32),
+        twice,
+        raw,
+    ):
+        np.testing.assert_allclose(spectra(form, W), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_array_equal(raw.data, copies[0])
+    np.testing.assert_array_equal(raw.indices, copies[1])
 
 
 def test_genes_that_vary_more_than_their_mean_explains_are_chosen():
@@ -115,8 +133,8 @@ def test_samples_without_usage_or_counts_have_no_share(table):
         shares = np.nan_to_num(W / W.sum(axis=1, keepdims=True))
     expected = np.array([nnls(shares, column)[0] for column in tpm.T]).T
     np.testing.assert_allclose(tpm_spectra(counts, W), expected, rtol=1e-6, atol=1e-3)
-    small = per_million(np.array([[0.2, 0.3], [0.0, 0.0]]))
-    np.testing.assert_allclose(small, [[4e5, 6e5], [0, 0]])
+    small = tpm_spectra(np.array([[0.2, 0.3], [0.0, 0.0]]), np.array([[2.0], [0.0]]))
+    np.testing.assert_allclose(small, [[4e5, 6e5]])
 
 
 def test_a_number_of_genes_is_at_least_one(table):

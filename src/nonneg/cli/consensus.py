@@ -98,8 +98,8 @@ def run(options: argparse.Namespace) -> None:
     if table.column_names is not None:
         # By which `nonneg transform` finds the genes in other data.
         model.feature_names_in_ = np.array(factorized, dtype=object)
-    scores = model.gene_spectra(counts[:, counted], W)
-    tpm = model.gene_spectra(counts[:, counted], W, units="tpm")
+    counts = counts[:, counted]
+    scores, tpm = (model.gene_spectra(counts, W, units=units) for units in ("z-score", "tpm"))
     programs = consensus.scored_programs(model, scores, known)
     groups = consensus.usage_by_group(W, labels, options.group_by or "")
     numbers = [f"program_{at}" for at in range(model.n_components_)]

@@ -14,7 +14,7 @@ from nonneg._warnings import warn_user
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.data.door import locate
-from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse import SparseMatrix, sparse_matrix
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
@@ -22,6 +22,8 @@ from nonneg.exceptions import (
     NonnegWarning,
     ShapeError,
 )
+from nonneg.kernels.grams import SharedGram
+from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 
@@ -85,65 +87,59 @@ def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> No
     )
 
 
-def _column_sums(block: Any) -> tuple[tuple[()], tuple[Any]]:
-    ones = block.to_device(np.ones((block.shape[0], 1)))
-    return (), (to_float64(block.transposed_times(ones))[:, 0],)
+def _column_sums(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
+    return (), (to_float64(block.column_powers(1.0)),)
 
 
-def per_million(counts: Any) -> Any:
-    """Return counts of which every sample sums to a million (TPM); samples without counts stay zeros."""
-    sparse = sp.issparse(counts)
-    counts = sp.csr_array(counts, dtype=np.float64) if sparse else np.asarray(counts, dtype=np.float64)
-    totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
-    factors = MILLION / np.where(totals > 0, totals, 1.0)
-    return sp.csr_array(sp.diags_array(factors) @ counts) if sparse else counts * factors[:, None]
+def _per_million(counts: Any) -> tuple[Any, FloatArray]:
+    """Return counts in float64, and the factor of each sample that makes them sum to a million (TPM)."""
+    if sp.issparse(counts):
+        counts = sparse_matrix(sp.csr_array(counts, dtype=np.float64)).csr
+    else:
+        counts = np.asarray(counts, dtype=np.float64)
+    totals = counts.sum(axis=1)
+    return counts, MILLION / np.where(totals > 0, totals, 1.0)
 
 
-def column_moments(table: Any) -> tuple[FloatArray, FloatArray]:
-    """Return mean and (population) variance of every column."""
-    n = table.shape[0]
-    mean = np.asarray(table.sum(axis=0), dtype=np.float64).ravel() / n
-    if not sp.issparse(table):
-        return mean, np.asarray(table.var(axis=0))
-    # Zeros and stored entries apart: squares of large numbers would cancel.
-    columns = sp.csc_array(table)
-    deviations = columns.data - np.repeat(mean, np.diff(columns.indptr))
-    stored = np.diff(columns.indptr)
-    sums = np.add.reduceat(np.append(deviations**2, 0.0), np.minimum(columns.indptr[:-1], deviations.size))
-    sums = np.where(stored > 0, sums, 0.0)
-    return mean, (sums + (n - stored) * mean**2) / n
+def _column_moments(counts: Any, factors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and (population) variance of every column of counts times the factors of their rows."""
+    mean, squares = (table.T @ by / len(by) for table, by in ((counts, factors), (counts**2, factors**2)))
+    # Counts vary by chance: of its 16 digits the difference loses about as many as the mean count has.
+    return mean, np.maximum(squares - mean**2, 0.0)
 
 
-def tpm_spectra(counts: Any, W: FloatArray, *, beta: float = 2.0) -> FloatArray:
+def tpm_spectra(counts: Any, W: Any, *, beta: float = 2.0) -> FloatArray:
     """Return what each program contributes to every gene, in TPM: usages that sum to one are fixed."""
-    counts, W = _checked(counts, W)
+    counts, factors, W = _checked(counts, W)
     sums = W.sum(axis=1, keepdims=True)
     shares = W / np.where(sums > 0, sums, 1.0)
-    table = per_million(counts)
-    flipped = sp.csr_array(table.T) if sp.issparse(table) else np.ascontiguousarray(table.T)
-    H, _ = encode(as_data_matrix(flipped), shares, beta=beta, penalties=Penalties())
+    if beta == 2.0:
+        gram = SharedGram(shares.T @ shares)
+        H = nonnegative_least_squares(gram, counts.T @ (factors[:, None] * shares))
+    else:
+        H, _ = encode(
+            as_data_matrix((sp.diags_array(factors) @ counts).T), shares, beta=beta, penalties=Penalties()
+        )
     return np.ascontiguousarray(np.asarray(H).T)
 
 
-def score_spectra(counts: Any, W: FloatArray) -> FloatArray:
+def score_spectra(counts: Any, W: Any) -> FloatArray:
     """Return the least-squares coefficients of z-scored TPM on the usages: which genes mark a program."""
-    counts, W = _checked(counts, W)
-    table = per_million(counts)
-    mean, variance = column_moments(table)
+    counts, factors, W = _checked(counts, W)
+    mean, variance = _column_moments(counts, factors)
     # W' Z without forming Z, which is dense.
-    cross = (np.asarray(table.T @ W).T - W.sum(axis=0)[:, None] * mean) / np.sqrt(np.maximum(variance, 1e-12))
-    return np.linalg.lstsq(W.T @ W, cross, rcond=None)[0]
+    cross = (counts.T @ (factors[:, None] * W)).T - W.sum(axis=0)[:, None] * mean
+    return np.linalg.lstsq(W.T @ W, cross / np.sqrt(np.maximum(variance, 1e-12)), rcond=None)[0]
 
 
-def _checked(counts: Any, W: Any) -> tuple[Any, FloatArray]:
+def _checked(counts: Any, W: Any) -> tuple[Any, FloatArray, FloatArray]:
     counts = counts if sp.issparse(counts) else np.asarray(counts)
-    W = to_float64(W)
     if len(counts.shape) != 2 or counts.shape[0] != len(W):
         raise ShapeError(
             f"Expected counts of the {len(W)} samples that the usages belong to, one per row, got an array "
             f"of shape {tuple(counts.shape)}."
         )
-    return counts, W
+    return *_per_million(counts), to_float64(W)
 
 
 def variable_genes(counts: Any, n_genes: int) -> IntArray:
@@ -153,7 +149,7 @@ def variable_genes(counts: Any, n_genes: int) -> IntArray:
     """
     if n_genes < 1:
         raise InvalidParameterError(f"n_genes must be an integer of at least 1, got {n_genes!r}.")
-    mean, variance = column_moments(per_million(counts))
+    mean, variance = _column_moments(*_per_million(counts))
     found = mean > 0
     fano = np.where(found, variance / np.where(found, mean, 1.0), 0.0)
     top = np.argsort(-mean, kind="stable")[:20]

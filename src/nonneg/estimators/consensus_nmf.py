@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arguments import checked_checkpoint
-from nonneg._arrays import to_device, to_float64
+from nonneg._arrays import to_device
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed
 from nonneg._threads import threads
@@ -348,5 +348,5 @@ class ConsensusNMF(FactorizingEstimator):
             raise UnknownNameError.of("units", units, UNITS)
         with threads(self.n_jobs):
             if units == "tpm":
-                return tpm_spectra(counts, to_float64(W), beta=beta_loss_of(self))
-            return score_spectra(counts, to_float64(W))
+                return tpm_spectra(counts, W, beta=beta_loss_of(self))
+            return score_spectra(counts, W)
