@@ -14,7 +14,8 @@ OPTIONS = f"""
 file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or transposed
 
 [restarts]
--k/--ranks K [2:15]: a number, a range such as 2:15 (default), or a list such as 5,7,9
+-k/--ranks K: a number, a range such as 2:15, or a list such as 5,7,9 (default: 1:25, or to the number of
+    tumors)
 {RESTARTS}
 
 [signatures]

@@ -10,12 +10,10 @@ import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray, IntArray
-from nonneg._warnings import warn_user
 from nonneg.consensus.clustering import cluster, distances_of, local_density, unit_spectra
 from nonneg.consensus.restarts import Restart
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.exceptions import NonnegWarning
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -117,17 +115,7 @@ def _standard_error(silhouettes: FloatArray) -> float:
 def _kept(density: FloatArray, k: int, options: ConsensusOptions) -> IntArray:
     kept = np.flatnonzero(density < options.density_threshold)
     # Medians need a few components per cluster.
-    if len(kept) >= 2 * k:
-        return kept
-    if options.density_threshold < 2.0:
-        lowest = float(np.sort(density)[: 2 * k].max())
-        warn_user(
-            f"density_threshold={options.density_threshold:g} leaves {len(kept)} of {len(density)} "
-            f"components for {k} clusters: no outliers were removed at n_components={k}. Its restarts hardly "
-            f"agree; {2 * k} components have a density below {lowest:.2f}.",
-            NonnegWarning,
-        )
-    return np.arange(len(density))
+    return kept if len(kept) >= 2 * k else np.arange(len(density))
 
 
 def _draws(unit: FloatArray, labels: IntArray, k: int) -> FloatArray:

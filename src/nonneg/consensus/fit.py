@@ -22,7 +22,7 @@ from nonneg.consensus.restarts import RestartData, RestartOptions, run_all
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.fingerprint import fingerprint
-from nonneg.exceptions import InvalidParameterError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import Progress
 from nonneg.iteration.checkpoint import checkpoint_key
@@ -122,13 +122,23 @@ def candidates_of(n_components: Any, caller: str) -> list[int]:
     return sorted({int(value) for value in values})
 
 
-def warn_unless_converged(restarts: RestartTable, k: int, max_iter: int, tol: float) -> None:
-    """Warn if `max_iter` ended more than a tenth of the restarts of a rank."""
+def warn_of_result(found: RankConsensus, restarts: RestartTable, options: Any) -> None:
+    """Warn if `max_iter` ended more than a tenth of the restarts of the result, or if they hardly agree."""
+    k, threshold = found.n_components, options.density_threshold
     share = float(np.mean(restarts.converged[restarts.of(k)]))
-    if tol > 0 and share < 0.9:
+    if options.tol > 0 and share < 0.9:
         warn_user(
             f"{100 * (1 - share):.0f}% of the restarts with {k} components reached the maximum number of "
-            f"iterations before the tolerance tol was reached. Raise max_iter (now {max_iter}) or tol (now "
-            f"{tol:g}).",
+            f"iterations before the tolerance tol was reached. Raise max_iter (now {options.max_iter}) or "
+            f"tol (now {options.tol:g}).",
             ConvergenceWarning,
+        )
+    n_dense = int(np.sum(found.density < threshold))
+    if n_dense < 2 * k and threshold < 2.0:
+        lowest = float(np.sort(found.density)[: 2 * k].max())
+        warn_user(
+            f"density_threshold={threshold:g} leaves {n_dense} of {len(found.density)} components for {k} "
+            f"clusters: no outliers were removed at n_components={k}. Its restarts hardly agree; {2 * k} "
+            f"components have a density below {lowest:.2f}.",
+            NonnegWarning,
         )

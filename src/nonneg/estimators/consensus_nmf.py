@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -22,7 +22,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.consensus.certificate import consensus_certificate, recommended
 from nonneg.consensus.clustering import CLUSTERINGS
 from nonneg.consensus.combine import ConsensusOptions
-from nonneg.consensus.fit import ConsensusProblem, candidates_of, warn_unless_converged
+from nonneg.consensus.fit import ConsensusProblem, candidates_of, warn_of_result
 from nonneg.consensus.genes import check_sign, score_spectra, tpm_spectra, warn_of_logarithms
 from nonneg.consensus.resampling import RESAMPLING
 from nonneg.consensus.restarts import RestartOptions
@@ -197,6 +197,7 @@ class ConsensusNMF(FactorizingEstimator):
     checkpoint: str | PathLike[str] | None = None
 
     _keeps_draws = False  # whether `ranks_` hold the components of the restarts, which may be large
+    _judge = cast("Any", staticmethod(recommended))  # returns the rank and the reason, from `ranks_`
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "column_scale_": StoredArray("n_features_in_", nonnegative=True),
@@ -252,10 +253,10 @@ class ConsensusNMF(FactorizingEstimator):
             verbose=self.verbose, callback=self.callback, caller=name,
         )  # fmt: skip
         self.column_scale_ = np.ones(counts.shape[1]) if scale is None else scale
-        k, self.rank_reason_ = recommended(self.ranks_)
+        k, self.rank_reason_ = self._judge(self.ranks_)
         self.components_ = data.to_caller(data.to_device(self._rank(k).spectra))
         self._take(k)
-        warn_unless_converged(self.restarts_, k, self.max_iter, self.tol)
+        warn_of_result(self._rank(k), self.restarts_, self)
         return data
 
     def _counts(self, X: Any, *, reset: bool, sample_weight: Any = None) -> DataMatrix:
@@ -297,7 +298,7 @@ class ConsensusNMF(FactorizingEstimator):
         """
         check_is_fitted(self)
         k = self._rank(n_components).n_components
-        why = recommended(self.ranks_)[1]
+        why = self.rank_reason_.rpartition("Recommended: ")[2]  # also if chosen by hand before
         self.rank_reason_ = f"{k} components were chosen by hand. Recommended: {why}"
         self._take(k)
         return self

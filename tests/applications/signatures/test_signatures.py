@@ -7,6 +7,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.special import kl_div
 
 import nonneg
 from nonneg.applications import MutationalSignatures
@@ -63,6 +64,37 @@ def test_planted_signatures_and_exposures_are_found(model):
     assert np.median(error / np.sqrt(exposures + 1)) < 3
     assert "signature" in model.rank_reason_
     assert model.certificate_["stability"].holds
+
+
+def test_the_number_has_the_lowest_akaike_criterion():
+    # Six signatures that share half of their mutations: fewer are as stable (they would be two).
+    rng = np.random.default_rng(2)
+    signatures = 0.5 * rng.dirichlet(np.full(96, 0.15), size=6) + 0.5 * rng.dirichlet(np.ones(96))
+    counts = rng.poisson(((rng.random((60, 6)) < 0.5) * rng.gamma(1.0, 800.0, size=(60, 6))) @ signatures)
+    counts = counts[counts.sum(axis=1) > 0]
+    model = MutationalSignatures(range(2, 9), n_init=6, random_state=0).fit(counts)
+    assert model.n_signatures_ == 6
+    assert match_components(signatures, model.signatures_).cosines.min() > 0.95
+    deviance = 2 * kl_div(counts, model.exposures_ @ model.signatures_).sum()
+    criterion = deviance + 2 * 6 * (len(counts) + 95)
+    shown = dict(each.split(": ") for each in model.rank_reason_[:-1].split("Criteria: ")[1].split(", "))
+    assert list(shown) == [str(k) for k in range(2, 9)]
+    assert float(shown["6"]) == pytest.approx(criterion, rel=1e-3)
+    assert "range ends" not in model.rank_reason_
+    assert "6 signatures have the lowest" in model.use_rank(3, counts).use_rank(4, counts).rank_reason_
+
+
+def test_a_range_that_ends_too_early_says_so():
+    counts, _, _ = catalog()
+    small, large = (MutationalSignatures(k, n_init=4, random_state=0).fit(counts) for k in ([1, 2], [4, 5]))
+    assert "try larger ones, such as 2:4." in small.rank_reason_
+    assert "try smaller numbers" in large.rank_reason_
+
+
+def test_by_default_there_are_at_most_as_many_signatures_as_tumors():
+    counts = catalog()[0][:4]
+    model = MutationalSignatures(n_init=2, random_state=0).fit(counts)
+    assert [each.n_components for each in model.ranks_] == [1, 2, 3, 4]
 
 
 def test_layouts_and_orders_of_names_do_not_matter(model):

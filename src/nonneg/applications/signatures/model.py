@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from nonneg.applications.signatures.assignment import bootstrap_intervals
 from nonneg.applications.signatures.catalog import CHANNELS, read_catalog
 from nonneg.applications.signatures.matching import THRESHOLD, SignatureMatch, match_signatures
 from nonneg.certificates.certificate import Certificate
+from nonneg.consensus.certificate import recommended
 from nonneg.consensus.result import RankConsensus
 from nonneg.data import as_data_matrix
 from nonneg.estimators.consensus_nmf import ConsensusNMF
@@ -26,6 +28,30 @@ from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 
+MOST = 25  # the largest number of signatures that SigProfilerExtractor tries by default
+
+
+def lowest_akaike(ranks: Sequence[RankConsensus], shape: tuple[int, int]) -> tuple[int, str]:
+    """Return the number of signatures with the lowest Akaike criterion, and the reason."""
+    if len(ranks) == 1:
+        return recommended(ranks)
+    numbers = [each.n_components for each in ranks]
+    # The square of the error is twice the divergence: the Poisson deviance. Each signature has an exposure in
+    # every tumor and a share in every channel, less one, because only their product matters.
+    criteria = [each.error**2 + 2 * each.n_components * (sum(shape) - 1) for each in ranks]
+    at = int(np.argmin(criteria))
+    k, most, end = numbers[at], min(shape), ""
+    if at == 0 and k > 1:
+        end = " The range ends here: try smaller numbers, too."
+    elif at == len(ranks) - 1 and k < most:
+        end = f" The range ends here: try larger ones, such as {k}:{min(2 * k, most)}."
+    curve = ", ".join(f"{number}: {value:.0f}" for number, value in zip(numbers, criteria, strict=True))
+    return k, (
+        f"{k} {'signatures have' if k > 1 else 'signature has'} the lowest Akaike criterion (deviance of the "
+        f"consensus plus twice the number of parameters) of {len(ranks)} numbers.{end} "
+        f"Criteria: {curve}."
+    )
+
 
 @dataclass(eq=False, repr=False)
 class MutationalSignatures(SavableEstimator):
@@ -33,13 +59,13 @@ class MutationalSignatures(SavableEstimator):
 
     Poisson-resampled catalogs are factorized many times for every number of signatures, with the
     Kullback-Leibler divergence, which is maximum likelihood for counts. Signatures on which the restarts
-    agree are kept (`nonneg.ConsensusNMF`), and their number is recommended based on stability and error, as
-    in SigProfilerExtractor [1]_.
+    agree are kept (`nonneg.ConsensusNMF`). Their number is the one with the lowest Akaike criterion [3]_.
 
     Parameters
     ----------
-    n_signatures : int, list of int or range, default 2 to 10
-        Number of signatures, or the candidates among which one is recommended.
+    n_signatures : int, list of int, range or None, default None
+        Number of signatures, or the candidates among which one is recommended. None is 1 to 25, as in
+        SigProfilerExtractor [1]_, or to the number of tumors where that is smaller.
     n_init : int, default 100
         Number of restarts for each number of signatures.
     resample : {"poisson", "bootstrap"} or None, default "poisson"
@@ -92,10 +118,15 @@ class MutationalSignatures(SavableEstimator):
     Only single base substitutions in their 96 trinucleotide contexts (SBS-96) are read. No table of known
     signatures comes with nonneg; `match` takes yours.
 
+    The Akaike criterion of k signatures is the Poisson deviance of the counts from the consensus signatures
+    with their exposures, plus twice the number of free parameters, k (tumors + channels - 1). Restarts that
+    disagree have a poor consensus, so it also rises where signatures are not reproducible.
+
     References
     ----------
     .. [1] Islam et al. (2022), Cell Genomics 2(11), 100179.
     .. [2] Alexandrov et al. (2013), Cell Reports 3(1), 246-259.
+    .. [3] Akaike (1974), IEEE Transactions on Automatic Control 19(6), 716-723.
 
     Examples
     --------
@@ -109,7 +140,7 @@ class MutationalSignatures(SavableEstimator):
     (2, (40, 2))
     """
 
-    n_signatures: int | Sequence[int] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+    n_signatures: int | Sequence[int] | None = None
     _: KW_ONLY
     n_init: int = 100
     resample: str | None = "poisson"
@@ -151,13 +182,14 @@ class MutationalSignatures(SavableEstimator):
         used = counts[counts.sum(axis=1) > 0][:, found]
         if not used.size:
             raise InvalidDataError("There are no mutations in X: all counts are zero.")
+        candidates = range(1, min(MOST, *used.shape) + 1) if self.n_signatures is None else self.n_signatures
         model = ConsensusNMF(
-            self.n_signatures, n_init=self.n_init, resample=self.resample, clustering=self.clustering,
+            candidates, n_init=self.n_init, resample=self.resample, clustering=self.clustering,
             beta_loss="kullback-leibler", max_iter=self.max_iter, tol=self.tol, verbose=self.verbose,
             random_state=self.random_state, device=self.device, n_jobs=self.n_jobs, callback=self.callback,
             checkpoint=self.checkpoint,
         )  # fmt: skip
-        model._keeps_draws = True
+        model._keeps_draws, model._judge = True, partial(lowest_akaike, shape=used.shape)
         try:
             model.fit(used)
         except InvalidParameterError as error:
