@@ -1,6 +1,6 @@
 """Signatures extracted de novo from planted catalogs of eight cancers.
 
-    python -m benchmarks.others.denovo [--sizes 2000,50000] [--sigprofiler PYTHON] [--write]
+    python -m benchmarks.others.denovo [--sizes 2000,50000] [--restarts 20] [--sigprofiler PYTHON] [--write]
 
 The catalogs are those of `benchmarks.others.sigfittest`: 100 tumors with the exposures of real tumors,
 mutations drawn from the profiles of COSMIC. Planted are the signatures active in a tumor of the cohort. As in
@@ -103,11 +103,14 @@ def sigprofiler(counts: pd.DataFrame, python: str, most: int) -> np.ndarray:
 def race(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Score every method on every catalog."""
     methods: dict[str, Extraction] = {
-        "nonneg, 1 to 25 (default)": lambda counts, k: ours(counts, None, N_INIT),
+        "nonneg, 1 to 25": lambda counts, k: ours(counts, None, N_INIT),
         "nonneg, planted number": lambda counts, k: ours(counts, k, N_INIT),
         "scikit-learn, planted number": lambda counts, k: scikit_learn(counts, k, N_INIT),
     }
-    if options.sigprofiler:
+    if options.restarts != N_INIT:
+        name = f"nonneg, 1 to 25, {options.restarts} restarts"
+        methods = {name: lambda counts, k: ours(counts, None, options.restarts)}
+    elif options.sigprofiler:
         methods = {
             f"nonneg, 2 to {FEW}": lambda counts, k: ours(counts, range(2, FEW + 1), 3),
             "SigProfilerExtractor": lambda counts, k: sigprofiler(counts, options.sigprofiler, FEW),
@@ -162,6 +165,7 @@ def main() -> None:
     )
     parser.add_argument("--tissues", default=",".join(TISSUES), help="cancers, separated by commas")
     parser.add_argument("--sizes", default="2000,50000", help="mutations per tumor")
+    parser.add_argument("--restarts", type=int, default=N_INIT, help="others: of nonneg's default alone")
     parser.add_argument("--sigprofiler", metavar="PYTHON", help="an interpreter with SigProfilerExtractor")
     parser.add_argument("--write", action="store_true", help="write the record under docs/")
     options = parser.parse_args()
