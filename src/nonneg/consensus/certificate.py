@@ -124,3 +124,20 @@ def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
         f"{rank} components are as stable as those of the most stable of {len(ranks)} ranks, up to a "
         f"standard error, and more are not. Mean silhouettes: {curve}."
     )
+
+
+def lowest_akaike(ranks: Sequence[RankConsensus], shape: tuple[int, int]) -> tuple[int, str]:
+    """Return the rank with the lowest Akaike criterion for Poisson counts of a shape, with its reason."""
+    if len(ranks) == 1:
+        return recommended(ranks)
+    # For Kullback-Leibler the square of the error is twice the divergence: the Poisson deviance. A component
+    # has a weight in every row and in every column, less one, because only their product matters.
+    criteria = {each.n_components: each.error**2 + 2 * each.n_components * (sum(shape) - 1) for each in ranks}
+    rank = min(criteria, key=criteria.__getitem__)
+    at_end = rank in (ranks[0].n_components, ranks[-1].n_components) and 1 < rank < min(shape)
+    curve = ", ".join(f"{k}: {value:.0f}" for k, value in criteria.items())
+    return rank, (
+        f"{rank} {'components have' if rank > 1 else 'component has'} the lowest Akaike criterion (deviance "
+        f"of the consensus plus twice the number of parameters) of {len(ranks)} ranks."
+        f"{' The range ends here: try a larger range.' if at_end else ''} Criteria: {curve}."
+    )

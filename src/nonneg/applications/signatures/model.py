@@ -18,7 +18,7 @@ from nonneg.applications.signatures.assignment import bootstrap_intervals
 from nonneg.applications.signatures.catalog import CHANNELS, read_catalog
 from nonneg.applications.signatures.matching import THRESHOLD, SignatureMatch, match_signatures
 from nonneg.certificates.certificate import Certificate
-from nonneg.consensus.certificate import recommended
+from nonneg.consensus.certificate import lowest_akaike
 from nonneg.consensus.result import RankConsensus
 from nonneg.data import as_data_matrix
 from nonneg.estimators.consensus_nmf import ConsensusNMF
@@ -29,28 +29,6 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 
 MOST = 25  # the largest number of signatures that SigProfilerExtractor tries by default
-
-
-def lowest_akaike(ranks: Sequence[RankConsensus], shape: tuple[int, int]) -> tuple[int, str]:
-    """Return the number of signatures with the lowest Akaike criterion, and the reason."""
-    if len(ranks) == 1:
-        return recommended(ranks)
-    numbers = [each.n_components for each in ranks]
-    # The square of the error is twice the divergence: the Poisson deviance. Each signature has an exposure in
-    # every tumor and a share in every channel, less one, because only their product matters.
-    criteria = [each.error**2 + 2 * each.n_components * (sum(shape) - 1) for each in ranks]
-    at = int(np.argmin(criteria))
-    k, most, end = numbers[at], min(shape), ""
-    if at == 0 and k > 1:
-        end = " The range ends here: try smaller numbers, too."
-    elif at == len(ranks) - 1 and k < most:
-        end = f" The range ends here: try larger ones, such as {k}:{min(2 * k, most)}."
-    curve = ", ".join(f"{number}: {value:.0f}" for number, value in zip(numbers, criteria, strict=True))
-    return k, (
-        f"{k} {'signatures have' if k > 1 else 'signature has'} the lowest Akaike criterion (deviance of the "
-        f"consensus plus twice the number of parameters) of {len(ranks)} numbers.{end} "
-        f"Criteria: {curve}."
-    )
 
 
 @dataclass(eq=False, repr=False)
