@@ -117,9 +117,8 @@ def tpm_spectra(counts: Any, W: Any, *, beta: float = 2.0) -> FloatArray:
         gram = SharedGram(shares.T @ shares)
         H = nonnegative_least_squares(gram, counts.T @ (factors[:, None] * shares))
     else:
-        H, _ = encode(
-            as_data_matrix((sp.diags_array(factors) @ counts).T), shares, beta=beta, penalties=Penalties()
-        )
+        table = as_data_matrix((sp.diags_array(factors) @ counts).T)
+        H, _ = encode(table, shares, beta=beta, penalties=Penalties())
     return np.ascontiguousarray(np.asarray(H).T)
 
 

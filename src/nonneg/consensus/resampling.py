@@ -1,4 +1,4 @@
-"""Data of a restart: X itself, samples drawn with replacement, or resampled counts."""
+"""Data of a restart: samples drawn with replacement, or resampled counts."""
 
 from __future__ import annotations
 
@@ -45,12 +45,10 @@ def resampled(
     counts: LocalMatrix,
     scaled: LocalMatrix,
     scale: FloatArray | None,
-    kind: str | None,
+    kind: str,
     rng: np.random.Generator,
 ) -> LocalMatrix:
     """Return the scaled data of one restart."""
-    if kind is None:
-        return scaled
     if kind == "bootstrap":
         # A sample that is drawn twice counts twice: weights need no copy of the data.
         share = np.ones(scaled.shape[0]) if scaled.weights is None else to_float64(scaled.weights)

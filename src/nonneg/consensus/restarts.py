@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -172,19 +172,6 @@ def _finished(
     )
 
 
-def batch_size(data: RestartData, k: int, options: RestartOptions) -> int:
-    """Return how many restarts are one task: a batch on a GPU, else one."""
-    on_gpu = restarts_per_batch(
-        data.scaled,
-        k,
-        options.solver,
-        options.beta,
-        Penalties(),
-        own_data=options.resample == "poisson",
-    )
-    return 1 if options.resample == "bootstrap" else on_gpu
-
-
 def run_all(
     data: RestartData,
     ranks: Sequence[int],
@@ -215,7 +202,7 @@ def run_all(
     counter = StepCounter(caller, sum(map(len, missing.values())), verbose)
     history, started = History(), time.perf_counter()
     try:
-        with threads(n_jobs), _closing(_computed(data, missing, options, root)) as restarts:
+        with threads(n_jobs), closing(_computed(data, missing, options, root)) as restarts:
             for restart in restarts:
                 if folder is not None:
                     _place(folder, restart.n_components, restart.number).save(restart, 0, 0.0, History())
@@ -240,17 +227,6 @@ def run_all(
     return {k: sorted(runs, key=lambda run: run.number) for k, runs in done.items() if len(runs) >= 2}
 
 
-@contextmanager
-def _closing(restarts: Generator[Restart]) -> Iterator[Generator[Restart]]:
-    try:
-        yield restarts
-    finally:
-        with warnings.catch_warnings():
-            # joblib warns of tasks that it cancels, and a callback asked for that.
-            warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)
-            restarts.close()
-
-
 def _computed(
     data: RestartData, missing: dict[int, list[int]], options: RestartOptions, root: int
 ) -> Generator[Restart]:
@@ -258,7 +234,10 @@ def _computed(
     on_host = data.scaled.container in ("dense", "sparse")
     tasks = []
     for k, numbers in missing.items():
-        size = batch_size(data, k, options)
+        size = 1
+        if options.resample != "bootstrap":
+            problem = (data.scaled, k, options.solver, options.beta, Penalties())
+            size = restarts_per_batch(*problem, own_data=options.resample == "poisson")
         seeded = [(number, restart_seed(root, k, number)) for number in numbers]
         if on_host:
             # Tasks of about the same length, and one for each thread.
@@ -289,7 +268,10 @@ def _computed(
         for batch in finished:
             yield from batch
     finally:
-        finished.close()
+        with warnings.catch_warnings():
+            # joblib warns of tasks that it cancels, and a callback asked for that.
+            warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)
+            finished.close()
 
 
 def _place(folder: Path, k: int, number: int) -> Checkpoint:
