@@ -27,10 +27,10 @@ SHRINK = 0.1
 SHARE = 0.45
 # However cheap they are, more passes than this change little.
 MAX_PASSES = 60
-# On a GPU products are cheaper beside passes than on a processor: with 200000 x 2000 entries and k = 50, a
-# pass over W takes a quarter of the time of both products on an H200. Rows of a factor with this many entries
-# take at most this many passes; smaller factors take those that they take on a processor.
-GPU_ENTRIES, GPU_PASSES = 400_000, 4
+# On a GPU products are cheaper beside passes than on a processor, and a pass over a small factor takes the time
+# of its longest row. Rows of a factor with this many entries take at most this many passes; factors that are
+# smaller still take those that they take on a processor.
+GPU_ENTRIES, GPU_PASSES = 20_000, 4
 
 
 def inner_passes(data: DataMatrix, k: int, entries: float | None = None) -> tuple[int, int]:
