@@ -27,9 +27,9 @@ SHRINK = 0.1
 SHARE = 0.45
 # However cheap they are, more passes than this change little.
 MAX_PASSES = 60
-# On a GPU products are cheaper beside passes than on a processor, and a pass over a small factor takes the time
-# of its longest row. Rows of a factor with this many entries take at most this many passes; factors that are
-# smaller still take those that they take on a processor.
+# On a GPU products are cheaper beside passes than on a processor, and a pass over a small factor takes as
+# long as its slowest row. Rows of a factor with this many entries take at most this many passes; factors that
+# are smaller still take those that they take on a processor.
 GPU_ENTRIES, GPU_PASSES = 20_000, 4
 
 
