@@ -71,7 +71,7 @@ def test_the_time_of_a_start_counts_until_an_error_is_reached():
 
 def test_errors_to_reach_come_from_the_best_run():
     records = quick_records("cr1/table-5")
-    best = min(error for record in records for error in record["errors"])
+    best = min(error for record in records if record["init"] != "default" for error in record["errors"])
     ours, theirs, early = artifacts("cr1/table-5", records, Table)
     levels, *rows = ours.rows
     assert levels["0"] == pytest.approx(1.05 * best)
