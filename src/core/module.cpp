@@ -458,18 +458,6 @@ void simplex_pivoting_(Matrix<T> factor, Matrix<const double> gram, Matrix<const
                                    n, k, max_pivots, n_threads);
 }
 
-template <class T>
-void guess_centroids_(Matrix<const T> data, Vector<const T> inverse_norms, Matrix<const T> centroids, Matrix<T> scores,
-                      Vector<const T> enough, int64_t n_guesses, Vector<int64_t> labels, Vector<T> cosines) {
-  const int64_t n = rows(data), k = rows(centroids);
-  expect(k > 0 && columns(centroids) == columns(data) && rows(enough) == k, "centroids and rows do not fit");
-  expect(rows(inverse_norms) == n && rows(scores) == n && columns(scores) == k, "there must be k scores per row");
-  expect(rows(labels) == n && rows(cosines) == n, "there must be one label and cosine per row");
-  nb::gil_scoped_release release;
-  operations<T>().guess_centroids({data.data(), n, columns(data)}, inverse_norms.data(), centroids.data(), k, scores.data(),
-                                  enough.data(), n_guesses, labels.data(), cosines.data());
-}
-
 // Dense rows, or those of a CSR matrix with so many columns.
 template <class T>
 DenseRows<T> data_rows(const Matrix<const T>& data, int64_t n_rows, int64_t n_columns) {
@@ -696,7 +684,6 @@ void bind(nb::module_& m) {
   m.def("kl_passes", &kl_passes_<T, std::int32_t>);
   m.def("kl_passes", &kl_passes_<T, int64_t>);
   m.def("simplex_pivoting", &simplex_pivoting_<T>);
-  m.def("guess_centroids", &guess_centroids_<T>);
   m.def("update_cosines", &update_cosines_dense<T>);
   m.def("update_cosines", &update_cosines_sparse<T, std::int32_t>);
   m.def("update_cosines", &update_cosines_sparse<T, int64_t>);

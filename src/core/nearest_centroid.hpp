@@ -77,21 +77,4 @@ void update_cosines(const Rows& rows, const T* inverse_norms, const T* centroids
   search.run(n_threads);
 }
 
-// Compare rows with the centroids of their `n_guesses` best scores, which are used up: label a row with one whose cosine
-// is above `enough` to exclude all others, else with -1.
-template <class T>
-void guess_centroids(const DenseRows<T>& rows, const T* inverse_norms, const T* centroids, std::int64_t n_centroids,
-                     T* scores, const T* enough, std::int64_t n_guesses, std::int64_t* labels, T* cosines) {
-  for (std::int64_t i = 0; i < rows.n_rows; ++i) {
-    T* score = scores + i * n_centroids;
-    labels[i] = -1;
-    for (std::int64_t turn = 0; turn < n_guesses && labels[i] < 0; ++turn) {
-      const std::int64_t guess = std::max_element(score, score + n_centroids) - score;
-      score[guess] = -std::numeric_limits<T>::infinity();
-      const T cosine = rows.dot(i, centroids + guess * rows.n_columns) * inverse_norms[i];
-      if (cosine > enough[guess]) labels[i] = guess, cosines[i] = cosine;
-    }
-  }
-}
-
 }  // namespace nonneg

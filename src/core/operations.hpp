@@ -65,7 +65,6 @@ struct Operations {
   decltype(&nonneg::cap_rows<T>) cap_rows;
   decltype(&nonneg::dominating_diagonal<T>) dominating_diagonal;
   decltype(&nonneg::simplex_pivoting<T>) simplex_pivoting;
-  decltype(&nonneg::guess_centroids<T>) guess_centroids;
   decltype(&nonneg::update_cosines<T, DenseRows<T>>) update_cosines;
   decltype(&nonneg::cluster_products<T, DenseRows<T>>) cluster_products;
   decltype(&nonneg::threshold_decode<T>) threshold_decode;

@@ -181,7 +181,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
             return self._weights(data)
 
     def _weights(self, data: DataMatrix) -> Any:
-        """Return W for validated data."""
+        """Return W for validated data; estimators with a `transform` of their own have none."""
         raise NotImplementedError
 
     def _call(self, function: Callable[..., Any], *args: Any, **own: Any) -> Any:

@@ -18,7 +18,7 @@ MOST_COMPONENTS = 12
 
 
 def update_factors(
-    V: Array, eps0: float, activations: Array, components: Array, n_updates: int, l1: float = 0.0
+    V: Array, eps0: float, activations: Array, components: Array, n_updates: int
 ) -> tuple[Array, Array, Array]:
     """Decrease the divergence of V + eps0 from the model plus eps0 by multiplicative steps with exponent 1.
 
@@ -34,8 +34,6 @@ def update_factors(
         Rows of sum 1; not changed.
     n_updates : int
         Updates of both factors.
-    l1 : float, default 0.0
-        Weight of the sum of the activations.
 
     Returns
     -------
@@ -49,8 +47,8 @@ def update_factors(
     .. [1] Fevotte & Idier (2011), Neural Computation 23(9): algorithms for NMF with the beta-divergence.
     .. [2] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF, Algorithm 3.
     """
-    if l1 or not _is_supported(V, components.shape[1], eps0):
-        return portable_update_factors(V, eps0, activations, components, n_updates, l1)
+    if not _is_supported(V, components.shape[1], eps0):
+        return portable_update_factors(V, eps0, activations, components, n_updates)
     # The core has the frames last.
     data = np.ascontiguousarray(V.swapaxes(1, 2))
     w, h = (np.array(factor.swapaxes(1, 2), order="C") for factor in (components, activations))
@@ -75,11 +73,10 @@ def _is_supported(V: Any, n_components: int, eps0: float) -> bool:
 
 
 def portable_update_factors(
-    V: Array, eps0: float, activations: Array, components: Array, n_updates: int, l1: float = 0.0
+    V: Array, eps0: float, activations: Array, components: Array, n_updates: int
 ) -> tuple[Array, Array, Array]:
     """Update the factors, and return the inverse of their model."""
-    # A step goes to where the majorizer is as high as at its beginning, so that the divergence never rises;
-    # the penalty is part of the majorizer's linear term.
+    # A step goes to where the majorizer is as high as at its beginning, so that the divergence never rises.
     xp = array_namespace(V)
     data = V + eps0
     floor = float(xp.finfo(data.dtype).smallest_normal)
@@ -87,14 +84,11 @@ def portable_update_factors(
         other = xp.matrix_transpose(components)
         inverse = 1.0 / (activations @ components + eps0)
         ratio = data * inverse * inverse
-        activations = activations * ((ratio @ other) / (inverse @ other + (l1 + floor)))
+        activations = activations * ((ratio @ other) / (inverse @ other + floor))
         other = xp.matrix_transpose(activations)
         inverse = 1.0 / (activations @ components + eps0)
         ratio = data * inverse * inverse
-        below = other @ inverse + floor
-        if l1:
-            below = below + l1 * xp.sum(other, axis=2, keepdims=True)
-        components = components * ((other @ ratio) / below)
+        components = components * ((other @ ratio) / (other @ inverse + floor))
         # W H does not change; a component that vanished stays as it is.
         sizes = xp.sum(components, axis=2, keepdims=True)
         safe = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
