@@ -49,7 +49,8 @@ for case in claim.cases:
 def environment(tree: Path) -> dict[str, str]:
     """Return the variables under which a tree runs its own code on one thread."""
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return os.environ | single | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
+    inherited = os.environ.get("PYTHONPATH", "")
+    return os.environ | single | {"PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree), inherited])}
 
 
 def fits(tree: Path, claim: str, targets: dict[str, float], repeats: int) -> dict[str, float]:
