@@ -34,7 +34,7 @@ ENTRIES = {
     "ConeNMF": "ConeNMF(8, random_state=0).fit(X)",
     "SeparableNMF": "SeparableNMF(8, random_state=0).fit(X)",
     "select_anchors": "select_anchors(X, 8, rng=0)",
-    "MinVolNMF": "MinVolNMF(4, random_state=0, max_iter=20).fit(X)",
+    "MinVolNMF": "MinVolNMF(4, max_iter=20).fit(X)",
     "PurificationNMF": "PurificationNMF(4, random_state=0, max_iter=20).fit(X)",
     "TransformNMF": "TransformNMF(3, random_state=0, max_iter=20).fit(frames)",
     "learn_transform": "learn_transform(frames, 3, rng=0, max_iter=20)",

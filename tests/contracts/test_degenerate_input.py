@@ -100,7 +100,7 @@ def mixed_again(weights, again, H):
 
 
 def min_volume(X, k):
-    model = nonneg.MinVolNMF(k, max_iter=10, random_state=0)
+    model = nonneg.MinVolNMF(k, max_iter=10)
     weights, H = factors(model, X)
     return mixed_again(weights, model.transform(X), H)
 

@@ -116,15 +116,6 @@ def test_dask_agrees(model, planted):
     np.testing.assert_allclose(plain(other.components_), model.components_, rtol=1e-6)
 
 
-def test_restarts_draw_and_keep_the_best(planted):
-    one = MinVolNMF(4, init="vca", random_state=0).fit(planted.X)
-    three = MinVolNMF(4, init="vca", random_state=0, n_init=2).fit(planted.X)
-    assert np.isfinite(one.history_.loss[-1])
-    assert three.history_.loss[-1] <= one.history_.loss[-1] + 1e-3 * one.lam_
-    with pytest.raises(InvalidParameterError, match="n_init=3"):
-        MinVolNMF(4, n_init=3).fit(planted.X)
-
-
 def test_interrupted_run_resumes(model, planted, tmp_path):
     def stop(progress):
         return progress.n_iter >= 3
@@ -152,7 +143,7 @@ def test_the_number_of_components_can_be_estimated(planted):
 
 def test_it_says_that_it_has_not_converged(planted):
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        MinVolNMF(4, init="snpa", max_iter=2).fit(planted.X)
+        MinVolNMF(4, init=planted.X[:4], max_iter=2).fit(planted.X)
 
 
 def test_wrong_parameters_are_named(planted):

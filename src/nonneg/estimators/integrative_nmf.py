@@ -153,10 +153,8 @@ class IntegrativeNMF(FactorizingEstimator):
         removes factors by which a whole data set differs in a feature.
     init : {"nndsvd", "random"}, default "nndsvd"
         Initial shared components.
-    n_init : int, default 1
-        Number of restarts with ``init="random"``, of which the one with the lowest objective is kept.
     max_iter : int, default 200
-        Maximum number of iterations, per restart.
+        Maximum number of iterations.
     tol : float, default 1e-3
         Stop when the violation of the optimality conditions is at most this fraction of the first one.
     random_state : int, RandomState, Generator or None
@@ -186,7 +184,8 @@ class IntegrativeNMF(FactorizingEstimator):
     -----
     Divide samples by their totals first if these only reflect how deeply a sample was measured
     (``scanpy.pp.normalize_total``). Weights are not aligned between data sets: instead of LIGER's quantile
-    normalization, use scanpy's integration methods on ``obsm["X_nmf"]``.
+    normalization, use scanpy's integration methods on ``obsm["X_nmf"]``. There is no `n_init`, because the
+    default initialization draws no random numbers.
 
     References
     ----------
@@ -211,7 +210,6 @@ class IntegrativeNMF(FactorizingEstimator):
     lam: float = 0.1
     scale: bool = True
     init: str = "nndsvd"
-    n_init: int = 1
     max_iter: int = 200
     tol: float = 1e-3
     random_state: Seed = None

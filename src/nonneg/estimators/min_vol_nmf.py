@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from nonneg._random import Seed
 from nonneg._typing import SampleArray
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
@@ -39,17 +38,12 @@ class MinVolNMF(FactorizingEstimator):
         Weight of the volume, in the unit of X squared. None derives it from the noise level.
     noise : float or None
         Standard deviation of the noise in an entry of X; None estimates it from the singular values.
-    init : {"auto", "mv-dual", "snpa", "vca"} or array of shape (n_components, n_features), default "auto"
+    init : {"auto", "mv-dual"} or array of shape (n_components, n_features), default "auto"
         Initial components. "auto" keeps the best of MV-Dual and of descents from extreme samples.
-    n_init : int, default 1
-        Number of restarts, of which the one with the smallest objective is kept; more than one needs
-        ``init="vca"``, which draws random numbers.
     max_iter : int, default 200
         Maximum number of iterations; 0 returns the initialization.
     tol : float, default 0.001
         Stop when the projected gradient is at most `tol` times that of the volume term.
-    random_state : int, RandomState, Generator or None
-        Random numbers, for ``init="vca"``.
     {n_jobs, verbose, callback, checkpoint}
 
     Attributes
@@ -87,7 +81,8 @@ class MinVolNMF(FactorizingEstimator):
     increases, up to rounding. The default weight is a quarter of n_samples times the variance of the noise:
     multiplying X by a constant multiplies the components by it and changes nothing else.
 
-    There is no `sample_weight`: the samples near a facet determine its place.
+    There is no `sample_weight`, because the samples near a facet determine its place, and neither `n_init`
+    nor `random_state`, because nothing is random.
 
     References
     ----------
@@ -115,10 +110,8 @@ class MinVolNMF(FactorizingEstimator):
     lam: float | None = None
     noise: float | None = None
     init: Any = "auto"
-    n_init: int = 1
     max_iter: int = 200
     tol: float = 1e-3
-    random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
     callback: Callable[[Progress], bool | None] | None = None
@@ -148,9 +141,7 @@ class MinVolNMF(FactorizingEstimator):
 
     def _fit(self, X: Any) -> SampleArray:
         data = input_data(self, X, reset=True, signed=self._accepts_signed())
-        result = self._call(
-            minimum_volume, data, rank_of(self, data), rng=self.random_state, caller=type(self).__name__
-        )
+        result = self._call(minimum_volume, data, rank_of(self, data), caller=type(self).__name__)
         warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
         self._name(result, result.H)
         self.lam_, self.noise_level_, self.purity_ = result.lam, result.noise.sigma, result.purity

@@ -13,25 +13,23 @@ import numpy as np
 from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._arrays import to_float64
 from nonneg._blas import single_threaded_blas
-from nonneg._random import Seed, generator, spawn
+from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, SampleArray
-from nonneg.certificates.certificate import Certificate, Statement
+from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.stationarity import normalized, stationarity_statement
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.spectral import apply_gram
-from nonneg.exceptions import InvalidParameterError
 from nonneg.initializers.nndsvd import SignedParts
 from nonneg.integrative.problem import (
     Components,
     DataSet,
-    Sums,
     encode,
     objective,
     residual_energies,
     update_components,
 )
-from nonneg.iteration import Checkpoint, History, Progress, RelativeMeasure, Run, StopReason, iterate
+from nonneg.iteration import Checkpoint, History, Progress, RelativeMeasure, StopReason, iterate
 from nonneg.iteration.progress import reporter
 
 INITS = ("nndsvd", "random")
@@ -59,7 +57,6 @@ def integrate(
     *,
     lam: float,
     init: str = "nndsvd",
-    n_init: int = 1,
     max_iter: int = 200,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -72,49 +69,41 @@ def integrate(
     """Minimize the objective of `problem.py` by exact updates of one block at a time."""
     # Welch et al. (2019), Cell 177(7), Algorithm 1, with all subproblems solved by block pivoting.
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
-    if n_init > 1 and init != "random":
-        raise InvalidParameterError(
-            f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
-            "does not draw random numbers. Use init='random', or n_init=1."
-        )
     squared_norm = sum(one.squared_norm for one in data)
-    best: Run[Components] | None = None
     with threads(n_jobs), single_threaded_blas():
-        for number, random in enumerate([generator(rng)] if n_init == 1 else spawn(rng, n_init)):
-            first = initial_components(data, k, init=init, rng=random)
-            saved = None
-            if folder is not None:
-                saved = Checkpoint.of(
-                    folder if n_init == 1 else folder / f"restart-{number}",
-                    ["integrative", k, lam, tol, init],
-                    [fingerprint(one.matrix) for one in data],
-                    first.Ht,
-                    from_numpy=lambda name, array: data[0].matrix.to_device(array),
-                )
-            run = iterate(
-                _Step(data, lam, squared_norm),
-                first,
-                max_iter=max_iter,
-                stop=RelativeMeasure("violation", tol),
-                callback=callback,
-                progress=reporter(caller, verbose),
-                checkpoint=saved,
+        first = initial_components(data, k, init=init, rng=generator(rng))
+        saved = None
+        if folder is not None:
+            saved = Checkpoint.of(
+                folder,
+                ["integrative", k, lam, tol, init],
+                [fingerprint(one.matrix) for one in data],
+                first.Ht,
+                from_numpy=lambda name, array: data[0].matrix.to_device(array),
             )
-            if best is None or _loss(run) < _loss(best):
-                best = run
-            if run.stop_reason in (StopReason.INTERRUPTED, StopReason.CALLBACK):
-                break
-        assert best is not None
-        found = best.state
+        run = iterate(
+            _Step(data, lam, squared_norm),
+            first,
+            max_iter=max_iter,
+            stop=RelativeMeasure("violation", tol),
+            callback=callback,
+            progress=reporter(caller, verbose),
+            checkpoint=saved,
+        )
+        found = run.state
         W, sums = [], []
         for at, one in enumerate(data):
             rows, own, _ = encode(one, found.Ht, found.Vt[at, ...], lam)
             W.append(rows)
             sums.append(own)
-        statement = _stationarity(data, W, found, sums, lam, squared_norm)
+        of_W, of_H, of_V = (
+            normalized(energy, squared_norm) for energy in residual_energies(data, W, found, sums, lam)
+        )
+    statement = stationarity_statement(of_W, max(of_H, of_V), loss="integrative")
+    statement = replace(statement, quantities={**statement.quantities, "residual_V": of_V, "lam": lam})
     return IntegrativeResult(
-        W, found, objective(found, sums, lam, squared_norm), best.n_iter, best.stop_reason,
-        best.history, Certificate((statement,)),
+        W, found, objective(found, sums, lam, squared_norm), run.n_iter, run.stop_reason,
+        run.history, Certificate((statement,)),
     )  # fmt: skip
 
 
@@ -136,23 +125,6 @@ class _Step:
         new, left = update_components(found, sums, self.lam)
         loss = objective(new, sums, self.lam, self.squared_norm)
         return new, {"loss": loss, "violation": violation + left}
-
-
-def _loss(run: Run[Components]) -> float:
-    return float(run.history.loss[-1]) if len(run.history) else math.inf
-
-
-def _stationarity(
-    data: Sequence[DataSet],
-    W: Sequence[SampleArray],
-    found: Components,
-    sums: Sequence[Sums],
-    lam: float,
-    squared_norm: float,
-) -> Statement:
-    of_W, of_H, of_V = (normalized(one, squared_norm) for one in residual_energies(data, W, found, sums, lam))
-    statement = stationarity_statement(of_W, max(of_H, of_V), loss="integrative")
-    return replace(statement, quantities={**statement.quantities, "residual_V": of_V, "lam": lam})
 
 
 def initial_components(data: Sequence[DataSet], k: int, *, init: str, rng: np.random.Generator) -> Components:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, SampleArray
+from nonneg._typing import FloatArray
 from nonneg.iteration import Checkpoint, History, Progress, Run, iterate
 from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import Reporter
@@ -37,22 +37,12 @@ WINDOW, LEAST_GAIN = 10, 1e-7
 
 
 @dataclass(frozen=True)
-class State:
+class State(Fit):
     """The factors, and differences of successive iterates and of their gradients, one pair per row."""
 
-    W: SampleArray
     Ht: FloatArray
-    gram: FloatArray
-    misfit: FloatArray
-    curvature: FloatArray
-    loss: float
     moves: FloatArray
     bends: FloatArray
-
-    @property
-    def fit(self) -> Fit:
-        """The part of the state that depends on the samples."""
-        return Fit(self.W, self.gram, self.misfit, self.curvature, self.loss)
 
 
 @dataclass(frozen=True)
@@ -84,17 +74,15 @@ def minimize_volume(
 ) -> Run[State]:
     """Minimize the objective from some H."""
     Ht = np.maximum(Ht, 0.0) if problem.nonnegative else np.array(Ht, dtype=np.float64)
-    fit = problem.fit(Ht)
     none = np.zeros((0, Ht.size))
-    state = _state(Ht, fit, none, none)
 
     def step(state: State) -> tuple[State, Mapping[str, Any]]:
         new = advance(problem, state)
-        return new, {"loss": new.loss, "kkt_residual": problem.imbalance(new.Ht, new.fit)}
+        return new, {"loss": new.loss, "kkt_residual": problem.imbalance(new.Ht, new)}
 
     return iterate(
         step,
-        state,
+        State(**vars(problem.fit(Ht)), Ht=Ht, moves=none, bends=none),
         max_iter=max_iter,
         stop=Stationary(tol, problem.lam),
         callback=callback,
@@ -105,17 +93,17 @@ def minimize_volume(
 
 def advance(problem: Problem, state: State) -> State:
     """Return the next iterate, whose objective is smaller."""
-    Ht, now = state.Ht, state.fit
-    gradient = problem.gradient(Ht, now)
-    inverse = np.linalg.pinv(problem.system(now), hermitian=True)
+    Ht = state.Ht
+    gradient = problem.gradient(Ht, state)
+    inverse = np.linalg.pinv(problem.system(state), hermitian=True)
     moves, bends = state.moves, state.bends
     found = _searched(problem, state, gradient, inverse)
     if found is None:
         # The memory is from another region: go on from the plain update.
         moves, bends = moves[:0], bends[:0]
-        new = problem.minimize_majorizer(Ht, now)
-        found = new, problem.fit(new, now.W)
-        if not found[1].loss < now.loss:
+        new = problem.minimize_majorizer(Ht, state)
+        found = new, problem.fit(new, state.W)
+        if not found[1].loss < state.loss:
             raise Stalled
     new, fit = found
     move = new - Ht
@@ -123,11 +111,7 @@ def advance(problem: Problem, state: State) -> State:
     if np.sum(move * bend) > FLAT * np.sum(bend * (bend @ inverse)):
         moves = np.vstack([moves, move.reshape(1, -1)])[-MEMORY:]
         bends = np.vstack([bends, bend.reshape(1, -1)])[-MEMORY:]
-    return _state(new, fit, moves, bends)
-
-
-def _state(Ht: FloatArray, fit: Fit, moves: FloatArray, bends: FloatArray) -> State:
-    return State(fit.W, Ht, fit.gram, fit.misfit, fit.curvature, fit.loss, moves, bends)
+    return State(**vars(fit), Ht=new, moves=moves, bends=bends)
 
 
 def _searched(

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._arrays import to_float64, to_numpy
-from nonneg._random import Seed, generator, spawn
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import squared_residual
 from nonneg.data import DataMatrix
 from nonneg.data.fingerprint import fingerprint
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
 from nonneg.iteration import Checkpoint, Progress, Run
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import reporter
@@ -55,10 +54,8 @@ def minimum_volume(
     lam: float | None = None,
     noise: float | None = None,
     init: Any = "auto",
-    n_init: int = 1,
     max_iter: int = 200,
     tol: float = 1e-3,
-    rng: Seed = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -73,49 +70,38 @@ def minimum_volume(
         )
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     given = _given_components(init, (k, data.shape[1]), nonnegative)
-    if given is None:
-        _check_init(init, checked_count("n_init", n_init))
-    best: Run[State] | None = None
     with threads(n_jobs):
         level = noise_level(data, k, noise)
         weight = level.weight(data.shape[0]) if lam is None else float(lam)
         problem = Problem(
             data, lam=weight, delta=level.sigma**2, nonnegative=nonnegative, constraint=constraint
         )
-        for number, random in enumerate([generator(rng)] if n_init == 1 else spawn(rng, n_init)):
-            H = given
-            if H is None:
-                H = initial_components(init, data, k, level, constraint, random)
-            saved = None
-            if folder is not None:
-                saved = Checkpoint.of(
-                    folder if n_init == 1 else folder / f"restart-{number}",
-                    [caller, weight, level.sigma, nonnegative, constraint, tol],
-                    data.container,
-                    fingerprint(data),
-                    H,
-                    from_numpy=lambda name, array: data.to_sample_array(array) if name == "W" else array,
-                )
-            run = minimize_volume(
-                problem,
-                H.T,
-                max_iter=max_iter,
-                tol=tol,
-                callback=callback,
-                progress=reporter(caller, verbose),
-                checkpoint=saved,
+        H = initial_components(init, data, k, level, constraint) if given is None else given
+        saved = None
+        if folder is not None:
+            saved = Checkpoint.of(
+                folder,
+                [caller, weight, level.sigma, nonnegative, constraint, tol],
+                data.container,
+                fingerprint(data),
+                H,
+                from_numpy=lambda name, array: data.to_sample_array(array) if name == "W" else array,
             )
-            if best is None or run.state.loss < best.state.loss:
-                best = run
-            if run.stop_reason in (StopReason.INTERRUPTED, StopReason.CALLBACK):
-                break
-        assert best is not None
-        if math.isnan(best.state.loss):
+        run = minimize_volume(
+            problem,
+            H.T,
+            max_iter=max_iter,
+            tol=tol,
+            callback=callback,
+            progress=reporter(caller, verbose),
+            checkpoint=saved,
+        )
+        if math.isnan(run.state.loss):
             raise InvalidDataError(
                 f"The loss became NaN: products of entries of X leave the range of {data.dtype}. {caller} "
                 "needs other units or a higher precision; divide X by its mean, or use float64."
             )
-        return _result(problem, best, level)
+        return _result(problem, run, level)
 
 
 def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResult:
@@ -126,7 +112,7 @@ def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResul
     error = math.sqrt(squared_residual(data, W, Ht))
     k = state.Ht.shape[1]
     found = scatter(data, W)
-    residual = problem.imbalance(state.Ht, state.fit)
+    residual = problem.imbalance(state.Ht, state)
     stalled = run.stop_reason is StopReason.STALLED
     statements = (stationarity(residual, stalled), noise_fit(data, error, k, level), scattering(found, k))
     return MinVolResult(
@@ -145,6 +131,8 @@ def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResul
 
 def _given_components(init: Any, shape: tuple[int, int], nonnegative: bool) -> FloatArray | None:
     if isinstance(init, str):
+        if init not in INITS:
+            raise UnknownNameError.of("init", init, INITS)
         return None
     H = to_float64(to_numpy(init))
     if H.shape != shape:
@@ -159,11 +147,3 @@ def _given_components(init: Any, shape: tuple[int, int], nonnegative: bool) -> F
             "init has negative entries, but nonnegative=True. Set nonnegative=False, or clip."
         )
     return H
-
-
-def _check_init(init: str, n_init: int) -> None:
-    if not INITS.find(init).seeded and n_init > 1:
-        raise InvalidParameterError(
-            f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
-            "does not draw random numbers. Use init='vca', or n_init=1."
-        )

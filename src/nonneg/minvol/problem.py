@@ -136,27 +136,26 @@ def simplex_weights(data: DataMatrix, H: Any, constraint: str) -> SampleArray:
 
 
 def _weights(
-    block: LocalMatrix, *, right: Array, offset: Array, system: Any, shade: bool
-) -> tuple[tuple[Array], tuple[()]]:
-    W = simplex_least_squares(system, block.times(right) - offset)
-    return (W[:, :-1] if shade else W,), ()
-
-
-def _on_simplex(
     block: LocalMatrix,
     before: Array | None = None,
     *,
-    Ht: Array,
     right: Array,
     offset: Array,
     system: Any,
     shade: bool,
-) -> tuple[tuple[Array], tuple[Array, Array, float]]:
-    xp, misfit, square = block.xp, 0.0, 0.0
+) -> tuple[tuple[Array], tuple[()]]:
+    xp = block.xp
     if before is not None and shade:
         before = xp.concat([before, 1.0 - xp.sum(before, axis=1, keepdims=True)], axis=1)
     W = simplex_least_squares(system, block.times(right) - offset, start=before)
-    W = W[:, :-1] if shade else W
+    return (W[:, :-1] if shade else W,), ()
+
+
+def _on_simplex(
+    block: LocalMatrix, before: Array | None = None, *, Ht: Array, **system: Any
+) -> tuple[tuple[Array], tuple[Array, Array, float]]:
+    (W,), _ = _weights(block, before, **system)
+    xp, misfit, square = block.xp, 0.0, 0.0
     # Differences of Gram matrices would lose the digits of a small residual, which the volume balances.
     for start, stop in block.row_blocks(1 << 20):
         rows = W[start:stop, :]

@@ -48,7 +48,7 @@ METHODS: Registry[Method] = Registry(
         MIN_VOLUME: Method(
             "nonneg.minvol.factorize:minimum_volume",
             "the smallest simplex around the pixels, for images without pure ones",
-            options=frozenset({"lam", "noise", "init", "n_init"}),
+            options=frozenset({"lam", "noise", "init"}),
             kind="volume",
             signed=False,
         ),
@@ -111,7 +111,7 @@ def search_endmembers(model: Any, pixels: ImagePixels, k: int | None) -> tuple[S
     }
     if METHODS.find(model.method).kind != "greedy":
         options["verbose"] = model.verbose
-    options |= {"method_params": model.method_params or {}, "rng": model.random_state, "n_jobs": model.n_jobs}
+    options |= {"method_params": model.method_params or {}, "n_jobs": model.n_jobs}
     norm = model.normalize
     if model.method == MIN_VOLUME:
         result = min_volume_endmembers(
@@ -120,7 +120,8 @@ def search_endmembers(model: Any, pixels: ImagePixels, k: int | None) -> tuple[S
     else:
         if norm == "auto":
             norm = "l1" if METHODS.find(model.method).averages else None
-        result = select_anchors(points, k, method=model.method, normalize=norm, **options)
+        rng = model.random_state
+        result = select_anchors(points, k, method=model.method, normalize=norm, rng=rng, **options)
     spectra = points[result.anchors] if result.components is None else np.asarray(result.components)
     return result, np.maximum(spectra, 0.0).astype(pixels.dtype)
 
