@@ -25,7 +25,6 @@ def from_memory(solver):
 
 
 @pytest.mark.covering(1)
-@pytest.mark.filterwarnings("ignore:.*is stored by columns:UserWarning")
 @pytest.mark.parametrize("solver", OPTIONS)
 @pytest.mark.parametrize("form", FORMATS)
 def test_files_give_the_answer_of_numpy(form, solver, tmp_path):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
+from nonneg.exceptions import FileFormatError
 from nonneg.io import stored
-from nonneg.io.stored import ArrayRows, CompressedRows, FileRows, by_rows
+from nonneg.io.stored import ArrayRows, CompressedRows, FileRows
 
 
 @pytest.mark.parametrize("columns", [None, np.array([3, 0])])
@@ -36,39 +34,6 @@ def test_rows_are_read_into_memory(columns, listed, rng):
     np.testing.assert_array_equal(out, X[3:9] if columns is None else X[3:9][:, columns])
 
 
-@pytest.mark.parametrize("memory", [1, 200, 500, 10**6])
-@pytest.mark.parametrize("kind", [np.float64, np.int8])
-def test_a_matrix_by_columns_is_rewritten_by_rows(memory, kind, rng):
-    X = sp.random_array((9, 7), density=0.5, random_state=rng, format="csc")
-    X.data = np.arange(1, X.nnz + 1).astype(kind)
-    parts = X.data, X.indices.astype(np.int32), X.indptr  # old versions of SciPy count with 64 bits here
-    with pytest.warns(
-        NonnegWarning, match=f"temporary file of {X.nnz * (np.dtype(kind).itemsize + 4)} bytes"
-    ):
-        values, columns, pointers = by_rows(*parts, X.shape, "file", memory)
-    found = sp.csr_array((values, columns, pointers), shape=X.shape)
-    np.testing.assert_array_equal(found.toarray(), X.toarray())
-    assert found.has_sorted_indices
-    assert (values.dtype, columns.dtype) == (kind, np.int32)
-    whole = CompressedRows(*parts, X.shape, "file", by_columns=True)
-    np.testing.assert_array_equal(whole.read_all().toarray(), X.toarray())
-    assert whole.nnz == X.nnz
-    assert whole.row_bytes() == X.nnz * 12 / 9
-    with pytest.warns(NonnegWarning, match="rewritten by rows once"):
-        np.testing.assert_array_equal(whole.read_rows(0, 8).toarray(), X.toarray()[:8])
-
-
-def test_no_room_for_the_rewritten_matrix(rng, monkeypatch):
-    X = sp.csc_array(np.eye(5))
-    parts = X.data, X.indices, X.indptr
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=59))
-    with pytest.raises(OutputError, match=r"takes 60 bytes; .* has 59 bytes left"):
-        by_rows(*parts, X.shape, "file", 100)
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=60))
-    with pytest.warns(NonnegWarning, match="temporary file of 60 bytes"):
-        by_rows(*parts, X.shape, "file", 100)
-
-
 @pytest.mark.parametrize(
     ("indptr", "n_data"),
     [([[0, 1]], 2), ([0.0, 1.0, 2.0], 2), ([0, 2], 2), ([0, 1, 2, 2], 2), ([0, 1, 2], 3), ([1, 1, 2], 2),
@@ -82,16 +47,12 @@ def test_row_pointers_rise_from_zero_to_the_number_of_entries(indptr, n_data):
     assert sound.nnz == 1
 
 
-@pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.int16])
-def test_rows_of_a_file(direct, dtype, tmp_path, monkeypatch, rng):
+def test_rows_of_a_file(dtype, tmp_path, monkeypatch, rng):
     X = rng.integers(99, size=(50, 7)).astype(dtype)
     path = tmp_path / "X.bin"
     path.write_bytes(b"header" + X.tobytes() + b"more")
     monkeypatch.setattr(stored, "_SEGMENT", 64)  # several reads for each block
-    if direct:
-        monkeypatch.setattr(stored, "memory_limit", lambda: 100)
-        monkeypatch.setattr(stored, "_SEGMENT", 4096)
     with FileRows(path, X.shape, dtype, 6) as matrix:
         assert matrix.n_bytes == X.nbytes
         for start, stop in ((0, 50), (13, 14), (7, 43), (49, 50), (5, 5)):

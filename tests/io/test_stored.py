@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from tests.references.stored import FORMATS, SPARSE, write
 
 from nonneg import open_matrix
-from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegWarning, UnsafeFileError
+from nonneg.exceptions import FileFormatError, InvalidParameterError, UnsafeFileError
 from nonneg.io.memory import checked_memory, temporary_array
 from nonneg.io.read import as_stored
 from nonneg.io.stored import ArrayRows, FileRows
@@ -24,7 +24,6 @@ def dense(rows):
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
 
 
-@pytest.mark.filterwarnings("ignore:.*is stored by columns:UserWarning")
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_gives_its_rows(X, form, tmp_path):
     path, variable = write(X, form, tmp_path)
@@ -76,13 +75,13 @@ def test_types_stay_on_disk_and_are_cast_by_block(dtype, working, form, tmp_path
         assert stored.read_all().dtype == np.float32
 
 
-def test_columns_stored_first_are_rewritten_by_rows_with_a_warning(X, tmp_path):
+def test_columns_stored_first_are_read_whole_or_refused(X, tmp_path):
     path, _ = write(X, "csc h5ad", tmp_path)
-    stored = open_matrix(path, memory=1200)
-    with pytest.warns(NonnegWarning, match="stored by columns .* temporary file"):
-        edges = stored.cuts()
-    assert len(edges) > 10
-    np.testing.assert_array_equal(dense(stored.read_rows(11, 31)), X[11:31])
+    np.testing.assert_array_equal(dense(open_matrix(path).read_all()), X)
+    with pytest.raises(FileFormatError, match=r"stored by columns .* Store it as CSR"):
+        open_matrix(path, memory=1200).cuts()
+    with pytest.raises(FileFormatError, match="Store it as CSR"):
+        open_matrix(path, memory=1200).read_rows(3, 5)
 
 
 def test_memory_mapped_arrays_are_read_from_their_file(X, tmp_path):

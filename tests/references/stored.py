@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 FORMATS = (
-    "npy", "fortran npy", "zarr 2", "zarr 3", "hdf5", "chunked hdf5", "h5ad", "dense h5ad", "csc h5ad",
+    "npy", "fortran npy", "zarr 2", "zarr 3", "hdf5", "chunked hdf5", "h5ad", "dense h5ad",
     "anndata zarr", "parquet", "10x",
 )  # fmt: skip
-SPARSE = ("h5ad", "csc h5ad", "anndata zarr", "10x")
+SPARSE = ("h5ad", "anndata zarr", "10x")
 
 
 def write(X, form, folder, chunk=4):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nonneg._optional import import_optional
-from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError
 from nonneg.io.stored import StoredMatrix
 from nonneg.io.table import ReadOptions
@@ -22,48 +20,41 @@ class ParquetRows(StoredMatrix):
         parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
         self._file = parquet.ParquetFile(path)
         schema, about = self._file.schema_arrow, self._file.metadata
-        stored = _stored_index(schema)
+        # The columns in which pandas stored the index of a data frame; a plain range is stored in none.
+        stored = [
+            name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if name in schema.names
+        ]
         index = _index_column(schema, stored, options)
         features = [name for name in schema.names if name != index and name not in stored]
         if options.selection:
-            kept, label = options.selection.places(features, len(features), str(path))
+            places, label = options.selection.places(features, len(features), str(path))
             if label is not None:
                 self.label_name = features[label]
                 self.labels = self._texts(self.label_name)
-            features = [features[at] for at in kept]
+            features = [features[at] for at in places]
         _check_numeric(schema, features, path)
-        super().__init__(str(path), (about.num_rows, len(features)), memory)
-        self._features = self.column_names = features
-        groups = range(about.num_row_groups)
-        self._edges = np.cumsum([0, *(about.row_group(at).num_rows for at in groups)])
-        self.n_bytes = sum(about.row_group(at).total_byte_size for at in groups)
-        if index is not None:
-            self.row_names = self._texts(index)
         kinds = [schema.field(name) for name in features]
         dtype = np.result_type(*(np.dtype(kind.type.to_pandas_dtype()) for kind in kinds))
         # Empty cells become NaN, which only floating-point numbers have.
         has_nan = dtype in (np.float32, np.float64) or not any(kind.nullable for kind in kinds)
-        self.dtype = np.dtype(dtype if has_nan else np.float64)
+        shape = about.num_rows, len(features)
+        super().__init__(str(path), shape, dtype if has_nan else np.float64, memory)
+        self._features = self.column_names = features
+        groups = [about.row_group(at) for at in range(about.num_row_groups)]
+        self._edges = np.cumsum([0, *(group.num_rows for group in groups)])
+        self.n_bytes = sum(group.total_byte_size for group in groups)
+        if index is not None:
+            self.row_names = self._texts(index)
         self.chunk_rows = int(np.diff(self._edges).max(initial=1))
 
     def _texts(self, name: str) -> list[str]:
         return [str(value) for value in self._file.read(columns=[name]).column(name).to_pylist()]
 
-    def cuts(self) -> IntArray:
-        """Return the rows at which blocks begin, and the number of rows: edges of row groups."""
-        wanted = max(1, int(self.block_bytes() / max(self.row_bytes(), 1.0)))
-        self.check_chunk(self.chunk_rows * self.row_bytes())
-        edges = [0]
-        for begin, end in zip(self._edges[:-1], self._edges[1:], strict=True):
-            if end - edges[-1] > wanted and begin > edges[-1]:
-                edges.append(int(begin))
-        return np.append(edges, self.shape[0])
-
     def _read(self, start: int, stop: int) -> Any:
         first = int(np.searchsorted(self._edges, start, side="right")) - 1
         last = int(np.searchsorted(self._edges, stop, side="left"))
         table = self._file.read_row_groups(list(range(first, last)), columns=self._features)
-        rows = _dense(table, self._features)
+        rows = np.column_stack([table.column(name).to_numpy() for name in self._features])
         return rows[start - self._edges[first] : stop - self._edges[first]]
 
 
@@ -79,15 +70,6 @@ def _check_numeric(schema: Any, features: list[str], path: Path) -> None:
         raise FileFormatError(f"{path} contains no numeric column.")
 
 
-def _dense(table: Any, features: list[str]) -> Any:
-    columns = [table.column(name).to_numpy() for name in features]
-    dtype = np.result_type(*columns)
-    X = np.empty((table.num_rows, len(columns)), dtype=np.uint8 if dtype.kind == "b" else dtype)
-    for position, column in enumerate(columns):
-        X[:, position] = column
-    return X
-
-
 def _index_column(schema: Any, stored: list[str], options: ReadOptions) -> str | None:
     """Return the column of names, if there is one."""
     if options.index is False or not schema.names:
@@ -96,15 +78,6 @@ def _index_column(schema: Any, stored: list[str], options: ReadOptions) -> str |
     if stored or options.selection.names(first):
         return stored[0] if stored else None
     return first if options.index is True or not _is_numeric(schema.field(first).type) else None
-
-
-def _stored_index(schema: Any) -> list[str]:
-    """Name the columns in which pandas stored the index of a data frame (a plain range is stored in none)."""
-    written = (schema.metadata or {}).get(b"pandas")
-    if written is None:
-        return []
-    columns = json.loads(written).get("index_columns", [])
-    return [name for name in columns if isinstance(name, str) and name in schema.names]
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -159,8 +159,7 @@ def open_matrix(
 
     Notes
     -----
-    A matrix that is stored by columns (CSC) is rewritten by rows once, to a temporary file in the folder that
-    ``TMPDIR`` names.
+    A matrix that is stored by columns (CSC) must fit in `memory`; store a larger one as CSR.
 
     Examples
     --------

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import mmap
 import os
-import shutil
-import tempfile
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._typing import IntArray
-from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
-from nonneg.io.memory import checked_memory, memory_limit, temporary_array, written_bytes
+from nonneg.exceptions import FileFormatError
+from nonneg.io.memory import checked_memory, written_bytes
 from nonneg.io.npz import read_layout
 from nonneg.io.table import compressed_matrix
 
@@ -30,6 +27,7 @@ _BLOCK_BYTES = 128 * 10**6
 _BLOCK_PART = 8
 # Parts of a block that threads copy, several per thread so that none waits for the slowest.
 N_PARTS = 32
+_SEGMENT = 16 << 20  # bytes of a call that reads a file
 
 
 def in_parts(function: Callable[[int, int], Any], n: int, workers: Executor) -> None:
@@ -39,7 +37,7 @@ def in_parts(function: Callable[[int, int], Any], n: int, workers: Executor) -> 
         done.result()
 
 
-class StoredMatrix(ABC):
+class StoredMatrix(AbstractContextManager["StoredMatrix"], ABC):
     """A matrix in a file, as `open_matrix` returns it: samples in rows, read block by block.
 
     Pass it to `NMF.fit`, `NMF.transform`, `factorize` or `non_negative_factorization`. A matrix that fits in
@@ -76,10 +74,11 @@ class StoredMatrix(ABC):
     chunk_rows: int = 1  # rows that are stored together
     _file: Any = None  # what `close` closes
 
-    def __init__(self, source: str, shape: Any, memory: Any = None) -> None:
-        self.source = source
+    def __init__(self, source: str, shape: Any, dtype: Any, memory: Any = None) -> None:
+        self.source, self.dtype = source, np.dtype(dtype)
         self.shape = (int(shape[0]), int(shape[1]))
         self._stored_shape = self.shape  # before columns are chosen
+        self.n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
         self.memory = checked_memory(memory)
 
     def __repr__(self) -> str:
@@ -183,11 +182,7 @@ class StoredMatrix(ABC):
         # Whole chunks: one that is cut in two would be read twice.
         wanted = max(1, int(self.block_bytes() / max(self.row_bytes(), 1.0)))
         step = max(1, wanted // self.chunk_rows) * self.chunk_rows
-        self.check_chunk(min(step, self.shape[0]) * self.row_bytes())
-        return np.append(np.arange(0, self.shape[0], step), self.shape[0])
-
-    def check_chunk(self, n_bytes: float) -> None:
-        """Reject chunks with too many rows for two of them to fit in memory."""
+        n_bytes = min(step, self.shape[0]) * self.row_bytes()
         if 3 * n_bytes > self.memory and self.chunk_rows > 1:
             raise FileFormatError(
                 f"{self.source} is stored in chunks of {self.chunk_rows} rows, which are "
@@ -195,24 +190,16 @@ class StoredMatrix(ABC):
                 f"{written_bytes(self.memory)}. Write it again in chunks of fewer rows and all columns, or "
                 "allow more memory."
             )
+        return np.append(np.arange(0, self.shape[0], step), self.shape[0])
 
     def close(self) -> None:
         """Close the file, if it was opened for this matrix."""
         if self._file is not None:
             self._file.close()
 
-    def __enter__(self) -> StoredMatrix:
-        """Return the matrix."""
-        return self
-
     def __exit__(self, *error: object) -> None:
         """Close the file."""
         self.close()
-
-
-# Direct reads begin and end at multiples of it: the page, which no disk's block exceeds.
-_ALIGNMENT = 4096
-_SEGMENT = 16 << 20  # bytes per call; smaller ones were slower, larger ones no faster
 
 
 class FileRows(StoredMatrix):
@@ -221,68 +208,38 @@ class FileRows(StoredMatrix):
     def __init__(
         self, path: str | os.PathLike[str], shape: Any, dtype: Any, offset: int, memory: Any = None
     ) -> None:
-        super().__init__(str(path), shape, memory)
-        self.dtype = np.dtype(dtype)
+        super().__init__(str(path), shape, dtype, memory)
         self.path, self.offset = Path(path).absolute(), int(offset)
-        self.n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        held = self.path.stat().st_size
-        if held < self.offset + self.n_bytes:
+        size = self.path.stat().st_size
+        if size < self.offset + self.n_bytes:
             raise FileFormatError(
-                f"{path} is truncated: it has {held} bytes, but an array of shape {self.shape} and type "
+                f"{path} is truncated: it has {size} bytes, but an array of shape {self.shape} and type "
                 f"{self.dtype} needs {self.offset + self.n_bytes}. Write it again from its source."
             )
-        # A file that the system can keep in its cache is read from the disk once. Of a larger one a scan
-        # finds nothing there, and copying through it costs a third of the disk's speed.
-        self._direct = hasattr(os, "O_DIRECT") and held > 0.8 * memory_limit()
-        if self._direct:
-            try:
-                self._open().close()
-            except OSError:  # a disk without direct reads
-                self._direct = False
 
-    def _open(self) -> io.FileIO:
-        flags = os.O_DIRECT if self._direct else getattr(os, "O_BINARY", 0)
-        return io.FileIO(os.open(self.path, os.O_RDONLY | flags))
-
-    def _fill(self, target: memoryview, n_bytes: int, place: int) -> None:
-        """Read bytes of the file, from a place on, into memory; a direct read may bring more of them."""
-        done = 0
+    def _fill(self, rows: Any, start: int) -> None:
+        """Read from a row on into a C-contiguous array of the stored type."""
         # Opened for each range: threads read at once, and no descriptor outlives a fork.
-        with self._open() as file:
-            file.seek(place)
-            while done < n_bytes:
-                got = file.readinto(target[done : done + _SEGMENT])
-                if not got:
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(self.offset + start * self._stored_shape[1] * self.dtype.itemsize)
+            target = memoryview(rows.reshape(-1).view(np.uint8))
+            while target:
+                n_bytes = file.readinto(target[:_SEGMENT])
+                if not n_bytes:
                     raise FileFormatError(f"{self.source} has become shorter while it was read.")
-                done += got
+                target = target[n_bytes:]
 
     def _read(self, start: int, stop: int) -> Any:
-        n_columns = self._stored_shape[1]
-        size = n_columns * self.dtype.itemsize
-        place, n_bytes = self.offset + start * size, (stop - start) * size
-        # Direct reads need aligned places in the file and in memory.
-        before = place % _ALIGNMENT if self._direct else 0
-        length = -(-(before + n_bytes) // _ALIGNMENT) * _ALIGNMENT if self._direct else n_bytes
-        room = np.empty(length + _ALIGNMENT, dtype=np.uint8)
-        first = -room.ctypes.data % _ALIGNMENT
-        room = room[first : first + length]
-        self._fill(memoryview(room.data), before + n_bytes, place - before)
-        return room[before : before + n_bytes].view(self.dtype).reshape(stop - start, n_columns)
+        rows = np.empty((stop - start, self._stored_shape[1]), dtype=self.dtype)
+        self._fill(rows, start)
+        return rows
 
     def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
         """Read a range of rows into memory that is there already, on several threads."""
-        as_stored = self.dtype == out.dtype and self.columns is None and out.flags.c_contiguous
-        if self._direct or not as_stored:
+        if self.dtype == out.dtype and self.columns is None and out.flags.c_contiguous:
+            in_parts(lambda at, end: self._fill(out[at:end], start + at), stop - start, writers)
+        else:
             super().read_into(out, start, stop, writers)
-            return
-        size = self._stored_shape[1] * self.dtype.itemsize
-        target = memoryview(out.reshape(-1).view(np.uint8).data)
-
-        def work(at: int, end: int) -> None:
-            part = target[at * size : end * size]
-            self._fill(part, len(part), self.offset + (start + at) * size)
-
-        in_parts(work, stop - start, writers)
 
 
 class ArrayRows(StoredMatrix):
@@ -294,10 +251,8 @@ class ArrayRows(StoredMatrix):
                 f"{source} contains an array of shape {tuple(array.shape)}; expected a table with two "
                 "dimensions: one sample per row and one feature per column."
             )
-        super().__init__(source, array.shape, memory)
+        super().__init__(source, array.shape, array.dtype, memory)
         self.array, self._file = array, file
-        self.dtype = np.dtype(array.dtype)
-        self.n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
         chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
         self.chunk_rows = min(int(chunks[0]), self.shape[0]) if chunks else 1
 
@@ -331,10 +286,7 @@ def memmap_rows(array: Any, memory: Any = None) -> StoredMatrix:
 
 
 class CompressedRows(StoredMatrix):
-    """The arrays of a CSR matrix, of which only what a block needs is read, or of a CSC matrix.
-
-    A CSC matrix is read whole where it fits, else rewritten by rows before the first block.
-    """
+    """The arrays of a CSR matrix, of which only what a block needs is read, or of a CSC matrix, read whole."""
 
     is_sparse = True
 
@@ -342,21 +294,13 @@ class CompressedRows(StoredMatrix):
         self, data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: Any = None,
         *, by_columns: bool = False, file: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(source, shape, memory)
-        self.dtype = np.dtype(data.dtype)
+        super().__init__(source, shape, data.dtype, memory)
         length = shape[1] if by_columns else shape[0]
         indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], length, source)
         self._parts, self._by_columns, self._file = (data, indices, indptr), by_columns, file
         self.nnz = int(indptr[-1])
         self._index_bytes = np.dtype(indices.dtype).itemsize
         self.n_bytes = self.nnz * (self.dtype.itemsize + self._index_bytes) + indptr.nbytes
-
-    def _rows(self) -> tuple[Any, Any, Any]:
-        """Return the arrays by rows."""
-        if self._by_columns:
-            self._parts = by_rows(*self._parts, self._stored_shape, self.source, self.memory)
-            self._by_columns = False
-        return self._parts
 
     def row_bytes(self) -> float:
         """Return the bytes of a row in memory, on average."""
@@ -368,9 +312,10 @@ class CompressedRows(StoredMatrix):
 
     def cuts(self) -> IntArray:
         """Return the rows at which blocks begin, and the number of rows."""
+        self._check_by_rows()
         # By the number of entries: rows may differ a thousandfold. Of arrays in one dimension a block reads
         # at most one chunk more at either end.
-        most, indptr = max(1, self.block_bytes() // self._entry_bytes()), self._rows()[2]
+        most, indptr = max(1, self.block_bytes() // self._entry_bytes()), self._parts[2]
         longest = int(np.diff(indptr).max(initial=0))
         if 3 * longest * self._entry_bytes() > self.memory:
             raise FileFormatError(
@@ -384,12 +329,22 @@ class CompressedRows(StoredMatrix):
             edges.append(min(max(stop, begin + 1), self.shape[0]))
         return np.asarray(edges)
 
+    def _check_by_rows(self) -> None:
+        if self._by_columns:
+            raise FileFormatError(
+                f"{self.source} is stored by columns (CSC) and can only be read whole, but it does not fit "
+                f"in {written_bytes(self.memory)}. Store it as CSR: adata.X = adata.X.tocsr(); or allow more "
+                "memory."
+            )
+
     def _read(self, start: int, stop: int) -> Any:
+        data, indices, indptr = self._parts
         shape = stop - start, self._stored_shape[1]
         if self._by_columns and shape == self._stored_shape:
-            data, indices, indptr = (part[:] for part in self._parts)
-            return compressed_matrix(data, indices, indptr, shape, by_rows=False, source=self.source).tocsr()
-        data, indices, indptr = self._rows()
+            return compressed_matrix(
+                data[:], indices[:], indptr, shape, by_rows=False, source=self.source
+            ).tocsr()
+        self._check_by_rows()
         indptr = indptr[start : stop + 1]
         first, last = int(indptr[0]), int(indptr[-1])
         small = max(last - first, shape[1]) <= np.iinfo(np.int32).max
@@ -415,52 +370,3 @@ def _checked_indptr(indptr: Any, n_data: int, n_indices: int, length: int, sourc
             f"{n_indices} in {length + 1} entries. Write it again from its source."
         )
     return indptr.astype(np.int64, copy=False)
-
-
-def by_rows(
-    data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: int
-) -> tuple[Any, Any, Any]:
-    """Rewrite a CSC matrix by rows, into temporary files that vanish with the arrays."""
-    (n_rows, n_columns), nnz = shape, int(indptr[-1])
-    column_type = np.dtype(np.int32 if n_columns <= np.iinfo(np.int32).max else np.int64)
-    value_type = np.dtype(data.dtype)
-    needed, folder = nnz * (value_type.itemsize + column_type.itemsize), tempfile.gettempdir()
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise OutputError(
-            f"{source} is stored by columns (CSC) and must be rewritten by rows, which takes "
-            f"{written_bytes(needed)}; {folder} has {written_bytes(free)} left. Set TMPDIR to a larger disk, "
-            "or write the file as CSR."
-        )
-    warnings.warn(
-        f"{source} is stored by columns (CSC): it is rewritten by rows once, to a temporary file of "
-        f"{written_bytes(needed)} in {folder}. Write it as CSR to avoid that.",
-        NonnegWarning,
-        stacklevel=2,
-    )
-    # Entries in memory at a time: by columns, by rows, and the places they go to.
-    step = max(1, memory // (8 * (value_type.itemsize + 24)))
-
-    def parts() -> Iterator[tuple[int, Any]]:
-        first = 0
-        while first < n_columns:
-            last = max(first + 1, int(np.searchsorted(indptr, indptr[first] + step, side="right")) - 1)
-            begin, end = indptr[first], indptr[last]
-            part = data[begin:end], indices[begin:end], indptr[first : last + 1] - begin
-            yield first, compressed_matrix(*part, (n_rows, last - first), by_rows=False, source=source)
-            first = last
-
-    pointers = np.zeros(n_rows + 1, dtype=np.int64)
-    for _, part in parts():
-        pointers[1:] += np.bincount(part.indices, minlength=n_rows)
-    np.cumsum(pointers, out=pointers)
-    values, columns = temporary_array((nnz,), value_type), temporary_array((nnz,), column_type)
-    free_place = pointers[:-1].copy()
-    for first, part in parts():
-        rows = part.tocsr()
-        counts = np.diff(rows.indptr)
-        # The n-th entry of a row in this part goes n places after the first free one.
-        place = np.repeat(free_place - rows.indptr[:-1], counts) + np.arange(rows.nnz)
-        values[place], columns[place] = rows.data, rows.indices + first
-        free_place += counts
-    return values, columns, pointers
