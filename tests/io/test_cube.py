@@ -166,7 +166,7 @@ def test_headers_with_entries_that_are_no_numbers(tmp_path, values):
     with pytest.warns(NonnegWarning, match=r"wavelengths in the header .* are not used: .* not numbers"):
         assert read_cube(path).wavelengths is None
     path = envi(tmp_path / "short.hdr", values, wavelength=[400, 500, 600])
-    with pytest.warns(NonnegWarning, match=r"lists 3 for 4 bands.*--wavelengths"):
+    with pytest.warns(NonnegWarning, match=r"has 3 entries, but there are 4 bands.*--wavelengths"):
         assert read_cube(path).wavelengths is None
     path = envi(tmp_path / "other.hdr", values, **{"data ignore value": "none"})
     with pytest.raises(FileFormatError, match="data ignore value 'none', which is not a number"):
@@ -242,7 +242,6 @@ def test_a_comma_at_the_end_of_a_list(tmp_path, values):
         (None, [8.5, 9.5, 10.5, 11.5], [8500, 9500, 10500, 11500]),
         ("Unknown", [400, 500, 600, 700], [400, 500, 600, 700]),
         ("Angstroms", [4000, 5000, 6000, 7000], [400, 500, 600, 700]),
-        ("Wavenumber", [25000, 20000, 10000, 1000], [400, 500, 1000, 10000]),
         ("Index", [1, 2, 3, 4], None),
     ],
 )
@@ -294,15 +293,15 @@ def test_a_library_of_envi_with_values_that_are_none(tmp_path):
 
 
 def test_bands_that_come_first_are_told_by_the_wavelengths(tmp_path, values):
-    with pytest.raises(ShapeError, match=r"Axis 0 .* \(4, 2, 3\).*np\.moveaxis\(array, 0, 2\)"):
+    with pytest.raises(ShapeError, match=r"shape \(4, 2, 3\): np\.moveaxis\(array, axis, 2\)"):
         as_cube(values.transpose(2, 0, 1), wavelengths=[400, 500, 600, 700])
     scipy.io.savemat(tmp_path / "c.mat", {"Y": values.transpose(2, 0, 1), "wavelength": np.arange(4)})
-    with pytest.warns(NonnegWarning, match=r"not used: there are 4 of them for 3 bands\. Axis 0"):
+    with pytest.warns(NonnegWarning, match=r"not used: there are 4 of them for 3 bands, the last axis"):
         read_cube(tmp_path / "c.mat")
 
 
 def test_wavelengths_of_the_bands_that_count_alone_are_too_few(values):
-    with pytest.raises(ShapeError, match=r"Expected 4 wavelengths.*left out need theirs too"):
+    with pytest.raises(ShapeError, match=r"Expected 4 wavelengths.*those that are left out among them"):
         as_cube(Cube(values, bands=[1, 1, 0, 0]), wavelengths=[400, 500])
 
 

@@ -198,16 +198,11 @@ def test_rows_that_take_far_more_memory_than_the_file(tmp_path):
             read_table(tmp_path / name)
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_sizes_in_matlab_files_of_version_4(order, tmp_path, rng):
-    X, path = rng.random((3, 4)), tmp_path / "a.mat"
-    good = struct.pack(f"{order}5i", 0 if order == "<" else 1000, 3, 4, 0, 2) + b"X\0"
-    path.write_bytes(good + X.astype(f"{order}f8").tobytes(order="F"))
-    np.testing.assert_array_equal(read_table(path).X, X)
+def test_matlab_files_of_version_4_are_refused(tmp_path):
     # One header of 20 bytes would make SciPy ask for 32 GB.
-    path.write_bytes(path.read_bytes() + struct.pack(f"{order}5i", 0, 2**16, 2**16, 0, 2) + b"Y\0")
-    with pytest.raises(FileFormatError, match="65536 x 65536 entries in a file of"):
-        read_table(path)
+    (tmp_path / "a.mat").write_bytes(struct.pack("<5i", 0, 2**16, 2**16, 0, 2) + b"Y\0")
+    with pytest.raises(FileFormatError, match=r"version 4, or damaged.*-v7"):
+        read_table(tmp_path / "a.mat")
 
 
 @pytest.mark.parametrize("words", [b"DATA", b"MATLAB 5.0 MAT-file, written by another program"])

@@ -101,39 +101,6 @@ def test_large_compressed_elements_are_read_in_parts(path, rng):
     np.testing.assert_array_equal(read_table(path, variable="X").X, X)
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize(
-    ("precision", "n_bytes", "parts"),
-    [(0, 8, 1), (1, 4, 1), (2, 4, 1), (3, 2, 1), (4, 2, 1), (5, 1, 1), (0, 8, 2)],
-)
-@pytest.mark.parametrize("shape", [(2, 3), (0, 3), (1, 1)])
-def test_variables_of_version_4_have_the_bytes_of_their_entries(
-    order, precision, n_bytes, parts, shape, path
-):
-    kind = 10 * precision + (0 if order == "<" else 1000)
-    head = struct.pack(f"{order}5i", kind, *shape, parts - 1, 2) + b"X\0"
-    whole = head + bytes(shape[0] * shape[1] * n_bytes * parts)
-    path.write_bytes(whole + whole)
-    check_elements(path)
-    path.write_bytes(whole + whole[:-1])
-    with pytest.raises(
-        FileFormatError, match=f"{shape[0]} x {shape[1]} entries in a file of {2 * len(whole) - 1} "
-    ):
-        check_elements(path)
-    path.write_bytes(whole + head[:19])
-    with pytest.raises(FileFormatError, match="it ends within the header of a variable"):
-        check_elements(path)
-
-
-@pytest.mark.parametrize("at", [1, 2, 4])
-def test_variables_of_version_4_have_no_negative_sizes(at, path):
-    numbers = [0, 1, 1, 0, 2]
-    numbers[at] = -1
-    path.write_bytes(struct.pack("<5i", *numbers) + bytes(100))
-    with pytest.raises(FileFormatError, match="is damaged"):
-        check_elements(path)
-
-
 def test_variables_of_version_73(path):
     h5py = pytest.importorskip("h5py")
     S = sp.csc_array(np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]]))

@@ -66,8 +66,9 @@ class Cube:
             raise DataTypeError(f"Expected a cube of real numbers, got entries of type {dtype}.")
         if self.wavelengths is not None and np.shape(self.wavelengths) != shape[2:]:
             raise ShapeError(
-                f"Expected {shape[2]} wavelengths, one for each band of the file, got an array of shape "
-                f"{np.shape(self.wavelengths)}.{_hint(np.size(self.wavelengths), shape, self.bands)}"
+                f"Expected {shape[2]} wavelengths, one for each band of the file, those that are left out "
+                f"among them, got an array of shape {np.shape(self.wavelengths)}. Bands must come last in the "
+                f"cube, which has shape {shape}: np.moveaxis(array, axis, 2) puts them there."
             )
         if self.bands is not None:
             object.__setattr__(self, "bands", _checked_bands(self.bands, shape[2]))
@@ -87,19 +88,6 @@ class Cube:
         """Rows, columns and bands."""
         rows, columns, bands = self.values.shape
         return int(rows), int(columns), int(bands)
-
-
-def _hint(count: int, shape: tuple[int, ...], bands: Any) -> str:
-    """Say which axis of the cube has as many entries as there are wavelengths."""
-    if bands is not None and count == np.count_nonzero(bands):
-        return " The bands that are left out need theirs too."
-    if count in shape[:2] and count != shape[2]:
-        axis = shape.index(count)
-        return (
-            f" Axis {axis} of the cube, of shape {shape}, has that length: bands must come last, as after "
-            f"np.moveaxis(array, {axis}, 2)."
-        )
-    return ""
 
 
 def _checked_bands(bands: Any, n_bands: int) -> BoolArray:
@@ -203,7 +191,7 @@ def _stored_cube(path: Path, variable: str | None) -> Cube:
     if wavelengths.size != values.shape[2]:
         warnings.warn(
             f"The wavelengths in {path} are not used: there are {wavelengths.size} of them for "
-            f"{values.shape[2]} bands.{_hint(wavelengths.size, values.shape, None)}",
+            f"{values.shape[2]} bands, the last axis of the cube.",
             NonnegWarning,
             stacklevel=2,
         )

@@ -15,7 +15,6 @@ from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
 
 _PLACE = ("map info", "coordinate system string", "projection info", "geo points", "x start", "y start")
 """Entries of a header that say where on the ground an image lies."""
-_INTERLEAVES = ("bsq", "bil", "bip", "BSQ", "BIL", "BIP")
 _DELETED = -1e30
 """Libraries write numbers below this one where there is no value: -1.23e34, by the U.S. Geological Survey."""
 _NANOMETERS = {
@@ -23,7 +22,7 @@ _NANOMETERS = {
     "um": 1e3, "\N{MICRO SIGN}m": 1e3, "\N{GREEK SMALL LETTER MU}m": 1e3, "micrometer": 1e3, "micron": 1e3,
 }  # fmt: skip
 """How many nanometers a unit of a header is, in the singular and in American spelling."""
-_NO_LENGTHS = ("index", "ghz", "mhz")
+_NO_LENGTHS = ("index", "ghz", "mhz", "wavenumber")
 """Units of a header under which numbers of bands or frequencies are listed."""
 _MICROMETERS = (0.1, 100.0)
 """No sensor has bands so near to zero in nanometers: numbers in this range are micrometers."""
@@ -90,7 +89,7 @@ def _opened(path: Path, attribute: str, otherwise: str) -> tuple[Any, Mapping[st
             # Names of entries in capitals, which many sensors write, are read all the same.
             warnings.simplefilter("ignore")
             entries = envi.read_envi_header(str(header))
-            if (order := str(entries.get("interleave", "bsq"))) not in _INTERLEAVES:
+            if (order := str(entries.get("interleave", "bsq"))) not in "bsq bil bip BSQ BIL BIP".split():
                 # Any other word would be read as bsq, and the scene be scrambled.
                 raise FileFormatError(
                     f"The header {header} has the interleave {order!r}. Expected bsq, bil or bip; correct it."
@@ -125,26 +124,25 @@ def _number(entries: Mapping[str, Any], name: str, path: Path) -> float | None:
         ) from error
 
 
-def _numbers(listed: Any) -> FloatArray:
-    """Return the numbers of a list in a header; NaN for each where one is none."""
-    entries = [listed] if isinstance(listed, str) else list(listed)
-    entries = entries[:-1] if entries and entries[-1] == "" else entries
+def _of_bands(entries: Mapping[str, Any], name: str, n_bands: int) -> tuple[FloatArray, str]:
+    """Return a list of a header with a number for each band, and what is wrong with it."""
+    listed = [entries[name]] if isinstance(entries[name], str) else list(entries[name])
+    listed = listed[:-1] if listed[-1:] == [""] else listed  # after a comma at the end
     try:
-        return np.asarray(entries, dtype=np.float64)
+        numbers = np.asarray(listed, dtype=np.float64)
     except ValueError:
-        return np.full(len(entries), np.nan)
+        numbers = np.full(len(listed), np.nan)
+    if len(numbers) != n_bands:
+        return numbers, f"has {len(numbers)} entries, but there are {n_bands} bands"
+    return numbers, "" if np.isfinite(numbers).all() else "has entries that are not numbers"
 
 
 def _good_bands(entries: Mapping[str, Any], n_bands: int, path: Path) -> BoolArray | None:
     """Return which bands the list of bad bands of a header (``bbl``) leaves; None for all."""
     if entries.get("bbl") is None:
         return None
-    factors, fault = _numbers(entries["bbl"]), ""
-    if len(factors) != n_bands:
-        fault = f"has {len(factors)} entries, but there are {n_bands} bands"
-    elif not np.isfinite(factors).all():
-        fault = "has entries that are not numbers"
-    elif not factors.any():
+    factors, fault = _of_bands(entries, "bbl", n_bands)
+    if not (fault or factors.any()):
         fault = f"flags all {n_bands} bands as bad: 0 is bad, 1 is good"
     if fault:
         raise FileFormatError(
@@ -159,21 +157,15 @@ def _wavelengths(entries: Mapping[str, Any], n_bands: int, path: Path) -> FloatA
     unit = str(entries.get("wavelength units", "")).strip().lower()
     if "wavelength" not in entries or unit in _NO_LENGTHS:
         return None
-    places, fault = _numbers(entries["wavelength"]), ""
-    if len(places) != n_bands:
-        fault = f"lists {len(places)} for {n_bands} bands"
-    elif not (np.isfinite(places) & (places > 0)).all():
-        fault = "lists some that are not numbers above zero"
+    places, fault = _of_bands(entries, "wavelength", n_bands)
     if fault:
         warnings.warn(
-            f"The wavelengths in the header of {path} are not used: it {fault}. Correct it, or pass "
+            f"The wavelengths in the header of {path} are not used: the list {fault}. Correct it, or pass "
             "wavelengths= (--wavelengths).",
             NonnegWarning,
             stacklevel=3,
         )
         return None
-    if unit == "wavenumber":
-        return 1e7 / places  # waves per centimeter
     factor = _NANOMETERS.get(unit.removesuffix("s").replace("metre", "meter"))
     return in_nanometers(places) if factor is None else places * factor
 

@@ -18,7 +18,7 @@ from nonneg.io.table import ReadOptions, Table
 
 _HEADER = re.compile(
     rb"%%MatrixMarket[ \t]+matrix[ \t]+(coordinate|array)[ \t]+(real|double|integer|complex|pattern|"
-    rb"unsigned-integer)[ \t]+(general|symmetric|skew-symmetric|hermitian)[ \t]*\r?\n",
+    rb"unsigned-integer)[ \t]+(general|symmetric|hermitian)[ \t]*\r?\n",
     re.IGNORECASE,
 )
 _LONGEST_LINE = 1 << 16
@@ -53,7 +53,10 @@ def read_matrix(path: Path) -> MatrixLike:
         if form == "coordinate":
             check_rows(sizes[0], path)
             return _coordinates(stream, field, symmetry, sizes, path)
-        return _array(stream, field, symmetry, sizes, path)
+        if symmetry != "general":
+            raise FileFormatError(f"{path} has half of a dense matrix. Write all of it ('array ... general').")
+        kind = [("value", int if "integer" in field else float)]
+        return _entries(stream, kind, sizes[0] * sizes[1], path)["value"].reshape(sizes[::-1]).T
 
 
 def _entries(stream: IO[bytes], fields: list[tuple[str, type]], declared: int, path: Path) -> Any:
@@ -82,27 +85,11 @@ def _coordinates(stream: IO[bytes], field: str, symmetry: str, sizes: list[int],
     rows, columns = entries["row"] - 1, entries["column"] - 1
     if symmetry != "general":
         other = rows != columns
-        mirrored = -values[other] if symmetry == "skew-symmetric" else values[other]
-        values = np.append(values, mirrored)
+        values = np.append(values, values[other])
         rows, columns = np.append(rows, columns[other]), np.append(columns, rows[other])
     if "integer" in field:
         values = values.astype(np.int64)
     return sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=tuple(sizes[:2])))
-
-
-def _array(stream: IO[bytes], field: str, symmetry: str, sizes: list[int], path: Path) -> MatrixLike:
-    (n_rows, n_columns), is_skew = sizes, symmetry == "skew-symmetric"
-    n = n_rows - is_skew
-    declared = n_rows * n_columns if symmetry == "general" else n * (n + 1) // 2
-    values = _entries(stream, [("value", int if "integer" in field else float)], declared, path)["value"]
-    if symmetry == "general":
-        return values.reshape(n_columns, n_rows).T
-    # Column by column, what lies below the diagonal.
-    columns, rows = np.triu_indices(n_rows, k=int(is_skew))
-    X = np.zeros((n_rows, n_columns), values.dtype)
-    X[rows, columns] = values
-    X[columns, rows] = -values if is_skew else values
-    return X
 
 
 def read_tenx_folder(path: Path, options: ReadOptions) -> Table:

@@ -14,9 +14,7 @@ import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-# Where versions 2 and 1 of Linux's control groups keep their limits: root, and name of the file.
-_GROUPS = {"": ("/sys/fs/cgroup", "memory.max"), "memory": ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")}
+_GROUPS = Path("/sys/fs/cgroup")  # where Linux has the limits of control groups
 _DEFAULT_BYTES = 8 * 10**9  # where the system does not say how much it has
 
 
@@ -35,15 +33,12 @@ def memory_limit() -> int:
 def _limit_files() -> Iterator[Path]:
     """Yield the files that limit this process: those of its control group and of the groups around it."""
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
+        name = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()[0].split(":", 2)[2]
+    except (OSError, IndexError):
         return
-    for _, kinds, name in (line.split(":", 2) for line in lines):
-        for kind in set(kinds.split(",")) & _GROUPS.keys():
-            root, file = Path(_GROUPS[kind][0]), _GROUPS[kind][1]
-            inner = root / name.lstrip("/")
-            # In a container the name may be that of the host, and the root stands for the group.
-            yield from (folder / file for folder in (inner, *inner.parents) if folder.is_relative_to(root))
+    # In a container the name may be that of the host, and the root stands for the group.
+    inner = _GROUPS / name.lstrip("/")
+    yield from (folder / "memory.max" for folder in (inner, *inner.parents) if folder.is_relative_to(_GROUPS))
 
 
 def checked_memory(memory: Any) -> int:
@@ -55,8 +50,7 @@ def checked_memory(memory: Any) -> int:
         found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", memory.lower())
         if found is not None:
             number, unit, binary = found.groups()
-            power = " kmgt".find(unit)
-            memory = float(number) * (1024**power if binary else _UNITS[unit])
+            memory = float(number) * (1024 if binary else 1000) ** " kmgt".find(unit or " ")
     number = isinstance(memory, int | float) and not isinstance(memory, bool)
     if not number or not 1 <= memory < float("inf"):
         raise InvalidParameterError(
@@ -68,10 +62,10 @@ def checked_memory(memory: Any) -> int:
 
 def written_bytes(n_bytes: float) -> str:
     """Write a number of bytes as a person would."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            break
-        n_bytes, unit = n_bytes / 1000, {"bytes": "kB", "kB": "MB", "MB": "GB", "GB": "TB"}[unit]
+    unit = "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if n_bytes >= 1000:
+            n_bytes, unit = n_bytes / 1000, larger
     return f"{n_bytes:.0f} {unit}" if n_bytes >= 100 or unit == "bytes" else f"{n_bytes:.3g} {unit}"
 
 

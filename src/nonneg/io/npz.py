@@ -20,12 +20,6 @@ from nonneg.io.table import ReadOptions, StoredArray, Table, check_format, choos
 _PICKLE_MARK = b"\x80"  # protocols 2 and later begin with this byte
 
 
-def read_npy(path: Path, options: ReadOptions) -> Table:
-    """Read the array."""
-    read_layout(path)
-    return Table(np.load(path, allow_pickle=False))
-
-
 def read_npz(path: Path, options: ReadOptions) -> Table:
     """Read one dense array, or the sparse matrix."""
     headers = _headers(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,14 +17,7 @@ from nonneg.io import matlab, matrix_market, npz, text
 from nonneg.io.hdf5 import chosen_group, chosen_matrix, is_group, open_checked, sparse_layout
 from nonneg.io.memory import checked_memory
 from nonneg.io.parquet import ParquetRows
-from nonneg.io.stored import (
-    ArrayRows,
-    CompressedRows,
-    FileRows,
-    StoredMatrix,
-    memmap_rows,
-    npy_rows,
-)
+from nonneg.io.stored import ArrayRows, CompressedRows, FileRows, StoredMatrix, memmap_rows, npy_rows
 from nonneg.io.table import (
     Presence,
     ReadOptions,
@@ -199,10 +191,6 @@ def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
     return stored
 
 
-def _open_npy(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
-    return npy_rows(path, memory)
-
-
 def _open_h5ad(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
     file = open_checked(path, "Reading a .h5ad file")
     return _annotated(file, options, str(path), memory, file)
@@ -284,7 +272,7 @@ TEN_X_FOLDER = Format(
     "10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", matrix_market.read_tenx_folder
 )
 FORMATS = {
-    ".npy": Format("npy", "a NumPy array", npz.read_npy, _open_npy),
+    ".npy": Format("npy", "a NumPy array", open=lambda path, options, memory: npy_rows(path, memory)),
     ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", npz.read_npz, several=True),
     ".csv": Format("csv", "comma-separated text", text.read, has_columns=True),
     ".tsv": Format("tsv", "tab-separated text", text.read, has_columns=True),
@@ -311,7 +299,8 @@ def format_of(path: Path) -> Format:
     if not path.exists():
         if str(path) == "-":
             raise FileFormatError("Standard input is not read: write the data to a file, and give its path.")
-        raise FileFormatError(f"{path} does not exist.{_near_files(path)}")
+        folder = "" if path.parent.is_dir() else f" Nor does the folder {path.parent}."
+        raise FileFormatError(f"{path} does not exist.{folder}")
     name = path.name.lower()
     for suffix in sorted(FORMATS, key=len, reverse=True):
         if name.endswith(suffix):
@@ -323,17 +312,3 @@ def format_of(path: Path) -> Format:
         f"{path} has an unknown ending ({ending}). Known endings are {', '.join(known_suffixes())}, "
         f"{TEN_X_FOLDER.words}, and a .zarr folder."
     )
-
-
-def _near_files(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f" Nor does the folder {path.parent}."
-    try:
-        beside = [entry.name for entry in path.parent.iterdir()]
-    except OSError:
-        return ""
-    # Endings are alike anyway: the names before them must be near.
-    stems = {name: name.partition(".")[0] for name in beside}
-    close = difflib.get_close_matches(path.name.partition(".")[0], set(stems.values()), n=3)
-    near = difflib.get_close_matches(path.name, [name for name in beside if stems[name] in close], n=3)
-    return f" Did you mean {' or '.join(near)}?" if near else ""

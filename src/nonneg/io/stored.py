@@ -18,7 +18,7 @@ from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError
 from nonneg.io.memory import checked_memory, written_bytes
 from nonneg.io.npz import read_layout
-from nonneg.io.table import compressed_matrix
+from nonneg.io.table import check_two_axes, compressed_matrix
 
 # Larger blocks read no faster: a block of this size takes tens of milliseconds from a fast disk, a hundred
 # times what it costs to begin one.
@@ -246,11 +246,7 @@ class ArrayRows(StoredMatrix):
     """An array that is read by slices: a Zarr array, an HDF5 dataset, or a memory-mapped one."""
 
     def __init__(self, array: Any, source: str, memory: Any = None, *, file: Any = None) -> None:
-        if len(array.shape) != 2:
-            raise FileFormatError(
-                f"{source} contains an array of shape {tuple(array.shape)}; expected a table with two "
-                "dimensions: one sample per row and one feature per column."
-            )
+        check_two_axes(array.shape, source)
         super().__init__(source, array.shape, array.dtype, memory)
         self.array, self._file = array, file
         chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)

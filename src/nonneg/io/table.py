@@ -50,20 +50,21 @@ class Selection:
         return kept, label
 
 
-def _place(given: str, names: Sequence[str] | None, n_columns: int, option: str, source: str) -> int:
-    if names is not None and given in names:
-        if list(names).count(given) > 1:
-            raise InvalidParameterError(
-                f"{option} {given}: {source} has several columns with this name. Give the position, from 0."
-            )
-        return list(names).index(given)
-    if given.isdecimal() and int(given) < n_columns:
-        return int(given)
+def _place(word: str, names: Sequence[str] | None, n_columns: int, option: str, source: str) -> int:
+    places = [at for at, name in enumerate(names or ()) if name == word]
+    if len(places) > 1:
+        raise InvalidParameterError(
+            f"{option} {word}: {source} has several columns with this name. Give the position, from 0."
+        )
+    if places:
+        return places[0]
+    if word.isdecimal() and int(word) < n_columns:
+        return int(word)
     if names is None:
         raise InvalidParameterError(
-            f"{option} {given}: {source} has no column names. Give a position from 0 to {n_columns - 1}."
+            f"{option} {word}: {source} has no column names. Give a position from 0 to {n_columns - 1}."
         )
-    raise UnknownNameError.of(option, given, list(names), other=f"a position from 0 to {n_columns - 1}")
+    raise UnknownNameError.of(option, word, names, other=f"a position from 0 to {n_columns - 1}")
 
 
 def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
@@ -180,6 +181,21 @@ def selected_columns(table: Table, selection: Selection, source: str) -> Table:
     )
 
 
+def check_two_axes(shape: Sequence[int], source: str) -> None:
+    """Reject an array that is no table."""
+    if len(shape) == 2:
+        return
+    remedy = (
+        f"X.reshape({shape[0]}, -1) makes a row of each of {shape[0]} images, X.reshape(-1, {shape[-1]}) of "
+        f"each pixel with {shape[-1]} channels; save the one you mean"
+        if len(shape) > 2
+        else "save it with one sample per row and one feature per column"
+    )
+    raise FileFormatError(
+        f"{source} contains an array of shape {tuple(shape)}; expected a table with two dimensions: {remedy}."
+    )
+
+
 def checked_table(table: Table, source: str, kind: str) -> Table:
     """Reject what is not a table of numbers, and check that the names fit the entries."""
     X = table.X
@@ -189,17 +205,7 @@ def checked_table(table: Table, source: str, kind: str) -> Table:
             f"{source} contains {what} (dtype {X.dtype}); expected real numbers. "
             "Save the numeric part on its own."
         )
-    if X.ndim != 2:
-        remedy = (
-            f"X.reshape({X.shape[0]}, -1) makes a row of each of {X.shape[0]} images, "
-            f"X.reshape(-1, {X.shape[-1]}) of each pixel with {X.shape[-1]} channels; save the one you mean"
-            if X.ndim > 2
-            else "save it with one sample per row and one feature per column"
-        )
-        raise FileFormatError(
-            f"{source} contains an array of shape {tuple(X.shape)}; expected a table with two dimensions: "
-            f"{remedy}."
-        )
+    check_two_axes(X.shape, source)
     if 0 in X.shape:
         raise FileFormatError(
             f"{source} contains an empty table of shape {tuple(X.shape)}; expected at least one row and one "
@@ -210,22 +216,16 @@ def checked_table(table: Table, source: str, kind: str) -> Table:
     if X.dtype.kind == "b":
         X = X.astype(np.uint8)
 
-    def fitting(names: Sequence[str] | None, side: int) -> tuple[str, ...] | None:
-        if names is None:
-            return None
-        if len(names) != X.shape[side]:
+    sides = {"row_names": 0, "column_names": 1, "labels": 0}
+    names = {name: getattr(table, name) for name in sides if getattr(table, name) is not None}
+    for name, one in names.items():
+        if len(one) != X.shape[sides[name]]:
             raise FileFormatError(
-                f"{source} has {X.shape[side]} {('rows', 'columns')[side]} but {len(names)} names for them. "
-                "It may be truncated; write it again from its source."
+                f"{source} has {X.shape[sides[name]]} {('rows', 'columns')[sides[name]]} but {len(one)} names "
+                "for them. It may be truncated; write it again from its source."
             )
-        return tuple(str(name) for name in names)
-
-    rows, columns, labels = (
-        fitting(table.row_names, 0),
-        fitting(table.column_names, 1),
-        fitting(table.labels, 0),
-    )
-    return Table(X, rows, columns, source, kind, labels, table.label_name, table.lines)
+        names[name] = tuple(map(str, one))
+    return replace(table, X=X, source=source, kind=kind, **names)
 
 
 def compressed_matrix(
