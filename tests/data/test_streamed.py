@@ -97,7 +97,7 @@ def test_two_blocks_are_in_memory_and_the_next_is_read_meanwhile(tmp_path):
     def read_rows(start, stop):
         rows = plain(start, stop)
         alive[0] += 1
-        weakref.finalize(rows.base, gone)
+        weakref.finalize(rows if rows.base is None else rows.base, gone)
         most[0] = max(most[0], alive[0])
         threads.add(threading.current_thread().name)
         reading.release()

@@ -50,7 +50,7 @@ def read(path: Path, options: ReadOptions) -> Table:
         with _opened(path) as stream:
             layout = _find_layout(_first_lines(stream), delimiter, options)
         if layout is None:
-            raise FileFormatError(f"{path} contains no row of numbers. Expected one sample per line.")
+            raise _no_rows(path)
         _check_header(layout, path)
         return _parsed(path, layout, options)
     except UnicodeDecodeError as error:
@@ -58,6 +58,10 @@ def read(path: Path, options: ReadOptions) -> Table:
             f"{path} is not text in UTF-8 (byte 0x{error.object[error.start]:02x} cannot be read). "
             "Save it as UTF-8."
         ) from error
+
+
+def _no_rows(path: Path) -> FileFormatError:
+    return FileFormatError(f"{path} contains no row of numbers. Expected one sample per line.")
 
 
 def _opened(path: Path) -> IO[str]:
@@ -154,7 +158,7 @@ def _parsed(path: Path, layout: Layout, options: ReadOptions) -> Table:
     if faults:
         raise _bad_cells(path, layout, dict(sorted(faults.items())))
     if not entries:
-        raise FileFormatError(f"{path} contains no row of numbers. Expected one sample per line.")
+        raise _no_rows(path)
     return Table(
         np.stack(entries),
         names or None,
@@ -167,35 +171,23 @@ def _parsed(path: Path, layout: Layout, options: ReadOptions) -> Table:
 
 def _bad_cells(path: Path, layout: Layout, faults: dict[int, tuple[int, str]]) -> FileFormatError:
     """Name all columns with cells that are not numbers, and what to do with them."""
-    names = layout.column_names
-    called = {at: str(at) if names is None else names[at - layout.has_index] for at in faults}
+    names = None if layout.column_names is None else ["", *layout.column_names][not layout.has_index :]
+    called = {at: str(at) if names is None else names[at] for at in faults}
     dropped = shlex.quote(",".join(called.values()))
-
-    def shown(cell: str) -> str:
-        return repr(cell if len(cell) <= 40 else f"{cell[:37]}...") + ", a date" * bool(_DATE.fullmatch(cell))
-
-    if len(faults) > 1:
-        cells = [f"{called[at]!r} (line {line}: {shown(cell)})" for at, (line, cell) in faults.items()]
-        return FileFormatError(
-            f"{path} has {len(faults)} columns with cells that are not numbers: {', '.join(cells)}. Leave "
-            f"them out with --drop {dropped}, or compare the components with one of them using "
-            "--label-column."
-        )
-    column, (line, cell) = next(iter(faults.items()))
+    cells = []
+    for at, (line, cell) in faults.items():
+        name = "" if names is None else f" ({called[at]!r})"
+        date = ", a date" if _DATE.fullmatch(cell) else ""
+        cell = cell if len(cell) <= 40 else f"{cell[:37]}..."
+        cells.append(f"line {line}, column {at + 1}{name}: expected a number, got {cell!r}{date}")
     # Names stand in the first column and the first line alone.
-    remedies = ["header=True (--header)"] if line == layout.n_skipped + 1 and names is None else []
-    remedies += ["index=True (--index)"] if column == 0 else []
-    remedy = (
-        f"If it is a name, pass {' or '.join(remedies)}."
-        if remedies
-        else f"If its column contains text, leave it out with --drop {dropped}, or compare the components "
-        f"with it using --label-column {dropped}."
-    )
-    name = "" if names is None else f" ({called[column]!r})"
+    first_line = names is None and any(line == layout.n_skipped + 1 for line, _ in faults.values())
+    remedies = ["header=True (--header)"] * first_line + ["index=True (--index)"] * (0 in faults)
+    remedy = f" If it is a name, pass {' or '.join(remedies)}." if remedies else ""
     return FileFormatError(
-        f"{path}, line {line}, column {column + 1}{name}: expected a number, got {shown(cell)}. Correct the "
-        "cell, or leave it empty where missing entries are allowed (`NMF` with missing='mask', `nonneg fit "
-        f"--missing mask`). {remedy}"
+        f"{path}, {'; '.join(cells)}. Correct the cell, or leave it empty where missing entries are allowed "
+        "(`NMF` with missing='mask', `nonneg fit --missing mask`). If its column contains text, leave it out "
+        f"with --drop {dropped}, or compare the components with it using --label-column.{remedy}"
     )
 
 
