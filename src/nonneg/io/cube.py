@@ -67,7 +67,7 @@ class Cube:
         if self.wavelengths is not None and np.shape(self.wavelengths) != shape[2:]:
             raise ShapeError(
                 f"Expected {shape[2]} wavelengths, one for each band of the file, those that are left out "
-                f"among them, got an array of shape {np.shape(self.wavelengths)}. Bands must come last in the "
+                f"among them, got an array of shape {np.shape(self.wavelengths)}. Bands come last in the "
                 f"cube, which has shape {shape}: np.moveaxis(array, axis, 2) puts them there."
             )
         if self.bands is not None:

@@ -15,6 +15,7 @@ from nonneg.exceptions import FileFormatError, NonnegWarning, OutputError
 
 _PLACE = ("map info", "coordinate system string", "projection info", "geo points", "x start", "y start")
 """Entries of a header that say where on the ground an image lies."""
+_INTERLEAVES = ("bsq", "bil", "bip", "BSQ", "BIL", "BIP")
 _DELETED = -1e30
 """Libraries write numbers below this one where there is no value: -1.23e34, by the U.S. Geological Survey."""
 _NANOMETERS = {
@@ -89,7 +90,7 @@ def _opened(path: Path, attribute: str, otherwise: str) -> tuple[Any, Mapping[st
             # Names of entries in capitals, which many sensors write, are read all the same.
             warnings.simplefilter("ignore")
             entries = envi.read_envi_header(str(header))
-            if (order := str(entries.get("interleave", "bsq"))) not in "bsq bil bip BSQ BIL BIP".split():
+            if (order := str(entries.get("interleave", "bsq"))) not in _INTERLEAVES:
                 # Any other word would be read as bsq, and the scene be scrambled.
                 raise FileFormatError(
                     f"The header {header} has the interleave {order!r}. Expected bsq, bil or bip; correct it."

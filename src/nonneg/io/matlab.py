@@ -18,7 +18,8 @@ from nonneg.io.hdf5 import is_group, open_checked
 from nonneg.io.limits import expansion_limit, too_large
 from nonneg.io.table import ReadOptions, StoredArray, Table, choose_array, compressed_matrix
 
-_NUMERIC = frozenset("double single logical sparse int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+_INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+_NUMERIC = frozenset(["double", "single", "logical", "sparse", *_INTEGERS])
 _MATRIX, _COMPRESSED = 14, 15
 # Signed and unsigned integers, floats, nested matrices and text: types of elements in version 5.
 _DATA_TYPES = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 16, 17, 18})
@@ -89,7 +90,9 @@ def check_elements(path: Path) -> None:
     """Reject a file with elements of unknown types: SciPy looks them up in a table without a check."""
     with path.open("rb") as stream:
         header = stream.read(128)
-        if 0 in header[:4]:  # how SciPy tells version 4, of which it makes room for whatever a header declares
+        if (
+            0 in header[:4]
+        ):  # how SciPy tells version 4, of which it makes room for whatever a header declares
             raise FileFormatError(
                 f"{path} is a MATLAB file of version 4, or damaged. Save it again: save('file.mat', '-v7')."
             )

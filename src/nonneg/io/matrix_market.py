@@ -54,8 +54,10 @@ def read_matrix(path: Path) -> MatrixLike:
             check_rows(sizes[0], path)
             return _coordinates(stream, field, symmetry, sizes, path)
         if symmetry != "general":
-            raise FileFormatError(f"{path} has half of a dense matrix. Write all of it ('array ... general').")
-        kind = [("value", int if "integer" in field else float)]
+            raise FileFormatError(
+                f"{path} has half of a dense matrix. Write all of it ('array ... general')."
+            )
+        kind: list[tuple[str, type]] = [("value", int if "integer" in field else float)]
         return _entries(stream, kind, sizes[0] * sizes[1], path)["value"].reshape(sizes[::-1]).T
 
 

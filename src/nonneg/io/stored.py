@@ -282,7 +282,7 @@ def memmap_rows(array: Any, memory: Any = None) -> StoredMatrix:
 
 
 class CompressedRows(StoredMatrix):
-    """The arrays of a CSR matrix, of which only what a block needs is read, or of a CSC matrix, read whole."""
+    """The arrays of a CSR matrix, of which a block reads only its part, or of a CSC matrix, read whole."""
 
     is_sparse = True
 

@@ -221,8 +221,8 @@ def checked_table(table: Table, source: str, kind: str) -> Table:
     for name, one in names.items():
         if len(one) != X.shape[sides[name]]:
             raise FileFormatError(
-                f"{source} has {X.shape[sides[name]]} {('rows', 'columns')[sides[name]]} but {len(one)} names "
-                "for them. It may be truncated; write it again from its source."
+                f"{source} has {X.shape[sides[name]]} {('rows', 'columns')[sides[name]]} but {len(one)} "
+                "names for them. It may be truncated; write it again from its source."
             )
         names[name] = tuple(map(str, one))
     return replace(table, X=X, source=source, kind=kind, **names)
