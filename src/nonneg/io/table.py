@@ -182,7 +182,7 @@ def selected_columns(table: Table, selection: Selection, source: str) -> Table:
 
 
 def check_two_axes(shape: Sequence[int], source: str) -> None:
-    """Reject an array that is no table."""
+    """Reject an array with another number of axes than a table has."""
     if len(shape) == 2:
         return
     remedy = (
