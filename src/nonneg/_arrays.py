@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
@@ -17,6 +19,7 @@ from array_api_compat import device as device_of
 
 from nonneg._typing import Array
 
+Options, Result = ParamSpec("Options"), TypeVar("Result")
 # The devices whose tensors go to the kernels for GPUs. Tests add "cpu", where Triton's interpreter runs them.
 GPU_DEVICES = {"cuda"}
 
@@ -137,7 +140,9 @@ def clipped(array: Any, low: float | None = None, high: float | None = None) -> 
 
 
 def numpy_view(array: Any) -> Any:
-    """Return a NumPy array that shares the memory of a CPU tensor; other arrays are returned as they are."""
+    """Return a NumPy array that shares the memory of a CPU tensor, also in fields; others as they are."""
+    if is_dataclass(array) and not isinstance(array, type):
+        return replace(array, **{each.name: numpy_view(getattr(array, each.name)) for each in fields(array)})
     return array.detach().numpy() if is_cpu_tensor(array) else array
 
 
@@ -146,6 +151,22 @@ def tensor_view(array: Any) -> Any:
     import torch
 
     return torch.from_numpy(array)
+
+
+def serves_tensors(function: Callable[Options, Result]) -> Callable[Options, Result]:
+    """Let a function of NumPy arrays serve CPU tensors in their memory; its arrays become tensors."""
+
+    @wraps(function)
+    def served(*arrays: Any, **options: Any) -> Any:
+        if not any(map(is_cpu_tensor, arrays)):
+            return function(*arrays, **options)
+        views = {name: numpy_view(option) for name, option in options.items()}
+        found: Any = function(*map(numpy_view, arrays), **views)
+        if isinstance(found, tuple):
+            return tuple(tensor_view(part) if isinstance(part, np.ndarray) else part for part in found)
+        return tensor_view(found)
+
+    return served
 
 
 def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:

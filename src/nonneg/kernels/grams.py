@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_float_array, numpy_view, scalar
+from nonneg._arrays import is_float_array, scalar
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg.kernels.nonzeros import row_hessians
@@ -228,15 +228,3 @@ def quadratic_form(factor: Any, gram: Gram) -> Any:
     else:
         values = factor[:, None, :] @ gram.dense().matrices @ factor[:, :, None]
     return scalar(xp.sum(values, dtype=xp.float64))
-
-
-def numpy_gram(gram: Gram) -> Gram:
-    """Return Gram matrices in NumPy that share the memory of CPU tensors."""
-    if isinstance(gram, SharedGram):
-        return SharedGram(numpy_view(gram.matrix))
-    if isinstance(gram, ListedGrams):
-        arrays = (numpy_view(array) for array in (gram.other, gram.indptr, gram.indices))
-        return ListedGrams(numpy_view(gram.base), gram.values, *arrays)
-    if isinstance(gram, WeightedGrams):
-        return WeightedGrams(numpy_view(gram.weights), numpy_view(gram.other), gram.ridge)
-    return DenseGrams(numpy_view(gram.dense().matrices))

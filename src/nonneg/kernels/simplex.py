@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, tensor_view
+from nonneg._arrays import is_float_array, serves_tensors
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg._typing import FloatArray
-from nonneg.kernels.block_pivoting.exchanges import PivotedRows, pivot_in_batches
+from nonneg.kernels.block_pivoting.array_api import PivotedRows, pivot_in_batches
 
 
+@serves_tensors
 def simplex_pivoting(
     gram: Any, cross: Any, *, start: Any = None, max_pivots: int | None = None
 ) -> tuple[Any, Any]:
@@ -47,12 +48,6 @@ def simplex_pivoting(
     ----------
     .. [1] Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 1, here with one equality.
     """
-    if is_cpu_tensor(cross):
-        guess = None if start is None else numpy_view(start)
-        rows, flags = simplex_pivoting(
-            numpy_view(gram), numpy_view(cross), start=guess, max_pivots=max_pivots
-        )
-        return tensor_view(rows), tensor_view(flags)
     max_pivots = 20 + 5 * cross.shape[1] if max_pivots is None else max_pivots
     compiled = core() if is_float_array(cross) else None
     inverse = None if compiled is None else _accurate_inverse(gram)

@@ -31,8 +31,8 @@ from nonneg.initializers.registry import INITS
 from nonneg.iteration import History, Run, SlowDecrease, StopReason
 from nonneg.iteration.captured import WARM_UP, record
 from nonneg.kernels import batched_kl
-from nonneg.kernels.batched_hals import batched_hals
 from nonneg.kernels.batched_kl import batched_targets
+from nonneg.kernels.hals import batched_hals
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import alternating, newton

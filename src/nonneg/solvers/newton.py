@@ -36,9 +36,8 @@ from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.block_pivoting.array_api import block_pivoting as with_pivots
 from nonneg.kernels.grams import DenseGrams
 from nonneg.kernels.kl_newton import tiled_newton_pass
-from nonneg.kernels.newton_targets import newton_targets
-from nonneg.kernels.newton_targets.array_api import along
-from nonneg.kernels.newton_targets.array_api import residuals as row_residuals
+from nonneg.kernels.newton_targets import along, newton_targets
+from nonneg.kernels.newton_targets import residuals as row_residuals
 from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
 from nonneg.kernels.sparse_products import sampled_product
 from nonneg.losses.beta import BetaLoss, over_blocks

@@ -33,7 +33,8 @@ def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = Non
     return ratio, power if mask is None else power * mask
 
 
-def _divergences(x: Any, v: Any, beta: float, lower_bound: float) -> Any:
+def divergences(x: Any, v: Any, beta: float, lower_bound: float) -> Any:
+    """Return the divergence of every entry in float64."""
     xp = array_namespace(x, v)
     x, v = xp.astype(x, xp.float64), xp.astype(v, xp.float64)
     if beta == 2:
@@ -52,7 +53,7 @@ def _divergences(x: Any, v: Any, beta: float, lower_bound: float) -> Any:
 
 def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: Any = None) -> Any:
     """Return the divergence of every row in float64; see `kernels.beta_products.row_losses`."""
-    terms = _divergences(x, v, beta, lower_bound)
+    terms = divergences(x, v, beta, lower_bound)
     xp = array_namespace(terms)
     for factor in (mask, weights):
         if factor is not None:
@@ -64,7 +65,7 @@ def column_losses(
     x: Any, v: Any, beta: float, lower_bound: float, row_weights: Any = None, weights: Any = None
 ) -> Any:
     """Return the divergence of every column in float64; see `kernels.beta_products.column_losses`."""
-    terms = _divergences(x, v, beta, lower_bound)
+    terms = divergences(x, v, beta, lower_bound)
     xp = array_namespace(terms)
     if weights is not None:
         terms = terms * xp.astype(weights, xp.float64)

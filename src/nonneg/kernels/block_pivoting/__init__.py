@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, on_gpu, tensor_view
+from nonneg._arrays import is_float_array, on_gpu, serves_tensors
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg.kernels.block_pivoting import array_api
-from nonneg.kernels.grams import DenseGrams, Gram, SharedGram, gram_matrices, numpy_gram
+from nonneg.kernels.grams import DenseGrams, Gram, SharedGram, gram_matrices
 
 # Entries of the systems of rows with a singular one up to which all of them are solved with a tiny ridge. It
 # gives the minimum to rounding, which coordinate descent only approaches, but takes long for many rows.
 FEW_ENTRIES = 2_000_000
 
 
+@serves_tensors
 def block_pivoting(
     factor: Any, gram: Gram, cross: Any, *, max_pivots: int | None = None, in_place: bool = False
 ) -> tuple[Any, Any]:
@@ -52,10 +53,6 @@ def block_pivoting(
 
         if triton.is_supported(factor):
             return triton.block_pivoting(factor, gram, cross, max_pivots, in_place=in_place)
-    if is_cpu_tensor(factor):
-        views = numpy_view(factor), numpy_gram(gram), numpy_view(cross)
-        rows, flags = block_pivoting(*views, max_pivots=max_pivots)
-        return tensor_view(rows), tensor_view(flags)
     compiled = core() if is_float_array(factor) else None
     if compiled is None:
         return array_api.block_pivoting(factor, gram, cross, max_pivots)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, on_gpu, tensor_view
+from nonneg._arrays import is_cuda_tensor, is_float_array, on_gpu, serves_tensors
 from nonneg._compiled import core
 from nonneg._devices import warn_without_triton
 from nonneg._threads import BLAS, parallel_for, team_size
-from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, WeightedGrams, numpy_gram
+from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, WeightedGrams
 from nonneg.kernels.hals import array_api
 
 # Rows of a block of the core.
@@ -24,6 +24,7 @@ BLOCK = 128
 OWN_ENTRIES = 1 << 18
 
 
+@serves_tensors
 def hals_passes(
     factor: Any,
     gram: Gram,
@@ -72,16 +73,6 @@ def hals_passes(
         if triton.is_supported(factor):
             return triton.hals_passes(factor, gram, cross, order, max_passes, shrink)
         warn_without_triton()
-    if is_cpu_tensor(factor):
-        rows, violation = hals_passes(
-            numpy_view(factor),
-            numpy_gram(gram),
-            numpy_view(cross),
-            order=order,
-            max_passes=max_passes,
-            shrink=shrink,
-        )
-        return tensor_view(rows), violation
     turns = np.arange(factor.shape[1]) if order is None else np.asarray(order, dtype=np.int64)
     options = (turns, max_passes, shrink)
     compiled = core() if is_float_array(factor) else None
@@ -126,3 +117,35 @@ def _own_grams(factor: Any, gram: DenseGrams | WeightedGrams, cross: Any, option
         return violation
 
     return out, float(sum(parallel_for(work, n_rows, chunk_size=size, operations=operations)))
+
+
+def batched_hals(
+    factor: Any, gram: Any, cross: Any, *, max_passes: int = 1, shrink: float = 0.0
+) -> tuple[Any, Any]:
+    """Do the same for the rows of many factors at once, each factor with a Gram matrix of its own.
+
+    Parameters
+    ----------
+    factor : array of shape (batch, n_rows, k)
+        The initial rows; not modified.
+    gram : array of shape (batch, k, k)
+        The matrices G.
+    cross : array of shape (batch, n_rows, k)
+        The rows c.
+    max_passes, shrink : int and float, default 1 and 0.0
+        As for `hals_passes`.
+
+    Returns
+    -------
+    factor : array of shape (batch, n_rows, k)
+        The updated rows.
+    violation : array of shape (batch,)
+        Sums of the absolute projected gradients in the first pass.
+    """
+    if is_cuda_tensor(factor):
+        from nonneg.kernels.hals import triton
+
+        if triton.is_supported(factor[0]):
+            return triton.batched_hals(factor, gram, cross, max_passes, shrink)
+        warn_without_triton()
+    return array_api.batched_hals(factor, gram, cross, range(factor.shape[2]), max_passes, shrink)

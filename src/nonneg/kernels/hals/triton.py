@@ -164,51 +164,43 @@ def hals_rows(
     chosen = tuple(range(k)) if order is None else tuple(int(a) for a in order)
     if not chosen:
         return from_torch(factor, like), from_torch(violations.zero_(), like)
-    turns = _order(chosen, factor.device)
-    numbers = _number(shrink * shrink, factor.dtype, factor.device)
-    todo = None if todo is None else to_torch(todo).to(torch.int8)
     for rows, matrices in gram_chunks(gram, n_rows, k, factor.dtype):
+        some = factor[rows]
+        if not some.shape[0]:
+            continue
+        n = some.shape[0] // matrices.shape[0]
+        strides = (n, factor.stride(1), cross.stride(1), out.stride(1))
         _launch(
-            factor[rows], matrices, cross[rows], out[rows], violations[rows], turns, numbers,
-            None if todo is None else todo[rows], max_passes, chosen != tuple(range(k)),
+            some, matrices, cross[rows], out[rows], violations[rows], chosen, shrink,
+            None if todo is None else to_torch(todo)[rows].to(torch.int8), max_passes, n, strides,
         )  # fmt: skip
     return from_torch(out, like), from_torch(violations, like)
 
 
-def _launch(
-    factor: Any, matrices: Any, cross: Any, out: Any, violations: Any, order: Any, numbers: Any, todo: Any,
-    max_passes: int, ordered: bool,
-) -> None:  # fmt: skip
-    n_rows, k = factor.shape
-    if n_rows == 0:
-        return
-    n = n_rows // matrices.shape[0]
-    strides = (n, factor.stride(1), cross.stride(1), out.stride(1))
-    _start(factor, matrices, cross, out, violations, order, numbers, todo, max_passes, ordered, n, k, strides)
-
-
-def hals_batch(factor: Any, matrices: Any, cross: Any, max_passes: int, shrink: float) -> tuple[Any, Any]:
-    """Update the rows of many factors, given as (batch, k, n_rows); return them and the violations."""
+def batched_hals(factor: Any, gram: Any, cross: Any, max_passes: int, shrink: float) -> tuple[Any, Any]:
+    """Update the rows of many factors; see `kernels.hals.batched_hals`."""
     import torch
 
-    batch, k, n = factor.shape
-    out = torch.empty_like(factor)
+    # Rows of a factor lie beside each other where it is the transpose of an array in order.
+    turned, targets = factor.mT.contiguous(), cross.mT.contiguous()
+    batch, k, n = turned.shape
+    out = torch.empty_like(turned)
     violations = torch.empty((batch, n), dtype=factor.dtype, device=factor.device)
-    if not factor.numel():
-        return out, violations
-    turns = _order(tuple(range(k)), factor.device)
-    numbers = _number(shrink * shrink, factor.dtype, factor.device)
-    _start(
-        factor, matrices, cross, out, violations, turns, numbers, None, max_passes, False, n, k,
-        (k * n, n, n, n),
-    )  # fmt: skip
-    return out, violations
+    if factor.numel():
+        strides = (k * n, n, n, n)
+        _launch(
+            turned, gram.contiguous(), targets, out, violations, tuple(range(k)), shrink, None, max_passes,
+            n, strides,
+        )  # fmt: skip
+    return out.mT, violations.sum(dim=1)
 
 
-def _start(
-    factor: Any, matrices: Any, cross: Any, out: Any, violations: Any, order: Any, numbers: Any, todo: Any,
-    max_passes: int, ordered: bool, n: int, k: int, strides: tuple[int, ...],
+def _launch(
+    factor: Any, matrices: Any, cross: Any, out: Any, violations: Any, order: tuple[int, ...], shrink: float,
+    todo: Any, max_passes: int, n: int, strides: tuple[int, ...],
 ) -> None:  # fmt: skip
+    """Run the kernel on rows of which `n` in a row share a matrix."""
+    k = matrices.shape[1]
     K = padded(k)
     R = rows_per_program(n * matrices.shape[0], n, K, factor.element_size())
     n_tiles = -(-n // R)
@@ -217,20 +209,20 @@ def _start(
         cross,
         out,
         matrices,
-        order,
-        numbers,
+        _order(order, factor.device),
+        _number(shrink * shrink, factor.dtype, factor.device),
         violations if todo is None else todo,
         violations,
         n_tiles,
         n,
         k,
-        order.shape[0],
+        len(order),
         max_passes,
         *strides,
         K=K,
         R=R,
         SKIPS=todo is not None,
-        ORDERED=ordered,
+        ORDERED=order != tuple(range(k)),
         num_warps=1,
     )
 

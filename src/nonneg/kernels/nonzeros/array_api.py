@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
+from nonneg._arrays import serves_tensors
 from nonneg.kernels.sparse_products import row_sums, rows_of_entries, sampled_product, sparse_times
 
 
@@ -77,11 +77,9 @@ def line_search(
     return xp.astype(xp.where(found, steps, 0 * one), A.dtype)
 
 
+@serves_tensors
 def row_hessians(indptr: Any, indices: Any, curvatures: Any, Bt: Any) -> Any:
     """Return the matrices of all rows; see `kernels.nonzeros.row_hessians`."""
-    if is_cpu_tensor(Bt):
-        views = (None if part is None else numpy_view(part) for part in (indptr, indices, curvatures, Bt))
-        return tensor_view(row_hessians(*views))
     xp = array_namespace(Bt)
     k = Bt.shape[1]
     if curvatures is None:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cpu_tensor, is_float_array, numpy_view, tensor_view
+from nonneg._arrays import is_float_array, serves_tensors
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg.kernels.sparse_products import array_api
@@ -24,6 +24,7 @@ def _implementation(array: Any) -> Any:
     return triton if triton.is_supported(array) else array_api
 
 
+@serves_tensors
 def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: Any = None) -> Any:
     """Multiply a CSR matrix with a tall dense one.
 
@@ -45,9 +46,6 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: Any = N
     -----
     Costs 2 nnz k operations. Threads take ranges of rows; a GPU takes parts of rows and adds them in order.
     """
-    if is_cpu_tensor(data):
-        views = (numpy_view(array) for array in (indptr, indices, data, Bt))
-        return tensor_view(sparse_times(*views))
     if not isinstance(data, np.ndarray):
         return _implementation(data).sparse_times(indptr, indices, data, Bt, plan)
     n_rows, (n_columns, k) = len(indptr) - 1, Bt.shape
@@ -61,6 +59,7 @@ def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, *, plan: Any = N
     return out
 
 
+@serves_tensors
 def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any, *, plan: RowPlan | None = None) -> Any:
     """Return the entries of A B' at the stored places of a CSR pattern.
 
@@ -80,8 +79,6 @@ def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any, *, plan: RowPlan
     array of shape (nnz,)
         The values, in the order of the pattern.
     """
-    if is_cpu_tensor(A):
-        return tensor_view(sampled_product(*(numpy_view(array) for array in (indptr, indices, A, Bt))))
     if not isinstance(A, np.ndarray):
         return _implementation(A).sampled_product(indptr, indices, A, Bt, plan)
     compiled = core() if is_float_array(A) else None
@@ -99,6 +96,7 @@ def _places(indptr: Any, indices: Any) -> tuple[Any, Any]:
     return np.ascontiguousarray(indptr, dtype=index), np.ascontiguousarray(indices, dtype=index)
 
 
+@serves_tensors
 def row_sums(indptr: Any, values: Any, *, plan: RowPlan | None = None) -> Any:
     """Return the sum of the values of every row, in their dtype.
 
@@ -116,8 +114,6 @@ def row_sums(indptr: Any, values: Any, *, plan: RowPlan | None = None) -> Any:
     array of shape (n_rows,)
         The sums; 0 for empty rows.
     """
-    if is_cpu_tensor(values):
-        return tensor_view(row_sums(numpy_view(indptr), numpy_view(values)))
     if not isinstance(values, np.ndarray):
         return _implementation(values).row_sums(indptr, values, plan)
     out = np.zeros(len(indptr) - 1, dtype=values.dtype)
@@ -127,10 +123,9 @@ def row_sums(indptr: Any, values: Any, *, plan: RowPlan | None = None) -> Any:
     return out
 
 
+@serves_tensors
 def rows_of_entries(indptr: Any, first: int, last: int) -> Any:
     """Return the rows of the entries from `first` to `last` of a CSR pattern."""
-    if is_cpu_tensor(indptr):
-        return tensor_view(rows_of_entries(numpy_view(indptr), first, last))
     if isinstance(indptr, np.ndarray):
         lengths = np.diff(np.clip(indptr, first, last))
         return np.repeat(np.arange(len(lengths), dtype=indptr.dtype), lengths)
