@@ -25,6 +25,9 @@ def test_the_door_gives_the_array_code(k, n, m, rng):
     for one, other, expected in zip(found, three, known, strict=True):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_allclose(one, expected, rtol=1e-10)
+    shared = update_factors(V[:1], 1e-3, A, B, 4)
+    for one, expected in zip(shared, portable_update_factors(V[:1], 1e-3, A, B, 4), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-10)
     np.testing.assert_allclose(known[2], 1.0 / (known[0] @ known[1] + 1e-3), rtol=1e-14)
 
 

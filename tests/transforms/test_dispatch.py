@@ -12,7 +12,7 @@ from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step, compiled_step
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.options import method_options
-from nonneg.transforms.state import FactorState, concatenated, part_of
+from nonneg.transforms.state import concatenated, part_of
 
 pytestmark = pytest.mark.skipif(core() is None, reason="the core was not built")
 
@@ -77,25 +77,6 @@ def test_odd_sizes_and_several_rotations(m, n, k):
     data, state = problem(4, m, n, k)
     advanced_both_ways("tl", data, state, method_options("tl", eps0=1e-6, n_rotation_updates=2), 6)
     advanced_both_ways("jd", data, state, method_options("jd", eps0=1e-6, n_rotation_updates=2), 4)
-
-
-def test_factors_alone_of_one_and_of_own_variances():
-    data, start = problem(5)
-    options = method_options("jd", eps0=1e-8)
-    V = data.variances(start.transform[0])[None]
-    state = FactorState(start.activations, start.components)
-    fast, slow = compiled_step("nmf", V, options), ARRAY_STEPS["nmf"]
-    new, measures = fast(state)
-    expected, values = slow(state, V, options)
-    np.testing.assert_allclose(new.activations, expected.activations, rtol=1e-10)
-    np.testing.assert_allclose(new.components, expected.components, rtol=1e-10)
-    np.testing.assert_allclose(new.components.sum(axis=2), 1.0)
-    for name in ("loss", "C", "L", "I"):
-        np.testing.assert_allclose(measures[name], values[name], rtol=1e-10)
-    own = np.stack([data.variances(transform) for transform in start.transform])
-    new, _ = compiled_step("nmf", own, options)(state)
-    expected, _ = slow(state, own, options)
-    np.testing.assert_allclose(new.activations, expected.activations, rtol=1e-10)
 
 
 def test_nothing_given_is_changed():

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from nonneg._compiled import core
-from nonneg._threads import parallel_for, team_size
+from nonneg._threads import team_size
 from nonneg._typing import FloatArray, IntArray
 
 # Perturbation of the right-hand sides against cycling: rows of sparse matrices vanish by accident on a basis,
@@ -23,7 +23,7 @@ class L1Rows(NamedTuple):
     # Row i is y with ``|A y| <= 1`` and ``y_i = ||b||_1``, up to rounding, where `n_pivots` is not negative.
     dual: FloatArray
     bases: IntArray  # where each row may be nonzero
-    n_pivots: IntArray  # -1 where the method gave up
+    n_pivots: IntArray  # -1 where the method gave up, as it does for all rows without the compiled core
 
 
 def minimum_l1_rows(
@@ -61,17 +61,11 @@ def minimum_l1_rows(
     # The same perturbation in every call, so that an earlier basis is one of the same problem.
     targets = np.eye(n) + PERTURBATION * np.random.default_rng(0).uniform(0.5, 1.0, (n, n))
     limit = 50 * n if max_pivots is None else max_pivots
-    compiled, operations = core(), 4.0 * n * n * (m + n)
-    if compiled is not None:
-        compiled.l1_rows(
-            A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, team_size(operations)
-        )
+    if (compiled := core()) is None:
+        found.n_pivots[:] = -1
         return found
-
-    def work(start: int, stop: int) -> None:
-        l1_rows(A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, start, stop)
-
-    parallel_for(work, n, chunk_size=1, operations=operations)
+    threads = team_size(4.0 * n * n * (m + n))
+    compiled.l1_rows(A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, threads)
     return found
 
 
@@ -80,53 +74,3 @@ def initial_bases(A: FloatArray) -> IntArray:
     n = A.shape[1]
     _, order = scipy.linalg.qr(A.T, mode="r", pivoting=True)
     return np.tile(np.asarray(order[:n], dtype=np.int64), (n, 1))
-
-
-def l1_rows(
-    A: FloatArray,
-    targets: FloatArray,
-    bases: IntArray,
-    out: FloatArray,
-    dual: FloatArray,
-    n_pivots: IntArray,
-    tol: float,
-    max_pivots: int,
-    start: int,
-    stop: int,
-) -> None:
-    """Solve problems `start` to `stop`, in place; see `kernels.l1_simplex.minimum_l1_rows`."""
-    for i in range(start, stop):
-        basis = bases[i]
-        inverse = np.linalg.inv(A[basis])
-        signs = np.where(targets[i] @ inverse >= 0, 1.0, -1.0)
-        n_pivots[i] = -1
-        for pivot in range(max_pivots):
-            sizes = np.abs(A @ (inverse @ signs))
-            sizes[basis] = 0.0
-            entering = int(np.argmax(sizes))
-            if sizes[entering] <= 1.0 + tol:
-                n_pivots[i] = pivot
-                break
-            side = 1.0 if A[entering] @ (inverse @ signs) > 0 else -1.0
-            rates = side * (A[entering] @ inverse)
-            place = _leaving(targets[i] @ inverse, rates, signs, 1.0 - sizes[entering])
-            if place < 0:
-                break
-            signs[place] = side
-            basis[place] = entering
-            inverse = np.linalg.inv(A[basis])
-        out[i] = 0.0
-        out[i, basis] = inverse[i]
-        dual[i] = inverse @ signs
-
-
-def _leaving(values: FloatArray, rates: FloatArray, signs: FloatArray, slope: float) -> int:
-    # The entries that shrink to zero, in the order in which they reach it; ties by decreasing rate.
-    falling = np.flatnonzero(signs * rates > 1e-11)
-    lengths = np.maximum(values[falling] / rates[falling], 0.0)
-    for place in falling[np.lexsort((-np.abs(rates[falling]), lengths))]:
-        slope += 2.0 * abs(rates[place])
-        signs[place] = -signs[place]
-        if slope >= 0:
-            return int(place)
-    return -1

@@ -24,8 +24,8 @@ def update_factors(
 
     Parameters
     ----------
-    V : array of shape (batch, n, m)
-        Variances; not changed.
+    V : array of shape (batch, n, m) or (1, n, m)
+        Variances of each, or of all; not changed.
     eps0 : float
         Added to data and model.
     activations : array of shape (batch, n, k)

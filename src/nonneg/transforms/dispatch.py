@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray
 from nonneg.kernels import transforms as kernels
 from nonneg.transforms.options import DEFAULTS, TransformOptions
-from nonneg.transforms.state import FactorState, TransformState, concatenated, part_of
+from nonneg.transforms.state import TransformState, concatenated, part_of
 from nonneg.transforms.steps import Measures, jd_step, nmf_step, tl_step
 
 Step = Callable[[Any], tuple[Any, Measures]]
@@ -55,33 +54,32 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
 
 
 def compiled_step(method: str, data: Any, options: TransformOptions) -> Any:
-    """Return the compiled kernels of a method as a step of the loop, where they support the problem."""
-    held = data[:1, ...] if method == "nmf" else data.virtual
-    published = method == "nmf" or options.line_search == DEFAULTS[method]["line_search"]
-    if not (published and kernels.is_supported(held, None if method == "jd" else options.eps0)):
+    """Return the compiled kernel as a step of the loop, where it supports the problem."""
+    # Factors of a fixed transform have a kernel of their own, `kernels.majorization_equalization`.
+    if method == "nmf" or options.line_search != DEFAULTS[method]["line_search"]:
         return None
-    return {"tl": _Learning, "jd": _Diagonalization, "nmf": _Factors}[method](data, options)
+    supported = kernels.is_supported(data.virtual, options.eps0 if method == "tl" else None)
+    return _CompiledStep(method, data, options) if supported else None
 
 
-class _Learning:
+class _CompiledStep:
     """The moments of the frames are kept for the next iteration, if it begins where this one ended."""
 
-    def __init__(self, data: Any, options: TransformOptions) -> None:
-        self.columns, self.options = kernels.by_column(data.virtual), options
+    def __init__(self, method: str, data: Any, options: TransformOptions) -> None:
+        self.learns, self.options = method == "tl", options
+        self.columns = np.ascontiguousarray(data.virtual.swapaxes(1, 2))
         self._frames: FloatArray | None = None
         self._moments: tuple[FloatArray, FloatArray] | None = None
 
     def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
         options = self.options
-        assert state.activations is not None
-        assert state.components is not None
-        done = kernels.tl_step(
+        factors = (state.activations, state.components)
+        done = kernels.transform_step(
             self.columns,
             options.eps0,
             state.transform,
             state.frames,
-            state.activations,
-            state.components,
+            factors if self.learns else None,
             n_nmf_updates=options.n_nmf_updates,
             n_rotation_updates=options.n_rotation_updates,
             max_trials=options.max_trials,
@@ -89,44 +87,7 @@ class _Learning:
         )
         self._frames, self._moments = done.frames, done.moments
         # Not `replace`, which takes as long as some updates of the factors.
-        new = TransformState(done.transform, done.frames, done.activations, done.components, state.n_done + 1)
+        new = TransformState(done.transform, done.frames, *(done.factors or factors), state.n_done + 1)
         measures = done.measures
-        measures["loss"] = measures["C"]
+        measures["loss"] = measures["C" if self.learns else "L"]
         return new, measures
-
-
-class _Diagonalization:
-    """Rotations alone."""
-
-    def __init__(self, data: Any, options: TransformOptions) -> None:
-        self.columns, self.options = kernels.by_column(data.virtual), options
-
-    def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
-        done = kernels.jd_step(
-            self.columns,
-            self.options.eps0,
-            state.transform,
-            state.frames,
-            n_rotation_updates=self.options.n_rotation_updates,
-            max_trials=self.options.max_trials,
-        )
-        new = replace(state, transform=done.transform, frames=done.frames, n_done=state.n_done + 1)
-        return new, done.measures | {"loss": done.measures["L"]}
-
-
-class _Factors:
-    """Updates of the factors with a fixed transform."""
-
-    def __init__(self, variances: FloatArray, options: TransformOptions) -> None:
-        self.variances, self.options = variances, options
-
-    def __call__(self, state: FactorState) -> tuple[FactorState, Measures]:
-        done = kernels.nmf_step(
-            self.variances,
-            self.options.eps0,
-            state.activations,
-            state.components,
-            n_nmf_updates=self.options.n_nmf_updates,
-        )
-        new = FactorState(done.activations, done.components, state.n_done + 1)
-        return new, done.measures | {"loss": done.measures["I"]}

@@ -11,7 +11,6 @@ from nonneg._random import Seed
 from nonneg._typing import FloatArray
 from nonneg.transforms.certificate import certified
 from nonneg.transforms.covariances import FrameCovariances
-from nonneg.transforms.dispatch import compiled_step
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.loop import BatchRun, LoopOptions
 from nonneg.transforms.objective import divergence, full_objective, likelihood, variances
@@ -133,8 +132,7 @@ def _with_factors(
     while left > 0:
         n_iter = min(left, UNWATCHED_ITERATIONS)
         several = replace(options, n_nmf_updates=n_iter * options.n_nmf_updates)
-        compiled = compiled_step("nmf", V, several)
-        factors, _ = nmf_step(factors, V, several) if compiled is None else compiled(factors)
+        factors, _ = nmf_step(factors, V, several)
         left -= n_iter
     return replace(state, activations=factors.activations, components=factors.components, n_done=0)
 
