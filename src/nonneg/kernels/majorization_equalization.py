@@ -47,7 +47,7 @@ def update_factors(
     .. [1] Fevotte & Idier (2011), Neural Computation 23(9): algorithms for NMF with the beta-divergence.
     .. [2] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF, Algorithm 3.
     """
-    if not _is_supported(V, components.shape[1], eps0):
+    if not is_supported(V, components.shape[1], eps0):
         return portable_update_factors(V, eps0, activations, components, n_updates)
     # The core has the frames last.
     data = np.ascontiguousarray(V.swapaxes(1, 2))
@@ -61,7 +61,7 @@ def update_factors(
     return new_activations, new_components, new_inverse
 
 
-def _is_supported(V: Any, n_components: int, eps0: float) -> bool:
+def is_supported(V: Any, n_components: int, eps0: float) -> bool:
     """Tell whether V is a batch in NumPy's float64, with few components and a safe eps0."""
     return (
         core() is not None

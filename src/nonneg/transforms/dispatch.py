@@ -11,6 +11,7 @@ from array_api_compat import is_numpy_array
 from nonneg._threads import parallel_for
 from nonneg._typing import FloatArray
 from nonneg.kernels import transforms as kernels
+from nonneg.kernels.majorization_equalization import is_supported
 from nonneg.transforms.options import DEFAULTS, TransformOptions
 from nonneg.transforms.state import TransformState, concatenated, part_of
 from nonneg.transforms.steps import Measures, jd_step, nmf_step, tl_step
@@ -39,8 +40,10 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
         return step(state, data, options)
 
     def one_by_one(state: Any) -> tuple[Any, Measures]:
-        if state.batch == 1:
-            return whole_batch(state)
+        if state.batch == 1 or (
+            method == "nmf" and is_supported(data, state.components.shape[1], options.eps0)
+        ):
+            return whole_batch(state)  # the kernel takes one restart after another
 
         def work(start: int, stop: int) -> list[tuple[Any, Measures]]:
             return [whole_batch(part_of(state, slice(i, i + 1))) for i in range(start, stop)]

@@ -51,14 +51,15 @@ def full_objective(V: Array, inverse: Array, eps0: float) -> Array:
 
 def objectives(V: Array, inverse: Array, eps0: float) -> tuple[Array, Array, Array]:
     """Return C, L and I with one logarithm of the variances and one of the model."""
+    xp = array_namespace(V)
+    V = xp.broadcast_to(V, inverse.shape)
     compiled = core()
     if compiled is not None and all(
-        isinstance(a, np.ndarray) and a.dtype == np.float64 and a.flags.carray for a in (V, inverse)
+        isinstance(a, np.ndarray) and a.dtype == np.float64 for a in (V, inverse)
     ):
-        measures = np.empty((3, len(V)))
-        compiled.objectives(V, eps0, inverse, measures, team_size(ENTRY * V.size))
+        measures, model = np.empty((3, len(V))), np.ascontiguousarray(inverse)
+        compiled.objectives(np.ascontiguousarray(V), eps0, model, measures, team_size(ENTRY * V.size))
         return measures[0], measures[1], measures[2]
-    xp = array_namespace(V)
     shifted = V + eps0
     logs, model_logs = xp.log(shifted), xp.log(inverse)
     shifted *= inverse  # the ratio of variances and model

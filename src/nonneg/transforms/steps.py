@@ -69,7 +69,7 @@ def nmf_step(state: FactorState, V: Array, options: TransformOptions) -> tuple[F
     activations, components, inverse = update_factors(
         V, options.eps0, state.activations, state.components, options.n_nmf_updates
     )
-    measures = _fit_measures(array_namespace(V).broadcast_to(V, inverse.shape), inverse, options.eps0)
+    measures = _fit_measures(V, inverse, options.eps0)
     return FactorState(activations, components, state.n_done + 1), measures | {"loss": measures["I"]}
 
 
