@@ -11,7 +11,7 @@ from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
@@ -19,7 +19,7 @@ from array_api_compat import device as device_of
 
 from nonneg._typing import Array
 
-Options, Result = ParamSpec("Options"), TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
 # The devices whose tensors go to the kernels for GPUs. Tests add "cpu", where Triton's interpreter runs them.
 GPU_DEVICES = {"cuda"}
 
@@ -153,7 +153,7 @@ def tensor_view(array: Any) -> Any:
     return torch.from_numpy(array)
 
 
-def serves_tensors(function: Callable[Options, Result]) -> Callable[Options, Result]:
+def serves_tensors(function: Function) -> Function:
     """Let a function of NumPy arrays serve CPU tensors in their memory; its arrays become tensors."""
 
     @wraps(function)
@@ -161,12 +161,12 @@ def serves_tensors(function: Callable[Options, Result]) -> Callable[Options, Res
         if not any(map(is_cpu_tensor, arrays)):
             return function(*arrays, **options)
         views = {name: numpy_view(option) for name, option in options.items()}
-        found: Any = function(*map(numpy_view, arrays), **views)
+        found = function(*map(numpy_view, arrays), **views)
         if isinstance(found, tuple):
             return tuple(tensor_view(part) if isinstance(part, np.ndarray) else part for part in found)
         return tensor_view(found)
 
-    return served
+    return cast(Function, served)
 
 
 def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:

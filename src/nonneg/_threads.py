@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from nonneg._blas import single_threaded_blas
 from nonneg.exceptions import InvalidParameterError
@@ -152,11 +152,3 @@ def parallel_for(
     for helper in begun:
         helper.result()
     return [values[at] for at in range(n_ranges)]
-
-
-def parallel_sum(
-    function: Callable[[int, int], Any], n_rows: int, *, chunk_size: int, operations: float = float("inf")
-) -> Any:
-    """Return the sum of `function(start, stop)` over ranges that cover the rows, in their order."""
-    parts = parallel_for(function, n_rows, chunk_size=chunk_size, operations=operations)
-    return functools.reduce(lambda a, b: a + b, parts)

@@ -14,7 +14,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
 from nonneg.data.observed import ArrayObserved, Observed
 from nonneg.kernels.products import multiply
-from nonneg.kernels.rows import converted, nonzero_count
+from nonneg.kernels.rows import converted
 
 # Entries of another namespace than NumPy's that are read at once: 32 MB of float64.
 BLOCK_ENTRIES = 1 << 22
@@ -107,7 +107,7 @@ class DenseMatrix(LocalMatrix):
     def count_nonzero(self) -> int:
         """Return the number of entries other than zero."""
         if self.container == "dense":
-            return nonzero_count(self.array)
+            return int(np.count_nonzero(self.array))
         if self._n_nonzero is None:
             blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(BLOCK_ENTRIES))
             self._n_nonzero = int(sum(self.xp.count_nonzero(block) for block in blocks))

@@ -34,9 +34,9 @@ def line_search(x: Any, v: Any, d: Any, slopes: Any, bounds: Any) -> Any:
         return triton.batched_kl_steps(x, v, d, slopes, bounds, TRIES)
     xp, each = array_namespace(x, v), (-1, v.shape[2])
     data, lowest = (xp.broadcast_to(array, v.shape) for array in (x, _bounds(bounds, v)))
-    rows = [xp.reshape(array, each) for array in (data, v, d, lowest)]
+    data, v, d, lowest = (xp.reshape(array, each) for array in (data, v, d, lowest))
     along = 0.0, 0.0, xp.reshape(slopes, (-1,))
-    _, steps = array_api.line_search(*rows[:3], None, 1.0, rows[3], *along, TRIES)
+    _, steps = array_api.line_search(data, v, d, None, 1.0, lowest, *along, TRIES)
     return xp.reshape(steps, slopes.shape)
 
 

@@ -71,10 +71,11 @@ def portable_newton_targets(
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Return the steps of all rows in array API operations."""
     xp = array_namespace(factor)
-    options = {"order": None if order is None else order.tolist(), "max_passes": PASSES, "shrink": SHRINK}
+    turns = None if order is None else order.tolist()
 
     def minimize(scaled: Any, target: Any) -> Any:
-        return hals_passes(scaled, SharedGram(correlations), target, **options)[0]
+        gram = SharedGram(correlations)
+        return hals_passes(scaled, gram, target, order=turns, max_passes=PASSES, shrink=SHRINK)[0]
 
     direction, scaled, slope = bounded_steps(factor, gradient, diagonal, correlations, minimize)
     if order is not None:

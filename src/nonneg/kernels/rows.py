@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,32 +10,29 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float_array, scalar
 from nonneg._compiled import core
-from nonneg._threads import BLAS, ENTRY, SMALL_PRODUCT, parallel_for, parallel_sum, team_size
+from nonneg._threads import ENTRY, parallel_for, team_size
 from nonneg.kernels.products import inner_product
 
 # Entries that a thread takes at once; temporary arrays of this size stay in its cache.
 CHUNK_ENTRIES = 1 << 14
 # Entries of arrays of other namespaces that are taken at once: temporary arrays of 32 MB in float64.
 GPU_ENTRIES = 1 << 22
-# Arrays up to this size are done at once, without ranges.
+# Arrays up to this size are left to NumPy.
 SMALL = 1 << 16
 
 
-def _chunk(array: Any) -> int:
-    return max(1, CHUNK_ENTRIES // max(1, array.shape[1]))
+def _ranges(first: int, stop: int, step: int) -> Iterator[slice]:
+    return (slice(begin, min(begin + step, stop)) for begin in range(first, stop, step))
 
 
 def map_rows(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
     """Return an array of the shape of the first one, from a function of some rows of all of them."""
     first = arrays[0]
-    if first.size <= SMALL:
-        return np.ascontiguousarray(function(*arrays), dtype=first.dtype if dtype is None else dtype)
     out = np.empty(first.shape, dtype=first.dtype if dtype is None else dtype)
-    step = _chunk(first)
+    step = max(1, CHUNK_ENTRIES // max(1, first.shape[1]))
 
     def work(start: int, stop: int) -> None:
-        for begin in range(start, stop, step):
-            rows = slice(begin, min(begin + step, stop))
+        for rows in _ranges(start, stop, step):
             out[rows] = function(*(array[rows] for array in arrays))
 
     parallel_for(work, first.shape[0], chunk_size=step, operations=4.0 * first.size)
@@ -45,22 +42,17 @@ def map_rows(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> A
 def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     """Return the sum of what a function returns for some rows of the arrays; on a GPU it stays there."""
     first = arrays[0]
-    if not isinstance(first, np.ndarray):
-        step = max(1, GPU_ENTRIES // max(1, first.shape[1]))
-        total: Any = 0.0
-        for begin in range(0, first.shape[0], step):
-            stop = min(begin + step, first.shape[0])
-            total = total + function(*(array[begin:stop, ...] for array in arrays))
-        return scalar(total)
-    if first.size <= SMALL:
-        return float(function(*arrays))
-    step = _chunk(first)
+    on_host = isinstance(first, np.ndarray)
+    step = max(1, (CHUNK_ENTRIES if on_host else GPU_ENTRIES) // max(1, first.shape[1]))
 
-    def work(start: int, stop: int) -> float:
-        ranges = (slice(begin, min(begin + step, stop)) for begin in range(start, stop, step))
-        return sum((float(function(*(array[rows] for array in arrays))) for rows in ranges), 0.0)
+    def work(start: int, stop: int) -> Any:
+        ranges = _ranges(start, stop, step)
+        return sum((function(*(array[rows, ...] for array in arrays)) for rows in ranges), 0.0)
 
-    return float(parallel_sum(work, first.shape[0], chunk_size=step, operations=4.0 * first.size))
+    if not on_host:
+        return scalar(work(0, first.shape[0]))
+    parts = parallel_for(work, first.shape[0], chunk_size=step, operations=4.0 * first.size)
+    return float(sum(parts))
 
 
 def _compiled(*arrays: Any) -> Any:
@@ -76,7 +68,7 @@ def absolute_sum(array: Any) -> Any:
         return array_namespace(array).linalg.vector_norm(array, ord=1)
     if (compiled := _compiled(array)) is not None:
         return float(compiled.absolute_sum(array.ravel(), team_size(ENTRY * array.size)))
-    return sum_rows(lambda rows: np.abs(rows).sum(), array)
+    return float(np.abs(array).sum())
 
 
 def product_sum(a: Any, b: Any) -> Any:
@@ -86,12 +78,7 @@ def product_sum(a: Any, b: Any) -> Any:
         return sum_rows(lambda x, y: xp.sum(xp.astype(x, xp.float64) * xp.astype(y, xp.float64)), a, b)
     if (compiled := _compiled(a, b)) is not None:
         return float(compiled.product_sum(a.ravel(), b.ravel(), team_size(ENTRY * a.size)))
-    return sum_rows(lambda x, y: np.vdot(*(z.astype(np.float64, copy=False) for z in (x, y))), a, b)
-
-
-def nonzero_count(array: Any) -> int:
-    """Return the number of entries other than zero."""
-    return int(sum_rows(lambda rows: np.count_nonzero(rows != 0), array))
+    return float(np.vdot(*(x.astype(np.float64, copy=False) for x in (a, b))))
 
 
 def extrapolated(new: Any, old: Any, momentum: Any) -> Any:
@@ -106,7 +93,7 @@ def extrapolated(new: Any, old: Any, momentum: Any) -> Any:
         threads = team_size(ENTRY * new.size)
         compiled.extrapolate(new.ravel(), old.ravel(), momentum, out.reshape(-1), threads)
         return out
-    return map_rows(lambda x, y: np.maximum(x + momentum * (x - y), 0), new, old)
+    return np.maximum(new + momentum * (new - old), 0)
 
 
 def converted(array: Any, factor: float, dtype: Any) -> Any:
@@ -120,14 +107,5 @@ def gram_of(factor: Any, other: Any = None) -> Any:
     if not isinstance(factor, np.ndarray):
         return factor.T @ other
     # In parts that depend on the shape alone: in float32 the order of a sum decides turns of an iteration.
-    operations = 2.0 * BLAS * factor.shape[0] * factor.shape[1] * other.shape[1]
-    if operations < SMALL_PRODUCT:
-        return factor.T @ other
-    if (found := inner_product(factor, other)) is not None:
-        return found
-    return parallel_sum(
-        lambda start, stop: factor[start:stop].T @ other[start:stop],
-        factor.shape[0],
-        chunk_size=_chunk(factor),
-        operations=operations,
-    )
+    product = inner_product(factor, other)
+    return factor.T @ other if product is None else product

@@ -17,7 +17,7 @@ from array_api_compat import array_namespace, is_torch_namespace
 from array_api_compat import device as device_of
 from array_api_compat import numpy as array_api_numpy
 
-from nonneg._arrays import numpy_view, to_device, to_numpy
+from nonneg._arrays import clipped, numpy_view, to_device, to_numpy
 from nonneg._blas import single_threaded_blas
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
@@ -31,8 +31,6 @@ ENTRIES = 1 << 22
 # Rounding errors in one score besides those of its sum: of the point, of the residual, of the scales, of the
 # addition at listed entries.
 ROUNDINGS = 8
-# Scores that are added in float32 on other devices before float64 takes over.
-SHORT = 128
 
 
 def near_tie(n_features: int, unit: float = 2.0**-24) -> float:
@@ -338,21 +336,15 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
             parallel_for(work, n_points, chunk_size=rows, operations=2.0 * n_points * n_columns * m)
     else:
         work(0, n_points)
-    # Sums in float32 lose this share at most.
-    return found * (unit * (1.0 + (columns if host else SHORT) * 2.0**-24))
+    # Sums in float32 lose this share at most; those of other devices are in float64.
+    return found * (unit * (1.0 + (columns if host else 1) * 2.0**-24))
 
 
 def _positive_sums(xp: Any, points: Array, right: Array, columns: int) -> Array:
     total = xp.zeros(points.shape[0], dtype=xp.float64, device=device_of(points))
     for first in range(0, right.shape[1], columns):
         scores = points @ right[:, first : min(first + columns, right.shape[1])]
-        if isinstance(scores, np.ndarray):
-            total += np.maximum(scores, np.float32(0.0), out=scores).sum(axis=1)
-            continue
-        scores = xp.clip(scores, 0.0, None)
-        # Short sums in float32 first: a conversion of all scores would take as long as the product.
-        n_short = scores.shape[1] // SHORT
-        short = xp.reshape(scores[:, : n_short * SHORT], (scores.shape[0], n_short, SHORT))
-        total = total + xp.sum(xp.sum(short, axis=2), axis=1, dtype=xp.float64)
-        total = total + xp.sum(scores[:, n_short * SHORT :], axis=1, dtype=xp.float64)
+        # NumPy would convert all scores before it adds them in float64, which takes as long as the product.
+        wide = None if isinstance(scores, np.ndarray) else xp.float64
+        total += xp.sum(clipped(scores, 0.0), axis=1, dtype=wide)
     return total

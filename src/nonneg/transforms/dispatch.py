@@ -76,7 +76,7 @@ class _CompiledStep:
 
     def __call__(self, state: TransformState) -> tuple[TransformState, Measures]:
         options = self.options
-        factors = (state.activations, state.components)
+        factors: tuple[Any, Any] = (state.activations, state.components)
         done = kernels.transform_step(
             self.columns,
             options.eps0,
@@ -90,7 +90,8 @@ class _CompiledStep:
         )
         self._frames, self._moments = done.frames, done.moments
         # Not `replace`, which takes as long as some updates of the factors.
-        new = TransformState(done.transform, done.frames, *(done.factors or factors), state.n_done + 1)
+        activations, components = done.factors or factors
+        new = TransformState(done.transform, done.frames, activations, components, state.n_done + 1)
         measures = done.measures
         measures["loss"] = measures["C" if self.learns else "L"]
         return new, measures

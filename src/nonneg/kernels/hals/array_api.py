@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -11,7 +10,7 @@ from nonneg.kernels.grams import Gram, gram_matrices
 
 
 def hals_passes(
-    factor: Any, gram: Gram, cross: Any, order: Sequence[int], max_passes: int, shrink: float
+    factor: Any, gram: Gram, cross: Any, order: Any, max_passes: int, shrink: float
 ) -> tuple[Any, Any]:
     """Update all rows; see `kernels.hals.hals_passes`."""
     matrices = gram_matrices(gram)
@@ -28,7 +27,7 @@ def batched_hals(
     factor: Any,
     gram: Any,
     cross: Any,
-    order: Sequence[int],
+    order: Any,
     max_passes: int,
     shrink: float,
     *,
@@ -41,7 +40,7 @@ def batched_hals(
     # Without curvature there is nothing to gain: a zero step. `if` would make a GPU wait at every column.
     flat = diagonal <= 0
     inverse = xp.where(flat, xp.zeros_like(diagonal), 1.0 / xp.where(flat, xp.ones_like(diagonal), diagonal))
-    violation = xp.zeros_like(factor[:, 0, 0])
+    violation = xp.zeros((factor.shape[0],), dtype=factor.dtype, device=factor.device)
     limit: Any = None
     active: Any = None
     for sweep in range(max_passes):
