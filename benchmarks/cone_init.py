@@ -1,8 +1,8 @@
 """Claims: initialization by cones is faster than other initializations, and so is a fit from it.
 
 The first race is between initializations alone, on the same data: `nonneg`'s, scikit-learn's nndsvd, and ten
-passes of spherical k-means, `nonneg`'s own and a plain NumPy one. The second is judged like all races of fits
-(`race.py`), but `nonneg` is initialized by cones and the reference at random.
+passes of spherical k-means, on `nonneg`'s containers and in plain NumPy. The second is judged like all races
+of fits (`race.py`), but `nonneg` is initialized by cones and the reference at random.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ def scikit_learn_nndsvd(X: Any, n_components: int, threads: int) -> Any:
 
 
 def nonneg_spherical_kmeans(X: Any, n_components: int, threads: int) -> Any:
-    """Run ten passes of `nonneg`'s spherical k-means."""
+    """Run ten passes of spherical k-means on `nonneg`'s containers."""
+    from reproduction.cr1.spherical_kmeans import spherical_kmeans
+
     from nonneg._threads import threads as limit
     from nonneg.data import as_data_matrix
-    from nonneg.initializers.spherical_kmeans import spherical_kmeans
 
     with limit(threads):
         return spherical_kmeans(as_data_matrix(X), n_components, rng=0, max_passes=PASSES, tol=-np.inf)

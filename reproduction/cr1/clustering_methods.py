@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import IntArray
-from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from nonneg.metrics import normalized_mutual_information, purity
 from reproduction.cr1.algorithm_runs import ALGORITHMS, has_converged, run_from
 from reproduction.cr1.initializations import DETERMINISTIC, INITS, Samples, make_init, seeded, unit_rows
 from reproduction.cr1.real_sets import load_set
+from reproduction.cr1.spherical_kmeans import spherical_kmeans
 from reproduction.scores import dice_coefficient, pair_dice
 
 CLUSTERINGS = ("k-means", "spkm")

@@ -13,8 +13,8 @@ from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.exceptions import UnknownNameError
 from nonneg.initializers.nndsvd import nndsvd_init
-from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from reproduction.cr1.plain_algorithms import uniform_init
+from reproduction.cr1.spherical_kmeans import spherical_kmeans
 
 INITS = ("rand", "cr1-nmf", "spkm", "nndsvd")
 DETERMINISTIC = ("nndsvd",)

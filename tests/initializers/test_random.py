@@ -8,8 +8,7 @@ import scipy.stats
 from sklearn.decomposition import non_negative_factorization
 
 from nonneg.data import as_data_matrix
-from nonneg.initializers.random import random_init
-from nonneg.initializers.row_noise import half_normal_rows, noise_projections
+from nonneg.initializers.random import half_normal_rows, noise_projections, random_init
 
 
 @pytest.fixture

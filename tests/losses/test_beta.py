@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.decomposition._nmf import _beta_divergence
+from tests.references.gradients import gradients
 
 from nonneg.data import as_data_matrix
-from nonneg.losses.beta import gradients, objective
+from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]

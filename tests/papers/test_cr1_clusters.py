@@ -16,6 +16,7 @@ from reproduction.cr1.clustering_methods import (
 )
 from reproduction.cr1.initializations import Samples
 from reproduction.cr1.real_sets import QUICK, load_set
+from reproduction.cr1.spherical_kmeans import spherical_kmeans
 from reproduction.data.store import is_available
 from reproduction.published_values import published_values
 from reproduction.registry import find_experiment
@@ -25,7 +26,6 @@ from nonneg import ConeNMF
 from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
-from nonneg.initializers.spherical_kmeans import spherical_kmeans
 from nonneg.metrics.clustering import purity
 
 PRINTED = published_values("cr1_nmf")["table_7_clustering_tr11"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.references.gradients import gradients
 
 from nonneg._threads import threads
 from nonneg.data import as_data_matrix
 from nonneg.kernels.beta_products import kl_passes
-from nonneg.losses.beta import gradients, objective
+from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import encoding
 from nonneg.solvers.encoding import encode_beta

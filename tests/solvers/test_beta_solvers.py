@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.references.gradients import gradients
 
 from nonneg._threads import threads
 from nonneg.data import as_data_matrix
-from nonneg.losses.beta import gradients
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.kl_cd import kl_coordinate_descent
 from nonneg.solvers.mu import multiplicative

@@ -14,7 +14,7 @@ from nonneg.estimators.documentation import documented
 from nonneg.estimators.nmf import NMF
 from nonneg.estimators.preparation import beta_loss_of
 from nonneg.exceptions import DataTypeError
-from nonneg.initializers.given import check_factor
+from nonneg.initializers.custom import check_factor
 
 
 @documented

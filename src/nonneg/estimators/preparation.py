@@ -13,7 +13,7 @@ from nonneg.certificates.svd_lower_bound import DEFAULT_FACTOR, eckart_young_sta
 from nonneg.data import DataMatrix
 from nonneg.data.sparse import on_host
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
-from nonneg.initializers.encoding import init_from_anchors
+from nonneg.initializers.custom import init_from_anchors
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import StopReason
 from nonneg.iteration.progress import announce

@@ -14,7 +14,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_only
 from nonneg.data.spectral import leading_vectors
 from nonneg.exceptions import InvalidParameterError
-from nonneg.initializers.row_noise import half_normal_rows, noise_projections
+from nonneg.initializers.random import half_normal_rows, noise_projections
 
 # Entries below it, relative to a typical entry of a factor, count as zeros (scikit-learn's `eps`).
 _CUT = 1e-6

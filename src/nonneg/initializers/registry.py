@@ -25,8 +25,6 @@ class Initializer(Entry):
         Whether no entry is zero, as multiplicative updates need, except in rows and columns of zeros.
     seeded : bool
         Whether `rng` matters.
-    limited_rank : bool
-        Whether k may not exceed the smaller dimension of X.
     takes_factors : bool
         Whether it takes the keywords `W` and `H`.
     scale_invariant : bool
@@ -37,7 +35,6 @@ class Initializer(Entry):
 
     positive: bool = True
     seeded: bool = True
-    limited_rank: bool = False
     takes_factors: bool = False
     scale_invariant: bool = True
     unit_in_W: bool = False
@@ -55,33 +52,23 @@ _ENTRIES = {
         "nonnegative double SVD, with zeros",
         positive=False,
         seeded=False,
-        limited_rank=True,
     ),
     "nndsvd-scaled": Initializer(
         partial(nndsvd_init, fill="scaled", name="nndsvd-scaled"),
         "nonnegative double SVD, zeros filled with a small number in the unit of the factors",
         seeded=False,
-        limited_rank=True,
     ),
     "nndsvda": Initializer(
         partial(nndsvd_init, fill="mean", name="nndsvda"),
         "nonnegative double SVD, zeros filled with the mean of X: scikit-learn's, depends on the unit of X",
         seeded=False,
-        limited_rank=True,
         scale_invariant=False,
     ),
     "nndsvdar": Initializer(
         partial(nndsvd_init, fill="random", name="nndsvdar"),
         "nonnegative double SVD, zeros filled with random numbers of up to a few percent of the mean of X: "
         "scikit-learn's, depends on the unit of X",
-        limited_rank=True,
         scale_invariant=False,
-    ),
-    "spherical-kmeans": Initializer(
-        "nonneg.initializers.spherical_kmeans:spherical_kmeans_init",
-        "centers of spherical k-means clusters of the samples",
-        unit_in_W=True,
-        aliases=("kmeans", "k-means", "spherical_kmeans"),
     ),
     "cr1": Initializer(
         "nonneg.cones.initialization:cr1_init",
@@ -92,12 +79,11 @@ _ENTRIES = {
         aliases=("cone",),
     ),
     "custom": Initializer(
-        "nonneg.initializers.given:given_init",
+        "nonneg.initializers.custom:custom_init",
         "the given W and H; a missing one is fitted to the other",
         positive=False,
         seeded=False,
         takes_factors=True,
-        aliases=("given",),
     ),
 }
 INITS = Registry("init", _ENTRIES)

@@ -2,7 +2,9 @@
 
 D(x | v) = (x^beta + (beta - 1) v^beta - beta x v^(beta - 1)) / (beta (beta - 1)), with the limits
 x log(x / v) - x + v at 1 (Kullback-Leibler) and x / v - log(x / v) - 1 at 0 (Itakura-Saito). At 2 it is half
-the squared difference.
+the squared difference. For sparse data the Kullback-Leibler divergence needs W H at the nonzeros only:
+elsewhere it is the model itself, whose sum is a product of column sums, over the observed entries where some
+are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels import beta_products as beta_kernels
-from nonneg.losses.nonzeros import divergence, terms_of_H, terms_of_W
+from nonneg.kernels.nonzeros import ratio_sums
 from nonneg.losses.penalties import Penalties
 
 # Entries of W H in memory at a time: two megabytes per thread, or enough work for a GPU.
@@ -64,13 +66,15 @@ class BetaLoss:
         """Whether the divergence is convex in the model."""
         return 1.0 <= self.beta <= 2.0
 
-    def terms_of_W(self, block: LocalMatrix, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
+    def terms_of_W(self, block: Any, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
         """Return the terms of the gradient with respect to the rows of W."""
         if self._gram_form(block):
             loss = self._gram_loss(block, W, Ht) if want_loss else 0.0
             return Terms(block.times(Ht), W @ (Ht.T @ Ht), loss)
         if self.at_nonzeros(block):
-            return Terms(*terms_of_W(block, W, Ht, self.lower_bound, want_loss=want_loss))
+            sums = sums_for_W(block, Ht)
+            found = ratio_sums(block.csr, W, Ht, self.lower_bound, logs=want_loss)
+            return Terms(found.product, sums, _from_logs(block, W, sums, found.logs) if want_loss else 0.0)
         xp = block.xp
 
         def visit(start: int, stop: int) -> tuple[Any, Any, Any]:
@@ -86,12 +90,13 @@ class BetaLoss:
             return Terms(ratio, xp.sum(Ht, axis=0), loss)
         return Terms(ratio, xp.concat([part[1] for part in parts], axis=0), loss)
 
-    def terms_of_H(self, block: LocalMatrix, W: Array, Ht: Array) -> Terms:
+    def terms_of_H(self, block: Any, W: Array, Ht: Array) -> Terms:
         """Return the terms of the gradient with respect to Ht, summed over the weighted rows of a block."""
         if self._gram_form(block):
             return Terms(block.transposed_times(W), Ht @ block.weighted_gram(W))
         if self.at_nonzeros(block):
-            return Terms(*terms_of_H(block, W, Ht, self.lower_bound))
+            found = ratio_sums(block.transposed, Ht, W, self.lower_bound, weights=block.weights)
+            return Terms(found.product, sums_for_H(block, W))
         xp = block.xp
         weighted = block.weighted(W)
 
@@ -104,18 +109,19 @@ class BetaLoss:
         ratio, power = over_blocks(block, visit, add=_add)[0]
         return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power)
 
-    def value(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
+    def value(self, block: Any, W: Array, Ht: Array) -> Any:
         """Return the weighted divergence over the observed entries of a block."""
         if self._gram_form(block) and block.is_sparse:
             return self._gram_loss(block, W, Ht)
         if self.at_nonzeros(block):
-            return divergence(block, W, Ht, self.lower_bound)
+            found = ratio_sums(block.csr, W, Ht, self.lower_bound, product=False, logs=True)
+            return _from_logs(block, W, sums_for_W(block, Ht), found.logs)
         return self._dense_loss(block, W, Ht)
 
     def _gram_form(self, block: LocalMatrix) -> bool:
         return self.beta == 2.0 and block.observed is None and self.offset == 0.0
 
-    def at_nonzeros(self, block: LocalMatrix) -> bool:
+    def at_nonzeros(self, block: Any) -> bool:
         """Tell whether the model is needed at the nonzeros of the block only."""
         return self.beta == 1.0 and block.is_sparse and self.offset == 0.0 and not block.is_weighted
 
@@ -150,6 +156,31 @@ class BetaLoss:
             losses = losses * block.xp.astype(block.weights[start:stop], losses.dtype)
         total = block.xp.sum(losses)
         return float(total) if isinstance(total, np.generic) else total
+
+
+def sums_for_W(block: Any, Ht: Array) -> Array:
+    """Return the sum of the rows of Ht over the observed columns of every row."""
+    return block.xp.sum(Ht, axis=0) if block.observed is None else block.observed.row_sums(Ht)
+
+
+def sums_for_H(block: Any, W: Array) -> Array:
+    """Return the weighted sum of the rows of W over the observed rows of every column."""
+    weighted = block.weighted(W)
+    return block.xp.sum(weighted, axis=0) if block.observed is None else block.observed.column_sums(weighted)
+
+
+def column_losses(block: Any, W: Array, Ht: Array, logs: Array) -> Array:
+    """Return the weighted divergence of every column, from the sums of x log(x / v) - x of the columns."""
+    xp = block.xp
+    sums = xp.astype(sums_for_H(block, W), xp.float64)
+    return logs + xp.sum(xp.astype(Ht, xp.float64) * sums, axis=1)
+
+
+def _from_logs(block: Any, W: Array, sums: Array, logs: Array) -> float:
+    """Return the weighted divergence, from the sums of x log(x / v) - x of the rows."""
+    xp = block.xp
+    rows = logs + xp.sum(xp.astype(W, xp.float64) * xp.astype(sums, xp.float64), axis=1)
+    return float(xp.sum(rows if block.weights is None else rows * xp.astype(block.weights, xp.float64)))
 
 
 def _add(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -212,21 +243,3 @@ def objective(
     loss = BetaLoss.of(data, beta, offset)
     _, (value,) = data.map_reduce_rows(_value_pass, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties)
     return float(value) + penalties.of_H(Ht)
-
-
-def _gradient_pass(
-    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties
-) -> tuple[tuple[Array], tuple[Array]]:
-    of_W, of_H = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
-    rows = of_W.power - of_W.ratio + penalties.l1_W + penalties.l2_W * W
-    return (block.weighted(rows),), (of_H.power - of_H.ratio,)
-
-
-def gradients(
-    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties | None = None
-) -> tuple[SampleArray, Array]:
-    """Return the gradients of `objective` with respect to W and Ht."""
-    penalties = Penalties() if penalties is None else penalties
-    loss = BetaLoss.of(data, beta)
-    (of_W,), (of_H,) = data.map_reduce_rows(_gradient_pass, W, Ht=Ht, loss=loss, penalties=penalties)
-    return of_W, of_H + penalties.l1_H + penalties.l2_H * Ht

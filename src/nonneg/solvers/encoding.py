@@ -27,8 +27,7 @@ from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of, map_rows, product_sum
 from nonneg.kernels.sparse_products import row_sums
 from nonneg.leastsquares import nonnegative_least_squares
-from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, over_blocks
-from nonneg.losses.nonzeros import sums_for_W
+from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, over_blocks, sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.newton import Pairs, capped_squares, newton_step, nonzero_step, shared_correlations
 

@@ -26,7 +26,7 @@ from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
 from nonneg.data.views import column_weights, scaled_columns, unweighted, with_rank_one_weights
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, LostRowsError, UnsupportedError
-from nonneg.initializers.given import check_factor
+from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
 from nonneg.iteration.checkpoint import checkpoint_key

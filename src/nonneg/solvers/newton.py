@@ -40,8 +40,7 @@ from nonneg.kernels.newton_targets import along, newton_targets
 from nonneg.kernels.newton_targets import residuals as row_residuals
 from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
 from nonneg.kernels.sparse_products import sampled_product
-from nonneg.losses.beta import BetaLoss, over_blocks
-from nonneg.losses.nonzeros import column_losses, sums_for_H, sums_for_W
+from nonneg.losses.beta import BetaLoss, column_losses, over_blocks, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule, extrapolate_bounded, extrapolates
 from nonneg.solvers.mu import update_ratio

@@ -1,7 +1,7 @@
-"""Initialization by spherical k-means: clusters of the directions of the samples.
+"""Spherical k-means (spkm of the paper): clusters of the directions of the samples.
 
-The result does not depend on the order or repetition of samples: the first partition is by the largest of k
-random projections, orthogonal to the mean direction, and each pass over the data then updates the centers.
+Dhillon & Modha (2001), Machine Learning 42, 143-175. Wild, Curry & Dougherty (2004), Pattern
+Recognition 37(11).
 """
 
 from __future__ import annotations
@@ -12,26 +12,8 @@ import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.initializers.encoding import fit_rows
-
-_FILL = 0.01  # of the mean entry of a center, in place of its zeros
-_OTHERS = 0.1  # initial fraction of the projections on the centers of other clusters
-_STEPS = 3
-
-
-def spherical_kmeans_init(
-    data: DataMatrix, k: int, *, rng: Seed = None, max_passes: int = 20, tol: float = 1e-4
-) -> tuple[SampleArray, Array]:
-    """Return cluster centers as H', and the projections of the samples on them as W."""
-    # Dhillon & Modha (2001), Machine Learning 42, 143-175. Wild, Curry & Dougherty (2004), Pattern
-    # Recognition 37(11), 2217-2232.
-    centers = spherical_kmeans(data, k, rng=rng, max_passes=max_passes, tol=tol)
-    lower_bound = _FILL * centers.mean(axis=0)
-    Ht = data.to_device(np.maximum(centers, lower_bound))
-    (W,), _ = data.map_reduce_rows(_memberships, Ht=Ht, gram=Ht.T @ Ht)
-    return W, Ht
 
 
 def spherical_kmeans(
@@ -44,6 +26,7 @@ def spherical_kmeans(
     first: Any = None,
 ) -> Any:
     """Return the centers of k clusters of the directions of the samples."""
+    # Without `first`, the first partition is by the largest of k random projections.
     rng = generator(rng)
     (inverse_norms,), (mean_row,) = data.map_reduce_rows(_inverse_norms)
     mean = to_float64(mean_row)
@@ -102,10 +85,3 @@ def _own(xp: Any, scores: Array) -> Array:
     labels = xp.argmax(scores, axis=1)
     numbers = xp.arange(scores.shape[1], dtype=labels.dtype, device=scores.device)
     return xp.astype(labels[:, None] == numbers[None, :], scores.dtype)
-
-
-def _memberships(block: LocalMatrix, *, Ht: Array, gram: Array) -> tuple[tuple[Array], tuple[()]]:
-    xp = block.xp
-    cross = block.times(Ht)
-    own = _own(xp, cross)
-    return (fit_rows(xp, gram, cross, _STEPS, first=cross * (own + _OTHERS)),), ()
