@@ -11,7 +11,7 @@ import pytest
 
 from nonneg._interruption import interrupt
 from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
-from nonneg.iteration import FirstOf, History, RelativeMeasure, StopReason, iterate
+from nonneg.iteration import History, RelativeMeasure, StopReason, iterate
 from nonneg.iteration.loop import Finished, Stalled
 
 
@@ -181,7 +181,7 @@ def test_a_rule_may_say_why_it_ended_a_run():
         def __call__(self, history):
             return len(history) == 3
 
-    run = iterate(halve, Halving(), max_iter=50, stop=FirstOf((lambda history: False, Rule())))
+    run = iterate(halve, Halving(), max_iter=50, stop=Rule())
     assert (run.stop_reason, run.sentence) == (StopReason.CONVERGED, "three are enough")
 
 

@@ -6,12 +6,10 @@ import io
 import sys
 import time
 
-import pytest
-
 from nonneg import NMF, factorize
 from nonneg.iteration import History, Progress
 from nonneg.iteration import progress as module
-from nonneg.iteration.progress import LineReporter, Reporter, reporter
+from nonneg.iteration.progress import Reporter
 
 
 def progress(n_iter=3, loss=1.5):
@@ -21,7 +19,7 @@ def progress(n_iter=3, loss=1.5):
 
 
 def test_the_line_has_loss_rate_and_time_left(capsys):
-    shown = LineReporter("NMF", interval=0.0)
+    shown = Reporter("NMF", interval=0.0)
     shown.update(progress(), 10)
     shown.close("it was enough")
     out, err = capsys.readouterr()
@@ -33,7 +31,7 @@ def test_the_line_has_loss_rate_and_time_left(capsys):
 
 
 def test_short_work_has_one_line_outside_a_terminal(capsys):
-    shown = LineReporter("NMF", interval=100.0)
+    shown = Reporter("NMF", interval=100.0)
     for n_iter in range(1, 50):
         shown.update(progress(n_iter), 100)
     shown.close("it was enough")
@@ -44,7 +42,7 @@ def test_short_work_has_one_line_outside_a_terminal(capsys):
 
 def test_a_terminal_gets_one_line_that_is_rewritten(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    shown = LineReporter("NMF", interval=0.0)
+    shown = Reporter("NMF", interval=0.0)
     shown.update(progress(1), 10)
     shown.update(progress(2), 10)
     shown.close("it was enough")
@@ -54,7 +52,7 @@ def test_a_terminal_gets_one_line_that_is_rewritten(capsys, monkeypatch):
 
 
 def test_a_log_gets_a_line_after_a_second_and_every_ten_seconds(capsys):
-    shown = LineReporter("NMF")
+    shown = Reporter("NMF")
     shown.update(progress(1), 10)  # a run that ends within a second has its last line only
     for n_iter, seconds in ((2, 2.0), (3, 9.0), (4, 2.0)):
         shown._shown -= seconds
@@ -65,7 +63,7 @@ def test_a_log_gets_a_line_after_a_second_and_every_ten_seconds(capsys):
 def test_a_notebook_gets_one_line_that_is_rewritten_without_escape_sequences(monkeypatch):
     stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
     monkeypatch.setattr(sys, "stderr", stream)
-    shown = LineReporter("NMF")
+    shown = Reporter("NMF")
     assert shown.interval < 1
     shown.interval = 0.0
     shown.update(progress(1), 10)
@@ -78,13 +76,8 @@ def test_a_notebook_gets_one_line_that_is_rewritten_without_escape_sequences(mon
 
 
 def test_a_run_without_an_iteration_names_itself(capsys):
-    LineReporter("NMF").close("nothing was asked")
+    Reporter("NMF").close("nothing was asked")
     assert capsys.readouterr().err == "NMF: stopped because nothing was asked.\n"
-
-
-@pytest.mark.parametrize(("verbose", "kind"), [(0, Reporter), (False, Reporter), (1, LineReporter)])
-def test_verbose_chooses(verbose, kind):
-    assert type(reporter("NMF", verbose)) is kind
 
 
 def test_a_fit_is_shown_on_standard_error_and_silent_otherwise(capsys, low_rank):
@@ -106,8 +99,7 @@ def test_a_phase_is_shown_once_it_takes_long(capsys, monkeypatch):
         time.sleep(0.05)
     monkeypatch.setattr(module, "PATIENCE", 60.0)
     with module.phase("NMF: encoding the samples", 1):
-        assert module.PassReporter.prefix == "NMF: encoding the samples; "
-    assert module.PassReporter.prefix == ""
+        pass
     assert capsys.readouterr() == ("", "")
 
 
@@ -134,4 +126,3 @@ def test_the_last_part_is_shown_at_once_and_silence_is_kept(capsys):
         counter.done("second")
         assert counter.n_done == 2
         assert capsys.readouterr().err.count("\n") == (1 if verbose else 0)
-    assert module.StepCounter("fits", 2, 0).interval == (0.2 if module.is_live() else 10.0)

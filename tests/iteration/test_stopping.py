@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nonneg.iteration import FirstOf, History, RelativeDecrease, RelativeMeasure, SlowDecrease
-from nonneg.iteration.stopping import StopReason, sentence_of
+from nonneg.iteration import History, RelativeDecrease, RelativeMeasure, SlowDecrease
 
 
 def history_of(**columns):
@@ -48,19 +47,13 @@ def test_a_relative_measure_waits_for_the_first_iteration():
     ],
 )
 def test_a_decrease_of_the_error_within_a_window(losses, tol, ends):
-    assert bool(RelativeDecrease(tol, window=3)(history_of(loss=losses))) is ends
+    assert bool(RelativeDecrease(tol, window=3, per=3)(history_of(loss=losses))) is ends
 
 
 def test_the_window_is_looked_at_when_it_is_full():
-    rule = RelativeDecrease(1e-3, window=3)
+    rule = RelativeDecrease(1e-3, window=3, per=3)
     ends = [bool(rule(history_of(loss=[1.0] * n))) for n in range(1, 9)]
     assert ends == [False, False, False, True, False, False, True, False]
-
-
-def test_the_first_of_several_rules_ends_it():
-    history = history_of(loss=[1.0, 0.1])
-    assert FirstOf((lambda history: False, RelativeMeasure("loss", 0.2)))(history)
-    assert not FirstOf((lambda history: False, RelativeMeasure("loss", 0.01)))(history)
 
 
 def test_a_slow_decrease_is_the_mean_over_iterations_however_they_are_recorded():
@@ -78,16 +71,3 @@ def test_a_slow_decrease_is_the_mean_over_iterations_however_they_are_recorded()
 def test_errors_are_compared_every_ten_iterations():
     ends = [bool(RelativeDecrease()(history_of(loss=[1.0] * n))) for n in range(1, 23)]
     assert [n for n, ended in enumerate(ends, 1) if ended] == [11, 21]
-
-
-def test_the_rule_that_ended_a_run_says_so():
-    class Rule:
-        sentence = "enough"
-
-        def __call__(self, history):
-            return True
-
-    history = history_of(loss=[1.0, 0.1])
-    assert sentence_of(FirstOf((lambda history: False, Rule())), history) == "enough"
-    assert sentence_of(FirstOf((RelativeMeasure("loss", 0.2), Rule())), history) == StopReason.CONVERGED.value
-    assert sentence_of(FirstOf((lambda history: False,)), history) == ""

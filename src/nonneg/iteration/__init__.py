@@ -7,7 +7,6 @@ from nonneg.iteration.history import History
 from nonneg.iteration.loop import Run, iterate
 from nonneg.iteration.progress import Progress
 from nonneg.iteration.stopping import (
-    FirstOf,
     RelativeDecrease,
     RelativeMeasure,
     SlowDecrease,
@@ -17,7 +16,6 @@ from nonneg.iteration.stopping import (
 
 __all__ = [
     "Checkpoint",
-    "FirstOf",
     "History",
     "Progress",
     "RelativeDecrease",

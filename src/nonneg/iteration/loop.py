@@ -20,7 +20,7 @@ from nonneg.iteration.captured import Captured, factor_entries
 from nonneg.iteration.checkpoint import Checkpoint, check_factors
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import Progress, Reporter
-from nonneg.iteration.stopping import StoppingRule, StopReason, sentence_of
+from nonneg.iteration.stopping import StoppingRule, StopReason
 
 State = TypeVar("State")
 # Entries of the larger factor up to which the next iteration is queued on a GPU: both are in memory then. At
@@ -76,11 +76,11 @@ def iterate(
     if callback is not None and not callable(callback):
         raise InvalidParameterError(f"callback must be None or a function of one argument, got {callback!r}.")
     stop = stop or (lambda history: False)
-    shown = progress or Reporter()
     history, seconds, done = History(), 0.0, 0
     if checkpoint is not None and (saved := checkpoint.load(state)) is not None:
         state, done, seconds, history = saved
-        shown.resume(done)
+        if progress is not None:
+            progress.resume(done)
     reason, sentence = StopReason.MAX_ITER, ""
     n_iter = done
     # A run that had ended by its rule is not continued.
@@ -97,7 +97,8 @@ def iterate(
             seconds, n_iter = seconds + elapsed, n_iter + int(values.pop("iterations", 1))
             history.record(n_iter, seconds, values)
             now = Progress(n_iter, state, history)
-            shown.update(now, max_iter)
+            if progress is not None:
+                progress.update(now, max_iter)
             if callback is not None:
                 asked = callback(now)
                 check_factors(state, "after the callback, which must not modify it")
@@ -124,10 +125,11 @@ def iterate(
             stacklevel=2,
         )
     if finished:
-        reason, sentence = StopReason.CONVERGED, sentence_of(stop, history)
+        reason, sentence = StopReason.CONVERGED, getattr(stop, "sentence", "")
     if checkpoint is not None and not finished and n_iter > done:
         checkpoint.save(state, n_iter, seconds, history)
-    shown.close(sentence or reason.value)
+    if progress is not None:
+        progress.close(sentence or reason.value)
     return Run(state, n_iter, reason, history, sentence or reason.value)
 
 

@@ -1,4 +1,4 @@
-"""What a callback sees, and the line that `verbose=1` shows."""
+"""Progress of a run: what a callback receives, and the line that `verbose=1` shows."""
 
 from __future__ import annotations
 
@@ -44,55 +44,47 @@ def is_live() -> bool:
     return sys.stderr.isatty() or _in_notebook()
 
 
-def line_start() -> str:
+def _in_notebook() -> bool:
+    return type(sys.stderr).__module__.startswith("ipykernel.")
+
+
+def _clear() -> str:
     """Return what goes back to the beginning of the line and clears it."""
     # Notebooks know the carriage return, but not all of them the escape sequence of terminals.
     return "\r" + " " * 120 + "\r" if _in_notebook() else "\r\x1b[K"
 
 
-def _in_notebook() -> bool:
-    return type(sys.stderr).__module__.startswith("ipykernel.")
-
-
 def _show(line: str, *, ends: bool = False) -> None:
     """Rewrite the line of a terminal, which `ends` here or is rewritten; elsewhere write a line."""
-    sys.stderr.write(f"{line_start()}{line}" + "\n" * ends if is_live() else f"{line}\n")
+    sys.stderr.write(f"{_clear()}{line}" + "\n" * ends if is_live() else f"{line}\n")
     sys.stderr.flush()
 
 
-def _usual_interval() -> float:
-    """Return the seconds between two lines."""
-    return 0.2 if is_live() else 10.0
+class _Line:
+    """A line on standard error: rewritten a few times a second, or outside a terminal every ten seconds."""
 
-
-def _first_shown(interval: float, now: float) -> float:
-    """Return when a line was shown last, as it were: outside a terminal short work has its last line only."""
-    return -math.inf if is_live() else now - interval + min(PATIENCE, interval)
-
-
-class Reporter:
-    """Shows a run to a person; this one shows nothing."""
-
-    def resume(self, n_iter: int) -> None:
-        """Show that it continues an earlier run."""
-
-    def update(self, progress: Progress, max_iter: int) -> None:
-        """Show where the run stands."""
-
-    def close(self, sentence: str) -> None:
-        """Show how it ended."""
-
-
-class LineReporter(Reporter):
-    """One line on standard error with loss, rate and time left."""
-
-    # It is rewritten a few times a second on a terminal; elsewhere a new line comes every ten seconds.
+    prefix: ClassVar[str] = ""  # what a run says while a pass shows its own line
 
     def __init__(self, name: str, interval: float | None = None) -> None:
         self.name = name
-        self.interval = _usual_interval() if interval is None else interval
-        self._started = time.perf_counter()
-        self._shown = _first_shown(self.interval, time.monotonic())
+        self.interval = (0.2 if is_live() else 10.0) if interval is None else interval
+        self._started = time.monotonic()
+        # Outside a terminal the first line comes after a second, so that short work has its last line only.
+        patient = self._started - self.interval + min(PATIENCE, self.interval)
+        self._shown = -math.inf if is_live() else patient
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        due = now - self._shown >= self.interval
+        self._shown = now if due else self._shown
+        return due
+
+
+class Reporter(_Line):
+    """The line of a run, with loss, rate and time left."""
+
+    def __init__(self, name: str, interval: float | None = None) -> None:
+        super().__init__(name, interval)
         self._line = ""
         self._first = 0  # iterations of an earlier run
 
@@ -103,8 +95,7 @@ class LineReporter(Reporter):
 
     def update(self, progress: Progress, max_iter: int) -> None:
         """Rewrite the line."""
-        now = time.monotonic()
-        elapsed = max(time.perf_counter() - self._started, 1e-9)
+        elapsed = max(time.monotonic() - self._started, 1e-9)
         losses = progress.history.loss
         loss = f"loss {losses[-1]:.6g}, " if losses and not hasattr(losses[-1], "shape") else ""
         rate = (progress.n_iter - self._first) / elapsed
@@ -113,22 +104,20 @@ class LineReporter(Reporter):
             f"{self.name}: iteration {progress.n_iter}/{max_iter}, {loss}"
             f"{rate:.3g} iterations/s, at most {remaining:.0f} s left"
         )
-        PassReporter.prefix = f"{self._line}; "
-        if now - self._shown < self.interval:
-            return
-        self._shown = now
-        _show(self._line)
+        _Line.prefix = f"{self._line}; "
+        if self._is_due():
+            _show(self._line)
 
     def close(self, sentence: str) -> None:
         """End the line."""
-        PassReporter.prefix = ""
+        _Line.prefix = ""
         line = f"{self._line};" if self._line else f"{self.name}:"
         _show(f"{line} stopped because {sentence}.", ends=True)
 
 
-def reporter(name: str, verbose: int) -> Reporter:
-    """Choose what is shown."""
-    return LineReporter(name) if checked_verbose(verbose) else Reporter()
+def reporter(name: str, verbose: int) -> Reporter | None:
+    """Return what shows a run, if anything does."""
+    return Reporter(name) if checked_verbose(verbose) else None
 
 
 def announce(sentence: str, verbose: int) -> None:
@@ -153,31 +142,25 @@ def phase(what: str, verbose: int) -> Iterator[None]:
     timer = threading.Timer(PATIENCE, show)
     timer.daemon = True
     timer.start()
-    before, PassReporter.prefix = PassReporter.prefix, f"{what}; "
+    before, _Line.prefix = _Line.prefix, f"{what}; "
     try:
         yield
     finally:
-        PassReporter.prefix = before
+        _Line.prefix = before
         timer.cancel()
         timer.join()
         if shown.is_set() and is_live():
-            sys.stderr.write(line_start())
+            sys.stderr.write(_clear())
             sys.stderr.flush()
 
 
-class PassReporter:
-    """Shows how much of a file a pass has read, now and then."""
+class PassReporter(_Line):
+    """The line that says how much of a file a pass has read."""
 
-    prefix: ClassVar[str] = ""  # what a run says meanwhile, on the same line of a terminal
-
-    def __init__(self, name: str, n_bytes: int, verbose: int, interval: float | None = None) -> None:
-        self.name = Path(name).name or name
-        self.n_bytes = n_bytes
-        self.verbose = checked_verbose(verbose)
-        self.interval = _usual_interval() if interval is None else interval
-        self.n_pass = 0
-        self.seconds = 0.0  # of the last pass
-        self._started = self._shown = time.monotonic()
+    def __init__(self, name: str, n_bytes: int, verbose: int) -> None:
+        super().__init__(Path(name).name or name)
+        self.n_bytes, self.verbose = n_bytes, checked_verbose(verbose)
+        self.n_pass, self.seconds = 0, 0.0  # of the last pass
 
     def begin(self, n_pass: int) -> None:
         """Start a pass."""
@@ -185,41 +168,28 @@ class PassReporter:
 
     def update(self, part: float) -> None:
         """Show the bytes read so far."""
-        now = time.monotonic()
-        self.seconds = now - self._started
-        if not self.verbose or now - self._shown < self.interval:
-            return
-        self._shown = now
-        rate = part * self.n_bytes / max(self.seconds, 1e-9)
-        line = self.prefix if is_live() else ""
-        line += (
-            f"{self.name}: pass {self.n_pass}, {part * self.n_bytes / 1e9:.3g} of "
-            f"{self.n_bytes / 1e9:.3g} GB read, {rate / 1e9:.2g} GB/s"
-        )
-        _show(line)
+        self.seconds = time.monotonic() - self._started
+        if self.verbose and self._is_due():
+            read, total = part * self.n_bytes / 1e9, self.n_bytes / 1e9
+            line = f"pass {self.n_pass}, {read:.3g} of {total:.3g} GB read, "
+            line += f"{read / max(self.seconds, 1e-9):.2g} GB/s"
+            _show(f"{self.prefix if is_live() else ''}{self.name}: {line}")
 
 
-class StepCounter:
-    """Counts the parts of a job that many threads may finish, and shows the count now and then."""
+class StepCounter(_Line):
+    """The line that counts the parts of a job, which many threads may finish."""
 
     def __init__(self, name: str, n_steps: int, verbose: int, interval: float | None = None) -> None:
-        self.name = name
-        self.n_steps = n_steps
-        self.verbose = checked_verbose(verbose)
-        self.interval = _usual_interval() if interval is None else interval
-        self.n_done = 0
+        super().__init__(name, interval)
+        self.n_steps, self.verbose, self.n_done = n_steps, checked_verbose(verbose), 0
         self._lock = threading.Lock()
-        self._started = time.monotonic()
-        self._shown = _first_shown(self.interval, self._started)
 
     def done(self, what: str, count: int = 1) -> None:
         """Count one more part, or several."""
         with self._lock:
             self.n_done += count
-            now = time.monotonic()
-            if not self.verbose or (now - self._shown < self.interval and self.n_done < self.n_steps):
-                return
-            self._shown = now
-            left = (now - self._started) / self.n_done * (self.n_steps - self.n_done)
-            line = f"{self.name}: {self.n_done} of {self.n_steps} ({what}), about {left:.0f} s left"
-            _show(line, ends=self.n_done == self.n_steps)
+            ends = self.n_done == self.n_steps
+            if self.verbose and (self._is_due() or ends):
+                seconds = (time.monotonic() - self._started) / self.n_done * (self.n_steps - self.n_done)
+                line = f"{self.name}: {self.n_done} of {self.n_steps} ({what}), about {seconds:.0f} s left"
+                _show(line, ends=ends)

@@ -50,7 +50,7 @@ MEMORY_PART = 0.5
 # its data. A restart alone waits for its launches; a batch under KL reads its models 25 times per iteration.
 DENSE_BYTES = {"hals": 192 << 20, "newton": 32 << 20}
 # Iterations between two looks at the decrease of the error.
-WINDOW = SlowDecrease.window
+WINDOW = SlowDecrease().window
 # Why a restart has ended.
 CONVERGED, MAX_ITER = 1.0, 2.0
 REASONS = {0.0: StopReason.INTERRUPTED, CONVERGED: StopReason.CONVERGED, MAX_ITER: StopReason.MAX_ITER}
