@@ -13,7 +13,6 @@ from nonneg.data.annotated import (
     annotated_matrix,
     frame_labels,
     is_anndata,
-    observation_names,
 )
 from nonneg.exceptions import (
     DataTypeError,
@@ -57,9 +56,6 @@ def test_what_is_anndata_and_what_is_not():
     assert is_anndata(Cells(X))
     assert not is_anndata(Cells)
     assert not any(map(is_anndata, (X, SimpleNamespace(obs_names=1), pd.DataFrame(X))))
-    assert list(observation_names(Cells(X))) == ["c0", "c1", "c2"]
-    assert list(observation_names(AnnDataMatrix(Cells(X)))) == ["c0", "c1", "c2"]
-    assert observation_names(X) is None
     assert annotated_matrix(X) is None
 
 

@@ -130,23 +130,18 @@ def test_neighbors_stand_in_for_realizations():
 
     alone, _ = found()
     moving, smooth = found(average_frames=10)
-    block, blocky = found(average_frames=10, averaging="block")
     assert alone < 0.9 < moving
-    assert block > 0.97
-    assert smooth.activations_.shape == blocky.activations_.shape == (600, 2)
-    np.testing.assert_array_equal(blocky.activations_[0], blocky.activations_[9])
-    np.testing.assert_array_equal(blocky.transform(Y)[10], blocky.transform(Y)[19])
+    assert smooth.activations_.shape == (600, 2)
     assert (smooth.transform(Y)[10] != smooth.transform(Y)[11]).any()
 
 
 def test_averages_are_of_the_frames_around():
     Y = np.arange(7.0).reshape(1, 7, 1)
-    assert averaged_frames(Y, 3, "moving")[:, :, 0].T.tolist() == [
+    assert averaged_frames(Y, 3)[:, :, 0].T.tolist() == [
         [0, 1, 2], [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 6], [4, 5, 6],
     ]  # fmt: skip
-    assert averaged_frames(Y, 3, "block")[:, :, 0].T.tolist() == [[0, 1, 2], [3, 4, 5], [4, 5, 6]]
     with pytest.raises(InvalidParameterError, match="average_frames=8 is more than the number of frames 7"):
-        averaged_frames(Y, 8, "moving")
+        averaged_frames(Y, 8)
 
 
 def test_single_precision_and_tensors_stay(data, torch):

@@ -7,7 +7,6 @@ import pytest
 
 from nonneg.exceptions import InvalidParameterError
 from nonneg.transforms.encoding import (
-    activations_per_frame,
     automatic_eps0,
     averaged_frames,
     coefficient_variances,
@@ -16,37 +15,23 @@ from nonneg.transforms.encoding import (
 )
 
 
-def first_frames(n_frames, width, averaging):
-    """The first frame of every average, frame by frame."""
-    if averaging == "moving":
-        return [min(max(n - (width - 1) // 2, 0), n_frames - width) for n in range(n_frames)]
-    return [min(start, n_frames - width) for start in range(0, n_frames, width)]
-
-
-@pytest.mark.parametrize("averaging", ["moving", "block"])
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("n_realizations", [1, 2])
-def test_an_average_holds_the_frames_beside_each_other(averaging, width, n_realizations):
+def test_an_average_holds_the_frames_beside_each_other(width, n_realizations):
     Y = np.random.default_rng(0).standard_normal((n_realizations, 7, 3))
-    found = averaged_frames(Y, width, averaging)
-    firsts = first_frames(7, width, averaging)
-    assert found.shape == (width * n_realizations, len(firsts), 3)
-    for at, first in enumerate(firsts):
-        held = Y[:, first : first + width].swapaxes(0, 1).reshape(-1, 3)
-        np.testing.assert_array_equal(found[:, at], held)
-    activations = np.arange(2.0 * len(firsts)).reshape(-1, 2)
-    given = activations_per_frame(activations, 7, width, averaging)
-    assert given.shape == (7, 2)
+    found = averaged_frames(Y, width)
+    assert found.shape == (width * n_realizations, 7, 3)
     for n in range(7):
-        expected = activations[n if averaging == "moving" else n // width]
-        np.testing.assert_array_equal(given[n], expected)
+        first = min(max(n - (width - 1) // 2, 0), 7 - width)
+        held = Y[:, first : first + width].swapaxes(0, 1).reshape(-1, 3)
+        np.testing.assert_array_equal(found[:, n], held)
 
 
 def test_more_frames_than_there_are_cannot_be_averaged():
     Y = np.ones((1, 3, 2))
-    assert averaged_frames(Y, 3, "block").shape == (3, 1, 2)
+    assert averaged_frames(Y, 3).shape == (3, 3, 2)
     with pytest.raises(InvalidParameterError, match="average_frames=4 is more than the number of frames 3"):
-        averaged_frames(Y, 4, "block")
+        averaged_frames(Y, 4)
 
 
 def test_variances_are_mean_squares_and_the_offset_a_tenth_of_them():

@@ -109,13 +109,6 @@ def is_anndata(X: Any) -> bool:
     return all(hasattr(type(X), name) for name in ("obs_names", "var_names", "layers", "obsm", "varm"))
 
 
-def observation_names(X: Any) -> Any:
-    """Return the names of the observations of an AnnData object; None for everything else."""
-    if isinstance(X, AnnDataMatrix):
-        X = X.adata
-    return X.obs_names if is_anndata(X) else None
-
-
 def annotated_matrix(X: Any, *, names: Sequence[str] | None = None, who: str = "") -> Annotated | None:
     """Return the matrix that an AnnData object stands for; `names` are the variables that a fit has seen."""
     if is_anndata(X):

@@ -1,4 +1,4 @@
-"""What the factorizing estimators share: input validation, scikit-learn's conventions, scoring, saving."""
+"""Base of the factorizing estimators: input validation, scikit-learn's conventions, scoring, saving."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._devices import ENCODING_ITERATIONS, chosen_device
-from nonneg._optional import import_optional
 from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
-from nonneg.data.annotated import annotated_matrix, observation_names
+from nonneg.data.annotated import annotated_matrix
 from nonneg.data.door import Request, wrap
 from nonneg.estimators.saving import Fields, Names, Record, SavableEstimator, StoredArray, Value
 from nonneg.exceptions import ShapeError
@@ -64,22 +62,6 @@ def _rank_estimate(values: Any) -> Any:
     return RankComparison.from_dict(values)
 
 
-def _with_observation_names(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a data frame that was asked for (`set_output`) the names of the observations of an AnnData."""
-
-    # scikit-learn knows the index of a data frame alone, and keeps the one of a result that is a data frame.
-    @functools.wraps(method)
-    def named(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-        W = method(self, X, *args, **kwargs)
-        names = observation_names(X)
-        if names is None or _get_output_config("transform", self)["dense"] != "pandas":
-            return W
-        pandas = import_optional("pandas", extra="singlecell", purpose="A data frame as output")
-        return pandas.DataFrame(to_numpy(W), index=names)
-
-    return named
-
-
 class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstimator):
     """An estimator whose `components_` are the rows of H in X ~ W H."""
 
@@ -102,11 +84,6 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         "components_": StoredArray("n_components_", "n_features_in_", nonnegative=True),
         "feature_names_in_": Names("n_features_in_", optional=True),
     }
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        for method in {"transform", "fit_transform"} & vars(cls).keys():
-            setattr(cls, method, _with_observation_names(vars(cls)[method]))
-        super().__init_subclass__(**kwargs)
 
     @property
     def _n_features_out(self) -> int:
@@ -140,7 +117,6 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         self._fit(X)
         return self
 
-    @_with_observation_names
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit the model and return the transformed data.
@@ -160,9 +136,12 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         return self._encoded(self._fit(X, **fit_params))
 
     def _encoded(self, fitted: Any) -> Any:
-        return fitted
+        """Return the transformed data: what `_fit` returned, or the weights of the data that it returned."""
+        if not isinstance(fitted, DataMatrix):
+            return fitted
+        with threads(self.n_jobs):
+            return self._weights(fitted)
 
-    @_with_observation_names
     def transform(self, X: Any) -> Any:
         """Return the weights W of data for the fitted components, each row on its own.
 
@@ -176,9 +155,11 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
             W, of the same array type as X.
         """
         check_is_fitted(self)
-        data = input_data(self, X, reset=False, signed=self._accepts_signed())
-        with threads(self.n_jobs):
-            return self._weights(data)
+        return self._encoded(self._input(X))
+
+    def _input(self, X: Any) -> DataMatrix:
+        """Return validated data for `transform`."""
+        return input_data(self, X, reset=False, signed=self._accepts_signed())
 
     def _weights(self, data: DataMatrix) -> Any:
         """Return W for validated data; estimators with a `transform` of their own have none."""
@@ -253,6 +234,26 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         with threads(self.n_jobs):
             Ht, W = data.to_device(self.components_.T), data.to_sample_array(W) if data.numpy_out else W
             return -mean_deviance(data, W, Ht, beta_of(getattr(self, "beta_loss", "frobenius")))
+
+
+class WeightedEstimator(FactorizingEstimator):
+    """A factorizing estimator whose samples have weights."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
+        """Fit the model to the data X.
+
+        Parameters
+        ----------
+        {X, y, sample_weight}
+
+        Returns
+        -------
+        estimator
+            Itself, fitted.
+        """
+        self._fit(X, sample_weight=sample_weight)
+        return self
 
 
 @functools.cache

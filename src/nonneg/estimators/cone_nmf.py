@@ -22,7 +22,7 @@ from nonneg.cones.encoding import nearest_cones, project_on_cones, unit_rows
 from nonneg.cones.rank_one import ConeResult, cone_rank_one
 from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, stream_after_fit, update_stream
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
+from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data
 from nonneg.estimators.preparation import rank_of
 from nonneg.estimators.saving import Fields, Part, StoredArray, Value
 from nonneg.exceptions import FileFormatError
@@ -34,7 +34,7 @@ NUMBER_OF_CONES = ("singular-value-ratio",)
 
 
 @dataclass(eq=False, repr=False)
-class ConeNMF(FactorizingEstimator):
+class ConeNMF(WeightedEstimator):
     r"""Clusters of directions and one component per cluster: the method cr1-nmf of Liu and Tan.
 
     Samples are clustered by the angles between them: centroids are samples picked greedily, each the farthest
@@ -56,21 +56,17 @@ class ConeNMF(FactorizingEstimator):
     n_init : int, default 1
         Number of initializations; the clusters with the smallest error are kept. All first centroids but the
         first one are random.
-    random_state : int, RandomState, Generator or None
-        Random numbers, for random first centroids and ``seeding="plus-plus"``.
     bounds : bool, default True
         Whether `fit` also finds the smallest cones around the clusters, and with them bounds on the error
         (`basis_`, `size_angles_` and most of `certificate_`). It takes several more passes over the data;
         `certify` does it later.
-    {n_jobs}
+    {random_state, n_jobs}
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
         The direction of each cone: unit rows. After `partial_fit`, zeros for cones that have not been seen.
-    n_components_ : int
-        The number of cones.
-    {rank_estimate_}
+    {n_components_, rank_estimate_}
     labels_ : array of int of shape (n_samples,)
         The cone of each sample of the fit, or of the last batch; -1 for samples of zeros.
     centroids_ : array of shape (n_components, n_features)
@@ -125,12 +121,12 @@ class ConeNMF(FactorizingEstimator):
     first: int | str | None = None
     seeding: str = "farthest"
     n_init: int = 1
-    random_state: Seed = None
     bounds: bool = True
+    random_state: Seed = None
     n_jobs: int | None = None
 
     _stored: ClassVar[Fields] = {
-        **FactorizingEstimator._stored,
+        **WeightedEstimator._stored,
         "labels_": StoredArray("n_samples", kind="i"),
         "centroids_": StoredArray("n_components_", "n_features_in_"),
         "centroid_indices_": StoredArray("n_components_", kind="i"),
@@ -160,39 +156,6 @@ class ConeNMF(FactorizingEstimator):
         "seeding": [StrOptions(set(SEEDINGS))],
         "bounds": ["boolean"],
     }
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> ConeNMF:
-        """Find the cones and their directions.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        ConeNMF
-            Itself, fitted.
-        """
-        self._fit(X, sample_weight)
-        return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_predict(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
-        """Find the cones and return the cone of each sample.
-
-        Parameters
-        ----------
-        X, y, sample_weight : Any
-            See `fit`.
-
-        Returns
-        -------
-        array of int of shape (n_samples,)
-            `labels_`.
-        """
-        self._fit(X, sample_weight)
-        return self.labels_
 
     def _fit(self, X: Any, sample_weight: Any = None) -> DataMatrix:
         data = input_data(self, X, reset=True, sample_weight=sample_weight)
@@ -256,10 +219,6 @@ class ConeNMF(FactorizingEstimator):
 
     def _weights(self, data: DataMatrix) -> Any:
         return project_on_cones(data, data.to_device(self.centroids_), data.to_device(self.components_))
-
-    def _encoded(self, fitted: DataMatrix) -> Any:
-        with threads(self.n_jobs):
-            return self._weights(fitted)
 
     def certify(self, X: Any, *, sample_weight: Any = None) -> Certificate:
         """Add the smallest cones around the clusters and the Eckart-Young lower bound to `certificate_`.

@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,7 +28,7 @@ from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, check_entries
-from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
+from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data
 from nonneg.estimators.preparation import beta_loss_of
 from nonneg.estimators.saving import Fields, Part, Parts, StoredArray, Value
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
@@ -72,7 +71,7 @@ _RESTART_FIELDS: Fields = {
 
 
 @dataclass(eq=False, repr=False)
-class ConsensusNMF(FactorizingEstimator):
+class ConsensusNMF(WeightedEstimator):
     """Consensus NMF: the components on which many restarts agree.
 
     X is factorized from `n_init` independent random initializations for every candidate number of components.
@@ -145,8 +144,7 @@ class ConsensusNMF(FactorizingEstimator):
         What the columns of X were divided by; ones without `scale`.
     certificate_ : Certificate
         How stable each component is, and how the error compares with the best restart.
-    n_features_in_, feature_names_in_ : int, array of str
-        Number of features seen during `fit`, and their names, if X has any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -199,7 +197,7 @@ class ConsensusNMF(FactorizingEstimator):
     _keeps_draws = False  # whether `ranks_` hold the components of the restarts, which may be large
     _judge = cast("Any", staticmethod(recommended))  # returns the rank and the reason, from `ranks_`
     _stored: ClassVar[Fields] = {
-        **FactorizingEstimator._stored,
+        **WeightedEstimator._stored,
         "column_scale_": StoredArray("n_features_in_", nonnegative=True),
         "stability_": StoredArray("n_components_"),
         "rank_reason_": Value(str),
@@ -217,22 +215,6 @@ class ConsensusNMF(FactorizingEstimator):
         "scale": [StrOptions({"auto", *SCALES}), None],
         "init": [str],
     }
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> ConsensusNMF:
-        """Run the restarts and find the components on which they agree.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        ConsensusNMF
-            Itself, fitted.
-        """
-        self._fit(X, sample_weight)
-        return self
 
     def _fit(self, X: Any, sample_weight: Any = None) -> DataMatrix:
         beta, name = beta_loss_of(self), type(self).__name__
@@ -303,26 +285,13 @@ class ConsensusNMF(FactorizingEstimator):
         self._take(k)
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Return the usages of data: the best W for the consensus components, row by row.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            W, of the same array type as X.
-        """
-        check_is_fitted(self)
+    def _input(self, X: Any) -> DataMatrix:
         scale = None if np.all(self.column_scale_ == 1.0) else self.column_scale_
-        return self._encoded(scaled_columns(self._counts(X, reset=False), scale))
+        return scaled_columns(self._counts(X, reset=False), scale)
 
-    def _encoded(self, fitted: DataMatrix) -> SampleArray:
-        data = fitted
+    def _weights(self, data: DataMatrix) -> SampleArray:
         Ht = data.to_device(self._rank(self.n_components_).spectra.T)
-        with threads(self.n_jobs), device_work(data, self.n_components_):
+        with device_work(data, self.n_components_):
             W, _ = encode(data, Ht, beta=beta_loss_of(self), penalties=Penalties())
         return data.to_caller(W)
 

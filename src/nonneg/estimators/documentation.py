@@ -26,10 +26,8 @@ SHARED = {
     "alpha_W": ("float, default 0", "Weight of the penalty on W."),
     "alpha_H": ('float or "same", default "same"', 'Weight of the penalty on H; "same" takes `alpha_W`.'),
     "l1_ratio": ("float, default 0", "Mixing parameter of the penalties, between 0 (L2) and 1 (L1)."),
-    "random_state": (
-        "int, RandomState, Generator or None",
-        "Random numbers for the initialization and for `shuffle`.",
-    ),
+    "max_iter": ("int, default 200", "Maximum number of iterations."),
+    "random_state": ("int, RandomState, Generator or None", "Random numbers, where a method draws any."),
     "shuffle": (
         "bool, default False",
         "Whether to visit the components in random order in coordinate descent.",
@@ -63,6 +61,9 @@ SHARED = {
     ),
     "n_components_": ("int", "Number of components."),
     "n_steps_": ("int", "Number of batches seen by `partial_fit`."),
+    "n_iter_": ("int", "Number of iterations."),
+    "reconstruction_err_": ("float", "Frobenius norm of X - W H, with the sample weights."),
+    "certificate_": ("Certificate", "What can be verified about the result."),
     "history_": ("History", "What was measured after each iteration."),
     "rank_estimate_": (
         "RankComparison",

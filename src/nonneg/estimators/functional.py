@@ -64,12 +64,7 @@ def non_negative_factorization(
     {beta_loss}
     tol : float, default 1e-4
         Tolerance of the stopping rule.
-    max_iter : int, default 200
-        Maximum number of iterations.
-    {alpha_W, alpha_H, l1_ratio, random_state}
-    verbose : int, default 0
-        1 shows a progress line.
-    {shuffle, device}
+    {max_iter, alpha_W, alpha_H, l1_ratio, random_state, verbose, shuffle, device}
 
     Returns
     -------

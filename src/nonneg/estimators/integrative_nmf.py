@@ -153,13 +153,10 @@ class IntegrativeNMF(FactorizingEstimator):
         removes factors by which a whole data set differs in a feature.
     init : {"nndsvd", "random"}, default "nndsvd"
         Initial shared components.
-    max_iter : int, default 200
-        Maximum number of iterations.
+    {max_iter}
     tol : float, default 1e-3
         Stop when the violation of the optimality conditions is at most this fraction of the first one.
-    random_state : int, RandomState, Generator or None
-        Random numbers, for ``init="random"``.
-    {n_jobs, verbose, callback, checkpoint}
+    {random_state, n_jobs, verbose, callback, checkpoint}
 
     Attributes
     ----------
@@ -171,8 +168,7 @@ class IntegrativeNMF(FactorizingEstimator):
         The data sets, in the order of `specific_components_`.
     batch_scale_ : array of shape (n_batches, n_features)
         What the features of each data set were divided by.
-    n_components_, n_iter_ : int
-        Numbers of components and of iterations.
+    {n_components_, n_iter_}
     reconstruction_err_ : float
         Root of twice the objective.
     {history_}

@@ -57,10 +57,7 @@ class MinVolNMF(FactorizingEstimator):
         The standard deviation of the noise from which it was derived.
     purity_ : array of shape (n_components,)
         The largest weight of each component in a sample: 1 if there is a pure one.
-    reconstruction_err_ : float
-        The Frobenius norm of X - W H.
-    n_iter_ : int
-        Number of iterations.
+    {reconstruction_err_, n_iter_}
     history_ : History
         The objective (``loss``) and the relative gradient (``kkt_residual``) after each iteration.
     certificate_ : Certificate

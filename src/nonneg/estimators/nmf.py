@@ -133,9 +133,7 @@ class NMF(FactorizingEstimator):
     ----------
     components_ : array of shape (n_components, n_features)
         Factorization matrix H, sometimes called "dictionary".
-    {n_components_}
-    n_iter_ : int
-        Number of iterations.
+    {n_components_, n_iter_}
     reconstruction_err_ : float
         Frobenius norm of X - W H, or the square root of twice the beta-divergence or robust loss, with the
         weights of samples and entries.

@@ -21,7 +21,7 @@ from nonneg.estimators._base import (
     COUNT,
     NOT_NEGATIVE,
     SHARED_VALUES,
-    FactorizingEstimator,
+    WeightedEstimator,
     input_data,
 )
 from nonneg.estimators.preparation import estimated_rank
@@ -77,7 +77,7 @@ _STATE = Part(
 
 
 @dataclass(eq=False, repr=False)
-class PurificationNMF(FactorizingEstimator):
+class PurificationNMF(WeightedEstimator):
     r"""Features by alternating decoding and updates: the method of Li, Liang and Risteski.
 
     Samples are y = A* x* + noise, with nonnegative weights and features that need only be linearly
@@ -112,20 +112,13 @@ class PurificationNMF(FactorizingEstimator):
         When to stop; see `nonneg.purify`.
     forget_factor : float, default 0.7
         The weight of the past at each update of `partial_fit`.
-    random_state : int, RandomState, Generator or None
-        For ``init="nmf"``, which draws random numbers.
-    {verbose, n_jobs, callback, checkpoint}
+    {random_state, verbose, n_jobs, callback, checkpoint}
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
         The features; entries may be negative.
-    {n_components_, rank_estimate_}
-    reconstruction_err_ : float
-        The Frobenius norm of X - W H.
-    n_iter_ : int
-        Number of iterations of `fit`.
-    {n_steps_, history_}
+    {n_components_, rank_estimate_, reconstruction_err_, n_iter_, n_steps_, history_}
     certificate_ : Certificate
         How good the initialization was, and how consistent decoding and features are; not after
         `partial_fit`.
@@ -196,7 +189,7 @@ class PurificationNMF(FactorizingEstimator):
 
     # Features may have negative entries.
     _stored: ClassVar[Fields] = {
-        **FactorizingEstimator._stored,
+        **WeightedEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),
         "_decoder": Part({Decoder: {"inverse": _FEATURES, "threshold": _PER_COMPONENT, "rule": Value(str)}}),
         "_online_state": Part({OnlineState: {"state": _STATE, "past": _MOMENTS, "pending": _MOMENTS}}),
@@ -204,22 +197,6 @@ class PurificationNMF(FactorizingEstimator):
 
     def _accepts_signed(self) -> bool:
         return True
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> PurificationNMF:
-        """Find the features.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        PurificationNMF
-            Itself, fitted.
-        """
-        self._fit(X, sample_weight)
-        return self
 
     def _fit(self, X: Any, sample_weight: Any = None) -> SampleArray:
         data = input_data(self, X, reset=True, sample_weight=sample_weight, signed=True)

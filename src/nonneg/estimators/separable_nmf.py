@@ -66,9 +66,7 @@ class SeparableNMF(FactorizingEstimator):
         Whether the mean is subtracted before that projection.
     merge : float or None
         Keep one of the samples whose distances are below this fraction of the largest norm.
-    random_state : int, RandomState, Generator or None
-        Random numbers, for methods that use them.
-    {n_jobs, verbose}
+    {random_state, n_jobs, verbose}
     callback : callable, optional
         "auto" and convex methods: called with a `Progress` after each iteration; True stops.
     checkpoint : str or path, optional
@@ -78,8 +76,7 @@ class SeparableNMF(FactorizingEstimator):
     ----------
     components_ : array of shape (n_components, n_features)
         The anchors: rows of X, not preprocessed; averages of such rows for methods that smooth.
-    n_components_ : int
-        The number of anchors.
+    {n_components_}
     anchor_indices_ : array of int of shape (n_components,)
         Their row indices; for methods that average, see `SelectionResult.anchors`.
     coefficients_ : sparse array of shape (n_samples, n_samples) or None
@@ -88,14 +85,12 @@ class SeparableNMF(FactorizingEstimator):
         A bound on the distance of the objective at `coefficients_` from its minimum.
     sum_to_one_ : bool
         Whether the weights of a sample sum to one.
-    reconstruction_err_ : float
-        The Frobenius norm of X - W H.
+    {reconstruction_err_}
     n_iter_ : int
         Number of iterations, or of anchors of a greedy method.
     history_ : History
         The measures after each iteration, or after each anchor of a greedy method.
-    certificate_ : Certificate
-        What is known about the result.
+    {certificate_}
     result_ : SelectionResult
         The complete result, with row maxima and scores.
     {n_features_in_, feature_names_in_}

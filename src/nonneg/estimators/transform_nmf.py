@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -30,7 +29,6 @@ from nonneg.exceptions import (
 from nonneg.iteration import Progress
 from nonneg.transforms.covariances import checked_frames
 from nonneg.transforms.encoding import (
-    activations_per_frame,
     automatic_eps0,
     averaged_frames,
     coefficient_variances,
@@ -75,15 +73,12 @@ class TransformNMF(FactorizingEstimator):
     tol : float, default 1e-7
         Stop when the objective decreases by less than this per entry in ten iterations; 0 never stops.
     average_frames : int, default 1
-        Estimate variances over this number of neighboring frames, for a single realization.
-    averaging : {"moving", "block"}, default "moving"
-        Around every frame, or over blocks of frames, which then share their activations.
+        Estimate variances by a moving average over this number of neighboring frames, for a single
+        realization.
     method_params : dict or None
         Further parameters of the method, as in `learn_transform`: ``n_nmf_updates``, ``n_rotation_updates``,
         ``max_trials`` and ``line_search``.
-    random_state : int, RandomState, Generator or None
-        For the initializations.
-    {verbose, n_jobs, callback, checkpoint}
+    {random_state, verbose, n_jobs, callback, checkpoint}
 
     Attributes
     ----------
@@ -93,8 +88,7 @@ class TransformNMF(FactorizingEstimator):
         Templates: variances of the coefficients, each row with sum 1.
     activations_ : array of shape (n_frames, n_components)
         Activations at the end of the fit.
-    n_components_ : int
-        The number of templates.
+    {n_components_}
     eps0_ : float
         What was added.
     reconstruction_err_ : float
@@ -109,10 +103,7 @@ class TransformNMF(FactorizingEstimator):
         The result of `learn_transform`.
     choice_ : TransformChoice
         Which transform "auto" chose, and C per coefficient of the held-out frames for each candidate.
-    n_features_in_ : int
-        The frame length.
-    feature_names_in_ : array of str
-        Names of the samples in a frame, where X had any.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -121,10 +112,12 @@ class TransformNMF(FactorizingEstimator):
 
     Notes
     -----
-    Realizations of the same frames, (n_realizations, n_frames, frame_length), enter only through the
-    covariances of the frames. `transform` finds the activations of each frame on its own (with
-    `average_frames`, together with its neighbors); the divergence is not convex, so `activations_` may differ
-    from them. `fit` takes no `sample_weight`: the objective counts every frame once.
+    X has the shape (n_frames, frame_length), of any sign. Realizations of the same frames, (n_realizations,
+    n_frames, frame_length), enter only through the covariances of the frames. `transform` finds the
+    activations of each frame on its own (with `average_frames`, together with its neighbors); the divergence
+    is not convex, so `activations_` may differ from them. `inverse_transform` returns the variances that
+    activations represent, the product with `components_`, which do not determine a signal: `synthesize` takes
+    the coefficients of `analyze`. `fit` takes no `sample_weight`: the objective counts every frame once.
 
     References
     ----------
@@ -152,7 +145,6 @@ class TransformNMF(FactorizingEstimator):
     max_iter: int = 200
     tol: float = 1e-7
     average_frames: int = 1
-    averaging: str = "moving"
     method_params: dict[str, Any] | None = None
     random_state: Seed = None
     verbose: int = 0
@@ -174,7 +166,6 @@ class TransformNMF(FactorizingEstimator):
         "init": [StrOptions({"random", "jd", "dct"}), "array-like", tuple, None],
         "cross_initialize": ["boolean"],
         "average_frames": COUNT,
-        "averaging": [StrOptions({"moving", "block"})],
     }
 
     def _accepts_signed(self) -> bool:
@@ -186,24 +177,6 @@ class TransformNMF(FactorizingEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> TransformNMF:
-        """Learn the transform and the factors.
-
-        Parameters
-        ----------
-        X : array-like or tensor of shape (n_frames, frame_length) or (n_realizations, n_frames, frame_length)
-            The frames, of any sign; never modified.
-        {y}
-
-        Returns
-        -------
-        TransformNMF
-            Itself, fitted.
-        """
-        self._fit(X)
-        return self
-
     def _fit(self, X: Any) -> Array:
         Y = input_frames(self, X, reset=True)
         eps0 = automatic_eps0(Y) if isinstance(self.eps0, str) else self.eps0
@@ -213,15 +186,12 @@ class TransformNMF(FactorizingEstimator):
             result, choice = learn_frames(Y, **params)
         self._name(result, result.H)
         self.result_, self.transform_, self.eps0_ = result, result.transform, eps0
-        self.activations_ = self._per_frame(result.W, int(Y.shape[1]))
+        self.activations_ = result.W
         self.reconstruction_err_ = math.sqrt(2 * max(result.divergence or 0.0, 0.0))
         self.__dict__.pop("choice_", None)
         if choice is not None:
             self.choice_ = choice
         return Y
-
-    def _per_frame(self, activations: Array, n_frames: int) -> Array:
-        return activations_per_frame(activations, n_frames, self.average_frames, self.averaging)
 
     def transform(self, X: Any) -> Any:
         """Return the activations of frames, for the transform and templates that were learned.
@@ -242,10 +212,9 @@ class TransformNMF(FactorizingEstimator):
     def _encoded(self, fitted: Array) -> Array:
         Y = fitted
         with threads(self.n_jobs):
-            averaged = averaged_frames(Y, self.average_frames, self.averaging)
+            averaged = averaged_frames(Y, self.average_frames)
             V = coefficient_variances(averaged, self._like(self.transform_, Y))
-            rows = encode(V, self._like(self.components_, Y), self.eps0_)
-        return self._per_frame(rows, int(Y.shape[1]))
+            return encode(V, self._like(self.components_, Y), self.eps0_)
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """Return how likely frames are under the model: minus the mean of C over the coefficients.
@@ -274,22 +243,6 @@ class TransformNMF(FactorizingEstimator):
             rows = to_float64(mean_objectives(V, W, self._like(self.components_, Y), self.eps0_))
         who = type(self).__name__
         return -wrap(rows[:, None], Request(sample_weight=sample_weight, signed=True, who=who)).mean()
-
-    def inverse_transform(self, X: Any) -> Any:
-        """Return the variances that activations represent.
-
-        Parameters
-        ----------
-        X : array of shape (n_frames, n_components)
-            Activations, as `transform` returns them.
-
-        Returns
-        -------
-        array of shape (n_frames, frame_length)
-            Modeled variances of the coefficients that `analyze` returns: the product of X and
-            `components_`. Variances alone do not determine a signal; `synthesize` takes coefficients.
-        """
-        return super().inverse_transform(X)
 
     def analyze(self, X: Any) -> Any:
         """Return the coefficients of frames in the transform.

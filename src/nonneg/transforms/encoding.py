@@ -27,7 +27,7 @@ def automatic_eps0(Y: Array) -> float:
     return AUTOMATIC_EPS0 * float(xp.mean(xp.square(Y)))
 
 
-def averaged_frames(Y: Array, width: int, averaging: str) -> Array:
+def averaged_frames(Y: Array, width: int) -> Array:
     """Make realizations of a frame from its neighbors, for variances that change slowly."""
     if width == 1:
         return Y
@@ -36,18 +36,8 @@ def averaged_frames(Y: Array, width: int, averaging: str) -> Array:
         raise InvalidParameterError(
             f"average_frames={width} is more than the number of frames {n_frames}. Use fewer."
         )
-    if averaging == "moving":
-        first = np.clip(np.arange(n_frames) - (width - 1) // 2, 0, n_frames - width)
-    else:
-        first = np.minimum(np.arange(0, n_frames, width), n_frames - width)
+    first = np.clip(np.arange(n_frames) - (width - 1) // 2, 0, n_frames - width)
     return array_namespace(Y).concat([Y[:, first + shift, :] for shift in range(width)], axis=0)
-
-
-def activations_per_frame(activations: Array, n_frames: int, width: int, averaging: str) -> Array:
-    """Give the activations of a block of frames to each of them."""
-    if width == 1 or averaging == "moving":
-        return activations
-    return activations[np.arange(n_frames) // width, :]
 
 
 def coefficient_variances(Y: Array, transform: Array) -> Array:

@@ -15,7 +15,6 @@ from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.encoding import (
-    activations_per_frame,
     averaged_frames,
     coefficient_variances,
     encode,
@@ -97,8 +96,7 @@ def learn_frames(
         return learn_chosen(Y, n_components, init="dct" if init is None else init, **options)
     if method == "dct" and not isinstance(init, tuple):
         init = "dct"
-    averages = options.pop("average_frames"), options.pop("averaging")
-    data = frame_covariances(averaged_frames(Y, *averages))
+    data = frame_covariances(averaged_frames(Y, options.pop("average_frames")))
     return learn_transform(data, n_components, method=method, init=init, **options), None
 
 
@@ -108,7 +106,6 @@ def learn_chosen(
     *,
     init: Any,
     average_frames: int,
-    averaging: str,
     checkpoint: str | None,
     method_params: Mapping[str, Any] | None,
     **options: Any,
@@ -122,7 +119,7 @@ def learn_chosen(
             name: value for name, value in (method_params or {}).items() if learned or name == "n_nmf_updates"
         }
         return learn_transform(
-            frame_covariances(averaged_frames(frames, average_frames, averaging)),
+            frame_covariances(averaged_frames(frames, average_frames)),
             n_components,
             method="tl" if learned else "dct",
             init=init if learned else "dct",
@@ -142,7 +139,7 @@ def learn_chosen(
             fitted(Y[:, train, :], "training", learned=True, init=initial),
         )
         objectives = [
-            [_objective(Y[:, block, :], one, options["eps0"], average_frames, averaging) for block in blocks]
+            [_objective(Y[:, block, :], one, options["eps0"], average_frames) for block in blocks]
             for one in candidates
         ]
         choice = chosen(np.array(objectives), [len(block) for block in blocks], len(train))
@@ -214,11 +211,9 @@ def choice_statement(choice: TransformChoice) -> Statement:
     return Statement("transform-choice", sentence, number, choice.held_out[0], Verdict.HOLDS, quantities)
 
 
-def _objective(Y: Array, result: TransformResult, eps0: float, width: int, averaging: str) -> float:
+def _objective(Y: Array, result: TransformResult, eps0: float, width: int) -> float:
     """Return C per coefficient of frames for a transform and templates; activations are the best ones."""
     transform, components = (to_device(part, Y, Y.dtype) for part in (result.transform, result.H))
-    averaged = averaged_frames(Y, width, averaging)
-    W = encode(coefficient_variances(averaged, transform), components, eps0)
-    W = activations_per_frame(W, int(Y.shape[1]), width, averaging)
+    W = encode(coefficient_variances(averaged_frames(Y, width), transform), components, eps0)
     rows = mean_objectives(coefficient_variances(Y, transform), W, components, eps0)
     return float(np.mean(to_float64(rows)))
